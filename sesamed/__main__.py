@@ -1,0 +1,7 @@
+"""`python -m sesamed`."""
+
+import sys
+
+from sesamed.cli import main
+
+sys.exit(main())

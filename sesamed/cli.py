@@ -1,0 +1,68 @@
+"""The command `sesamed`: flags and environment to a daemon, errors to exit codes. The only place that does either."""
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Sequence
+
+import msgspec
+
+from sesamed import __version__, daemon, paths
+from sesamed.config import load
+from sesamed.errors import ConfigError, LockedError, SchemaTooNewError, SesameError
+from sesamed.sources import SOURCES
+
+EX_TEMPFAIL = 75  # another instance
+EX_CONFIG = 78  # configuration or schema
+EX_FAILED = 1
+
+EPILOG = """
+Runs in the foreground and logs to standard error. Normally a service manager or `sesamectl` starts it.
+Configuration: ~/.config/sesame/config.jsonc (or SESAME_CONFIG_DIR); none is needed.
+Exit codes: 0 stopped, 75 another instance is running, 78 wrong configuration or an index of a newer sesame.
+
+example:  sesamed --watch=polling --log-level debug
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the daemon; gives the exit code."""
+    flags = _parser().parse_args(arguments)
+    logging.basicConfig(
+        level=flags.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr
+    )
+    logging.captureWarnings(True)
+    try:
+        place = paths.find(os.environ)
+        config = load(place.config_file, os.environ, SOURCES.keys())
+        if flags.watch is not None:
+            config = msgspec.structs.replace(config, watch=flags.watch)
+        daemon.run(daemon.Setting(place, config, os.environ))
+    except LockedError as error:
+        return _ends(error, EX_TEMPFAIL)
+    except (ConfigError, SchemaTooNewError) as error:
+        return _ends(error, EX_CONFIG)
+    except SesameError as error:
+        return _ends(error, EX_FAILED)
+    return 0
+
+
+def _ends(error: SesameError, code: int) -> int:
+    print(f"sesamed: {error.message}", file=sys.stderr)
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="sesamed", description=__doc__.split(":")[0] + ": indexes coding agents' sessions as they are written, and answers search.",
+        epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument("--version", action="version", version=f"sesamed {__version__}")
+    parser.add_argument(
+        "--watch", choices=("events", "polling", "off"), help="how changes are noticed (default: events)"
+    )
+    parser.add_argument(
+        "--log-level", choices=("debug", "info", "warning", "error"), default="info", help="default: info"
+    )
+    return parser

@@ -1,0 +1,155 @@
+"""config.jsonc -> Config. Owns the keys, their defaults and bounds; an error names file, key and what was expected.
+
+Knows neither the agents' formats (their names are passed in) nor who uses the values. Paths come out absolute, with
+`~` expanded and links not followed.
+"""
+
+import json
+import os
+import re
+from collections.abc import Collection, Mapping
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from sesamed.errors import ConfigError
+from sesamed.paths import home
+
+MAX_BYTES = 64 * 1024  # json5 is a parser in Python: 8 µs a byte
+
+_EXPECTED = {
+    "sources": 'a list of {"parser": name, "path": directory}',
+    "extraSources": 'a list of {"parser": name, "path": directory}',
+    "piSessionPaths": "a list of directories",
+    "exclude": "a list of globs, as ~/secret or **/*.tmp.jsonl",
+    "gone": '"keep", "drop", or days as "90d"',
+    "watch": '"events", "polling" or "off"',
+    "sweepSeconds": "seconds, 1 to 86400",
+    "workstationId": "8 hex digits, 0-9 and a-f",
+    "limits": "maxLineBytes, maxChunkBytes, maxConnections, queryTimeoutMs: whole numbers within their bounds",
+}
+
+
+class Root(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A directory of transcripts, and the parser for what is below it."""
+
+    parser: str
+    path: str
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """What keeps memory and time bounded."""
+
+    max_line_bytes: Annotated[int, Meta(ge=64 * 1024, le=1024**3)] = 64 * 1024**2
+    max_chunk_bytes: Annotated[int, Meta(ge=4 * 1024, le=16 * 1024**2)] = 256 * 1024
+    max_connections: Annotated[int, Meta(ge=1, le=1024)] = 64
+    query_timeout_ms: Annotated[int, Meta(ge=100, le=600_000)] = 10_000
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """What the user decided; everything has a default."""
+
+    sources: tuple[Root, ...] | None = None
+    extra_sources: tuple[Root, ...] = ()
+    pi_session_paths: tuple[str, ...] | None = None
+    exclude: tuple[Annotated[str, Meta(min_length=1)], ...] = ()
+    gone: Annotated[str, Meta(pattern=r"^(keep|drop|[1-9][0-9]{0,4}d)\Z")] = "keep"
+    watch: Literal["events", "polling", "off"] = "events"
+    sweep_seconds: Annotated[int, Meta(ge=1, le=86_400)] = 60
+    workstation_id: Annotated[str, Meta(pattern=r"^[0-9a-f]{8}\Z")] | None = None
+    limits: Limits = Limits()
+
+    @property
+    def gone_days(self) -> int | None:
+        """After how many days a session goes whose file is gone: 0 at once, None never."""
+        if self.gone == "keep":
+            return None
+        return 0 if self.gone == "drop" else int(self.gone[:-1])
+
+
+def load(file: str, environ: Mapping[str, str], parsers: Collection[str]) -> Config:
+    """The configuration in `file`, the defaults if there is none. `parsers` are the names that a source may have."""
+    try:
+        value = read_json5(file)
+    except FileNotFoundError:
+        return Config()
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror}; mend it, or remove it for the defaults") from error
+    except ValueError as error:
+        raise ConfigError(f"{file} is not JSON with comments: {error}") from error
+    try:
+        config = msgspec.convert(value, Config)
+    except ValueError as error:  # also half a surrogate pair: UnicodeEncodeError
+        raise _mistake(file, str(error)) from error
+    _check_parsers(file, config, parsers)
+    return _absolute(file, config, home(environ))
+
+
+def read_json5(file: str) -> Any:
+    """The value in a small JSON5 file. Raises OSError or ValueError, whose message begins with the line."""
+    with open(file, "rb") as opened:
+        data = opened.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"it has more than {MAX_BYTES} bytes")
+    import json5  # here, because it takes 6 ms, and most people have no configuration
+
+    try:
+        value = json5.loads(data.decode("utf-8-sig"), allow_duplicate_keys=False)
+        return json.loads(json.dumps(value))  # json5 leaves surrogate pairs apart
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except ValueError as error:
+        raise ValueError(re.sub(r"^<string>:(\d+) ", r"line \1: ", str(error))) from None
+
+
+def absolute(path: str, home_dir: str) -> str:
+    """The path with `~` expanded, normalised. Raises ValueError when it is not absolute, or no path at all."""
+    expanded = home_dir + path[1:] if path == "~" or path.startswith("~/") else path
+    if not os.path.isabs(expanded) or "\0" in expanded:
+        raise ValueError(f"{path!r} is not an absolute path, nor one that begins with ~/")
+    os.fsencode(expanded)  # UnicodeEncodeError is a ValueError
+    return os.path.normpath("/" + expanded.lstrip("/"))
+
+
+def _mistake(file: str, text: str) -> ConfigError:
+    what, _, place = text.rpartition(" - at ")
+    what, place = (what, place.strip("`")) if what else (text, "$")
+    what = re.sub(r"(?s) matching regex .*", " of another form", what)
+    key = re.match(r"\$\.(\w+)", place)
+    expected = _EXPECTED.get(key[1]) if key else f"an object with any of {', '.join(_EXPECTED)}"
+    return ConfigError(f"{file}: {place}: {what}; expected {expected}", file=file, key=place)
+
+
+def _check_parsers(file: str, config: Config, parsers: Collection[str]) -> None:
+    for key, named in (("sources", config.sources or ()), ("extraSources", config.extra_sources)):
+        for index, root in enumerate(named):
+            if root.parser not in parsers:
+                place = f"$.{key}[{index}].parser"
+                known = ", ".join(sorted(parsers))
+                raise ConfigError(
+                    f"{file}: {place}: unknown parser {root.parser!r}; expected one of {known}", file=file, key=place
+                )
+
+
+def _absolute(file: str, config: Config, home_dir: str) -> Config:
+    def path(value: str, place: str) -> str:
+        try:
+            return absolute(value, home_dir)
+        except ValueError as error:
+            raise ConfigError(f"{file}: {place}: {error}", file=file, key=place) from None
+
+    def each(values: tuple[Root, ...], key: str) -> tuple[Root, ...]:
+        return tuple(
+            Root(parser=root.parser, path=path(root.path, f"$.{key}[{index}].path"))
+            for index, root in enumerate(values)
+        )
+
+    pi = config.pi_session_paths
+    return msgspec.structs.replace(
+        config,
+        sources=None if config.sources is None else each(config.sources, "sources"),
+        extra_sources=each(config.extra_sources, "extraSources"),
+        pi_session_paths=None if pi is None else tuple(path(p, f"$.piSessionPaths[{i}]") for i, p in enumerate(pi)),
+        exclude=tuple(home_dir + glob[1:] if glob == "~" or glob.startswith("~/") else glob for glob in config.exclude),
+    )

@@ -1,0 +1,207 @@
+"""The composition root: locks, index, ingest, server, signals. Nothing else builds things.
+
+Life of a daemon: private directories, both locks, the index, the socket, then the tasks; READY once the socket is served. It stops by
+cancellation: the server lets what runs finish, the writer ends its commit, the index is closed, the socket taken away.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+import msgspec
+
+from sesamed import discovery, locks, mounts, paths, workstation
+from sesamed.config import Config
+from sesamed.config import Root as ConfiguredRoot
+from sesamed.exclusion import Exclusion
+from sesamed.ingest.control import IngestControl
+from sesamed.ingest.inbox import Inbox
+from sesamed.ingest.indexer import Indexer
+from sesamed.ingest.project import project_of
+from sesamed.ingest.reading import Limits as ReadingLimits
+from sesamed.ingest.sweep import Root, Sweep
+from sesamed.ingest.tending import Tending
+from sesamed.model import Trouble
+from sesamed.notify import Notifier
+from sesamed.server.asking import Asking
+from sesamed.server.connection import Limits as ServerLimits
+from sesamed.server.dispatch import Dispatcher
+from sesamed.server.handlers import Handlers
+from sesamed.server.listen import Server, bind, unlink_own
+from sesamed.server.stating import Stating
+from sesamed.sources import SOURCES
+from sesamed.store.index import Index, remove_index, set_aside
+from sesamed.store.sqlite import DamagedError
+from sesamed.watch import Watch
+
+log = logging.getLogger(__name__)
+
+SOCKET_CHECK_S = 2.0
+ROOTS = msgspec.json.Decoder(list[ConfiguredRoot])
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a daemon is started with."""
+
+    paths: paths.Paths
+    config: Config
+    environ: Mapping[str, str]
+
+
+def run(setting: Setting) -> None:
+    """Run in the foreground until a signal or `shutdown`. Raises SesameError when it cannot start."""
+    os.umask(0o077)
+    for directory in (setting.paths.data_dir, setting.paths.runtime_dir, os.path.dirname(setting.paths.socket)):
+        paths.make_private(directory)
+    with ExitStack() as held:
+        held.enter_context(locks.acquire(os.path.join(setting.paths.data_dir, "sesamed.lock")))
+        held.enter_context(locks.acquire(setting.paths.socket + ".lock"))
+        index, troubles = _open(setting.paths.database)
+        held.callback(index.close)
+        listener = bind(setting.paths.socket)
+        held.callback(_unlink, setting.paths.socket)
+        anyio.run(_Daemon(setting, index, troubles).main, listener)
+
+
+def _unlink(path: str) -> None:
+    """Take the socket away; the lock that we hold says that it is ours."""
+    unlink_own(path)
+
+
+def _open(database: str) -> tuple[Index, list[Trouble]]:
+    """The index; a damaged one is set aside, and what can be is read anew."""
+    remove_index(database + ".new")
+    try:
+        return Index(database), []
+    except DamagedError as error:
+        aside = set_aside(database, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
+        log.error("the index was damaged and is set aside path=%s error=%s", aside, error)  # noqa: TRY400  # no fault of ours
+        text = f"the index was damaged; it was set aside as {aside}, and is built anew from the session files"
+        return Index(database), [Trouble(code="damaged", message=text, since_ms=int(time.time() * 1000))]
+
+
+class _Bell:
+    """Wakes the loop from any thread; rung many times before it is heard, it rings once."""
+
+    def __init__(self, ring: Callable[[], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._ring = ring
+        self._rung = False
+
+    def __call__(self) -> None:
+        if not self._rung:
+            self._rung = True
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is left to be woken
+                self._loop.call_soon_threadsafe(self._heard)
+
+    def _heard(self) -> None:
+        self._rung = False
+        self._ring()
+
+
+class _Daemon:
+    """Everything that lives while the loop runs."""
+
+    def __init__(self, setting: Setting, index: Index, troubles: list[Trouble]) -> None:
+        self._setting = setting
+        self._index = index
+        self._troubles = troubles
+        self._notifier = Notifier(setting.environ.get("NOTIFY_SOCKET"))
+        self._stopping = anyio.Event()
+
+    async def main(self, listener: socket.socket) -> None:
+        """Start the tasks; stop them when a signal or a client asks for it."""
+        indexer, tending, control = self._ingest()
+        dispatcher = self._dispatcher(control)
+        limits = ServerLimits(connections=self._setting.config.limits.max_connections)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._heed_signals)
+            tasks.start_soon(indexer.run)
+            tasks.start_soon(Server(listener, dispatcher, limits).serve)
+            await anyio.lowlevel.checkpoint()
+            self._notifier.ready("answering")
+            log.info("ready socket=%s", self._setting.paths.socket)
+            tasks.start_soon(tending.run)
+
+            def serve(again: socket.socket) -> None:
+                tasks.start_soon(Server(again, dispatcher, limits).serve)
+
+            tasks.start_soon(self._keep_socket, serve)
+            await self._stopping.wait()
+            self._notifier.stopping()
+            tasks.cancel_scope.cancel()
+        log.info("stopped")
+
+    def _ingest(self) -> tuple[Indexer, Tending, IngestControl]:
+        config = self._setting.config
+        sweep = Sweep(self._roots(), Exclusion(config.exclude).excludes)
+        inbox = Inbox(_Bell(lambda: indexer.wake()))
+        limits = ReadingLimits(line_bytes=config.limits.max_line_bytes, chunk_bytes=config.limits.max_chunk_bytes)
+        indexer = Indexer(self._index, SOURCES, sweep, limits, inbox, config.gone_days)
+
+        def post(path: str) -> None:
+            if (target := sweep.target(os.fsencode(path))) is not None:
+                control.last_event_ms = int(time.time() * 1000)
+                inbox.mark(target)
+
+        tending = Tending(
+            indexer, Watch(post, inbox.mark_tree), config.watch, config.sweep_seconds, mounts.needs_polling
+        )
+        control = IngestControl(indexer, tending, self._troubles)
+        return indexer, tending, control
+
+    def _dispatcher(self, control: IngestControl) -> Dispatcher:
+        asking = Asking(self._index, self._setting.config.limits.query_timeout_ms)
+        stating = Stating(self._setting.paths.socket, self._setting.paths.database, self._workstation())
+        return Dispatcher(Handlers(control, asking, stating, project_of, self._stopping.set).routes(), log)
+
+    def _roots(self) -> list[Root]:
+        """Configured roots, and those that were discovered at the first start: they don't depend on who starts the daemon later."""
+        kept = self._index.get("roots")
+        discovered = [] if kept is None else ROOTS.decode(kept)
+        parsers = {root.parser for root in discovered}
+        environ = self._setting.environ
+        discovered += [root for root in discovery.discover(environ, paths.home(environ)) if root.parser not in parsers]
+        if len(parsers) != len({root.parser for root in discovered}):
+            self._index.put("roots", msgspec.json.encode(discovered).decode())
+        return [Root(root.parser, root.path) for root in discovery.roots(self._setting.config, discovered)]
+
+    def _workstation(self) -> str:
+        """Who this machine is; kept from the first start on, unless somebody says otherwise."""
+        environ, configured = self._setting.environ, self._setting.config.workstation_id
+        kept = self._index.get("workstation")
+        if kept is None or configured or environ.get("WORKSTATION_ID"):
+            kept = workstation.workstation_id(environ, configured)
+            self._index.put("workstation", kept)
+        return kept
+
+    async def _heed_signals(self) -> None:
+        """The first signal stops gracefully, the second at once. A terminal that closes is no reason to stop."""
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+            async for number in signals:
+                if number == signal.SIGHUP:
+                    continue
+                if self._stopping.is_set():
+                    os._exit(1)
+                self._stopping.set()
+
+    async def _keep_socket(self, serve: Callable[[socket.socket], None]) -> None:
+        """Somebody may clean up the directory under us: without its file nobody finds the socket."""
+        path = self._setting.paths.socket
+        while True:
+            await anyio.sleep(SOCKET_CHECK_S)
+            if not await anyio.to_thread.run_sync(os.path.lexists, path):
+                log.warning("the socket was removed; made again path=%s", path)
+                await anyio.to_thread.run_sync(paths.make_private, os.path.dirname(path))
+                serve(await anyio.to_thread.run_sync(bind, path))

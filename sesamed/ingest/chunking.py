@@ -1,0 +1,183 @@
+"""Operations to rows: one chunk a message, one a tool call, one a result, as structured text, cleaned, cut and packed. No I/O.
+
+All text work is done here, before the transaction.
+"""
+
+import os.path
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from sesamed.model import Bad, Fact, Identity, Kind, Message, Operation, ToolCall, ToolResult, Unknown
+from sesamed.store.rows import Change, ResultRow, Row, Text
+from sesamed.store.sqlite import Packer
+
+KIND_OF_ROLE: Mapping[str, Kind] = {
+    "user": Kind.USER,
+    "assistant": Kind.ASSISTANT,
+    "custom": Kind.CUSTOM,
+    "summary": Kind.SUMMARY,
+}
+PATH_ARGUMENTS = frozenset(
+    (
+        "path",
+        "paths",
+        "file",
+        "files",
+        "file_path",
+        "filePath",
+        "filename",
+        "target_file",
+        "notebook_path",
+        "old_path",
+        "new_path",
+    )
+)
+PATCH_ARGUMENTS = frozenset(("patch", "input", "diff", "patchText"))
+PATCH_HEADER = re.compile(
+    r"^(?:\*\*\* (?:Add|Update|Delete) File: |\*\*\* Move to: |\+\+\+ (?:b/)?|--- (?:a/)?)(\S[^\t\r\n]*)", re.MULTILINE
+)
+MAX_TOUCHED = 64
+MAX_PATH = 4096
+
+_ARGUMENTS = msgspec.json.Decoder(dict[str, Any])
+_ENCODE = msgspec.json.Encoder().encode
+
+
+class Chunking:
+    """Makes rows of one daemon's operations."""
+
+    def __init__(self, max_chunk_bytes: int) -> None:
+        self._max = max_chunk_bytes
+        self._packer = Packer()
+        self._take: Mapping[type, Callable[[Change, Any], None]] = {
+            Message: lambda change, said: change.rows.append(self._message(said)),
+            ToolCall: lambda change, call: change.rows.append(self._call(call)),
+            ToolResult: lambda change, result: change.rows.append(self._result(result)),
+            Fact: lambda change, fact: change.facts.append(_cleaned_fact(fact)),
+            Identity: _identify,
+            Unknown: _count_unknown,
+            Bad: _count_bad,
+        }
+
+    def fill(self, change: Change, operations: Iterable[Operation]) -> None:
+        """Put what a source said into the change."""
+        for operation in operations:
+            self._take[type(operation)](change, operation)
+
+    def _message(self, message: Message) -> Row:
+        kind = KIND_OF_ROLE[message.role]
+        return Row(
+            key=message.key, role=message.role, kind=kind, texts=tuple(self._texts(kind, message.text)), prompt=message.prompt,
+            time_ms=message.time_ms, entry=_cleaned(message.entry), parent=_cleaned(message.parent),
+        )  # fmt: skip
+
+    def _call(self, call: ToolCall) -> Row:
+        arguments = decoded(call.arguments)
+        kind = Kind.UNINDEXED if call.hidden else Kind.CALL
+        texts = [*self._texts(kind, call_text(call.name, arguments))]
+        if call.output is not None and not call.hidden:
+            texts += self._texts(Kind.RESULT, call.output)
+        return Row(
+            key=call.key, role=call.role, kind=Kind.CALL, texts=tuple(texts), time_ms=call.time_ms, entry=_cleaned(call.entry),
+            parent=_cleaned(call.parent), tool=clean(call.name), is_error=call.is_error,
+            touched=tuple(touched(arguments, call.cwd)),
+        )  # fmt: skip
+
+    def _result(self, result: ToolResult) -> ResultRow:
+        texts = [] if result.hidden else [*self._texts(Kind.RESULT, result.text)]
+        return ResultRow(result.key, texts[0] if texts else None, result.is_error)
+
+    def _texts(self, kind: Kind, text: str) -> Iterator[Text]:
+        """At most one chunk; none of nothing."""
+        if text and not text.isspace():
+            text = clean(cut(text, self._max))
+            yield Text(kind, text, self._packer.pack(text))
+
+
+def _identify(change: Change, identity: Identity) -> None:
+    change.identity = Identity(native_id=clean(identity.native_id), origin=clean(identity.origin))
+
+
+def _count_unknown(change: Change, _: Unknown) -> None:
+    change.unknown_lines += 1
+
+
+def _count_bad(change: Change, _: Bad) -> None:
+    change.bad_lines += 1
+
+
+def clean(text: str) -> str:
+    """Text that SQLite, UTF-8 and JSON can all hold."""
+    if "\0" in text:
+        text = text.replace("\0", "\N{REPLACEMENT CHARACTER}")
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # lone surrogates
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def cut(text: str, limit: int) -> str:
+    """At most so many bytes of text, with a mark where something is missing."""
+    if len(text) * 4 <= limit or len(text.encode("utf-8", "surrogatepass")) <= limit:
+        return text
+    kept = text.encode("utf-8", "surrogatepass")[:limit].decode("utf-8", "ignore")
+    return f"{kept}\n[… {len(text) - len(kept)} more characters are in the session file]"
+
+
+def decoded(arguments: bytes) -> dict[str, Any]:
+    """A call's arguments; what is no object stands under `arguments`."""
+    try:
+        return _ARGUMENTS.decode(arguments)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {"arguments": arguments.decode("utf-8", "replace")}
+
+
+def call_text(name: str, arguments: Mapping[str, Any]) -> str:
+    """A call as structured text: `tool: bash`, `command: …`."""
+    lines = [f"tool: {name}"]
+    for key, value in arguments.items():
+        text = value if isinstance(value, str) else _ENCODE(value).decode()
+        lines.append(f"{key}:\n{text}" if "\n" in text else f"{key}: {text}")
+    return "\n".join(lines)
+
+
+def touched(arguments: Mapping[str, Any], cwd: str | None) -> Iterator[str]:
+    """The files that a call touched, as keys of the `paths` table; from arguments and patch headers, never from shell text."""
+    found: dict[str, None] = {}
+    for key, value in arguments.items():
+        if key in PATH_ARGUMENTS:
+            found.update(dict.fromkeys(_paths(value)))
+        elif key in PATCH_ARGUMENTS and isinstance(value, str):
+            found.update(dict.fromkeys(PATCH_HEADER.findall(value)))
+    for path in list(found)[:MAX_TOUCHED]:
+        if 0 < len(path) <= MAX_PATH and "\n" not in path and path != "/dev/null":
+            yield path_key(clean(os.path.normpath(os.path.join(cwd or "", path))))
+
+
+def path_key(path: str) -> str:
+    """A path from its last part to its first, so that trailing parts are a prefix: `/a/b.ts` is `b.ts/a/`."""
+    return "/".join(reversed([part for part in path.split("/") if part])) + "/"
+
+
+def _paths(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value[:MAX_TOUCHED]:
+            yield from _paths(item)
+    elif isinstance(value, dict):
+        yield from (item for key, item in value.items() if key in PATH_ARGUMENTS and isinstance(item, str))
+
+
+def _cleaned(text: str | None) -> str | None:
+    return None if text is None else clean(text)
+
+
+def _cleaned_fact(fact: Fact) -> Fact:
+    return msgspec.structs.replace(fact, value=clean(fact.value), native_id=_cleaned(fact.native_id))

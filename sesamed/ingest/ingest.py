@@ -1,0 +1,180 @@
+"""One dirty path to one commit: look, read, write. Runs in one thread, on the one writer.
+
+Knows nothing of events, clients or priorities: it is told paths, and says what is left. Events, sweeps and `sync` all come here, so
+there is one way in.
+"""
+
+import os
+import stat
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from sesamed.ingest.reading import QUIET_S, Reading, Target
+from sesamed.ingest.tail import NotRegularError, Tail, Verdict, opened, signature
+from sesamed.store.rows import Change, Known, Signature
+from sesamed.store.write import Writer, Written
+
+SLICE_BYTES = 2 << 20  # of files in one commit: about 60 ms, the longest that a live append waits for the backlog
+
+
+class Glance(msgspec.Struct, frozen=True, gc=False):
+    """What is kept in memory of each file: enough to see that there is nothing to do."""
+
+    signature: Signature
+    read: int
+    complete: bool
+    gone: bool
+    version: int
+    root: str
+
+
+class Outcome(msgspec.Struct):
+    """What a run brought, and what it left."""
+
+    looked_at: list[bytes] = []
+    unfinished: list[Target] = []  # more to read, now
+    again: list[Target] = []  # to be read from their start
+    quiet_in: dict[bytes, float] = {}  # seconds until an unfinished last line may be taken as it is
+    tails: dict[bytes, int] = {}  # bytes of unfinished lines, 0 where there is none any more
+    failed: dict[bytes, str] = {}
+    added: int = 0
+    updated: int = 0
+    gone: int = 0
+    bad_lines: int = 0
+    bytes: int = 0
+
+
+class Ingest:
+    """Reads files into one index."""
+
+    def __init__(self, writer: Writer, reading: Reading) -> None:
+        self.writer = writer
+        self.glances = {known.path: glance(known) for known in writer.files.all()}
+        self._reading = reading
+
+    def is_due(self, path: bytes, now: Signature, version: int) -> bool:
+        """Whether there is something to do for a file that looks like this."""
+        seen = self.glances.get(path)
+        if seen is None or seen.signature != now or not seen.complete or seen.gone or seen.version != version:
+            return True
+        return seen.read < now.size and self._reading.may_take_rest(path, now.size, now.mtime_ns)
+
+    def read_of(self, path: bytes) -> int:
+        """How many bytes of a file are in the index."""
+        seen = self.glances.get(path)
+        return 0 if seen is None else seen.read
+
+    def run(self, targets: Iterable[Target], stop: Callable[[], bool] = lambda: False) -> Outcome:
+        """Look at the targets and commit what is new, up to a slice; what was not reached is unfinished."""
+        outcome, changes, lost = Outcome(), list[Change](), list[bytes]()
+        for target in targets:
+            if outcome.bytes >= SLICE_BYTES or (outcome.bytes and stop()):
+                outcome.unfinished.append(target)
+                continue
+            outcome.looked_at.append(target.path)
+            try:
+                self._look(target, changes, lost, outcome)
+            except OSError as error:
+                outcome.failed[target.path] = error.strerror or str(error)
+        self._commit(changes, lost, outcome)
+        return outcome
+
+    def drop(self, paths: Iterable[bytes]) -> Outcome:
+        """Take files out of the index."""
+        outcome, paths = Outcome(), list(paths)
+        self._take(self.writer.drop(paths), outcome)
+        for path in paths:
+            self.glances.pop(path, None)
+        return outcome
+
+    # -- looking
+
+    def _look(self, target: Target, changes: list[Change], lost: list[bytes], outcome: Outcome) -> None:
+        status = _status(target.path)
+        if status is None or not stat.S_ISREG(status.st_mode):
+            if self._is_lost(target):
+                lost.append(target.path)
+            outcome.tails[target.path] = 0
+        elif self.is_due(target.path, signature(status), self._reading.version(target)):
+            try:
+                with opened(target.path, target.root) as tail:
+                    changes.append(self._read(target, tail, outcome))
+            except (NotRegularError, FileNotFoundError):
+                return
+
+    def _is_lost(self, target: Target) -> bool:
+        """Whether a file that is not there is gone. An unmounted or moved root never makes its sessions gone."""
+        seen = self.glances.get(target.path)
+        if seen is None or seen.gone or not os.path.isdir(target.root):
+            return False
+        above = os.path.dirname(target.path)
+        while (status := _status(above)) is None:
+            above = os.path.dirname(above)
+        return status.st_dev == seen.signature.dev
+
+    def _read(self, target: Target, tail: Tail, outcome: Outcome) -> Change:
+        files = self.writer.files
+        known = files.known_or_none(target.path) or self._moved(tail)
+        change = self._reading.read(target, tail, known, max(1, SLICE_BYTES - outcome.bytes))
+        before = 0 if known is None or change.replace else known.cursor.offset
+        outcome.bytes += change.cursor.offset - before
+        if not change.complete:
+            outcome.unfinished.append(target)
+        elif not change.foreign and not tail.compressed:
+            rest = tail.signature.size - change.cursor.offset - change.cursor.loose
+            outcome.tails[target.path] = rest
+            if rest and (quiet := self._reading.quiet_for(tail.signature.mtime_ns)) < QUIET_S:
+                outcome.quiet_in[target.path] = QUIET_S - quiet
+        return change
+
+    def _moved(self, tail: Tail) -> Known | None:
+        """The file that this one was under another name: the same inode and content, and nothing there any more."""
+        now = tail.signature
+        for known in self.writer.files.with_inode(now.dev, now.ino):
+            there = _status(known.path)
+            left = there is None or (signature(there).dev, signature(there).ino) != (now.dev, now.ino)
+            if (
+                left
+                and known.cursor.offset
+                and not tail.compressed
+                and tail.compare(known.cursor, known.signature) is not Verdict.REPLACED
+            ):
+                return known
+        return None
+
+    # -- committing
+
+    def _commit(self, changes: list[Change], lost: list[bytes], outcome: Outcome) -> None:
+        if changes:
+            self._take(self.writer.write(changes), outcome)
+        for change in changes:
+            outcome.bad_lines += change.bad_lines
+            if change.moved_from is not None:
+                self.glances.pop(change.moved_from, None)
+        if lost:
+            self._take(self.writer.lose(lost, int(self._reading.now() * 1000)), outcome)
+
+    def _take(self, written: Written, outcome: Outcome) -> None:
+        outcome.added += written.added
+        outcome.updated += written.updated
+        outcome.gone += written.gone
+        for known in written.known:
+            self.glances[known.path] = glance(known)
+            if known.path in written.again:
+                outcome.again.append(Target(known.path, known.root, known.source))
+
+
+def glance(known: Known) -> Glance:
+    """What to remember of a file."""
+    read = known.cursor.offset + known.cursor.loose
+    if known.complete and not known.cursor.state:  # not one of ours: all of it was looked at
+        read = known.signature.size
+    return Glance(known.signature, read, known.complete, known.gone, known.source_version, known.root)
+
+
+def _status(path: bytes) -> os.stat_result | None:
+    try:
+        return os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None

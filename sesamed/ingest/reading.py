@@ -1,0 +1,159 @@
+"""An open file to a Change: lines are decoded by the source and made into rows. Nothing is written here."""
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import PurePath
+from typing import Any
+from zlib import crc32
+
+import msgspec
+
+from sesamed.ingest.chunking import Chunking
+from sesamed.ingest.project import Projects
+from sesamed.ingest.tail import Read, Tail, Verdict
+from sesamed.model import Bad, BadLineError, Fact, ForeignFileError, Operation, Source
+from sesamed.store.rows import Change, Cursor, Known
+
+QUIET_S = 2.0  # a last line without newline is taken as it is when its file was left alone for so long
+
+
+class Target(msgspec.Struct, frozen=True, gc=False):
+    """A path to look at, and whose it is."""
+
+    path: bytes
+    root: str
+    source: str
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """How large things may be."""
+
+    line_bytes: int = 64 << 20
+    chunk_bytes: int = 256 << 10
+
+
+class Reading:
+    """Reads files for one index."""
+
+    def __init__(
+        self, sources: Mapping[str, Source[Any]], limits: Limits, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._sources = sources
+        self._limits = limits
+        self._clock = clock
+        self._chunking = Chunking(limits.chunk_bytes)
+        self._projects = Projects()
+        self._searched: dict[bytes, int] = {}  # up to here, the file's last line has no newline
+        self._tried: dict[bytes, int] = {}  # at this size, its last line was no whole one
+
+    def version(self, target: Target) -> int:
+        """The version of the target's source."""
+        return self._sources[target.source].version
+
+    def now(self) -> float:
+        """The time of day, in seconds."""
+        return self._clock()
+
+    def quiet_for(self, mtime_ns: int) -> float:
+        """How long a file was left alone; a time in the future counts as long ago."""
+        quiet = self._clock() - mtime_ns / 1e9
+        return quiet if quiet >= 0 else QUIET_S
+
+    def may_take_rest(self, path: bytes, size: int, mtime_ns: int) -> bool:
+        """Whether an unfinished last line is worth a try now."""
+        return self.quiet_for(mtime_ns) >= QUIET_S and self._tried.get(path) != size
+
+    def read(self, target: Target, tail: Tail, known: Known | None, budget: int) -> Change:
+        """What is new in a file."""
+        source = self._sources[target.source]
+        replace = known is not None and (
+            (known.source, known.source_version) != (target.source, source.version)
+            or tail.compare(known.cursor, known.signature) is Verdict.REPLACED
+        )
+        cursor = Cursor() if known is None or replace else known.cursor
+        change = Change(
+            path=target.path, root=target.root, source=target.source, source_version=source.version, signature=tail.signature,
+            cursor=cursor, complete=True, replace=replace, counted_from_start=not cursor.state,
+            moved_from=known.path if known is not None and known.path != target.path else None,
+        )  # fmt: skip
+        try:
+            if replace:
+                self._searched.pop(target.path, None)
+            self._decode(change, tail, source, self._lines(target.path, tail, cursor, budget))
+        except ForeignFileError:
+            self._foreign(change)
+        return change
+
+    def _lines(self, path: bytes, tail: Tail, cursor: Cursor, budget: int) -> Read:
+        """The new lines. A long line that grows slowly is not read again with every growth."""
+        searched = self._searched.pop(path, 0)
+        now = tail.signature
+        if (
+            cursor.offset < searched < now.size
+            and not self.may_take_rest(path, now.size, now.mtime_ns)
+            and not tail.has_newline(searched)
+        ):
+            self._searched[path] = now.size
+            return Read([], msgspec.structs.replace(cursor, loose=0, loose_digest=0), b"", at_end=True)
+        read = tail.read(cursor, budget, self._limits.line_bytes)
+        if read.rest and not tail.compressed:
+            self._searched[path] = read.cursor.offset + len(read.rest)
+        return read
+
+    def _decode(self, change: Change, tail: Tail, source: Source[Any], read: Read) -> None:
+        state = self._state(change, source)
+        operations: list[Operation] = []
+        for line in read.lines:
+            state, found = self._step(source, state, line)
+            operations += found
+        self._chunking.fill(change, operations)
+        change.cursor = msgspec.structs.replace(read.cursor, state=source.freeze(state))
+        change.complete = read.at_end
+        if read.rest and read.at_end:
+            self._take_rest(change, tail, source, state, read)
+        self._add_projects(change)
+
+    def _state(self, change: Change, source: Source[Any]) -> Any:
+        if change.cursor.state:
+            return source.thaw(change.cursor.state)
+        relative = os.path.relpath(os.fsdecode(change.path), change.root)
+        state, operations = source.begin(PurePath(relative))
+        self._chunking.fill(change, operations)
+        return state
+
+    def _step(self, source: Source[Any], state: Any, line: bytes | None) -> tuple[Any, list[Operation]]:
+        """One line; None is one that was too long to look at."""
+        if line is None:
+            return state, [Bad()]
+        if not line or line.isspace():
+            return state, []
+        try:
+            return source.step(state, line)
+        except BadLineError:
+            return state, [Bad()]
+
+    def _take_rest(self, change: Change, tail: Tail, source: Source[Any], state: Any, read: Read) -> None:
+        """Take a last line without newline when its file is quiet and the line is whole. The cursor stays before it."""
+        size = tail.signature.size
+        if not tail.compressed and not self.may_take_rest(change.path, size, tail.signature.mtime_ns):
+            return
+        self._tried[change.path] = size
+        _, found = self._step(source, state, read.rest)
+        if not found or any(isinstance(operation, Bad) for operation in found):
+            return
+        change.loose_from = len(change.rows)
+        self._chunking.fill(change, found)
+        change.cursor = msgspec.structs.replace(change.cursor, loose=len(read.rest), loose_digest=crc32(read.rest))
+
+    def _foreign(self, change: Change) -> None:
+        """Not one of this source's: nothing of it is kept but its signature."""
+        change.replace, change.foreign, change.complete = True, True, True
+        change.cursor, change.identity, change.loose_from = Cursor(), None, None
+        change.rows, change.facts = [], []
+        change.bad_lines = change.unknown_lines = 0
+
+    def _add_projects(self, change: Change) -> None:
+        for fact in list(change.facts):
+            if fact.field == "cwd" and (project := self._projects.of(fact.value)):
+                change.facts.append(Fact(field="project_path", value=project, rank=fact.rank, keep=fact.keep))

@@ -1,0 +1,80 @@
+"""A new index beside the old one, from the files and from what is kept of gone ones; then the swap. Searches go on meanwhile.
+
+Gone files are played back out of the old index through the same writer as everything else, so that a rebuild has one way in, too.
+"""
+
+from collections.abc import Callable, Iterator
+
+import apsw
+import msgspec
+
+from sesamed.model import Fact, Identity, Kind
+from sesamed.store import read, sqlite
+from sesamed.store.files import Files
+from sesamed.store.rows import Change, Row, Text
+from sesamed.store.sqlite import Packer
+from sesamed.store.write import Writer
+
+RECORDS_AT_ONCE = 1000
+
+ABOUT = """
+    SELECT s.native_id, s.origin, f.bad_lines, f.unknown_lines FROM files f JOIN sessions s ON s.id = f.session WHERE f.id = ?
+"""
+FACTS = "SELECT native_id, field, rank, value FROM facts WHERE file = ?"
+TOUCHED = "SELECT p.tail FROM touched t JOIN paths p ON p.id = t.path WHERE t.record = ?"
+
+
+class Replay:
+    """Brings the files that can't be read now (gone, unmounted, unreadable) over from one index to another."""
+
+    def __init__(self, old: apsw.Connection, new: Writer, wanted: Callable[[bytes, bool], bool]) -> None:
+        self._old = old
+        self._wanted = wanted  # by path, and whether it is gone
+        self._new = new
+        self._packer = Packer()
+
+    def run(self) -> Iterator[None]:
+        """One step each time it is advanced, so that live work goes on between them."""
+        for file, path, gone_ms in sqlite.rows(
+            self._old, "SELECT id, path, gone_ms FROM files WHERE session IS NOT NULL"
+        ):
+            if self._new.files.known_or_none(path) is not None or not self._wanted(path, gone_ms is not None):
+                continue
+            for change in self._changes(file, path):
+                self._new.write([change])
+                yield
+            if gone_ms is not None:
+                self._new.lose([path], gone_ms)
+                yield
+
+    def _changes(self, file: int, path: bytes) -> Iterator[Change]:
+        known = Files(self._old).known(path)
+        native_id, origin, bad, unknown = sqlite.one(self._old, ABOUT, (file,))
+        facts = [
+            Fact(field=field, value=value, rank=rank, native_id=other or None)
+            for other, field, rank, value in sqlite.rows(self._old, FACTS, (file,))
+        ]
+        position = 0
+        while True:
+            items = sqlite.rows(self._old, read.ONE_FILE, {"file": file, "first": position, "count": RECORDS_AT_ONCE})
+            yield Change(
+                path=path, root=known.root, source=known.source, source_version=known.source_version, signature=known.signature,
+                cursor=msgspec.structs.replace(known.cursor, position=position), complete=known.complete,
+                identity=Identity(native_id=native_id, origin=origin),
+                facts=[] if position else facts, rows=[self._row(item[1]) for item in items], bad_lines=bad, unknown_lines=unknown,
+                counted_from_start=True,
+            )  # fmt: skip
+            position += len(items)
+            if len(items) < RECORDS_AT_ONCE:
+                return
+
+    def _row(self, record: int) -> Row:
+        sql = "SELECT key, role, kind, prompt, time_ms, entry, parent, tool, is_error FROM records WHERE id = ?"
+        key, role, kind, prompt, time_ms, entry, parent, tool, is_error = sqlite.one(self._old, sql, (record,))
+        touched = sqlite.rows(self._old, TOUCHED, (record,))
+        texts = read.texts(self._old, record).items()
+        return Row(
+            key=key, role=role, kind=Kind(kind), texts=tuple(Text(number, text, self._packer.pack(text)) for number, text in texts),
+            prompt=bool(prompt), time_ms=time_ms, entry=entry, parent=parent, tool=tool,
+            is_error=None if is_error is None else bool(is_error), touched=tuple(tail for (tail,) in touched),
+        )  # fmt: skip

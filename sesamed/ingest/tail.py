@@ -1,0 +1,171 @@
+"""A file and its cursor to what is new in it. Knows nothing of what lines mean, nor of the index.
+
+Only regular files are opened, without following links and below their root. The same signature is unchanged and not opened; any
+difference is decided by content: inodes are used again, and modification times lie.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from typing import NamedTuple
+from zlib import crc32
+
+from sesamed.ingest.compressed import decompressed
+from sesamed.ingest.lines import Cutter
+from sesamed.store.rows import Cursor, Signature
+
+HEAD_BYTES = 4096
+TAIL_BYTES = 256
+BLOCK_BYTES = 1 << 20
+COMPRESSED = b".zst"
+
+
+class NotRegularError(Exception):
+    """A pipe, a device, a link or a directory; or a file outside its root."""
+
+
+class Verdict(Enum):
+    """How a file differs from what its cursor says."""
+
+    SAME = "same"
+    GROWN = "grown"
+    REPLACED = "replaced"
+
+
+class Read(NamedTuple):
+    """What was read: whole lines (None: too long), the cursor behind them, the unfinished line after it, and whether that is all."""
+
+    lines: list[bytes | None]
+    cursor: Cursor
+    rest: bytes
+    at_end: bool
+
+
+class Tail:
+    """An open file."""
+
+    def __init__(self, descriptor: int, *, compressed: bool) -> None:
+        self._descriptor = descriptor
+        self.signature = signature(os.fstat(descriptor))
+        self.compressed = compressed
+        self.bytes_read = 0
+
+    def compare(self, cursor: Cursor, before: Signature) -> Verdict:
+        """What happened to the file since the cursor was stored."""
+        if cursor.offset == 0 and cursor.loose == 0:
+            return Verdict.GROWN
+        if self.compressed:
+            return Verdict.SAME if self.signature == before else Verdict.REPLACED
+        if self.signature.size < cursor.offset + cursor.loose or not self._recognised(cursor):
+            return Verdict.REPLACED
+        if self.signature.size != before.size:
+            return Verdict.GROWN
+        if self.signature == before or self._digest(cursor.offset) == cursor.digest:
+            return Verdict.SAME
+        return Verdict.REPLACED
+
+    def read(self, cursor: Cursor, budget: int, limit: int) -> Read:
+        """Whole lines from the cursor on, about as many as the budget allows."""
+        cutter = Cutter(limit, skipping=cursor.skipping, digest=cursor.digest)
+        lines: list[bytes | None] = []
+        fed, at_end = 0, True
+        for block in self._blocks(cursor.offset):
+            lines += cutter.feed(block)
+            fed += len(block)
+            if fed >= budget and (lines or cutter.skipping):
+                at_end = False
+                break
+        return Read(lines, self._cursor(cursor.offset + cutter.consumed, cutter, cursor), cutter.rest, at_end)
+
+    def has_newline(self, start: int) -> bool:
+        """Whether a line ends behind `start`; so that a long line that grows slowly is not read again with every growth."""
+        return any(b"\n" in block for block in self._plain_blocks(start))
+
+    def _cursor(self, offset: int, cutter: Cutter, before: Cursor) -> Cursor:
+        head, tail = before.head, before.tail
+        if not self.compressed:
+            if before.offset < HEAD_BYTES:
+                head = self._checksum(0, min(offset, HEAD_BYTES))
+            tail = self._checksum(max(0, offset - TAIL_BYTES), offset)
+        return Cursor(
+            offset=offset, skipping=cutter.skipping, head=head, tail=tail, digest=cutter.digest,
+            position=before.position, state=before.state,
+        )  # fmt: skip
+
+    def _recognised(self, cursor: Cursor) -> bool:
+        offset, loose = cursor.offset, cursor.loose
+        if self._checksum(0, min(offset, HEAD_BYTES)) != cursor.head:
+            return False
+        if self._checksum(max(0, offset - TAIL_BYTES), offset) != cursor.tail:
+            return False
+        if not loose:
+            return True
+        end = self._pread(1, offset + loose)
+        return self._checksum(offset, offset + loose) == cursor.loose_digest and end in (b"", b"\n")
+
+    def _digest(self, end: int) -> int:
+        digest, position = 0, 0
+        while position < end and (block := self._pread(min(BLOCK_BYTES, end - position), position)):
+            digest = crc32(block, digest)
+            position += len(block)
+        return digest
+
+    def _checksum(self, start: int, end: int) -> int:
+        return crc32(self._pread(end - start, start))
+
+    def _pread(self, count: int, offset: int) -> bytes:
+        data = os.pread(self._descriptor, count, offset)
+        self.bytes_read += len(data)
+        return data
+
+    def _blocks(self, offset: int) -> Iterator[bytes]:
+        return decompressed(self._descriptor, offset) if self.compressed else self._plain_blocks(offset)
+
+    def _plain_blocks(self, offset: int) -> Iterator[bytes]:
+        """Up to the size seen at opening: what comes later is the next look's."""
+        while offset < self.signature.size:
+            block = self._pread(min(BLOCK_BYTES, self.signature.size - offset), offset)
+            if not block:
+                return
+            offset += len(block)
+            yield block
+
+
+@contextmanager
+def opened(path: bytes, root: str) -> Iterator[Tail]:
+    """Open a session file. Raises NotRegularError, or OSError as it comes."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY)
+    except OSError as error:
+        if os.path.islink(path):
+            raise NotRegularError from error
+        raise
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode) or not _below(descriptor, root):
+            raise NotRegularError
+        yield Tail(descriptor, compressed=path.endswith(COMPRESSED))
+    finally:
+        os.close(descriptor)
+
+
+def signature(status: os.stat_result) -> Signature:
+    """What identifies an unchanged file."""
+    return Signature(
+        _signed(status.st_dev), _signed(status.st_ino), status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    )
+
+
+def _signed(number: int) -> int:
+    """SQLite's integers have a sign; inode numbers of some file systems use all 64 bits."""
+    return number - (1 << 64) if number >= 1 << 63 else number
+
+
+def _below(descriptor: int, root: str) -> bool:
+    """A directory on the way may have become a link since it was walked; the kernel knows where the file really is."""
+    try:
+        place = os.readlink(b"/proc/self/fd/%d" % descriptor)
+    except OSError:  # no /proc (macOS): the walk does not follow links either
+        return True
+    return place.startswith(os.fsencode(root.rstrip("/")) + b"/")

@@ -1,0 +1,136 @@
+"""Tends the roots: watches the ones that are there, notices the ones that come, sweeps now and then.
+
+Events only speed things up: with a watcher that does nothing, sweeps find everything all the same.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Literal, Protocol
+
+import anyio
+
+from sesamed.ingest.indexer import Indexer
+from sesamed.ingest.sweep import Root
+
+log = logging.getLogger(__name__)
+
+TICK_S = 0.5  # a root that is made is noticed within this; a tick costs one stat a root
+POLLING_S = 5.0  # between sweeps where there are no events
+CLOCK_JUMP_S = 60.0  # the machine slept, or the clock was set: events may have been lost
+
+Mode = Literal["events", "polling", "missing"]
+Wanted = Literal["events", "polling", "off"]
+
+
+class Watcher(Protocol):
+    """What is needed of a watch; `sesamed.watch.Watch` is one."""
+
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+    def watch(self, root: str) -> None: ...
+    def unwatch(self, root: str) -> None: ...
+    def alive(self, root: str) -> bool: ...
+    def directories_watched(self) -> int | None: ...
+
+
+class Tending:
+    """The roots' supervisor."""
+
+    def __init__(
+        self,
+        indexer: Indexer,
+        watcher: Watcher | None,
+        wanted: Wanted,
+        sweep_s: float,
+        polled: Callable[[str], str | None],
+    ) -> None:
+        self._indexer = indexer
+        self._watcher = watcher if wanted == "events" else None
+        self._wanted = wanted
+        self._sweep_s = sweep_s
+        self._polled = polled  # the file system's name, where events don't work
+        self._watched: dict[str, str] = {}
+        self.reasons: dict[str, str] = {}  # why a root is polled, by its path
+
+    def mode(self, root: Root) -> Mode:
+        """How changes below a root are noticed."""
+        if root.real is None:
+            return "missing"
+        return "events" if root.path in self._watched else "polling"
+
+    async def run(self) -> None:
+        """Tend until cancelled."""
+        if self._watcher is not None:
+            await self._indexer.in_thread(self._start)
+        try:
+            await self._tend()
+        finally:
+            if self._watcher is not None:
+                await self._indexer.in_thread(self._watcher.stop)
+
+    async def _tend(self) -> None:
+        swept = 0.0
+        drift = time.time() - time.monotonic()
+        await self._indexer.in_thread(self._look)
+        while True:
+            jumped = abs(time.time() - time.monotonic() - drift) > CLOCK_JUMP_S
+            if jumped or not swept or time.monotonic() - swept >= self._interval():
+                await self._indexer.look_around()
+                await self._indexer.expire()
+                swept, drift = time.monotonic(), time.time() - time.monotonic()
+                self._compare_counts()
+            await anyio.sleep(TICK_S)
+            self._indexer.mark_quiet()
+            for root in await self._indexer.in_thread(self._look):
+                self._indexer.inbox.mark_tree(root)
+
+    def _interval(self) -> float:
+        polling = self._wanted == "polling" or any(self.mode(root) == "polling" for root in self._indexer.sweep.roots)
+        return min(POLLING_S, self._sweep_s) if polling and self._wanted != "off" else self._sweep_s
+
+    def _start(self) -> None:
+        assert self._watcher is not None
+        try:
+            self._watcher.start()
+        except OSError as error:
+            self._watcher = None
+            self.reasons["*"] = f"no events: {error.strerror}; raise fs.inotify.max_user_instances"
+
+    def _look(self) -> list[str]:
+        """See which roots are there, and watch them. Gives those that were not watched a moment ago."""
+        fresh = []
+        for root in self._indexer.sweep.roots:
+            changed = root.resolve()
+            if root.real is None:
+                self._watched.pop(root.path, None)
+            elif self._watch(root, root.real) or changed:
+                fresh.append(root.real)
+        return fresh
+
+    def _watch(self, root: Root, real: str) -> bool:
+        """Watch a root that is not watched; says whether something may have been missed."""
+        if self._watcher is None or self.reasons.get(root.path) or self._watcher.alive(real):
+            return False
+        if (kind := self._polled(real)) is not None:
+            self.reasons[root.path] = f"{kind} tells nobody of changes: looked at every {POLLING_S:.0f} s"
+            return False
+        try:
+            self._watcher.watch(real)
+        except OSError as error:
+            self._watched.pop(root.path, None)
+            log.warning("cannot watch root=%s error=%s", real, error.strerror)
+            self.reasons[root.path] = f"cannot be watched ({error.strerror}): looked at every {POLLING_S:.0f} s"
+            return False
+        self._watched[root.path] = real
+        return True
+
+    def _compare_counts(self) -> None:
+        """watchdog says nothing when the kernel gives no more watches; then the roots are polled."""
+        watched = None if self._watcher is None else self._watcher.directories_watched()
+        roots = [root for root in self._indexer.sweep.roots if root.path in self._watched]
+        if watched is None or watched >= sum(root.directories for root in roots):
+            return
+        for root in roots:
+            self._watched.pop(root.path)
+            self.reasons[root.path] = "too few watches: raise fs.inotify.max_user_watches (sysctl), then restart"

@@ -1,0 +1,90 @@
+"""One instance: a lock that the kernel holds for us, and lets go when the process ends, however it ends.
+
+The file is never unlinked: whoever unlinks it lets two holders exist. Its contents are for people, the lock counts.
+"""
+
+import errno
+import fcntl
+import os
+from types import TracebackType
+
+from sesamed import __version__
+from sesamed.errors import ConfigError, LockedError
+
+
+class Lock:
+    """An exclusive lock, held until `release` or the end of the process; also when the object is lost."""
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self.path = path
+        self._descriptor: int | None = descriptor
+
+    @property
+    def held(self) -> bool:
+        return self._descriptor is not None
+
+    def release(self) -> None:
+        """Let go; a second time does nothing."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def __enter__(self) -> "Lock":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+def acquire(path: str) -> Lock:
+    """Take the lock or raise LockedError at once, with the holder's pid if it wrote one."""
+    while True:
+        descriptor = _open(path)
+        try:
+            _lock(path, descriptor)
+            if _is_at(path, descriptor):
+                _sign(descriptor)
+                return Lock(path, descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # someone removed the file between open and flock: lock the one that is there now
+
+
+def _open(path: str) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot open the lock {path}: {error.strerror}; mend it, or name another directory", path=path
+        ) from error
+
+
+def _lock(path: str, descriptor: int) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno != errno.EWOULDBLOCK:
+            raise ConfigError(f"cannot lock {path}: {error.strerror}; put it on a local disk", path=path) from error
+        pid, holder = _holder(descriptor)
+        raise LockedError(f"{holder} holds {path}; stop it first, or use it as it is", path=path, pid=pid) from None
+
+
+def _holder(descriptor: int) -> tuple[int | None, str]:
+    pid, _, version = os.pread(descriptor, 64, 0).decode("ascii", "replace").strip().partition(" ")
+    return (int(pid), f"sesamed {version} with pid {pid}") if pid.isdecimal() else (None, "another sesamed")
+
+
+def _is_at(path: str, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(path, follow_symlinks=False), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _sign(descriptor: int) -> None:
+    os.fchmod(descriptor, 0o600)
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"{os.getpid()} {__version__}\n".encode("ascii"), 0)

@@ -1,0 +1,234 @@
+"""Values passed between the rings, and the Protocols that keep the rings apart. No I/O, no behaviour.
+
+Words: a *source* is an agent's format; a *record* is one decoded thing with a native key, a message or a tool call; a *chunk* is one
+row of the full-text index (a message, a call, a result); a *fact* is one file's word on a field of a session.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable
+from enum import IntEnum
+from pathlib import PurePath
+from typing import Literal, Protocol, TypeVar
+
+import msgspec
+
+
+class Kind(IntEnum):
+    """The low three bits of a chunk's row number: what the text is."""
+
+    USER = 0
+    ASSISTANT = 1
+    CUSTOM = 2
+    SUMMARY = 3
+    CALL = 4
+    RESULT = 5
+    UNINDEXED = 6  # kept for reading, never searched: our own searches, placeholders
+
+
+Role = Literal["user", "assistant", "custom", "summary"]
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Something said. `key` is the same in every file that holds a copy of it."""
+
+    key: int
+    role: Role
+    text: str
+    entry: str | None = None
+    parent: str | None = None  # only where it does not simply follow the line before it
+    time_ms: int | None = None
+    prompt: bool = False  # begins an exchange
+
+
+class ToolCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A tool was called; its result may be known at once (`output`) or come later as a ToolResult."""
+
+    key: int
+    name: str
+    arguments: bytes = b"{}"  # JSON, as it stands in the file
+    role: Role = "assistant"
+    cwd: str | None = None
+    entry: str | None = None
+    parent: str | None = None
+    time_ms: int | None = None
+    output: str | None = None
+    is_error: bool | None = None
+    hidden: bool = False  # a search of ours: searching it again would find searches
+
+
+class ToolResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What the call with this key gave back."""
+
+    key: int
+    text: str
+    is_error: bool
+    time_ms: int | None = None
+    hidden: bool = False
+
+
+class Identity(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Which session the file belongs to. `origin` tells two sessions with one native id apart."""
+
+    native_id: str
+    origin: str
+
+
+Field = Literal["name", "cwd", "project_path", "began", "parent_path", "parent_id", "subagent", "git_branch"]
+
+
+class Fact(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """This file's word on a field of a session: its own, or another one of the same source (`native_id`).
+
+    Of several facts the highest `rank` that is not empty counts; within one file and rank the first or the last one stands.
+    """
+
+    field: Field
+    value: str
+    rank: int = 0
+    keep: Literal["first", "last"] = "first"
+    native_id: str | None = None
+
+
+class Unknown(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A line of a type that this source does not know: skipped, counted."""
+
+    type: str
+
+
+class Bad(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A line, or a part of one, could not be decoded; what was salvaged of it stands in the other operations."""
+
+
+Operation = Message | ToolCall | ToolResult | Identity | Fact | Unknown | Bad
+
+
+class BadLineError(Exception):
+    """This line cannot be decoded; the file goes on after it."""
+
+
+class ForeignFileError(Exception):
+    """This file is not a session of this source."""
+
+
+S = TypeVar("S")
+
+
+class Source(Protocol[S]):
+    """An agent's format, pure: lines in, operations out. The state is small and is stored with the cursor, so that a restart
+    between two lines changes nothing."""
+
+    @property
+    def name(self) -> str:
+        """The parser's name in the configuration and in answers."""
+
+    @property
+    def version(self) -> int:
+        """Raised when the same bytes give other operations; files read by an older one are read again."""
+
+    def begin(self, path: PurePath) -> tuple[S, list[Operation]]:
+        """The state before the first line, and what the file's place alone says. `path` is relative to the root."""
+
+    def step(self, state: S, line: bytes) -> tuple[S, list[Operation]]:
+        """One whole line, without its newline. Raises BadLineError or ForeignFileError."""
+
+    def freeze(self, state: S) -> bytes:
+        """The state as bytes to store."""
+
+    def thaw(self, data: bytes) -> S:
+        """The state from its bytes."""
+
+
+class Pending(msgspec.Struct, frozen=True, kw_only=True):
+    """What is on disk and not yet searchable."""
+
+    files: int = 0
+    bytes: int = 0
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """How far an index run is."""
+
+    files_done: int = 0
+    files_total: int = 0
+    bytes_done: int = 0
+    bytes_total: int = 0
+
+
+class SessionSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A session in a few fields, as lists show it. Times are ISO 8601 in UTC with milliseconds."""
+
+    session_id: str
+    key: str
+    source: str
+    path: str
+    cwd: str | None
+    project_path: str | None
+    git_branch: str | None
+    name: str | None
+    created: str
+    modified: str
+    message_count: int
+    parent_session_id: str | None
+    subagent: bool
+    gone: bool
+
+
+class IndexReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What an index run did."""
+
+    added: int = 0
+    updated: int = 0
+    skipped: int = 0
+    gone: int = 0
+    errors: int = 0
+    bad_lines: int = 0
+    bytes: int = 0
+    took_ms: float = 0.0
+
+
+class RootState(msgspec.Struct, frozen=True, kw_only=True):
+    """A watched directory, as `status` shows it."""
+
+    parser: str
+    path: str
+    real: str | None
+    mode: Literal["events", "polling", "missing"]
+    files: int
+    directories: int
+    warnings: list[str]
+
+
+class Trouble(msgspec.Struct, frozen=True, kw_only=True):
+    """A promise that does not hold at the moment, since when."""
+
+    code: str
+    message: str
+    since_ms: int
+
+
+class Overview(msgspec.Struct, frozen=True, kw_only=True):
+    """How the ingest is."""
+
+    roots: list[RootState]
+    indexing: Progress | None
+    freshness_ms: list[float]
+    last_event_ms: int | None
+    last_sweep_ms: int | None
+    troubles: list[Trouble]
+
+
+class Control(Protocol):
+    """What the server may ask of the ingest; the daemon brings them together."""
+
+    def pending(self) -> Pending:
+        """What is on disk and not searchable, as far as is known."""
+
+    def overview(self) -> Overview:
+        """How the ingest is."""
+
+    async def sync(self, paths: Iterable[str] | None, timeout_s: float) -> tuple[Pending, list[str]]:
+        """Wait until everything on disk is searchable; what is still pending, and which paths are none of ours."""
+
+    async def index(
+        self, *, full: bool, drop_gone: bool, told: Callable[[Progress], Awaitable[None]] | None
+    ) -> IndexReport:
+        """Look at every file."""

@@ -1,0 +1,143 @@
+"""Where the configuration, the index and the socket are, and that they are ours alone.
+
+It knows nothing of what is in the files. The socket follows from the uid, not from XDG variables: a shell under ssh and
+a service started at login have different ones, and must meet.
+"""
+
+import os
+import pwd
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from platformdirs.unix import Unix
+
+from sesamed.errors import ConfigError
+
+SOCKET_BYTES = 103  # sun_path holds 104 bytes on macOS (108 on Linux), and the last one is NUL
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paths:
+    """Every place that sesame writes to or reads its configuration from, all absolute."""
+
+    config_dir: str
+    data_dir: str
+    runtime_dir: str
+    socket: str
+
+    @property
+    def config_file(self) -> str:
+        return os.path.join(self.config_dir, "config.jsonc")
+
+    @property
+    def database(self) -> str:
+        return os.path.join(self.data_dir, "index.sqlite")
+
+
+def find(environ: Mapping[str, str]) -> Paths:
+    """The paths of this user. Makes and checks nothing; XDG_* and HOME are platformdirs' business."""
+    defaults = Unix("sesame", appauthor=False)
+    socket = _override(environ, "SESAME_SOCKET")
+    directory = _override(environ, "SESAME_RUNTIME_DIR") or (os.path.dirname(socket) if socket else None)
+    runtime_dir = directory or default_runtime_dir(os.geteuid())
+    return Paths(
+        config_dir=_override(environ, "SESAME_CONFIG_DIR") or defaults.user_config_dir,
+        data_dir=_override(environ, "SESAME_DATA_DIR") or defaults.user_data_dir,
+        runtime_dir=runtime_dir,
+        socket=_short(socket or os.path.join(runtime_dir, "sesamed.sock")),
+    )
+
+
+def default_runtime_dir(uid: int, run_user: str = "/run/user") -> str:
+    """The socket's directory when nothing names one: it follows from the uid alone."""
+    login = os.path.join(run_user, str(uid))
+    if _is_private(login, uid):
+        return os.path.join(login, "sesame")
+    return os.path.join(_passwd_home(uid), ".local/state/sesame/run")
+
+
+def home(environ: Mapping[str, str]) -> str:
+    """What `~` stands for: HOME, or the home in passwd where HOME is missing or no absolute path."""
+    value = environ.get("HOME", "")
+    return os.path.normpath(value) if os.path.isabs(value) else _passwd_home(os.geteuid())
+
+
+def make_private(path: str) -> None:
+    """Make the directory, or check that the one there is real and ours, and close it to everyone else."""
+    try:
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        raise _refusal(path, error) from error
+    try:  # by the descriptor: what was checked is what is changed
+        _close_to_others(path, descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _close_to_others(path: str, descriptor: int) -> None:
+    status = os.fstat(descriptor)
+    if status.st_uid != os.geteuid():
+        raise ConfigError(
+            f"{path} belongs to uid {status.st_uid}, not to you (uid {os.geteuid()});"
+            " remove it, or name another directory",
+            path=path,
+        )
+    if status.st_mode & 0o077:
+        try:
+            os.fchmod(descriptor, stat.S_IMODE(status.st_mode) & 0o700)
+        except OSError as error:
+            raise _refusal(path, error) from error
+
+
+def _refusal(path: str, error: OSError) -> ConfigError:
+    if os.path.islink(path):
+        real = os.path.realpath(path)
+        return ConfigError(
+            f"{path} is a symbolic link; name the directory itself ({real}), or remove the link", path=path
+        )
+    why = error.strerror or str(error)
+    return ConfigError(
+        f"{path} cannot be used as a private directory: {why}; mend it, or name another directory", path=path
+    )
+
+
+def _is_private(path: str, uid: int) -> bool:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == uid and not status.st_mode & 0o077
+
+
+def _passwd_home(uid: int) -> str:
+    try:
+        directory = pwd.getpwuid(uid).pw_dir
+    except KeyError:
+        directory = ""
+    if not os.path.isabs(directory):
+        raise ConfigError(
+            f"uid {uid} has no home directory in passwd; set HOME and SESAME_RUNTIME_DIR to absolute paths"
+        )
+    return os.path.normpath(directory)
+
+
+def _override(environ: Mapping[str, str], name: str) -> str | None:
+    value = environ.get(name)
+    if not value:
+        return None
+    if not os.path.isabs(value):  # daemon and client have different working directories
+        raise ConfigError(f"{name} is {value!r}; expected an absolute path", variable=name)
+    return os.path.normpath(value)
+
+
+def _short(socket: str) -> str:
+    size = len(os.fsencode(socket))
+    if size > SOCKET_BYTES:
+        raise ConfigError(
+            f"the socket's path {socket} has {size} bytes, and at most {SOCKET_BYTES} can be bound;"
+            " set SESAME_RUNTIME_DIR or SESAME_SOCKET to a shorter one",
+            path=socket,
+        )
+    return socket

@@ -1,0 +1,1 @@
+"""The way out: a socket, lines, requests, answers."""

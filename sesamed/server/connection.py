@@ -1,0 +1,157 @@
+"""One client: its lines in, its answers out as they finish, and what it may take of us. Knows nothing of what is asked.
+
+It ends when the client is gone, breaks a limit, or `stop` is called. A client that only closed its sending half
+(`printf ... | nc -U`) still gets its answers; one that is gone altogether takes its running requests with it.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from anyio import (
+    BrokenResourceError,
+    CancelScope,
+    ClosedResourceError,
+    DelimiterNotFound,
+    EndOfStream,
+    Event,
+    IncompleteRead,
+    Lock,
+    create_task_group,
+    current_time,
+    fail_after,
+    move_on_after,
+)
+from anyio.abc import SocketStream
+from anyio.lowlevel import checkpoint
+from anyio.streams.buffered import BufferedByteReceiveStream
+
+from sesamed.errors import RequestError
+from sesamed.protocol import MAX_REQUEST_BYTES
+from sesamed.server import envelope
+from sesamed.server.dispatch import Conversation, Dispatcher
+from sesamed.server.peer import hung_up, raw_socket
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What clients may take of the server."""
+
+    connections: int = 64
+    in_flight: int = 8
+    request_bytes: int = MAX_REQUEST_BYTES
+    line_s: float = 10  # from the first byte of a line to its end
+    idle_s: float = 600
+    write_s: float = 30
+    grace_s: float = 2  # for what runs when the server stops
+    accept_pause_s: float = 1
+    hangup_poll_s: float = 0.05
+
+
+class Connection:
+    """Serves one client."""
+
+    def __init__(self, stream: SocketStream, dispatcher: Dispatcher, limits: Limits) -> None:
+        self._stream = stream
+        self._lines = BufferedByteReceiveStream(stream)
+        self._socket = raw_socket(stream)
+        self._dispatcher = dispatcher
+        self._limits = limits
+        self._conversation = Conversation(self._notify)
+        self._running = 0
+        self._ended = Event()  # of the next request; replaced each time
+        self._active_at = current_time()
+        self._reading = CancelScope()
+        self._writing = Lock()
+        self._group = create_task_group()
+
+    async def serve(self) -> None:
+        """Answer until the client goes, then close."""
+        async with self._stream, self._group:
+            with self._reading, self._drop_when_broken():
+                await self._read()
+            await self._drain(0)
+
+    def stop(self) -> None:
+        """Read no more; what runs is answered, then the connection closes."""
+        self._reading.cancel()
+
+    async def _read(self) -> None:
+        try:
+            while True:
+                line = await self._line()
+                if line.strip():
+                    self._running += 1
+                    self._group.start_soon(self._answer, line)
+                    await self._drain(self._limits.in_flight - 1)
+                else:
+                    await checkpoint()  # thousands of empty lines must not hold up the others
+        except (EndOfStream, IncompleteRead):
+            return
+        except DelimiterNotFound:
+            error = RequestError(f"a request is one line of at most {self._limits.request_bytes} bytes")
+        except TimeoutError:
+            error = RequestError(f"a line that was begun must be complete within {self._limits.line_s:g} s")
+        await self._send(envelope.refusal(None, error))
+
+    async def _line(self) -> bytes:
+        if not self._lines.buffer:
+            self._lines.feed_data(await self._first_bytes())
+        with fail_after(self._limits.line_s):
+            line = await self._lines.receive_until(b"\n", self._limits.request_bytes + 1)
+        if len(line) > self._limits.request_bytes:  # its end came with the bytes that broke the limit
+            raise DelimiterNotFound(self._limits.request_bytes)
+        self._active_at = current_time()
+        return line
+
+    async def _first_bytes(self) -> bytes:
+        """Wait for a line to begin; a connection on which nothing runs is not kept open for ever."""
+        while self._running or current_time() < self._active_at + self._limits.idle_s:
+            quiet_since = current_time() if self._running else self._active_at
+            with CancelScope(deadline=quiet_since + self._limits.idle_s):
+                return await self._stream.receive()
+        raise EndOfStream
+
+    async def _answer(self, line: bytes) -> None:
+        try:
+            answer = await self._dispatcher.answer(line, self._conversation)
+            if answer is not None:
+                await self._send(answer)
+        finally:
+            self._active_at = current_time()
+            self._running -= 1
+            self._ended.set()
+            self._ended = Event()
+
+    async def _drain(self, most: int) -> None:
+        """Wait until so few requests run. Nothing is read meanwhile, so a client that leaves has to be looked for."""
+        while self._running > most:
+            if hung_up(self._socket):
+                self._group.cancel_scope.cancel()
+            with move_on_after(self._limits.hangup_poll_s):
+                await self._ended.wait()
+
+    async def _send(self, line: bytes) -> None:
+        with self._drop_when_broken():
+            async with self._writing:
+                with fail_after(self._limits.write_s):
+                    await self._stream.send(line)
+
+    async def _notify(self, line: bytes) -> None:
+        """Send from a task of its own: the request may be cancelled in the middle, and must not leave half a line."""
+        sent = Event()
+
+        async def send() -> None:
+            await self._send(line)
+            sent.set()
+
+        self._group.start_soon(send)
+        await sent.wait()
+
+    @contextmanager
+    def _drop_when_broken(self) -> Iterator[None]:
+        """End everything when the client is gone, or reads too slowly for an answer to be kept for it."""
+        try:
+            yield
+        except (BrokenResourceError, ClosedResourceError, TimeoutError):
+            self._group.cancel_scope.cancel()

@@ -1,0 +1,132 @@
+"""JSON-RPC 2.0 on one line: bytes -> Request or Refusal, values -> an answer line. Pure; knows no method and no socket.
+
+The envelope is decoded with every field raw, so that a wrong one can be told from a wrong line, and the id is known
+when the rest is wrong. Lines that leave are ASCII: no terminal, log or line reader sees U+2028, bidi marks or half a
+character.
+"""
+
+import json
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+
+from sesamed.errors import ParseError, QueryError, RequestError, SesameError
+from sesamed.protocol import MAX_ANSWER_BYTES
+
+Id = str | int
+
+MAX_MESSAGE_CHARS = 1000  # some messages quote what was sent, and that may be a megabyte
+
+T = TypeVar("T")
+
+
+class Request(Struct, frozen=True, kw_only=True):
+    """Something asked. `params` is the text of a JSON value, `{}` when there was none."""
+
+    id: Id | None
+    notification: bool
+    method: str
+    params: Raw
+
+
+class Refusal(Struct, frozen=True, kw_only=True):
+    """A line that is no request, and why."""
+
+    id: Id | None
+    error: SesameError
+
+
+class _Fields(Struct, frozen=True):
+    jsonrpc: Raw = Raw(b"")
+    id: Raw = Raw(b"")
+    method: Raw = Raw(b"")
+    params: Raw = Raw(b"")
+
+
+_fields = msgspec.json.Decoder(_Fields)
+_any = msgspec.json.Decoder(Raw)
+_id = msgspec.json.Decoder(Id | None)
+_text = msgspec.json.Decoder(str)
+_encoder = msgspec.json.Encoder()
+
+
+def read(line: bytes) -> Request | Refusal:
+    """What the line asks; never raises."""
+    try:
+        fields = _open(line)
+    except SesameError as error:
+        return Refusal(id=None, error=error)
+    request_id: Id | None = None
+    try:
+        request_id = _value(_id, fields.id or Raw(b"null"), "`id` must be a string or an integer")
+        return _request(fields, request_id)
+    except SesameError as error:
+        return Refusal(id=request_id, error=error)
+
+
+def _open(line: bytes) -> _Fields:
+    try:
+        text = line.decode()  # msgspec does not look at the UTF-8 of what it skips
+        try:
+            return _fields.decode(text)
+        except msgspec.ValidationError:
+            _any.decode(text)  # it stopped at the first byte; is the rest JSON at all?
+    except (UnicodeDecodeError, msgspec.DecodeError, RecursionError) as error:
+        raise ParseError(f"the line is not JSON: {error}") from None
+    raise RequestError("a request is one JSON object a line; batches are not answered")
+
+
+def _request(fields: _Fields, request_id: Id | None) -> Request:
+    if _value(_text, fields.jsonrpc, '`jsonrpc` must be "2.0"') != "2.0":
+        raise RequestError('`jsonrpc` must be "2.0"')
+    return Request(
+        id=request_id,
+        notification=not fields.id,
+        method=_value(_text, fields.method, "`method` must be a string"),
+        params=fields.params or Raw(b"{}"),
+    )
+
+
+def _value(decoder: msgspec.json.Decoder[T], raw: Raw, otherwise: str) -> T:
+    try:
+        return decoder.decode(raw)
+    except (msgspec.DecodeError, RecursionError):
+        raise RequestError(otherwise) from None
+
+
+def answer(request_id: Id | None, result: Struct) -> bytes:
+    """The line that answers; raises QueryError when it would be too long."""
+    line = _line({"jsonrpc": "2.0", "id": request_id, "result": result})
+    if len(line) > MAX_ANSWER_BYTES:
+        raise QueryError("the answer is too large: ask for less", bytes=len(line), limit=MAX_ANSWER_BYTES)
+    return line
+
+
+def refusal(request_id: Id | None, error: SesameError) -> bytes:
+    """The line that says what went wrong."""
+    body: dict[str, Any] = {"code": error.code, "message": error.message[:MAX_MESSAGE_CHARS]}
+    if error.data:
+        body["data"] = error.data
+    return _line({"jsonrpc": "2.0", "id": request_id, "error": body})
+
+
+def notification(method: str, params: Struct) -> bytes:
+    """A line that nobody asked for and nobody answers."""
+    return _line({"jsonrpc": "2.0", "method": method, "params": params})
+
+
+def _line(value: dict[str, Any]) -> bytes:
+    line = _encoder.encode(value)
+    return (line if line.isascii() else _ascii(line)) + b"\n"
+
+
+def _ascii(line: bytes) -> bytes:
+    """The same JSON without a byte above 127.
+
+    `json.dumps` of the whole text escapes in C, also its quotes and backslashes; taking those two back is three
+    replacements, since JSON text holds no NUL. 4 MB take 14 to 36 ms; a regular expression over the non-ASCII runs took
+    up to 270 ms.
+    """
+    escaped = json.dumps(line.decode())[1:-1]
+    return escaped.replace("\\\\", "\0").replace('\\"', '"').replace("\0", "\\").encode()

@@ -1,0 +1,171 @@
+"""The socket: bound so that a live one is never replaced and only its owner connects, accepted from, and taken away.
+
+Knows nothing of lines or methods. Who may bind at all is decided by a lock that the caller holds.
+"""
+
+import errno
+import logging
+import os
+import socket
+import stat
+
+from anyio import BrokenResourceError, CancelScope, Event, create_task_group, current_time, sleep
+from anyio.abc import SocketListener, SocketStream, TaskGroup
+
+from sesamed.errors import BusyError, ConfigError, LockedError
+from sesamed.server import envelope
+from sesamed.server.connection import Connection, Limits
+from sesamed.server.dispatch import Dispatcher
+from sesamed.server.peer import peer_uid, raw_socket
+
+MAX_PATH_BYTES = 103  # macOS; Linux takes 107
+BACKLOG = 64
+DEAD_LISTENER = frozenset({errno.EBADF, errno.EINVAL, errno.ENOTSOCK, errno.EOPNOTSUPP})
+
+log = logging.getLogger(__name__)
+
+
+def bind(path: str) -> socket.socket:
+    """Listen on the path, for its owner only. The caller holds the socket's lock and has made the private directory.
+
+    What nobody answers on is replaced by a rename: a client finds either the old socket or the new one, never none.
+    """
+    if len(os.fsencode(path)) > MAX_PATH_BYTES:
+        raise ConfigError(
+            f"socket path too long: {path} has more than {MAX_PATH_BYTES} bytes; set SESAME_SOCKET to a shorter one"
+        )
+    _make_sure_dead(path)
+    fresh = _sibling(path)
+    unlink_own(fresh)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        _bind_private(listener, fresh)
+        listener.listen(BACKLOG)
+        os.rename(fresh, path)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+def _make_sure_dead(path: str) -> None:
+    """Return when nothing is on the path but, at most, a socket that its owner left behind."""
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(mode):
+        raise ConfigError(f"{path} is in the way: it is not a socket; move it, or set SESAME_SOCKET to another path")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)  # a full backlog blocks: somebody is there, however slow
+        result = probe.connect_ex(path)
+    if result not in {errno.ECONNREFUSED, errno.ENOENT}:
+        answer = "answers" if result == 0 else f"does not let itself be replaced ({os.strerror(result)})"
+        raise LockedError(f"{path} {answer}: another instance listens there", path=path)
+
+
+def _sibling(path: str) -> str:
+    """A name beside the path, no longer than it: a longer one might not fit into a socket address."""
+    return path[:-1] + ("~" if path[-1] != "~" else "#")
+
+
+def _bind_private(listener: socket.socket, path: str) -> None:
+    before = os.umask(0o077)
+    try:
+        listener.bind(path)
+    finally:
+        os.umask(before)
+    os.chmod(path, 0o600)  # nobody could connect so far: it does not listen yet
+
+
+def unlink_own(path: str, inode: int | None = None) -> bool:
+    """Take the socket away, when it is still the one with this inode."""
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return False
+    own = stat.S_ISSOCK(found.st_mode) and inode in {None, found.st_ino}
+    if own:
+        os.unlink(path)
+    return own
+
+
+class Server:
+    """Accepts clients and serves each in a task of its own."""
+
+    def __init__(
+        self, listener: socket.socket, dispatcher: Dispatcher, limits: Limits | None = None, uid: int | None = None
+    ) -> None:
+        self._listener = listener
+        self._dispatcher = dispatcher
+        self._limits = limits or Limits()
+        self._uid = os.geteuid() if uid is None else uid
+        self._connections: set[Connection] = set()
+
+    async def serve(self) -> None:
+        """Accept until cancelled; then what runs may finish for a moment, and every connection closes.
+
+        The listener is closed first, so that nobody waits at a door that is no longer opened.
+        """
+        closed = Event()
+        async with create_task_group() as tasks:
+            with CancelScope(shield=True) as grace:
+                async with create_task_group() as clients:
+                    tasks.start_soon(self._accept, clients, closed)
+                    await closed.wait()
+                    grace.deadline = current_time() + self._limits.grace_s
+                    for connection in self._connections:
+                        connection.stop()
+
+    async def _accept(self, clients: TaskGroup, closed: Event) -> None:
+        try:
+            async with await SocketListener.from_socket(self._listener) as listener:
+                while True:
+                    await self._accept_one(listener, clients)
+        finally:
+            closed.set()
+
+    async def _accept_one(self, listener: SocketListener, clients: TaskGroup) -> None:
+        try:
+            stream = await listener.accept()
+        except BrokenResourceError as error:
+            await self._pause(error.__cause__)
+        else:
+            await self._admit(stream, clients)
+
+    async def _pause(self, error: BaseException | None) -> None:
+        """Out of descriptors, mostly: the waiting client stays readable, so that going on at once would spin."""
+        number = getattr(error, "errno", None)
+        if number in DEAD_LISTENER:
+            raise RuntimeError(f"the listening socket is gone: {error}") from error
+        log.warning("cannot accept errno=%s pause_s=%s", number, self._limits.accept_pause_s)
+        await sleep(self._limits.accept_pause_s)
+
+    async def _admit(self, stream: SocketStream, clients: TaskGroup) -> None:
+        sock = raw_socket(stream)
+        if (uid := peer_uid(sock)) != self._uid:
+            log.warning("refused client uid=%s", uid)
+            await stream.aclose()
+        elif len(self._connections) >= self._limits.connections:
+            await _turn_away(stream, sock, self._limits.connections)
+        else:
+            connection = Connection(stream, self._dispatcher, self._limits)
+            self._connections.add(connection)
+            clients.start_soon(self._converse, connection)
+
+    async def _converse(self, connection: Connection) -> None:
+        try:
+            await connection.serve()
+        except Exception:
+            log.exception("connection failed")
+        finally:
+            self._connections.discard(connection)
+
+
+async def _turn_away(stream: SocketStream, sock: socket.socket, most: int) -> None:
+    line = envelope.refusal(None, BusyError(f"busy: {most} clients are connected already; try again later"))
+    try:
+        sock.send(line)  # a fresh socket has room for one line
+    except OSError:
+        log.debug("turned away a client that had left")
+    await stream.aclose()

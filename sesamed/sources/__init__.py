@@ -1,0 +1,11 @@
+"""The agents' formats, one a module; pure: bytes in, operations out. No I/O, no clock, no knowledge of the index.
+
+`SOURCES` is the one list of them. `tolerant` decodes a line of any of them; `keys`, `times` and `ours` are shared, too.
+"""
+
+from typing import Any
+
+from sesamed.model import Source
+from sesamed.sources.pi import Pi
+
+SOURCES: dict[str, Source[Any]] = {source.name: source for source in (Pi(),)}

@@ -1,0 +1,69 @@
+"""What we read of pi's lines: flat views with the few fields that we need.
+
+What is not named here (thinking, images' base64, usage, tool schemas) is skipped by the decoder and never becomes an
+object. Every field has a default, and a `type` is a string: new ones appear monthly, and a tagged union would refuse
+the whole line.
+"""
+
+import re
+
+import msgspec
+
+from sesamed.sources.times import Time
+
+Parent = str | None | msgspec.UnsetType
+
+
+class Block(msgspec.Struct, gc=False):
+    """A block of a message's content: text, thinking, image or toolCall."""
+
+    type: str = ""
+    text: str | None = None
+    id: str | None = None
+    name: str | None = None
+    arguments: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+Content = str | list[Block] | None
+
+
+class Details(msgspec.Struct, gc=False):
+    """What a tool tells besides its text. MCP adapters put a failure here, with `isError: false`."""
+
+    error: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class Spoken(msgspec.Struct, gc=False, rename="camel"):
+    """The `message` of a line of type `message`, of any role."""
+
+    role: str = ""
+    content: Content = None
+    timestamp: Time = None
+    tool_call_id: str | None = None
+    tool_name: str | None = None
+    is_error: bool | None = None
+    details: Details | None = None
+    command: str | None = None
+    output: str | None = None
+    exit_code: int | float | None = None
+    cancelled: bool | None = None
+    summary: str | None = None
+
+
+class Line(msgspec.Struct, gc=False, rename="camel"):
+    """Any line."""
+
+    type: str = ""
+    id: str | None = None
+    parent_id: Parent = msgspec.UNSET
+    timestamp: Time = None
+    message: Spoken | None = None
+    content: Content = None  # custom_message
+    summary: str | None = None  # compaction, branch_summary
+    name: str | None = None  # session_info
+    cwd: str | None = None  # session, and so are the next two
+    parent_session: str | None = None
+    branched_from: str | None = None
+
+
+STARTS = re.compile(r'\{"type": ?"(?:session|session_info|message|custom_message|compaction|branch_summary)"')

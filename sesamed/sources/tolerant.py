@@ -1,0 +1,137 @@
+"""One line of JSON into a flat view struct, losing as little as can be of a line that is not quite what it should be.
+
+Owns: the fast path (one typed decoder), the repairs, the conversion field by field, and the salvage of what still is
+whole in a torn or glued line. Knows no agent. Every field of a shape has a default, for any may be missing or odd.
+
+A good line costs one call of msgspec; all the rest happens only after it failed.
+"""
+
+import json
+import re
+from contextlib import suppress
+from types import UnionType
+from typing import Any, Generic, TypeVar, Union, get_args, get_origin
+
+import msgspec
+
+from sesamed.model import BadLineError
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+BOM = b"\xef\xbb\xbf"
+SALVAGE_BYTES = 1 << 20
+SALVAGE_TRIES = 64
+FAILURES = (
+    ValueError,
+    RecursionError,
+    OverflowError,
+    MemoryError,
+)  # msgspec's errors and UnicodeDecodeError are ValueErrors
+
+# An escaped backslash is matched first, so that the `\u` after it is not taken for an escape.
+SURROGATES = re.compile(
+    rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+)
+
+OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
+STANDARD = json.JSONDecoder()
+
+
+class Lines(Generic[T]):
+    """Decodes the lines of one format. `starts` matches where an object of the top level may begin, for salvage."""
+
+    def __init__(self, shape: type[T], starts: re.Pattern[str]) -> None:
+        self._shape = shape
+        self._starts = starts
+        self._fast = msgspec.json.Decoder(shape).decode
+
+    def decode(self, line: bytes) -> T:
+        """The one object of the line; BadLineError when it is none."""
+        try:
+            return self._fast(line)
+        except FAILURES:
+            return self._slow(line)
+
+    def salvage(self, line: bytes) -> list[T]:
+        """The whole objects in a line that is none: glued to a fragment, to each other, or amid NULs."""
+        if len(line) > SALVAGE_BYTES:
+            return []
+        text = repaired(line).decode()
+        found: list[T] = []
+        position = 0
+        for _ in range(SALVAGE_TRIES):
+            start = self._starts.search(text, position)
+            if start is None:
+                break
+            position = start.end()
+            try:
+                _, end = STANDARD.raw_decode(text, start.start())
+                found.append(self.decode(text[start.start() : end].encode()))
+            except (*FAILURES, BadLineError):
+                continue
+            position = end
+        return found
+
+    def _slow(self, line: bytes) -> T:
+        line = repaired(line)
+        try:
+            return self._fast(line)
+        except msgspec.ValidationError:
+            return self._lenient(line)
+        except FAILURES as error:
+            raise BadLineError(str(error)) from error
+
+    def _lenient(self, line: bytes) -> T:
+        try:
+            return lenient(self._shape, line)
+        except FAILURES as error:
+            raise BadLineError(str(error)) from error
+
+
+def repaired(line: bytes) -> bytes:
+    """The line as valid UTF-8, without a BOM, and with U+FFFD for each half of a surrogate pair without its other.
+
+    JavaScript writes such halves when it cuts a text in the middle of an emoji.
+    """
+    line = line.removeprefix(BOM).decode("utf-8", "replace").encode()
+    return SURROGATES.sub(lambda match: rb"\ufffd" if match[1] else match[0], line)
+
+
+def lenient(shape: type[T], line: bytes) -> T:
+    """The object with the fields that fit `shape`; the others are left at their defaults."""
+    given = OBJECT.decode(line)
+    fields: dict[str, Any] = {}
+    for field in msgspec.structs.fields(shape):
+        raw = given.get(field.encode_name)
+        if raw is not None:
+            _fit(fields, field.name, field.type, bytes(raw))
+    return shape(**fields)
+
+
+def _fit(fields: dict[str, Any], name: str, kind: Any, raw: bytes) -> None:
+    with suppress(*FAILURES):  # this one field is odd
+        fields[name] = _converted(kind, raw)
+
+
+def _converted(kind: Any, raw: bytes) -> Any:
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except msgspec.ValidationError:
+        for part in _parts(kind):
+            if isinstance(part, type) and issubclass(part, msgspec.Struct) and raw[:1] == b"{":
+                return lenient(part, raw)
+            if get_origin(part) is list and raw[:1] == b"[":
+                return _converted_items(get_args(part)[0], raw)
+        raise
+
+
+def _converted_items(kind: Any, raw: bytes) -> list[Any]:
+    items: dict[str, Any] = {}
+    for number, item in enumerate(ITEMS.decode(raw)):
+        _fit(items, str(number), kind, bytes(item))
+    return list(items.values())
+
+
+def _parts(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)

@@ -1,0 +1,155 @@
+"""Filters as SQL. One table says what each one means and whether it looks at sessions (`s`) or at records (`r`).
+
+All act before LIMIT. What a client sends is made into a Where by the server: times in milliseconds, one or many as many.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+
+class Where(msgspec.Struct, frozen=True, kw_only=True):
+    """Which sessions and records count."""
+
+    cwd: str | None = None
+    cwd_project: str | None = None  # where cwd is the top of a worktree: its repository's main one
+    after: int | None = None
+    before: int | None = None
+    source: tuple[str, ...] | None = None
+    role: tuple[str, ...] | None = None
+    tool: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] | None = None
+    tools: bool = False
+    path: str | None = None
+    status: Literal["success", "error"] | None = None
+    subagents: Literal["include", "exclude", "only"] = "include"
+    here: bool | None = None  # whether the asked-for workstation is this one
+    project: str | None = None
+
+
+Values = dict[str, Any]
+
+
+class Filter(NamedTuple):
+    """A filter's scope, and what it adds to a statement; None when it is not set."""
+
+    scope: Literal["session", "record"]
+    sql: Callable[[Where, Values], str | None]
+
+
+class Compiled(NamedTuple):
+    """Conditions, and the values in them."""
+
+    session: str
+    record: str
+    values: Values
+
+
+def compiled(where: Where) -> Compiled:
+    """All filters as two conditions; an empty one means that there is none."""
+    values: Values = {}
+    parts: dict[str, list[str]] = {"session": [], "record": []}
+    for scope, sql in FILTERS.values():
+        if (part := sql(where, values)) is not None:
+            parts[scope].append(f"({part})")
+    return Compiled(" AND ".join(parts["session"]), " AND ".join(parts["record"]), values)
+
+
+def _cwd(where: Where, values: Values) -> str | None:
+    if where.cwd is None:
+        return None
+    values["cwd"] = where.cwd.rstrip("/")
+    below = "s.cwd = :cwd OR (s.cwd >= :cwd || '/' AND s.cwd < :cwd || '0')"
+    if where.cwd_project is None:
+        return below
+    values["cwd_project"] = where.cwd_project
+    return f"{below} OR s.project_path = :cwd_project"
+
+
+def _after(where: Where, values: Values) -> str | None:
+    return _is_set(where.after, "after", values, "s.modified_ms >= :after")
+
+
+def _before(where: Where, values: Values) -> str | None:
+    return _is_set(where.before, "before", values, "s.created_ms < :before")
+
+
+def _source(where: Where, values: Values) -> str | None:
+    return None if where.source is None else f"s.source IN ({_many('source', where.source, values)})"
+
+
+def _role(where: Where, values: Values) -> str | None:
+    return None if where.role is None else f"r.kind <> 4 AND r.role IN ({_many('role', where.role, values)})"
+
+
+def _tool(where: Where, values: Values) -> str | None:
+    return None if where.tool is None else f"r.kind = 4 AND r.tool IN ({_many('tool', where.tool, values)})"
+
+
+def _exclude(where: Where, values: Values) -> str | None:
+    if where.exclude is None:
+        return None
+    names = _many("exclude", where.exclude, values)
+    return f"s.public_id NOT IN ({names}) AND s.source || ':' || s.public_id NOT IN ({names})"
+
+
+def _tools(where: Where, _: Values) -> str | None:
+    return "r.kind = 4" if where.tools else None
+
+
+def _path(where: Where, values: Values) -> str | None:
+    if where.path is None:
+        return None
+    values["tail"] = tail = "/".join(reversed([part for part in where.path.split("/") if part])) + "/"
+    values["after_tail"] = tail[:-1] + "0"  # the character after '/'
+    match = "p.tail = :tail" if where.path.startswith("/") else "p.tail >= :tail AND p.tail < :after_tail"
+    return f"r.id IN (SELECT t.record FROM paths p JOIN touched t ON t.path = p.id WHERE {match})"
+
+
+def _status(where: Where, _: Values) -> str | None:
+    return None if where.status is None else f"r.kind = 4 AND r.is_error = {int(where.status == 'error')}"
+
+
+def _subagents(where: Where, _: Values) -> str | None:
+    return {"include": None, "exclude": "NOT s.subagent", "only": "s.subagent"}[where.subagents]
+
+
+def _workstation(where: Where, _: Values) -> str | None:
+    return None if where.here is None else str(int(where.here))
+
+
+def _project(where: Where, values: Values) -> str | None:
+    return _is_set(where.project, "project", values, "s.project = :project")
+
+
+def _is_set(value: object, name: str, values: Values, sql: str) -> str | None:
+    if value is None:
+        return None
+    values[name] = value
+    return sql
+
+
+def _many(name: str, items: Iterable[str], values: Values) -> str:
+    names = []
+    for number, item in enumerate(items):
+        values[f"{name}{number}"] = item
+        names.append(f":{name}{number}")
+    return ", ".join(names)
+
+
+FILTERS = {
+    "cwd": Filter("session", _cwd),
+    "after": Filter("session", _after),
+    "before": Filter("session", _before),
+    "source": Filter("session", _source),
+    "role": Filter("record", _role),
+    "tool": Filter("record", _tool),
+    "exclude": Filter("session", _exclude),
+    "tools": Filter("record", _tools),
+    "path": Filter("record", _path),
+    "status": Filter("record", _status),
+    "subagents": Filter("session", _subagents),
+    "workstation": Filter("session", _workstation),
+    "project": Filter("session", _project),
+}

@@ -1,0 +1,126 @@
+"""The index as a whole: the file, its one writer, its readers, and what is kept beside the rows."""
+
+import os
+import queue
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import apsw
+
+from sesamed.errors import StoreError
+from sesamed.store import sqlite
+from sesamed.store.write import Writer
+
+READERS = (
+    2  # as many as cores are worth: more threads only hand the GIL about (exact-OR measurements, docs/decisions.md, 8)
+)
+
+
+class Readers:
+    """A few read-only connections, lent to threads."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._free: queue.SimpleQueue[apsw.Connection] = queue.SimpleQueue()
+        self._fill()
+
+    @contextmanager
+    def lend(self) -> Iterator[apsw.Connection]:
+        """A connection, when one is free."""
+        connection = self._free.get()
+        try:
+            yield connection
+        finally:
+            self._free.put(connection)
+
+    @contextmanager
+    def closed(self) -> Iterator[None]:
+        """Nobody reads: wait for those who do, close, and open again after."""
+        for connection in [self._free.get() for _ in range(READERS)]:
+            connection.close()
+        try:
+            yield
+        finally:
+            self._fill()
+
+    def close(self) -> None:
+        """Wait for the readers, and close."""
+        for _ in range(READERS):
+            self._free.get().close()
+
+    def _fill(self) -> None:
+        for _ in range(READERS):
+            self._free.put(sqlite.connect_reader(self._path))
+
+
+class Index:
+    """One index file in use."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.writer = Writer(path)
+        self.readers = Readers(path)
+
+    def close(self) -> None:
+        """Close all connections; SQLite folds the WAL in."""
+        self.readers.close()
+        self.writer.close()
+
+    def swap(self, new: Writer) -> None:
+        """Put a finished index in the place of this one. A crash in between leaves the old one or the new one, whole."""
+        new.close()
+        _no_wal(new.path)
+        with self.readers.closed():
+            self.writer.close()
+            try:
+                _no_wal(self.path)
+                os.replace(new.path, self.path)
+                _sync_directory(os.path.dirname(self.path))
+            finally:
+                self.writer = Writer(self.path)
+
+    def get(self, name: str) -> str | None:
+        """A value kept beside the rows."""
+        row = self.writer.connection.execute("SELECT value FROM metadata WHERE name = ?", (name,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def put(self, name: str, value: str) -> None:
+        """Keep a value."""
+        with sqlite.errors(self.path):
+            self.writer.connection.execute("REPLACE INTO metadata(name, value) VALUES(?, ?)", (name, value))
+
+
+def remove_index(path: str) -> None:
+    """Delete an index that nobody has open, with its siblings."""
+    for suffix in ("", "-wal", "-shm"):
+        try:
+            os.unlink(path + suffix)
+        except FileNotFoundError:
+            continue
+
+
+def set_aside(path: str, stamp: str) -> str:
+    """Move a damaged index out of the way, with its siblings; one is kept."""
+    target = f"{path}.damaged-{stamp}"
+    for suffix in ("", "-wal", "-shm"):
+        if os.path.exists(path + suffix):
+            os.replace(path + suffix, target + suffix)
+    return target
+
+
+def _no_wal(path: str) -> None:
+    """A WAL of one file beside another one is how databases get damaged."""
+    wal = path + "-wal"
+    if os.path.exists(wal) and os.path.getsize(wal):
+        raise StoreError(f"{wal} is still in use by another program; close it and try again")
+    for sibling in (wal, path + "-shm"):
+        if os.path.exists(sibling):
+            os.unlink(sibling)
+
+
+def _sync_directory(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

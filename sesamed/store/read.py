@@ -1,0 +1,116 @@
+"""Reading a session: its records in file order, those it shares with others included."""
+
+from typing import Any, NamedTuple
+
+import apsw
+
+from sesamed.model import Kind
+from sesamed.store import sqlite
+from sesamed.store.schema import KIND_BITS
+
+RECORD = "r.id, r.role, r.kind, r.tool, r.is_error, r.time_ms, r.entry"
+
+ONE_FILE = f"""
+    SELECT p.position, {RECORD} FROM (
+      SELECT id & 0x1fffff AS position, id AS record FROM records
+      WHERE id BETWEEN (:file << 21) + :first AND (:file << 21) + min(:first + :count - 1, 0x1fffff)
+      UNION ALL
+      SELECT position, record FROM copies WHERE file = :file AND position BETWEEN :first AND :first + :count - 1
+    ) p JOIN records r ON r.id = p.record ORDER BY p.position
+"""
+
+# Several files: each record once, where it first stands; files in order of path.
+IN_ORDER = """
+    WITH place AS (
+      SELECT f.path, r.id & 0x1fffff AS position, r.id AS record FROM files f
+      JOIN records r ON r.id BETWEEN f.id << 21 AND (f.id << 21) + 0x1fffff WHERE f.session = :session
+      UNION ALL
+      SELECT f.path, c.position, c.record FROM files f JOIN copies c ON c.file = f.id WHERE f.session = :session
+    ), first AS (
+      SELECT record, row_number() OVER (PARTITION BY record ORDER BY path, position) AS turn, path, position FROM place
+    ), ordered AS (
+      SELECT record, row_number() OVER (ORDER BY path, position) - 1 AS position FROM first WHERE turn = 1
+    )
+"""
+
+
+class Item(NamedTuple):
+    """A message or a tool call."""
+
+    position: int
+    record: int
+    role: str
+    kind: int
+    tool: str | None
+    is_error: bool | None
+    time_ms: int | None
+    entry: str | None
+
+    @property
+    def is_call(self) -> bool:
+        """A tool call, not a message."""
+        return self.kind == Kind.CALL
+
+
+def items(connection: apsw.Connection, session: int, first: int, count: int) -> list[Item]:
+    """Some of a session's records, counted from 0 over messages and tool calls in file order."""
+    files = _files(connection, session)
+    values: dict[str, Any] = {"session": session, "first": first, "count": count}
+    if len(files) == 1:
+        rows = sqlite.rows(connection, ONE_FILE, {"file": files[0], "first": first, "count": count})
+    else:
+        sql = f"""{IN_ORDER} SELECT o.position, {RECORD} FROM ordered o JOIN records r ON r.id = o.record
+            WHERE o.position BETWEEN :first AND :first + :count - 1 ORDER BY o.position"""
+        rows = sqlite.rows(connection, sql, values)
+    return [_item(row) for row in rows]
+
+
+def item(connection: apsw.Connection, session: int, record: int) -> Item:
+    """One record, as this session counts it."""
+    row = sqlite.one(connection, f"SELECT 0, {RECORD} FROM records r WHERE r.id = ?", (record,))
+    return _item(row)._replace(position=position(connection, session, record))
+
+
+def position(connection: apsw.Connection, session: int, record: int) -> int:
+    """Where a record stands in a session that holds it."""
+    files = _files(connection, session)
+    if len(files) > 1:
+        sql = f"{IN_ORDER} SELECT position FROM ordered WHERE record = :record"
+        return int(sqlite.one(connection, sql, {"session": session, "record": record})[0])
+    if record >> 21 == files[0]:
+        return record & 0x1FFFFF
+    sql = "SELECT position FROM copies WHERE record = ? AND file = ?"
+    return int(sqlite.one(connection, sql, (record, files[0]))[0])
+
+
+def texts(connection: apsw.Connection, record: int) -> dict[int, str]:
+    """A record's chunks by kind."""
+    bounds = (record << KIND_BITS, record << KIND_BITS | (1 << KIND_BITS) - 1)
+    sql = "SELECT id & 7, text FROM chunks WHERE id BETWEEN ? AND ? ORDER BY id"
+    return {kind: sqlite.plain(text) for kind, text in sqlite.rows(connection, sql, bounds)}
+
+
+def whole_text(connection: apsw.Connection, record: int) -> str:
+    """A record as it is read: a call with its result."""
+    parts = texts(connection, record)
+    result = parts.pop(Kind.RESULT, None)
+    text = next(iter(parts.values()), "")
+    return text if result is None else f"{text}\noutput:\n{result}"
+
+
+def tool_counts(connection: apsw.Connection, session: int) -> dict[str, int]:
+    """How often each tool was called in a session."""
+    sql = f"""{IN_ORDER} SELECT r.tool, count(*) FROM ordered o JOIN records r ON r.id = o.record WHERE r.kind = 4
+        GROUP BY r.tool ORDER BY count(*) DESC, r.tool"""
+    return dict(sqlite.rows(connection, sql, {"session": session}))
+
+
+def _files(connection: apsw.Connection, session: int) -> list[int]:
+    return [
+        file for (file,) in sqlite.rows(connection, "SELECT id FROM files WHERE session = ? ORDER BY path", (session,))
+    ]
+
+
+def _item(row: tuple[Any, ...]) -> Item:
+    position, record, role, kind, tool, is_error, time_ms, entry = row
+    return Item(position, record, role, kind, tool, None if is_error is None else bool(is_error), time_ms, entry)

@@ -1,0 +1,103 @@
+"""What the ingest hands to the store: a file's new rows and its cursor, ready to be written. No behaviour.
+
+All text work (cleaning, cutting, packing) is done before, so that a transaction only writes.
+"""
+
+import msgspec
+
+from sesamed.model import Fact, Identity
+
+
+class Signature(msgspec.Struct, frozen=True, gc=False):
+    """What `stat` says of a file. The same signature means: unchanged, not opened."""
+
+    dev: int
+    ino: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+
+
+class Cursor(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How far a file has been read, and how its content is recognised.
+
+    `head` and `tail` are checksums of the first bytes and of the bytes just before `offset`; `digest` is one of all of them. A last
+    line without newline that was read all the same is `loose` bytes long and lies behind the offset.
+    """
+
+    offset: int = 0
+    skipping: bool = False  # inside a line that is too long, up to its newline
+    head: int = 0
+    tail: int = 0
+    digest: int = 0
+    loose: int = 0
+    loose_digest: int = 0
+    position: int = 0
+    state: bytes = b""
+
+
+class Text(msgspec.Struct, frozen=True, gc=False):
+    """A chunk: its kind, its text, and the text as it is stored."""
+
+    kind: int
+    text: str
+    packed: str | bytes
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A record with its chunks."""
+
+    key: int
+    role: str
+    kind: int
+    texts: tuple[Text, ...]
+    prompt: bool = False
+    time_ms: int | None = None
+    entry: str | None = None
+    parent: str | None = None
+    tool: str | None = None
+    is_error: bool | None = None
+    touched: tuple[str, ...] = ()
+
+
+class ResultRow(msgspec.Struct, frozen=True, gc=False):
+    """The result of the call with this key."""
+
+    key: int
+    text: Text | None
+    is_error: bool
+
+
+class Change(msgspec.Struct, kw_only=True):
+    """All that one look at a file brings."""
+
+    path: bytes
+    root: str
+    source: str
+    source_version: int
+    signature: Signature
+    cursor: Cursor
+    complete: bool  # nothing but an unfinished line is left to read
+    replace: bool = False  # what the file held before is void
+    moved_from: bytes | None = None
+    foreign: bool = False
+    identity: Identity | None = None
+    facts: list[Fact] = []
+    rows: list[Row | ResultRow] = []
+    loose_from: int | None = None  # rows from here on come from the loose line: the stored position stays before them
+    bad_lines: int = 0
+    unknown_lines: int = 0
+    counted_from_start: bool = False  # counters start anew with this change
+
+
+class Known(msgspec.Struct, frozen=True, gc=False):
+    """A file as the index knows it."""
+
+    path: bytes
+    root: str
+    source: str
+    source_version: int
+    signature: Signature
+    cursor: Cursor
+    complete: bool
+    gone: bool

@@ -1,0 +1,94 @@
+"""Ranked search: OR of the words with BM25, the best chunk a session, messages above tool calls. Filters before LIMIT.
+
+The row number carries file and kind, so that the many rows of a common word are grouped before anything is joined.
+"""
+
+from typing import Any, NamedTuple
+
+import apsw
+
+from sesamed.store import filters, sqlite
+from sesamed.store.query import Query, quoted
+from sesamed.store.words import Words
+
+MATCHED = """
+    WITH m(chunk, score) AS MATERIALIZED (SELECT rowid, -bm25(fts) FROM fts WHERE fts MATCH :match),
+"""
+
+# A record's home is the earliest session that holds it. Where a filter leaves that one out, the earliest of the others has the hit.
+COPIED = """
+    SELECT session, chunk, best FROM (
+      SELECT f.session, w.chunk, {rank} AS best, row_number() OVER (
+        PARTITION BY w.chunk ORDER BY s.created_ms, coalesce(s.began_ms, s.created_ms), s.source, s.native_id, s.origin, f.path) AS turn
+      FROM (SELECT DISTINCT record FROM copies) d JOIN w ON w.chunk >> 3 = d.record JOIN copies c ON c.record = d.record
+      JOIN files f ON f.id = c.file JOIN sessions s ON s.id = f.session
+      WHERE {passing} AND d.record >> 21 NOT IN (SELECT f.id FROM files f JOIN sessions s ON s.id = f.session WHERE {passing})
+    ) WHERE turn = 1
+"""
+
+# BM25 scores stay far below this, so a message is above every tool call and keeps its own score.
+TIER = 1000.0
+RANK = f"w.score + (w.chunk & 7 < 4) * {TIER}"
+
+
+class Found(NamedTuple):
+    """A session, its best chunk, and how good that is; messages have a score over TIER."""
+
+    session: int
+    chunk: int
+    best: float
+
+
+def search(
+    connection: apsw.Connection, query: Query, where: filters.Compiled, limit: int, offset: int, *, recent: bool
+) -> list[Found]:
+    """The best sessions for a query."""
+    order = "s.modified_ms DESC, best DESC" if recent else "best DESC, s.modified_ms DESC"
+    sql = f"""{_sessions(connection, where)}
+        SELECT h.session, h.chunk, max(h.best) AS best FROM h JOIN sessions s ON s.id = h.session
+        GROUP BY h.session ORDER BY {order}, s.source, s.public_id LIMIT :limit OFFSET :offset"""
+    values: dict[str, Any] = {**where.values, "match": query.match, "limit": limit, "offset": offset}
+    return [Found(*row) for row in connection.execute(sql, values)]
+
+
+def count(connection: apsw.Connection, query: Query, where: filters.Compiled) -> int:
+    """How many sessions match at all."""
+    sql = f"{_sessions(connection, where)} SELECT count(DISTINCT session) FROM h"
+    return int(sqlite.one(connection, sql, {**where.values, "match": query.match})[0])
+
+
+def chunks_with(connection: apsw.Connection, words: Words) -> dict[str, int]:
+    """In how many chunks each word stands, whatever the filters."""
+    return {word: _chunks_with(connection, words, word) for word in words.words}
+
+
+def others_with(connection: apsw.Connection, record: int, session: int) -> int:
+    """How many other sessions hold a record."""
+    sql = """
+        SELECT count(DISTINCT session) FROM files
+        WHERE session <> ?2 AND (id = ?1 >> 21 OR id IN (SELECT file FROM copies WHERE record = ?1))
+    """
+    return int(sqlite.one(connection, sql, (record, session))[0])
+
+
+def _sessions(connection: apsw.Connection, where: filters.Compiled) -> str:
+    """The statement's head: `h(session, chunk, best)`, the best chunk of each file that passes."""
+    records = f"JOIN records r ON r.id = m.chunk >> 3 WHERE {where.record}" if where.record else ""
+    passing = where.session or "1"
+    copied = ""
+    if where.session and sqlite.one(connection, "SELECT EXISTS(SELECT 1 FROM copies)")[0]:
+        copied = "UNION ALL" + COPIED.format(rank=RANK, passing=passing)
+    return f"""{MATCHED}
+        w(chunk, score) AS {"MATERIALIZED" if copied else ""} (SELECT m.chunk, m.score FROM m {records}),
+        b(file, chunk, best) AS (SELECT w.chunk >> 24, w.chunk, max({RANK}) FROM w GROUP BY w.chunk >> 24),
+        h(session, chunk, best) AS (
+          SELECT f.session, b.chunk, b.best FROM b JOIN files f ON f.id = b.file JOIN sessions s ON s.id = f.session WHERE {passing}
+          {copied})"""
+
+
+def _chunks_with(connection: apsw.Connection, words: Words, word: str) -> int:
+    stems = words.stems(word)
+    if len(stems) == 1:
+        row = connection.execute("SELECT doc FROM vocabulary WHERE term = ?", (stems[0],)).fetchone()
+        return 0 if row is None else int(row[0])
+    return int(sqlite.one(connection, "SELECT count(*) FROM fts WHERE fts MATCH ?", (quoted(word),))[0])

@@ -1,0 +1,160 @@
+"""Connections, pragmas, transactions, packing of texts, and the one place where SQLite's errors become ours.
+
+Contains no business logic. One writer makes every commit and every checkpoint (the WAL-reset fault of SQLite before 3.51.3 needs
+two); readers cannot write.
+"""
+
+import os
+import stat
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import apsw
+
+from sesamed.errors import SchemaTooNewError, StoreError
+from sesamed.store import schema
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+# Level 1 on texts over 256 bytes: real sessions shrink from 7.2 to 2.7 MB for 10 % of the build (docs/decisions.md, 4).
+PACK_OVER_BYTES = 256
+PACK_LEVEL = 1
+BUSY_TIMEOUT_MS = 5000
+
+WRITER_PRAGMAS = (
+    "page_size=16384",
+    "journal_mode=WAL",
+    "synchronous=NORMAL",  # a lost commit loses its cursor, too: the line is read again
+    "wal_autocheckpoint=0",  # checkpoints stall appends; they are made when idle
+    "cache_size=-16000",
+    "temp_store=MEMORY",
+    "trusted_schema=OFF",
+    "cell_size_check=ON",
+)
+READER_PRAGMAS = ("query_only=ON", "cache_size=-8000", "temp_store=MEMORY", "trusted_schema=OFF", "cell_size_check=ON")
+
+USER_CAN_ACT = (
+    apsw.FullError,
+    apsw.ReadOnlyError,
+    apsw.IOError,
+    apsw.BusyError,
+    apsw.LockedError,
+    apsw.CantOpenError,
+    apsw.CorruptError,
+    apsw.NotADBError,
+    apsw.PermissionsError,
+)
+
+
+class DamagedError(StoreError):
+    """The file is not a database any more."""
+
+
+class Packer:
+    """Packs texts for the index. Not for two threads at once: a compressor has a context."""
+
+    def __init__(self) -> None:
+        self._compressor = zstd.ZstdCompressor(level=PACK_LEVEL)
+
+    def pack(self, text: str) -> str | bytes:
+        """The text as it is stored: a zstd frame where that is smaller."""
+        if len(text) <= PACK_OVER_BYTES:
+            return text
+        data = text.encode()
+        frame = self._compressor.compress(data, zstd.ZstdCompressor.FLUSH_FRAME)
+        return frame if len(frame) < len(data) else text
+
+
+def plain(stored: str | bytes) -> str:
+    """The text from what is stored of it."""
+    return stored if isinstance(stored, str) else zstd.decompress(stored).decode()
+
+
+@contextmanager
+def errors(path: str) -> Iterator[None]:
+    """Turn what a user can act on into StoreError; everything else is a bug and stays itself."""
+    try:
+        yield
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        raise DamagedError(f"the index {path} is damaged ({error}); `sesamectl index --full` builds it anew") from error
+    except USER_CAN_ACT as error:
+        raise StoreError(f"the index {path} cannot be used: {error}; check free space and permissions") from error
+
+
+def connect_writer(path: str) -> apsw.Connection:
+    """Open or make the index for its one writer."""
+    _reserve(path)
+    with errors(path):
+        connection = apsw.Connection(path)
+        try:
+            _prepare(connection, WRITER_PRAGMAS)
+            _migrate(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def connect_reader(path: str) -> apsw.Connection:
+    """Open the index for questions only."""
+    with errors(path):
+        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+        _prepare(connection, READER_PRAGMAS)
+    return connection
+
+
+def _reserve(path: str) -> None:
+    """Make the file ourselves, so that it and its siblings are 0600 whatever the umask."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise StoreError(f"{path} is not a regular file; move it away")
+        os.fchmod(descriptor, 0o600)
+    finally:
+        os.close(descriptor)
+
+
+def _prepare(connection: apsw.Connection, pragmas: tuple[str, ...]) -> None:
+    connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    unpack: Any = plain
+    connection.create_scalar_function("plain", unpack, 1, deterministic=True, flags=apsw.SQLITE_INNOCUOUS)
+    for pragma in pragmas:
+        connection.execute(f"PRAGMA {pragma}").fetchall()
+
+
+def _migrate(connection: apsw.Connection, path: str) -> None:
+    """Bring the schema to today's, each step in a transaction of its own."""
+    if connection.pragma("user_version") == 0 and not connection.execute("SELECT 1 FROM sqlite_schema").fetchall():
+        with connection:
+            schema.create(connection)
+    if connection.pragma("application_id") != schema.APPLICATION_ID:
+        raise StoreError(f"{path} is a database of another program; set SESAME_DATA_DIR to another directory")
+    while (version := connection.pragma("user_version")) < schema.VERSION:
+        with connection:
+            schema.MIGRATIONS[version](connection)
+            connection.pragma("user_version", version + 1)
+    if version > schema.VERSION:
+        raise SchemaTooNewError(
+            f"{path} was written by a newer sesame (schema {version}, known {schema.VERSION}); upgrade sesame"
+        )
+
+
+Values = Sequence[Any] | Mapping[str, Any]
+
+
+def one(connection: apsw.Connection, sql: str, values: Values = ()) -> tuple[Any, ...]:
+    """The row of a statement that always has one."""
+    row = connection.execute(sql, values).fetchone()
+    assert row is not None
+    return tuple(row)
+
+
+def rows(connection: apsw.Connection, sql: str, values: Values = ()) -> list[tuple[Any, ...]]:
+    """All rows, read to the end, so that the next statement may change what they come from."""
+    found: list[tuple[Any, ...]] = connection.execute(sql, values).fetchall()
+    return found

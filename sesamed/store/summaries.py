@@ -1,0 +1,127 @@
+"""Sessions as lists show them, and how a session is named by those who ask for it."""
+
+import os
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+import apsw
+
+from sesamed.errors import AmbiguousError, NotFoundError
+from sesamed.model import SessionSummary
+from sesamed.store import sqlite
+from sesamed.store.filters import Compiled
+
+COLUMNS = """s.id, s.public_id, s.source, s.cwd, s.project_path, s.project, s.git_branch, s.name, s.created_ms, s.modified_ms, s.messages,
+  s.subagent, s.gone, s.parent_id,
+  (SELECT path FROM files WHERE session = s.id ORDER BY gone_ms IS NOT NULL, path LIMIT 1),
+  (SELECT o.public_id FROM files f JOIN sessions o ON o.id = f.session WHERE f.path = CAST(s.parent_path AS BLOB))"""
+
+MAX_CANDIDATES = 10
+
+
+def iso(ms: int | None) -> str | None:
+    """A time as answers give it."""
+    return None if ms is None else iso_of(ms)
+
+
+def iso_of(ms: int) -> str:
+    """A time as answers give it: UTC with milliseconds. What no calendar holds is the nearest that one does."""
+    ms = min(max(ms, -62135596800000), 253402300799999)
+    return datetime.fromtimestamp(ms // 1000, UTC).strftime(f"%Y-%m-%dT%H:%M:%S.{ms % 1000:03d}Z").rjust(24, "0")
+
+
+def shown_path(path: bytes) -> str:
+    """A path as text; bytes that are none are shown as U+FFFD."""
+    return os.fsdecode(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def summary(row: tuple[Any, ...], workstation: str) -> SessionSummary:
+    """A session from a row of COLUMNS."""
+    (
+        _,
+        public,
+        source,
+        cwd,
+        project_path,
+        project,
+        branch,
+        name,
+        created,
+        modified,
+        messages,
+        subagent,
+        gone,
+        parent,
+        path,
+        found,
+    ) = row
+    return SessionSummary(
+        session_id=public, key=f"{workstation}:{project}:{public}", source=source, path=shown_path(path or b""), cwd=cwd,
+        project_path=project_path, git_branch=branch, name=name, created=iso_of(created), modified=iso_of(modified),
+        message_count=messages, parent_session_id=found or parent, subagent=bool(subagent), gone=bool(gone),
+    )  # fmt: skip
+
+
+def by_number(connection: apsw.Connection, sessions: Iterable[int], workstation: str) -> dict[int, SessionSummary]:
+    """Some sessions."""
+    sql = f"SELECT {COLUMNS} FROM sessions s WHERE s.id = ?"
+    rows = (connection.execute(sql, (session,)).fetchone() for session in sessions)
+    return {row[0]: summary(row, workstation) for row in rows if row is not None}
+
+
+def listed(
+    connection: apsw.Connection, where: Compiled, limit: int, offset: int, workstation: str
+) -> tuple[int, list[tuple[int, SessionSummary]]]:
+    """Sessions that pass, newest activity first, and how many there are."""
+    conditions = [where.session] if where.session else []
+    if where.record:
+        conditions.append(f"s.id IN ({_sessions_with_record(where.record)})")
+    passing = " AND ".join(conditions) or "1"
+    total = sqlite.one(connection, f"SELECT count(*) FROM sessions s WHERE {passing}", where.values)[0]
+    sql = f"SELECT {COLUMNS} FROM sessions s WHERE {passing} ORDER BY s.modified_ms DESC, s.source, s.public_id LIMIT :limit OFFSET :offset"
+    rows = connection.execute(sql, {**where.values, "limit": limit, "offset": offset})
+    return int(total), [(row[0], summary(row, workstation)) for row in rows]
+
+
+def find(connection: apsw.Connection, reference: str) -> int:
+    """The session with this id (with or without `source:`), or with an id that begins so and no other does."""
+    exact = "SELECT id, public_id FROM sessions WHERE public_id = ?1 OR (source || ':' || public_id) = ?1"
+    if ":" not in reference:
+        exact = "SELECT id, public_id FROM sessions WHERE public_id = ?1"
+    found = sqlite.rows(connection, exact, (reference,)) or _beginning(connection, reference)
+    if not found:
+        raise NotFoundError(
+            f"no session {reference!r} in the index; `sesamectl search` and list_sessions show the ids",
+            sessionId=reference,
+        )
+    if len(found) > 1:
+        names = sorted(name for _, name in found)[:MAX_CANDIDATES]
+        raise AmbiguousError(
+            f"{reference!r} fits {len(found)} sessions; give more of the id, or source:id", candidates=names
+        )
+    return int(found[0][0])
+
+
+def children(connection: apsw.Connection, session: int) -> list[str]:
+    """The sessions that were begun from this one, oldest first."""
+    sql = """
+        SELECT c.public_id FROM sessions s JOIN sessions c ON c.source = s.source AND c.id <> s.id
+        WHERE s.id = ?1 AND (c.parent_id = s.native_id OR c.parent_path IN (SELECT CAST(path AS TEXT) FROM files WHERE session = ?1))
+        ORDER BY c.created_ms, c.public_id LIMIT 500
+    """
+    return [child for (child,) in sqlite.rows(connection, sql, (session,))]
+
+
+def _beginning(connection: apsw.Connection, prefix: str) -> list[tuple[int, str]]:
+    if not prefix:
+        return []
+    sql = "SELECT id, public_id FROM sessions WHERE public_id >= ? AND public_id < ? LIMIT 1000"
+    return sqlite.rows(connection, sql, (prefix, prefix + "\U0010ffff"))
+
+
+def _sessions_with_record(condition: str) -> str:
+    return f"""
+        SELECT f.session FROM records r JOIN files f ON f.id = r.id >> 21 WHERE {condition}
+        UNION SELECT f.session FROM records r JOIN copies c ON c.record = r.id JOIN files f ON f.id = c.file WHERE {condition}
+    """

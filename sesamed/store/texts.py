@@ -1,0 +1,100 @@
+"""Chunks and their full-text rows, always written together, and the totals that count them.
+
+FTS5 flushes what it holds in memory whenever a row number does not grow, so inserts are gathered and written in order.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import apsw
+
+from sesamed.model import Kind
+from sesamed.store import sqlite
+from sesamed.store.rows import Text
+from sesamed.store.schema import FILE_BITS, KIND_BITS
+from sesamed.store.sqlite import plain
+
+KIND_MASK = (1 << KIND_BITS) - 1
+DELETE_AT_ONCE = 1000
+
+
+class Texts:
+    """The chunks of one transaction."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._rows: list[tuple[int, str | bytes]] = []
+        self._words: list[tuple[int, str]] = []
+
+    def add(self, record: int, text: Text) -> None:
+        """Take a chunk of the record; it is written with `flush`."""
+        number = record << KIND_BITS | text.kind
+        self._rows.append((number, text.packed))
+        if text.kind != Kind.UNINDEXED:
+            self._words.append((number, text.text))
+
+    def flush(self) -> None:
+        """Write what was taken."""
+        if not self._rows:
+            return
+        self._connection.executemany("INSERT INTO chunks(id, text) VALUES(?, ?)", self._rows)
+        self._words.sort(key=_number)
+        self._connection.executemany("INSERT INTO fts(rowid, text) VALUES(?, ?)", self._words)
+        self._connection.execute("UPDATE totals SET chunks = chunks + ?", (len(self._words),))
+        self._rows.clear()
+        self._words.clear()
+
+    def get(self, record: int, kind: int) -> str | None:
+        """A chunk of a record that is written already."""
+        row = self._connection.execute("SELECT text FROM chunks WHERE id = ?", (record << KIND_BITS | kind,)).fetchone()
+        return None if row is None else plain(row[0])
+
+    def kinds(self, record: int) -> list[int]:
+        """Which chunks a written record has."""
+        found = self._connection.execute("SELECT id & 7 FROM chunks WHERE id BETWEEN ? AND ?", _of_record(record))
+        return [kind for (kind,) in found]
+
+    def remove(self, record: int, kind: int) -> None:
+        """Take one chunk out."""
+        number = record << KIND_BITS | kind
+        self._remove(sqlite.rows(self._connection, "SELECT id, text FROM chunks WHERE id = ?", (number,)))
+
+    def remove_record(self, record: int) -> None:
+        """Take all chunks of a record out."""
+        self._remove(
+            self._connection.execute(
+                "SELECT id, text FROM chunks WHERE id BETWEEN ? AND ?", _of_record(record)
+            ).fetchall()
+        )
+
+    def remove_file(self, file: int) -> None:
+        """Take all chunks of a file out, some at a time: a file may be larger than memory."""
+        bounds = (file << FILE_BITS, (file + 1 << FILE_BITS) - 1, DELETE_AT_ONCE)
+        sql = "SELECT id, text FROM chunks WHERE id BETWEEN ? AND ? LIMIT ?"
+        while some := sqlite.rows(self._connection, sql, bounds):
+            self._remove(some)
+
+    def move(self, record: int, target: int) -> None:
+        """Give a record's chunks to another row number."""
+        rows = self._chunks(record)
+        self._remove(rows)
+        for number, packed in rows:
+            self.add(target, Text(number & KIND_MASK, plain(packed), packed))
+        self.flush()
+
+    def _chunks(self, record: int) -> list[tuple[Any, ...]]:
+        return sqlite.rows(self._connection, "SELECT id, text FROM chunks WHERE id BETWEEN ? AND ?", _of_record(record))
+
+    def _remove(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        words = [(number, plain(packed)) for number, packed in rows if number & KIND_MASK != Kind.UNINDEXED]
+        self._connection.executemany("INSERT INTO fts(fts, rowid, text) VALUES('delete', ?, ?)", words)
+        self._connection.executemany("DELETE FROM chunks WHERE id = ?", [(number,) for number, _ in rows])
+        self._connection.execute("UPDATE totals SET chunks = chunks - ?", (len(words),))
+
+
+def _number(row: tuple[int, str]) -> int:
+    return row[0]
+
+
+def _of_record(record: int) -> tuple[int, int]:
+    return record << KIND_BITS, record << KIND_BITS | KIND_MASK

@@ -1,0 +1,296 @@
+"""The writer: everything that changes the index, each time in one transaction that holds rows and cursors together.
+
+The work for a change follows from its own rows, never from the size of its file, its session or the index; only letting go of what
+a file held (`replace`, `drop`) costs as much as was held.
+"""
+
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+
+import apsw
+
+from sesamed.model import Kind
+from sesamed.store import sqlite
+from sesamed.store.files import Files
+from sesamed.store.places import POSITION_MASK, Places, record_at
+from sesamed.store.rows import Change, Known, ResultRow, Row
+from sesamed.store.sessions import Sessions, Tally
+from sesamed.store.texts import Texts
+
+TOO_LONG = POSITION_MASK  # a file holds at most this many records; what is more is counted as bad
+
+
+class Written:
+    """What a transaction did: the files as they are known now, and those that have to be read again from their start."""
+
+    def __init__(self) -> None:
+        self.known: list[Known] = []
+        self.again: set[bytes] = set()
+        self.added = self.updated = self.gone = 0
+
+
+class Writer:
+    """The one writer of an index."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.connection = sqlite.connect_writer(path)
+
+    def close(self) -> None:
+        """Close; the WAL is folded in by SQLite when nobody else has the index open."""
+        self.connection.close()
+
+    @property
+    def files(self) -> Files:
+        """The files and cursors, as last committed."""
+        return Files(self.connection)
+
+    def write(self, changes: Sequence[Change]) -> Written:
+        """Commit changes, or none of them."""
+        return self._commit(lambda transaction: transaction.apply_all(changes))
+
+    def lose(self, paths: Iterable[bytes], now_ms: int) -> Written:
+        """Files are gone: their sessions stay, marked."""
+        return self._commit(lambda transaction: transaction.lose_all(paths, now_ms))
+
+    def drop(self, paths: Iterable[bytes]) -> Written:
+        """Take files and what only they held out of the index."""
+        return self._commit(lambda transaction: transaction.drop_all(paths))
+
+    def _commit(self, work: "Callable[[Transaction], None]") -> Written:
+        written = Written()
+        with sqlite.errors(self.path), self.connection:
+            transaction = Transaction(self.connection, written)
+            work(transaction)
+            transaction.finish()
+        return written
+
+
+class Transaction:
+    """The changes of one commit. Records and texts are gathered, and written before anything reads them."""
+
+    def __init__(self, connection: apsw.Connection, written: Written) -> None:
+        self._connection = connection
+        self._texts = Texts(connection)
+        self._places = Places(connection, self._texts)
+        self._sessions = Sessions(connection)
+        self._files = Files(connection)
+        self._records: dict[int, list[object]] = {}
+        self._keys: dict[int, int] = {}
+        self._touched: list[tuple[int, str]] = []
+        self._messages = self._tool_calls = 0
+        self._written = written
+
+    def apply_all(self, changes: Iterable[Change]) -> None:
+        """Take the changes of files."""
+        for change in changes:
+            self._apply(change)
+
+    def lose_all(self, paths: Iterable[bytes], now_ms: int) -> None:
+        """Mark files as gone."""
+        for path in paths:
+            self._lose(path, now_ms)
+
+    def drop_all(self, paths: Iterable[bytes]) -> None:
+        """Forget files."""
+        for path in paths:
+            self._drop(path)
+
+    def _apply(self, change: Change) -> None:
+        file, before, is_new = self._files.place(change)
+        self._written.added += is_new
+        self._written.updated += not is_new
+        if change.replace and not is_new:
+            self._let_go(file, before)
+        session = self._session(file, before, change)
+        position, tally, shared = self._put_all(file, session, change)
+        self._files.keep(file, change, position)
+        if session is not None:
+            self._describe(file, session, change, tally, is_new or session != before)
+            self._settle(shared)
+        self._written.known.append(self._files.known(change.path))
+
+    def _lose(self, path: bytes, now_ms: int) -> None:
+        found = self._files.lose(path, now_ms)
+        if found is None:
+            return
+        self._written.gone += 1
+        if (session := found[1]) is not None:
+            self._sessions.resolve(session)
+            self._sessions.date(session)
+        self._written.known.append(self._files.known(path))
+
+    def _drop(self, path: bytes) -> None:
+        found = self._files.find(path)
+        if found is None:
+            return
+        file, session = found
+        self._flush()
+        self._let_go(file, session)
+        self._files.remove(file)
+        if session is not None:
+            self._leave(session)
+
+    def finish(self) -> None:
+        """Write what was gathered."""
+        self._flush()
+
+    # -- sessions
+
+    def _session(self, file: int, before: int | None, change: Change) -> int | None:
+        session = before if change.identity is None else self._sessions.named(change.source, change.identity)
+        if change.foreign:
+            session = None
+        if session != before:
+            self._files.belong(file, session)
+            if before is not None:
+                self._flush()
+                self._leave(before)
+        return session
+
+    def _leave(self, session: int) -> None:
+        """A file left this session."""
+        if not self._sessions.drop_if_empty(session):
+            self._sessions.recount(session)
+            self._sessions.resolve(session)
+            self._sessions.date(session)
+            self._sessions.number(session)
+            self._settle(self._places.shared_by(session))
+
+    def _describe(self, file: int, session: int, change: Change, tally: Tally, joined: bool) -> None:
+        """Bring the session's fields up to date with what its file now says."""
+        if change.facts:
+            self._sessions.state(file, change.source, change.facts)
+        moved = change.moved_from is not None
+        began_moved = (change.facts or joined or moved) and self._sessions.resolve(session)
+        self._sessions.gain(session, tally)
+        if joined and self._files.count(session) > 1:
+            self._flush()
+            self._sessions.recount(session)
+        if joined or moved:
+            self._sessions.number(session)
+        if self._sessions.date(session, change.signature.mtime_ns // 1_000_000) or began_moved or moved:
+            self._settle(self._places.shared_by(session))
+
+    def _settle(self, shared: Iterable[int]) -> None:
+        for record in shared:
+            self._flush()
+            self._keys.clear()
+            self._places.settle(record)
+
+    def _let_go(self, file: int, session: int | None) -> None:
+        self._flush()
+        self._sessions.forget_facts(file)
+        for other in self._places.release(file) - {file}:
+            self._files.read_again(other)
+            path = self._files.path(other)
+            self._written.again.add(path)
+            self._written.known.append(self._files.known(path))
+        self._keys.clear()
+        if session is not None:
+            self._sessions.recount(session)
+
+    # -- records
+
+    def _put_all(self, file: int, session: int | None, change: Change) -> tuple[int, Tally, set[int]]:
+        position, tally, shared = change.cursor.position, Tally(), set[int]()
+        if session is None:
+            return position, tally, shared
+        known, kept = self._known(change.rows), position
+        for index, row in enumerate(change.rows):
+            if index == change.loose_from:
+                kept = position
+            record = self._keys.get(row.key, known.get(row.key))
+            if isinstance(row, ResultRow):
+                if record is not None:
+                    self._result(record, row)
+            elif record is not None:
+                position = self._again(file, session, position, record, row, (tally, shared))
+            elif position >= TOO_LONG:
+                change.bad_lines += 1
+            else:
+                self._new(record_at(file, position), row)
+                tally.add(row)
+                position += 1
+        return (position if change.loose_from is None else kept), tally, shared
+
+    def _known(self, rows: Sequence[Row | ResultRow]) -> dict[int, int]:
+        """The numbers of the records that the index has already."""
+        if not rows:
+            return {}
+        keys = apsw.carray(array("q", [row.key for row in rows]))
+        return dict(sqlite.rows(self._connection, "SELECT key, id FROM records WHERE key IN carray(?)", (keys,)))
+
+    def _new(self, record: int, row: Row) -> None:
+        self._keys[row.key] = record
+        self._records[record] = [
+            record, row.key, row.role, row.kind, row.prompt, row.time_ms, row.entry, row.parent, row.tool, row.is_error,
+        ]  # fmt: skip
+        for text in row.texts:
+            self._texts.add(record, text)
+        self._touched.extend((record, path) for path in row.touched)
+        if row.kind == Kind.CALL:
+            self._tool_calls += 1
+        else:
+            self._messages += 1
+
+    def _again(
+        self, file: int, session: int, position: int, record: int, row: Row, found: tuple[Tally, set[int]]
+    ) -> int:
+        """A record that the index has: the file's own, read again, or a copy. Returns the file's next position."""
+        self._flush()
+        self._touched.extend((record, path) for path in row.touched)
+        if row.is_error is not None:
+            results = [text for text in row.texts if text.kind == Kind.RESULT]
+            self._result(record, ResultRow(row.key, results[0] if results else None, row.is_error))
+        held = self._places.position_in(file, record)
+        if held is not None:
+            return position + (held == position)
+        tally, shared = found
+        if session not in self._places.sessions_with(record):
+            tally.add(row)
+        self._places.copy(file, position, record)
+        shared.add(record)
+        return position + 1
+
+    def _result(self, record: int, result: ResultRow) -> None:
+        """Give a call its result. Where files differ about it, the smaller text stands, whatever their order."""
+        pending = self._records.get(record)
+        if pending is not None and pending[-1] is None:
+            pending[-1] = result.is_error
+            self._add_result(record, result)
+            return
+        self._flush()
+        before = self._connection.execute("SELECT is_error FROM records WHERE id = ?", (record,)).fetchone()
+        if before is None:
+            return
+        if before[0] is not None:
+            stated = (bool(before[0]), self._texts.get(record, Kind.RESULT) or "")
+            if stated <= (result.is_error, result.text.text if result.text else ""):
+                return
+            self._texts.remove(record, Kind.RESULT)
+        self._connection.execute("UPDATE records SET is_error = ? WHERE id = ?", (result.is_error, record))
+        self._add_result(record, result)
+
+    def _add_result(self, record: int, result: ResultRow) -> None:
+        if result.text is not None:
+            self._texts.add(record, result.text)
+
+    def _flush(self) -> None:
+        """Write records, texts and touched files that were gathered."""
+        if self._records:
+            columns = "id, key, role, kind, prompt, time_ms, entry, parent, tool, is_error"
+            sql = f"INSERT INTO records({columns}) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            self._connection.executemany(sql, self._records.values())
+            sql = "UPDATE totals SET messages = messages + ?, tool_calls = tool_calls + ?"
+            self._connection.execute(sql, (self._messages, self._tool_calls))
+            self._records.clear()
+            self._messages = self._tool_calls = 0
+        self._texts.flush()
+        if self._touched:
+            self._connection.executemany(
+                "INSERT OR IGNORE INTO paths(tail) VALUES(?)", [(tail,) for _, tail in self._touched]
+            )
+            sql = "INSERT OR IGNORE INTO touched(record, path) SELECT ?, id FROM paths WHERE tail = ?"
+            self._connection.executemany(sql, self._touched)
+            self._touched.clear()

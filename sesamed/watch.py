@@ -1,0 +1,231 @@
+"""Events of the file system, as hints: `post(path)` for a session file, `post_tree(directory)` for all below one.
+
+The only importer of watchdog; what is odd about watchdog 7.1 stays in here. Knows nothing of ours. Where events get
+lost, the tree is posted (overflow), `alive` turns false (root gone), or `directories_watched` is too small (no watches
+left); a sweep is the truth. `post` and `post_tree` are called in watchdog's threads, and should only put a string away.
+"""
+
+import contextlib
+import errno
+import logging
+import os
+import stat
+import sys
+from collections.abc import Callable
+from typing import NamedTuple
+
+from watchdog.events import (
+    DirCreatedEvent,
+    DirDeletedEvent,
+    DirMovedEvent,
+    FileCreatedEvent,
+    FileDeletedEvent,
+    FileModifiedEvent,
+    FileMovedEvent,
+    FileSystemEvent,
+    FileSystemEventHandler,
+)
+from watchdog.observers import Observer
+from watchdog.observers.api import BaseObserver, EventEmitter, ObservedWatch
+from watchdog.utils import BaseThread
+
+logger = logging.getLogger(__name__)
+logging.getLogger("watchdog").setLevel(logging.ERROR)  # a line of DEBUG for each event, of WARNING for each lost one
+
+# Opened and closed are left out: reading the files ourselves would cause two events each.
+EVENTS: list[type[FileSystemEvent]] = [
+    FileCreatedEvent,
+    FileModifiedEvent,
+    FileMovedEvent,
+    FileDeletedEvent,
+    DirCreatedEvent,
+    DirMovedEvent,
+    DirDeletedEvent,
+]
+SUFFIXES = (".jsonl", ".jsonl.zst")
+
+if sys.platform == "linux":
+    from watchdog.observers.inotify import InotifyEmitter
+    from watchdog.observers.inotify_c import CallbackId, InotifyEvent, InotifyFD, Mask, WatchCallback, WatchDescriptor
+    from watchdog.observers.inotify_move_event_grouper import InotifyMoveEventGrouper
+
+    # A file moved out of the tree holds back all later events for this long, 500 ms in 7.1. The halves of a move come
+    # together, so that little is enough; an unpaired half counts as a deletion or creation, and both are posted.
+    InotifyMoveEventGrouper.delay = 0.05
+
+    class _Inotify(InotifyFD):
+        """The thread that reads the kernel's queue; says when events were lost, and outlives its own errors."""
+
+        def __init__(self, lost: Callable[[], None]) -> None:
+            super().__init__()
+            self._lost = lost
+
+        @property
+        def descriptor(self) -> int:
+            return self._inotify_fd
+
+        def handle_event(self, event: InotifyEvent) -> None:
+            lost = event.is_queue_overflow
+            try:
+                super().handle_event(event)  # watches everything anew after an overflow
+            except Exception:
+                logger.exception("watching went wrong, sweeping instead")
+                lost = True
+            if lost:
+                self._lost()
+
+        # Without these two, 7.1 warns with the `repr` of every watched path (10 to 70 MB of it when many directories
+        # are made at once), and takes all unreadable directories for one.
+        def _add_callback(self, path: bytes, mask: Mask, callback: WatchCallback, id_: CallbackId) -> WatchDescriptor:
+            watch = self._get_or_create_watch(path, mask)
+            if watch.wd == -1:
+                self._remove_watch(watch.wd)
+                raise PermissionError(f"no permission to watch {os.fsdecode(path)}")
+            watch.callbacks[id_] = callback
+            return watch.wd
+
+        def _remove_callback(self, wd: WatchDescriptor, id_: CallbackId) -> None:
+            watch = self._watch_for_wd.get(wd)
+            if watch is not None and id_ in watch.callbacks:
+                super()._remove_callback(wd, id_)
+
+
+class _Machine(NamedTuple):
+    """watchdog's threads, as far as they are the same for all roots."""
+
+    observer: BaseObserver
+    reader: BaseThread | None = None
+    inotify: int | None = None
+
+    def is_alive(self) -> bool:
+        return self.observer.is_alive() and (self.reader is None or self.reader.is_alive())
+
+    def start(self) -> None:
+        if self.reader is not None:
+            self.reader.start()
+        self.observer.start()
+
+    def stop(self) -> None:
+        for thread in (self.observer, self.reader):
+            if thread is not None:
+                thread.stop()
+                thread.join()
+
+
+def _machine(lost: Callable[[], None]) -> _Machine:
+    if sys.platform == "linux":
+        reader = _Inotify(lost)
+        return _Machine(BaseObserver(InotifyEmitter, inotify_fd=reader), reader, reader.descriptor)
+    return _Machine(Observer())
+
+
+class _Watched(NamedTuple):
+    watch: ObservedWatch
+    emitter: EventEmitter
+    status: os.stat_result  # of the directory that was at the path then
+
+
+class _Handler(FileSystemEventHandler):
+    def __init__(self, post: Callable[[str], None], post_tree: Callable[[str], None]) -> None:
+        self._post = post
+        self._post_tree = post_tree
+        self._failed: set[type[Exception]] = set()
+
+    def dispatch(self, event: FileSystemEvent) -> None:
+        for path in (event.src_path, event.dest_path):
+            if path and event.is_directory:
+                self.tree(os.fsdecode(path))
+            elif path and os.fsdecode(path).endswith(SUFFIXES):
+                self._pass(self._post, os.fsdecode(path))
+
+    def tree(self, path: str) -> None:
+        self._pass(self._post_tree, path)
+
+    def _pass(self, post: Callable[[str], None], path: str) -> None:
+        try:
+            post(path)
+        except Exception as error:  # it would end watchdog's thread, in silence
+            if type(error) not in self._failed:  # once: there may be thousands of events a second
+                self._failed.add(type(error))
+                logger.exception("an event could not be passed on")
+
+
+class Watch:
+    """Watches roots. Callers give real paths, ask `alive` now and then, and watch again what is not; from one thread.
+
+    `overflows` counts how often events were lost, and all roots posted as trees instead.
+    """
+
+    def __init__(self, post: Callable[[str], None], post_tree: Callable[[str], None]) -> None:
+        self.overflows = 0
+        self._handler = _Handler(post, post_tree)
+        self._machine: _Machine | None = None
+        self._watched: dict[str, _Watched] = {}
+
+    def start(self) -> None:
+        """Raises OSError when there are too many inotify instances: then there is only the sweep."""
+        machine = _machine(self._lost)
+        machine.start()
+        self._machine = machine
+
+    def stop(self) -> None:
+        """End all threads; nothing is posted after this."""
+        machine, self._machine = self._machine, None
+        self._watched.clear()
+        if machine is not None:
+            machine.stop()
+
+    def watch(self, root: str) -> None:
+        """Watch a directory and all below it, again if that has ended. Raises OSError when it cannot be watched."""
+        if self.alive(root):
+            return
+        self.unwatch(root)
+        machine = self._living()
+        status = os.stat(root)
+        if not stat.S_ISDIR(status.st_mode):  # watchdog would watch the directory it is in
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), root)
+        watch = machine.observer.schedule(self._handler, root, recursive=True, event_filter=EVENTS)
+        emitter = next(emitter for emitter in machine.observer.emitters if emitter.watch == watch)
+        self._watched[root] = _Watched(watch, emitter, status)
+
+    def unwatch(self, root: str) -> None:
+        """Watch it no more; does nothing if it was not."""
+        watched = self._watched.pop(root, None)
+        if watched is not None and self._machine is not None:
+            with contextlib.suppress(KeyError):  # an observer that ended has forgotten it
+                self._machine.observer.unschedule(watched.watch)
+
+    def alive(self, root: str) -> bool:
+        """Is what is now at this path being watched? No longer when the root was removed, replaced or unmounted."""
+        watched = self._watched.get(root)
+        if watched is None or self._machine is None or not self._machine.is_alive() or not watched.emitter.is_alive():
+            return False
+        try:
+            return os.path.samestat(os.stat(root), watched.status)
+        except OSError:
+            return False
+
+    def directories_watched(self) -> int | None:
+        """How many watches the kernel really holds for us: watchdog 7.1 says nothing when it gets no more."""
+        if self._machine is None or self._machine.inotify is None:
+            return None
+        try:
+            with open(f"/proc/self/fdinfo/{self._machine.inotify}", "rb") as opened:
+                return sum(line.startswith(b"inotify ") for line in opened)
+        except OSError:
+            return None
+
+    def _living(self) -> _Machine:
+        """The threads; new ones where one has died, and then no root is alive."""
+        if self._machine is None or not self._machine.is_alive():
+            self.stop()
+            self.start()
+        assert self._machine is not None
+        return self._machine
+
+    def _lost(self) -> None:
+        self.overflows += 1
+        if self.overflows.bit_count() == 1:  # 1, 2, 4, 8…: there are dozens in a storm
+            logger.warning("events were lost overflows=%d", self.overflows)
+        for root in list(self._watched):
+            self._handler.tree(root)

@@ -1,0 +1,165 @@
+"""Which project a working directory belongs to."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sesamed.ingest.project import PARENTS, Projects, project_of
+
+
+def _repository(path: Path) -> Path:
+    (path / ".git").mkdir(parents=True)
+    return path
+
+
+def _linked(worktree: Path, git_dir: Path, common: str | None = "../..") -> Path:
+    worktree.mkdir(parents=True, exist_ok=True)
+    git_dir.mkdir(parents=True, exist_ok=True)
+    (worktree / ".git").write_text(f"gitdir: {git_dir}\n")
+    if common is not None:
+        (git_dir / "commondir").write_text(common + "\n")
+    return worktree
+
+
+def test_unknown_stays_unknown() -> None:
+    """No directory, no project."""
+    assert project_of(None) is None
+    assert project_of("") is None
+
+
+def test_a_directory_without_repository_is_its_own(tmp_path: Path) -> None:
+    """Then the project is the directory, normalised."""
+    assert project_of(f"/{tmp_path}//x/../y/") == f"{tmp_path}/y"
+    assert project_of("/") == "/"
+
+
+@pytest.mark.parametrize("cwd", ["relative/x", "C:\\work", "~"])
+def test_what_is_no_path_here_stays_as_it_is(cwd: str) -> None:
+    """A path of another system is not looked up in ours."""
+    assert project_of(cwd) == cwd
+
+
+def test_the_top_of_the_repository(tmp_path: Path) -> None:
+    """A directory below a repository belongs to its top, also when it is gone by now."""
+    top = _repository(tmp_path / "repo")
+    assert project_of(f"{top}/src/deep/gone") == str(top)
+    assert project_of(str(top)) == str(top)
+
+
+def test_the_nearest_repository_counts(tmp_path: Path) -> None:
+    """Of two repositories within each other it is the inner one."""
+    inner = _repository(_repository(tmp_path / "outer") / "inner")
+    assert project_of(f"{inner}/x") == str(inner)
+
+
+def test_worktrees_are_one_project(tmp_path: Path) -> None:
+    """A linked worktree belongs to the main one."""
+    main = _repository(tmp_path / "main")
+    linked = _linked(tmp_path / "linked", main / ".git/worktrees/linked")
+    assert project_of(f"{linked}/src") == str(main)
+
+
+def test_a_relative_git_dir(tmp_path: Path) -> None:
+    """`git worktree` can write relative paths."""
+    main = _repository(tmp_path / "main")
+    linked = _linked(tmp_path / "linked", main / ".git/worktrees/x")
+    (linked / ".git").write_text("gitdir: ../main/.git/worktrees/x\n")
+    assert project_of(str(linked)) == str(main)
+
+
+def test_a_worktree_whose_main_one_is_out_of_reach(tmp_path: Path) -> None:
+    """Where the repository cannot be read, its path still says which one it was."""
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked/.git").write_text("gitdir: /elsewhere/main/.git/worktrees/linked\n")
+    assert project_of(f"{tmp_path}/linked") == "/elsewhere/main"
+
+
+def test_worktrees_of_a_bare_repository(tmp_path: Path) -> None:
+    """Worktrees around `.bare` belong to the directory they are in, those of `x.git` to it."""
+    hidden = _linked(tmp_path / "p/feature", tmp_path / "p/.bare/worktrees/feature")
+    shown = _linked(tmp_path / "q", tmp_path / "x.git/worktrees/q")
+    assert project_of(str(hidden)) == f"{tmp_path}/p"
+    assert project_of(str(shown)) == f"{tmp_path}/x.git"
+
+
+def test_a_submodule_is_its_own_project(tmp_path: Path) -> None:
+    """A submodule is a repository of its own, whatever it is called, and so is a worktree of one."""
+    outer = _repository(tmp_path / "outer")
+    plain = _linked(outer / "sub", outer / ".git/modules/sub", None)
+    odd = _linked(outer / "worktrees/sub", outer / ".git/modules/worktrees/sub", None)
+    linked = _linked(tmp_path / "linked", outer / ".git/modules/sub/worktrees/linked")
+    assert [project_of(f"{top}/x") for top in (plain, odd, linked)] == [str(plain), str(odd), str(linked)]
+
+
+def test_a_git_directory_kept_elsewhere(tmp_path: Path) -> None:
+    """`--separate-git-dir` leaves the top where it is."""
+    top = _linked(tmp_path / "top", tmp_path / "elsewhere", None)
+    assert project_of(str(top)) == str(top)
+
+
+def test_what_is_no_git_file_is_passed_over(tmp_path: Path) -> None:
+    """A pipe, something big, something else: not opened for long, not followed."""
+    top = _repository(tmp_path / "top")
+    for name, content in (("big", b"gitdir: /x\n" + b" " * 5000), ("else", b"hello"), ("empty", b"")):
+        (top / name).mkdir()
+        (top / name / ".git").write_bytes(content)
+        assert project_of(f"{top}/{name}") == str(top)
+    (top / "pipe").mkdir()
+    os.mkfifo(top / "pipe/.git")
+    assert project_of(f"{top}/pipe") == str(top)
+
+
+def test_a_pipe_for_a_commondir_holds_nobody_up(tmp_path: Path) -> None:
+    """The second file is read as carefully as the first."""
+    main = _repository(tmp_path / "main")
+    linked = _linked(tmp_path / "linked", main / ".git/worktrees/x", None)
+    os.mkfifo(main / ".git/worktrees/x/commondir")
+    assert project_of(str(linked)) == str(main)
+
+
+def test_a_disk_that_fails_is_no_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be read says nothing."""
+
+    def fail(descriptor: int, size: int) -> bytes:
+        raise OSError(5, "Input/output error")
+
+    top = _linked(tmp_path / "linked", tmp_path / "main/.git/worktrees/x")
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "read", fail)
+        found = project_of(str(top))
+    assert found == str(top)
+
+
+def test_a_linked_git_directory_is_one(tmp_path: Path) -> None:
+    """`.git` may be a symbolic link to a directory; it is not followed."""
+    (tmp_path / "top").mkdir()
+    (tmp_path / "top/.git").symlink_to("/nowhere")
+    assert project_of(f"{tmp_path}/top/x") == f"{tmp_path}/top"
+
+
+@pytest.mark.parametrize("cwd", ["/a\0b", "/\ud800", "/" + "x" * 300, "/x" * 5000])
+def test_any_text_has_an_answer(cwd: str) -> None:
+    """What can be no path stands for itself."""
+    assert project_of(cwd) == cwd
+
+
+def test_the_way_up_is_bounded(tmp_path: Path) -> None:
+    """Nobody looks up for ever."""
+    top = _repository(tmp_path / "top")
+    near = str(top) + "/x" * (PARENTS - 1)
+    assert project_of(near) == str(top)
+    assert project_of(near + "/x") == near + "/x"
+
+
+def test_answers_are_remembered(tmp_path: Path) -> None:
+    """The same directory is looked up once; of too many the oldest is forgotten."""
+    projects = Projects(size=2)
+    top = _repository(tmp_path / "top")
+    assert projects.of(str(top)) == projects.of(f"{top}/x") == str(top)
+    (top / ".git").rmdir()
+    assert projects.of(f"{top}/x") == str(top)
+    assert projects.of(f"{top}/y") == f"{top}/y"
+    assert projects.of(f"{top}/z") == f"{top}/z"
+    assert projects.of(f"{top}/x") == f"{top}/x"
+    assert projects.of(None) is None

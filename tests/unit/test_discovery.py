@@ -1,0 +1,72 @@
+"""Which roots there are."""
+
+from pathlib import Path
+
+import pytest
+
+from sesamed.config import Config, Root
+from sesamed.discovery import discover, roots
+
+
+def _pi(*paths: str | Path) -> list[Root]:
+    return [Root(parser="pi", path=str(path)) for path in paths]
+
+
+def _settings(agent: Path, text: str) -> None:
+    agent.mkdir(parents=True)
+    (agent / "settings.json").write_text(text)
+
+
+def test_pi_is_found_at_home(tmp_path: Path) -> None:
+    """pi keeps its sessions in ~/.pi/agent/sessions, whether that is there yet or not."""
+    assert discover({}, str(tmp_path)) == _pi(tmp_path / ".pi/agent/sessions")
+
+
+def test_pi_moves_with_its_variables(tmp_path: Path) -> None:
+    """The agent's directory and that of the sessions can be named; both places count."""
+    environ = {"PI_CODING_AGENT_DIR": "~/agent", "PI_CODING_AGENT_SESSION_DIR": "/flat"}
+    assert discover(environ, str(tmp_path)) == _pi(tmp_path / "agent/sessions", "/flat")
+
+
+def test_a_relative_session_directory_in_the_environment_is_passed_over(tmp_path: Path) -> None:
+    """It would be another directory in every project."""
+    assert discover({"PI_CODING_AGENT_SESSION_DIR": "here"}, str(tmp_path)) == _pi(tmp_path / ".pi/agent/sessions")
+
+
+@pytest.mark.parametrize(("named", "path"), [("~/s", "s"), ("/abs", "/abs"), ("own", ".pi/agent/own")])
+def test_pi_settings_name_a_directory(tmp_path: Path, named: str, path: str) -> None:
+    """`sessionDir` of pi's settings counts too: `~` is expanded, a relative one is below the agent's directory."""
+    _settings(tmp_path / ".pi/agent", f'{{"sessionDir": "{named}", "theme": 1, /* and */ }}')
+    assert discover({}, str(tmp_path)) == _pi(tmp_path / ".pi/agent/sessions", tmp_path / path)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"sessionDir": 3}', '{"sessionDir": ""}', '{"sessionDir": "~bob"}', "\0"])
+def test_broken_settings_are_no_error(tmp_path: Path, text: str) -> None:
+    """What is wrong with pi's settings is pi's concern."""
+    _settings(tmp_path / ".pi/agent", text)
+    assert discover({}, str(tmp_path)) == _pi(tmp_path / ".pi/agent/sessions")
+
+
+def test_roots_are_those_discovered() -> None:
+    """Without a configuration the discovered roots stand."""
+    assert roots(Config(), _pi("/d")) == _pi("/d")
+
+
+def test_sources_replace_discovery() -> None:
+    """`sources` and `piSessionPaths` together replace what was discovered; an empty list means none."""
+    assert roots(Config(sources=tuple(_pi("/s")), pi_session_paths=("/p",)), _pi("/d")) == _pi("/s", "/p")
+    assert roots(Config(pi_session_paths=("/p",)), _pi("/d")) == _pi("/p")
+    assert roots(Config(sources=()), _pi("/d")) == []
+
+
+def test_extra_sources_add() -> None:
+    """`extraSources` adds to either."""
+    assert roots(Config(extra_sources=tuple(_pi("/e"))), _pi("/d")) == _pi("/d", "/e")
+    assert roots(Config(sources=(), extra_sources=tuple(_pi("/e"))), _pi("/d")) == _pi("/e")
+
+
+def test_no_root_is_within_another_of_its_parser() -> None:
+    """A root twice, or below another one of the same parser, is one root; another parser's is its own."""
+    other = Root(parser="claude", path="/a/b")
+    assert roots(Config(), [*_pi("/a/b", "/a", "/a", "/ab"), other]) == [*_pi("/a", "/ab"), other]
+    assert roots(Config(), _pi("/a", "/")) == _pi("/")

@@ -1,0 +1,422 @@
+"""Events of the file system, from real directories. Every wait is for an event, none for a time."""
+
+import fcntl
+import os
+import queue
+import shutil
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from watchdog.utils import BaseThread
+
+from sesamed.watch import Watch
+
+if TYPE_CHECKING:
+    from watchdog.observers.inotify_c import InotifyFD
+
+LIMIT = Path("/proc/sys/fs/inotify/max_queued_events")
+linux = pytest.mark.skipif(sys.platform != "linux", reason="inotify")
+
+
+class Posted:
+    """What was posted, in order, and a way to wait for it."""
+
+    def __init__(self) -> None:
+        self.queue: queue.Queue[tuple[str, str]] = queue.Queue()
+
+    def file(self, path: str) -> None:
+        self.queue.put(("file", path))
+
+    def tree(self, path: str) -> None:
+        self.queue.put(("tree", path))
+
+    def wait(self, kind: str, path: str | Path) -> None:
+        """Until just this was posted."""
+        seen = []
+        try:
+            while (kind, str(path)) not in seen:
+                seen.append(self.queue.get(timeout=10))
+        except queue.Empty:
+            pytest.fail(f"{kind} {path} was never posted, only {seen}")
+
+
+@pytest.fixture
+def posted() -> Posted:
+    return Posted()
+
+
+@contextmanager
+def _watching(post: Callable[[str], None], post_tree: Callable[[str], None]) -> Iterator[Watch]:
+    watch = Watch(post, post_tree)
+    watch.start()
+    try:
+        yield watch
+    finally:
+        watch.stop()
+
+
+@pytest.fixture
+def watch(posted: Posted) -> Iterator[Watch]:
+    """A watch without roots."""
+    with _watching(posted.file, posted.tree) as watch:
+        yield watch
+
+
+@pytest.fixture
+def root(tmp_path: Path, watch: Watch) -> Path:
+    """A watched directory."""
+    path = Path(os.path.realpath(tmp_path)) / "root"
+    path.mkdir()
+    watch.watch(str(path))
+    return path
+
+
+def _append(path: Path, text: str = "{}\n") -> None:
+    with path.open("a") as opened:
+        opened.write(text)
+
+
+def test_a_created_file_is_posted(root: Path, posted: Posted) -> None:
+    """A new session file is posted."""
+    _append(root / "a.jsonl")
+    posted.wait("file", root / "a.jsonl")
+
+
+def test_an_append_is_posted(root: Path, posted: Posted) -> None:
+    """Each append to a file that is open all the time is posted, not only its closing."""
+    with (root / "a.jsonl").open("ab", buffering=0) as opened:
+        posted.wait("file", root / "a.jsonl")
+        for _ in range(3):
+            opened.write(b"{}\n")
+            posted.wait("file", root / "a.jsonl")
+
+
+def test_both_names_of_a_renamed_file_are_posted(root: Path, posted: Posted) -> None:
+    """A file that was renamed is gone at one place and new at the other; compressed ones count."""
+    _append(root / "a.jsonl")
+    (root / "a.jsonl").rename(root / "b.jsonl.zst")
+    posted.wait("file", root / "a.jsonl")
+    posted.wait("file", root / "b.jsonl.zst")
+
+
+def test_a_file_renamed_into_place_is_posted(root: Path, posted: Posted) -> None:
+    """Writing beside and renaming over is how many programs save."""
+    _append(root / "a.tmp")
+    (root / "a.tmp").rename(root / "a.jsonl")
+    posted.wait("file", root / "a.jsonl")
+
+
+def test_a_removed_file_is_posted(root: Path, posted: Posted) -> None:
+    """A file that was removed is posted."""
+    _append(root / "a.jsonl")
+    posted.wait("file", root / "a.jsonl")
+    (root / "a.jsonl").unlink()
+    posted.wait("file", root / "a.jsonl")
+
+
+def test_a_file_moved_out_is_posted(root: Path, posted: Posted, tmp_path: Path) -> None:
+    """A file that was moved out of the root is gone, too."""
+    _append(root / "a.jsonl")
+    posted.wait("file", root / "a.jsonl")
+    (root / "a.jsonl").rename(tmp_path / "a.jsonl")
+    posted.wait("file", root / "a.jsonl")
+
+
+def test_other_files_are_not_posted(root: Path, posted: Posted) -> None:
+    """Only names that may be sessions are."""
+    for name in ("a.json", "b.jsonl.tmp", "jsonl", "c.jsonl"):
+        _append(root / name)
+    assert posted.queue.get(timeout=10) == ("file", str(root / "c.jsonl"))
+
+
+def test_reading_posts_nothing(root: Path, posted: Posted) -> None:
+    """What we read ourselves does not come back to us as an event."""
+    _append(root / "a.jsonl")
+    posted.wait("file", root / "a.jsonl")
+    (root / "a.jsonl").read_bytes()
+    (root / "b.jsonl").touch()
+    seen = [posted.queue.get(timeout=10)]
+    while seen[-1] != ("file", str(root / "b.jsonl")):
+        seen.append(posted.queue.get(timeout=10))
+    assert seen.count(("file", str(root / "a.jsonl"))) <= 1  # creating and writing are two events
+
+
+def test_a_new_tree_is_posted(root: Path, posted: Posted) -> None:
+    """`mkdir -p` with a file written at once: the directories are posted, and later appends are seen."""
+    deep = root / "a/b/c"
+    deep.mkdir(parents=True)
+    _append(deep / "x.jsonl")
+    posted.wait("tree", root / "a")
+    posted.wait("file", deep / "x.jsonl")
+    _append(deep / "y.jsonl")
+    posted.wait("file", deep / "y.jsonl")
+
+
+def test_a_tree_moved_in_is_watched(root: Path, posted: Posted, tmp_path: Path) -> None:
+    """A directory moved in from outside is posted, and appends in it are seen from then on."""
+    (tmp_path / "outside/deep").mkdir(parents=True)
+    _append(tmp_path / "outside/deep/x.jsonl")
+    (tmp_path / "outside").rename(root / "inside")
+    posted.wait("tree", root / "inside")
+    posted.wait("file", root / "inside/deep/x.jsonl")
+    _append(root / "inside/deep/x.jsonl")
+    posted.wait("file", root / "inside/deep/x.jsonl")
+
+
+def test_both_names_of_a_renamed_directory_are_posted(root: Path, posted: Posted) -> None:
+    """A directory renamed within the root is posted under both names, and appends under the new one."""
+    (root / "old").mkdir()
+    posted.wait("tree", root / "old")
+    _append(root / "old/x.jsonl")
+    posted.wait("file", root / "old/x.jsonl")
+    (root / "old").rename(root / "new")
+    posted.wait("tree", root / "old")
+    posted.wait("tree", root / "new")
+    _append(root / "new/x.jsonl")
+    posted.wait("file", root / "new/x.jsonl")
+
+
+def test_a_removed_root_is_not_alive(root: Path, watch: Watch, posted: Posted) -> None:
+    """A root that was removed is posted and not alive; made again it can be watched again."""
+    assert watch.alive(str(root))
+    root.rmdir()
+    posted.wait("tree", root)
+    assert not watch.alive(str(root))
+    root.mkdir()
+    watch.watch(str(root))
+    assert watch.alive(str(root))
+    _append(root / "x.jsonl")
+    posted.wait("file", root / "x.jsonl")
+
+
+def test_a_replaced_root_is_not_alive(root: Path, watch: Watch, posted: Posted, tmp_path: Path) -> None:
+    """A root that was renamed, and another one put in its place, is not what is watched."""
+    root.rename(tmp_path / "away")
+    assert not watch.alive(str(root))
+    root.mkdir()
+    assert not watch.alive(str(root))
+    watch.watch(str(root))
+    _append(root / "x.jsonl")
+    posted.wait("file", root / "x.jsonl")
+
+
+def test_what_was_never_watched_is_not_alive(watch: Watch, tmp_path: Path) -> None:
+    """`alive` is asked for any path."""
+    assert not watch.alive(str(tmp_path))
+
+
+def test_a_root_that_cannot_be_watched_is_an_error(watch: Watch, tmp_path: Path) -> None:
+    """A missing root, or a file, is an OSError for the caller, and harms no other root."""
+    (tmp_path / "file").touch()
+    for path, kind in ((tmp_path / "none", FileNotFoundError), (tmp_path / "file", NotADirectoryError)):
+        with pytest.raises(kind):
+            watch.watch(str(path))
+        assert not watch.alive(str(path))
+
+
+def test_an_unwatched_root_is_silent(root: Path, watch: Watch, posted: Posted, tmp_path: Path) -> None:
+    """Nothing is posted for a root that was given up; the others go on."""
+    other = root.parent / "other"
+    other.mkdir()
+    watch.watch(str(other))
+    watch.unwatch(str(root))
+    watch.unwatch(str(root))
+    _append(root / "x.jsonl")
+    _append(other / "y.jsonl")
+    assert posted.queue.get(timeout=10) == ("file", str(other / "y.jsonl"))
+
+
+def test_watching_twice_is_watching_once(root: Path, watch: Watch, posted: Posted) -> None:
+    """Asking again for a root that is alive changes nothing."""
+    before = watch.directories_watched()
+    watch.watch(str(root))
+    assert watch.directories_watched() == before
+    (root / "x.jsonl").touch()
+    posted.wait("file", root / "x.jsonl")
+
+
+def test_a_root_below_another(root: Path, watch: Watch, posted: Posted) -> None:
+    """Two parsers may share a tree: giving one root up leaves the other watched."""
+    (root / "a").mkdir()
+    posted.wait("tree", root / "a")
+    watch.watch(str(root / "a"))
+    watch.unwatch(str(root / "a"))
+    _append(root / "a/x.jsonl")
+    posted.wait("file", root / "a/x.jsonl")
+
+
+def test_a_failing_receiver_does_not_stop_the_watching(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """What goes wrong behind `post` is logged once, and the next event is posted."""
+    paths: queue.Queue[str] = queue.Queue()
+
+    def post(path: str) -> None:
+        paths.put(path)
+        raise RuntimeError("full")
+
+    root = Path(os.path.realpath(tmp_path))
+    with _watching(post, post) as watch:
+        watch.watch(str(root))
+        for name in ("a.jsonl", "b.jsonl"):
+            (root / name).touch()
+            assert paths.get(timeout=10) == str(root / name)
+        assert watch.alive(str(root))
+    assert [record.getMessage() for record in caplog.records] == ["an event could not be passed on"]
+
+
+@linux
+def test_directories_are_counted(root: Path, watch: Watch, posted: Posted) -> None:
+    """The number of watches that the kernel holds is that of the directories."""
+    assert watch.directories_watched() == 1
+    (root / "a/b").mkdir(parents=True)
+    (root / "a/b/x.jsonl").touch()
+    posted.wait("file", root / "a/b/x.jsonl")
+    assert watch.directories_watched() == 3
+    watch.stop()
+    assert watch.directories_watched() is None
+
+
+@contextmanager
+def _short_queue(events: int) -> Iterator[None]:
+    """The limit belongs to the whole system: one test at a time, and put back at once."""
+    with LIMIT.open() as limit:
+        fcntl.flock(limit, fcntl.LOCK_EX)
+        before = limit.read()
+        try:
+            LIMIT.write_text(str(events))
+        except OSError:
+            pytest.skip("the limit cannot be set here")
+        try:
+            yield
+        finally:
+            LIMIT.write_text(before)
+
+
+def _reader(watch: Watch) -> "InotifyFD":
+    from watchdog.observers.inotify_c import InotifyFD
+
+    assert watch._machine is not None
+    assert isinstance(watch._machine.reader, InotifyFD)
+    return watch._machine.reader
+
+
+@linux
+def test_an_overflow_posts_every_root(tmp_path: Path, posted: Posted, caplog: pytest.LogCaptureFixture) -> None:
+    """When the kernel dropped events, all below every root is posted, and the watching goes on."""
+    roots = [Path(os.path.realpath(tmp_path)) / name for name in ("a", "b")]
+    watch = Watch(posted.file, posted.tree)
+    with _short_queue(8):
+        watch.start()  # the limit is taken over when the queue is made
+    try:
+        for root in roots:
+            root.mkdir()
+            watch.watch(str(root))
+        with _reader(watch)._lock:  # nobody reads the queue
+            for i in range(100):
+                (roots[0] / f"{i}.txt").touch()
+        for root in roots:
+            posted.wait("tree", root)
+        seen = None
+        while seen != ("file", str(roots[1] / "x.jsonl")):  # this may be lost, too, while the queue is still full
+            _append(roots[1] / "x.jsonl")
+            seen = posted.queue.get(timeout=10)
+        assert all(watch.alive(str(root)) for root in roots)
+    finally:
+        watch.stop()
+    logged = [record.getMessage() for record in caplog.records]
+    assert len(logged) == watch.overflows.bit_length()
+    assert logged[0] == "events were lost overflows=1"
+
+
+@linux
+def test_an_error_within_the_watching_is_an_overflow(root: Path, watch: Watch, posted: Posted) -> None:
+    """What goes wrong while an event is handled loses this event and not the watching."""
+    from watchdog.observers.inotify_c import InotifyEvent, Mask, WatchDescriptor
+
+    class Broken(InotifyEvent):
+        @property
+        def is_ignored(self) -> bool:
+            raise KeyError(self.wd)
+
+    _reader(watch).handle_event(Broken(WatchDescriptor(1), Mask(0), 0, b""))
+    posted.wait("tree", root)
+    _append(root / "x.jsonl")
+    posted.wait("file", root / "x.jsonl")
+
+
+@linux
+def test_a_dead_thread_is_noticed(root: Path, watch: Watch, posted: Posted) -> None:
+    """When one of watchdog's threads has died no root is alive, and watching again starts anew."""
+    assert watch._machine is not None
+    watch._machine.observer.stop()
+    watch._machine.observer.join()
+    assert not watch.alive(str(root))
+    watch.watch(str(root))
+    assert watch.alive(str(root))
+    _append(root / "x.jsonl")
+    posted.wait("file", root / "x.jsonl")
+
+
+@contextmanager
+def _as_nobody() -> Iterator[None]:
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@linux
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_unreadable_directories_are_passed_over(posted: Posted) -> None:
+    """Directories that may not be read hide no other directory; a root like that is an error."""
+    with tempfile.TemporaryDirectory() as path, _watching(posted.file, posted.tree) as watch:
+        base = Path(os.path.realpath(path))
+        base.chmod(0o755)
+        for name, mode in (("a", 0o700), ("b", 0o700), ("open", 0o755)):
+            (base / name).mkdir()
+            (base / name).chmod(mode)
+        with _as_nobody():
+            watch.watch(str(base))
+            with pytest.raises(PermissionError):
+                watch.watch(str(base / "a"))
+        assert watch.directories_watched() == 2
+        (base / "open/x.jsonl").touch()
+        posted.wait("file", base / "open/x.jsonl")
+
+
+@linux
+def test_a_burst_of_directories_floods_no_log(root: Path, posted: Posted, caplog: pytest.LogCaptureFixture) -> None:
+    """Many directories made at once by several writers: all are posted, nothing is logged, nothing is warned of."""
+
+    def write(name: str) -> None:
+        for i in range(100):
+            path = root / name / str(i)
+            path.mkdir(parents=True)
+            (path / "x.jsonl").touch()
+
+    writers = [threading.Thread(target=write, args=(str(n),)) for n in range(4)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    missing = {str(root / str(n) / str(i)) for n in range(4) for i in range(100)}
+    while missing:
+        missing.discard(os.path.dirname(posted.queue.get(timeout=10)[1]))
+    assert caplog.records == []
+
+
+def test_nothing_is_posted_after_the_end(root: Path, watch: Watch, posted: Posted) -> None:
+    """When `stop` has returned, all threads have ended; twice does no harm."""
+    watch.stop()
+    watch.stop()
+    assert not watch.alive(str(root))
+    _append(root / "x.jsonl")
+    shutil.rmtree(root)
+    assert posted.queue.empty()
+    assert not [thread for thread in threading.enumerate() if isinstance(thread, BaseThread)]

@@ -17,7 +17,7 @@ from sesamed.ingest.sweep import Due
 from sesamed.model import Pending
 
 MAX_MARKS = 10_000
-TAKE = 500
+TAKE = 100  # about four commits; what does not fit is put back
 
 
 class Mark:
@@ -127,8 +127,11 @@ class Inbox:
             left = {target.path: target for target in unfinished}
             back = {path: mark for path, mark in self._taken.items() if path in left and path not in self._live}
             done = [mark for path, mark in self._taken.items() if path not in left]
-            for mark in back.values():
+            for path, mark in back.items():
                 mark.live_since = None
+                mark.number = self._backlog.get(path, mark).number  # it may have been marked again meanwhile, and be waited for
+            for path in left.keys() & self._taken.keys() & self._live.keys():
+                self._live[path].first = self._taken[path].first
             self._backlog = back | {path: mark for path, mark in self._backlog.items() if path not in back}
             self._taken = {}
         for mark in done:

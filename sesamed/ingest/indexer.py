@@ -109,9 +109,9 @@ class Indexer:
                 raise
             self._upkeep.wrote()
         self._note(outcome, marks)
-        if self._upkeep.must_checkpoint():
+        if self._upkeep.must_step():
             async with self.writing():
-                await self.in_thread(self._upkeep.checkpoint)
+                await self.in_thread(self._upkeep.urgent_step)
 
     def _note(self, outcome: Outcome, marks: list[Mark]) -> None:
         now = time.monotonic()

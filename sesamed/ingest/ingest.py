@@ -4,16 +4,21 @@ Knows nothing of events, clients or priorities: it is told paths, and says what 
 there is one way in.
 """
 
+import logging
 import os
 import stat
+import traceback
 from collections.abc import Callable, Iterable
 
 import msgspec
 
+from sesamed.errors import StoreError
 from sesamed.ingest.reading import QUIET_S, Reading, Target
 from sesamed.ingest.tail import NotRegularError, Tail, Verdict, opened, signature
 from sesamed.store.rows import Change, Known, Signature
 from sesamed.store.write import Writer, Written
+
+log = logging.getLogger(__name__)
 
 SLICE_BYTES = 2 << 20  # of files in one commit: about 60 ms, the longest that a live append waits for the backlog
 
@@ -77,7 +82,10 @@ class Ingest:
                 self._look(target, changes, lost, outcome)
             except OSError as error:
                 outcome.failed[target.path] = error.strerror or str(error)
+            except Exception as error:
+                outcome.failed[target.path] = _fault(target.path, error)
         self._commit(changes, lost, outcome)
+        outcome.unfinished = [target for target in outcome.unfinished if target.path not in outcome.failed]
         return outcome
 
     def drop(self, paths: Iterable[bytes]) -> Outcome:
@@ -147,13 +155,30 @@ class Ingest:
 
     def _commit(self, changes: list[Change], lost: list[bytes], outcome: Outcome) -> None:
         if changes:
-            self._take(self.writer.write(changes), outcome)
+            self._write(changes, outcome)
         for change in changes:
             outcome.bad_lines += change.bad_lines
             if change.moved_from is not None:
                 self.glances.pop(change.moved_from, None)
         if lost:
             self._take(self.writer.lose(lost, int(self._reading.now() * 1000)), outcome)
+
+    def _write(self, changes: list[Change], outcome: Outcome) -> None:
+        """Commit all at once; where that fails for a fault of ours, file by file, so that one file never stops the others."""
+        try:
+            self._take(self.writer.write(changes), outcome)
+        except StoreError:
+            raise
+        except Exception as error:
+            if len(changes) == 1:
+                outcome.failed[changes[0].path] = _fault(changes[0].path, error)
+                changes.clear()
+                return
+            for change in list(changes):
+                alone = [change]
+                self._write(alone, outcome)
+                if not alone:
+                    changes.remove(change)
 
     def _take(self, written: Written, outcome: Outcome) -> None:
         outcome.added += written.added
@@ -171,6 +196,13 @@ def glance(known: Known) -> Glance:
     if known.complete and not known.cursor.state:  # not one of ours: all of it was looked at
         read = known.signature.size
     return Glance(known.signature, read, known.complete, known.gone, known.source_version, known.root)
+
+
+def _fault(path: bytes, error: Exception) -> str:
+    """Log a fault of ours without the error's own words, which may quote a transcript."""
+    steps = " < ".join(f"{step.name}:{step.lineno}" for step in reversed(traceback.extract_tb(error.__traceback__)))
+    log.error("internal error path=%r error=%s at=%s", path, type(error).__name__, steps)
+    return f"internal error ({type(error).__name__}); the log says where. Please report it"
 
 
 def _status(path: bytes) -> os.stat_result | None:

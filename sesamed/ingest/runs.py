@@ -147,8 +147,8 @@ class Runs:
             sums.failed |= outcome.failed
             done += outcome.bytes
             upkeep.wrote()
-            if upkeep.must_checkpoint():
-                await self._indexer.in_thread(upkeep.checkpoint)
+            if upkeep.must_step():
+                await self._indexer.in_thread(upkeep.urgent_step)
             self.progress = Progress(
                 files_done=len(due) - len(targets), files_total=len(due), bytes_done=min(done, total), bytes_total=total
             )

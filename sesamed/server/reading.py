@@ -1,5 +1,6 @@
 """The methods that read sessions: lists, pages of messages, all about one. Runs in a reader's thread."""
 
+import json
 import os
 from collections.abc import Mapping
 
@@ -28,7 +29,7 @@ def messages(connection: apsw.Connection, params: ListMessagesParams) -> Message
     size = 0
     for item in read.items(connection, session, min(first, 1 << 40), limit):
         message = _message(connection, item, params.text_offset)
-        size += _answer_bytes(message.text)
+        size += len(json.dumps((message.text, message.tool_name, message.entry_id)))  # as bytes: the answer is ASCII, too
         if page and size > PAGE_BYTES:
             break
         page.append(message)
@@ -58,11 +59,6 @@ def _message(connection: apsw.Connection, item: read.Item, text_offset: int) -> 
         msg_idx=item.position, role=item.role, kind="tool_call" if item.is_call else "message", tool_name=item.tool,
         is_error=item.is_error, timestamp=summaries.iso(item.time_ms), entry_id=item.entry, text=kept, truncated=len(kept) < len(text),
     )  # fmt: skip
-
-
-def _answer_bytes(text: str) -> int:
-    """At most so many bytes does a text take in an answer of pure ASCII."""
-    return len(text) * 2 if text.isascii() else len(text) * 12
 
 
 def _resume(source: str, path: str, cwd: str | None) -> Resume | None:

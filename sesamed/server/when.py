@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from sesamed.errors import ParamsError
 
 UNIT_MS = {"h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000, "m": 30 * 86_400_000}
-AGO = re.compile(r"(\d{1,6})([hdwm])")
+AGO = re.compile(r"([0-9]{1,6})([hdwm])")
 
 
 def milliseconds(text: str, name: str, now_ms: int) -> int:

@@ -9,9 +9,13 @@ import os
 from sesamed.store import sqlite
 from sesamed.store.write import Writer
 
-AUTOMERGE = 4
+AUTOMERGE, CRISISMERGE = 4, 16
+NEVER = 1900  # FTS5 cannot have more than 2000 segments
+BULK_SEGMENTS = 64  # so many commits of a bulk load are not merged; from then on each one pays for some merging
 MERGE_PAGES = 64  # a step takes 10 to 20 ms
+BULK_MERGE_PAGES = 128  # more than a commit writes, so that segments get fewer
 WAL_BYTES = 64 << 20  # more than this is folded in even while there is work
+BULK_WAL_BYTES = 256 << 20  # the same while loading much: each time costs a quarter of a second
 
 
 class Upkeep:
@@ -21,6 +25,7 @@ class Upkeep:
         self._writer = writer
         self._bulk = False
         self._merging = False
+        self._commits = 0
         self._written = True  # perhaps an earlier run left something
 
     def bulk(self, *, on: bool) -> None:
@@ -30,6 +35,8 @@ class Upkeep:
         self._bulk = on
         with sqlite.errors(self._writer.path):
             self._fts("automerge", 0 if on else AUTOMERGE)
+            self._fts("crisismerge", NEVER if on else CRISISMERGE)
+        self._commits = 0
         self._written = True
         self._merging = self._merging or on
 
@@ -46,10 +53,20 @@ class Upkeep:
     def wrote(self) -> None:
         """Something was committed."""
         self._written = True
+        self._commits += 1
 
-    def must_checkpoint(self) -> bool:
-        """Whether the WAL has grown so long that it can't wait."""
-        return wal_bytes(self._writer.path) > WAL_BYTES
+    def must_step(self) -> bool:
+        """Whether upkeep can't wait until there is nothing else to do."""
+        too_long = wal_bytes(self._writer.path) > (BULK_WAL_BYTES if self._bulk else WAL_BYTES)
+        return too_long or (self._bulk and self._commits > BULK_SEGMENTS)
+
+    def urgent_step(self) -> None:
+        """Do what can't wait."""
+        with sqlite.errors(self._writer.path):
+            if self._bulk and self._commits > BULK_SEGMENTS:
+                self._fts("merge", BULK_MERGE_PAGES)
+            if wal_bytes(self._writer.path) > (BULK_WAL_BYTES if self._bulk else WAL_BYTES):
+                self.checkpoint()
 
     def step(self) -> None:
         """Do a little."""

@@ -1,0 +1,46 @@
+"""Where the daemon's socket is. Knows nothing of how to talk to it.
+
+The order stands in docs/protocol.md and is the daemon's too. It follows from the user, not from the environment, so
+that a shell under ssh, a tmux and a login service agree.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NAME = "sesamed.sock"
+
+
+def socket_path(environ: Mapping[str, str]) -> str:
+    """The socket's path; raises LookupError when the user has no home."""
+    if path := environ.get("SESAME_SOCKET"):
+        return path
+    if directory := environ.get("SESAME_RUNTIME_DIR"):
+        return os.path.join(directory, NAME)
+    uid = os.geteuid()
+    if is_private(runtime := f"/run/user/{uid}", uid):
+        return os.path.join(runtime, "sesame", NAME)
+    return os.path.join(_home(uid), ".local/state/sesame/run", NAME)
+
+
+def is_private(path: str, uid: int) -> bool:
+    """Whether the path is a directory of this user that nobody else may enter."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == uid and not found.st_mode & 0o077
+
+
+def _home(uid: int) -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(uid).pw_dir
+    except KeyError:
+        raise LookupError(f"uid {uid} has no home in passwd: set SESAME_SOCKET to the daemon's socket") from None

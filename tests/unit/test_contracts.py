@@ -1,0 +1,87 @@
+"""What stands in several places agrees: tables of methods, filters, codes and paths; documents; versions."""
+
+import importlib.metadata
+import re
+from pathlib import Path
+
+import pytest
+
+import sesamed
+from sesamectl import flags, where
+from sesamed import errors, paths, protocol
+from sesamed.sources import SOURCES
+from sesamed.store import filters, schema
+
+ROOT = Path(__file__).parents[2]
+PROTOCOL_PAGE = (ROOT / "docs/protocol.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("method", [method.name for method in protocol.METHODS])
+def test_each_method_has_a_section_with_an_exchange(method: str) -> None:
+    """Each method has a section in docs/protocol.md, with a real request and its answer."""
+    section = PROTOCOL_PAGE.partition(f"\n## {method}\n")[2].partition("\n## ")[0]
+    assert f'→ {{"jsonrpc": "2.0", "id": 1, "method": "{method}"' in section
+    assert '← {"jsonrpc": "2.0", "id": 1, "result": {' in section.replace("\n   ", " ")
+
+
+def test_filters_are_the_same_everywhere() -> None:
+    """The filters of the wire, of the store, of the command line and of the documents are the same."""
+    wire = set(protocol.Filters.__struct_fields__)
+    assert wire == set(filters.FILTERS)
+    assert wire == {flag.removeprefix("--") for flag, _ in flags.FILTERS}
+    table = PROTOCOL_PAGE.partition("## Filters")[2].partition("# Methods")[0]
+    assert wire == {
+        name for row in re.findall(r"^\| (`[^|]*) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
+    }
+
+
+def test_error_codes_are_documented_and_unique() -> None:
+    """Every error that goes over the wire has a code of its own, and it stands in the table."""
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.SesameError)]
+    codes = {kind.__name__: kind.code for kind in kinds if "code" in vars(kind) and kind is not errors.SesameError}
+    assert len(set(codes.values())) == len(codes)
+    table = PROTOCOL_PAGE.partition("## Errors")[2].partition("## Filters")[0]
+    assert set(map(int, re.findall(r"^\| (-?\d+) \|", table, re.MULTILINE))) == set(codes.values())
+
+
+def test_the_version_is_one() -> None:
+    """The package's version is the one of its metadata."""
+    assert importlib.metadata.version("sesame-index") == sesamed.__version__
+
+
+def test_every_older_schema_has_a_migration() -> None:
+    """From each schema before today's there is a step."""
+    assert set(schema.MIGRATIONS) == set(range(1, schema.VERSION))
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {},
+        {"SESAME_RUNTIME_DIR": "/tmp/r"},
+        {"SESAME_SOCKET": "/tmp/s.sock"},
+        {"SESAME_SOCKET": "/tmp/s", "SESAME_RUNTIME_DIR": "/tmp/r"},
+    ],
+)
+def test_client_and_daemon_agree_on_the_socket(environ: dict[str, str]) -> None:
+    """The client's short copy of the socket's place gives what the daemon's gives."""
+    assert where.socket_path(environ) == paths.find(environ).socket
+
+
+def test_sources_carry_their_names() -> None:
+    """The registry's names are the sources' own."""
+    assert all(source.name == name for name, source in SOURCES.items())
+
+
+def test_sources_are_documented() -> None:
+    """Each source has its table of what is kept and skipped."""
+    page = (ROOT / "docs/sources.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^## (\w+)$", page, re.MULTILINE)) == set(SOURCES)
+
+
+def test_readme_has_its_two_commands() -> None:
+    """The README's first command installs and searches, the second runs the tests; each is one line."""
+    commands = re.findall(r"^    (python3 -m venv .*)$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(commands) == 2
+    assert "sesamectl search" in commands[0]
+    assert commands[1].endswith("python -m pytest")

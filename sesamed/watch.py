@@ -31,6 +31,7 @@ from watchdog.utils import BaseThread
 
 logger = logging.getLogger(__name__)
 logging.getLogger("watchdog").setLevel(logging.ERROR)  # a line of DEBUG for each event, of WARNING for each lost one
+logging.getLogger("watchdog.observers.inotify").setLevel(logging.CRITICAL)  # an ERROR when a stop comes within a move
 
 # Opened and closed are left out: reading the files ourselves would cause two events each.
 EVENTS: list[type[FileSystemEvent]] = [

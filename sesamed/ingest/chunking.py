@@ -124,9 +124,12 @@ def clean(text: str) -> str:
 
 def cut(text: str, limit: int) -> str:
     """At most so many bytes of text, with a mark where something is missing."""
-    if len(text) * 4 <= limit or len(text.encode("utf-8", "surrogatepass")) <= limit:
+    if len(text) * 4 <= limit:
         return text
-    kept = text.encode("utf-8", "surrogatepass")[:limit].decode("utf-8", "ignore")
+    head = text[:limit].encode("utf-8", "surrogatepass")  # never all of it: it may have tens of MB
+    if len(text) <= limit and len(head) <= limit:
+        return text
+    kept = head[:limit].decode("utf-8", "ignore")
     return f"{kept}\n[… {len(text) - len(kept)} more characters are in the session file]"
 
 

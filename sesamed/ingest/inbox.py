@@ -121,15 +121,19 @@ class Inbox:
             self._taken.update((mark.target.path, mark) for mark in marks)
             return marks
 
-    def serve(self, unfinished: Iterable[Target]) -> None:
-        """What was taken is committed; the unfinished ones go to the front of the backlog."""
+    def serve(self, unfinished: Iterable[Target], unread: Callable[[bytes], int | None] = lambda _: None) -> None:
+        """What was taken is committed; the unfinished ones go to the front of the backlog, with what is `unread` of them."""
         with self._lock:
             left = {target.path: target for target in unfinished}
             back = {path: mark for path, mark in self._taken.items() if path in left and path not in self._live}
             done = [mark for path, mark in self._taken.items() if path not in left]
             for path, mark in back.items():
                 mark.live_since = None
-                mark.number = self._backlog.get(path, mark).number  # it may have been marked again meanwhile, and be waited for
+                left_over = unread(path)
+                mark.unread = mark.unread if left_over is None else left_over
+                mark.number = self._backlog.get(
+                    path, mark
+                ).number  # it may have been marked again meanwhile, and be waited for
             for path in left.keys() & self._taken.keys() & self._live.keys():
                 self._live[path].first = self._taken[path].first
             self._backlog = back | {path: mark for path, mark in self._backlog.items() if path not in back}

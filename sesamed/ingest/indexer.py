@@ -129,8 +129,7 @@ class Indexer:
             heard(outcome)
         self._count(outcome, [mark for mark in marks if mark.live_since is None])
         self.inbox.note_tails(outcome.tails)
-        self.inbox.serve(outcome.unfinished)
-        self.inbox.add([Due(target, 0, 0) for target in outcome.again])
+        self.inbox.serve(outcome.unfinished, self._ingest.unread_of)
 
     def _count(self, outcome: Outcome, backlog: list[Mark]) -> None:
         if backlog:
@@ -213,9 +212,8 @@ class Indexer:
         if not paths:
             return 0
         async with self.writing():
-            outcome = await self.in_thread(partial(self._ingest.drop, paths))
+            await self.in_thread(partial(self._ingest.drop, paths))
             self._upkeep.wrote()
-        self.inbox.add([Due(target, 0, 0) for target in outcome.again])
         return len(paths)
 
     # -- for those who use it

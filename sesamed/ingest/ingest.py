@@ -39,7 +39,6 @@ class Outcome(msgspec.Struct):
 
     looked_at: list[bytes] = []
     unfinished: list[Target] = []  # more to read, now
-    again: list[Target] = []  # to be read from their start
     quiet_in: dict[bytes, float] = {}  # seconds until an unfinished last line may be taken as it is
     tails: dict[bytes, int] = {}  # bytes of unfinished lines, 0 where there is none any more
     failed: dict[bytes, str] = {}
@@ -63,15 +62,20 @@ class Ingest:
         seen = self.glances.get(path)
         if seen is None or seen.signature != now or not seen.complete or seen.gone or seen.version != version:
             return True
-        return seen.read < now.size and self._reading.may_take_rest(path, now.size, now.mtime_ns)
+        return seen.read < now.size and self._reading.may_take_rest(path, now)
 
     def read_of(self, path: bytes) -> int:
         """How many bytes of a file are in the index."""
         seen = self.glances.get(path)
         return 0 if seen is None else seen.read
 
+    def unread_of(self, path: bytes) -> int | None:
+        """How many bytes of a file are still to be read; None when it is not known."""
+        seen = self.glances.get(path)
+        return None if seen is None else max(0, seen.signature.size - seen.read)
+
     def run(self, targets: Iterable[Target], stop: Callable[[], bool] = lambda: False) -> Outcome:
-        """Look at the targets and commit what is new, up to a slice; what was not reached is unfinished."""
+        """Look at the targets and commit what is new, about a slice of it; what was not reached is unfinished."""
         outcome, changes, lost = Outcome(), list[Change](), list[bytes]()
         for target in targets:
             if outcome.bytes >= SLICE_BYTES or (outcome.bytes and stop()):
@@ -107,7 +111,13 @@ class Ingest:
         elif self.is_due(target.path, signature(status), self._reading.version(target)):
             try:
                 with opened(target.path, target.root) as tail:
-                    changes.append(self._read(target, tail, outcome))
+                    known = self.writer.files.known_or_none(target.path)
+                    if known is None and self.writer.files.with_inode(tail.signature.dev, tail.signature.ino):
+                        self._commit(changes, lost, outcome)  # it may concern the file that this one was
+                        known = self._moved(tail)
+                    changes.append(self._read(target, tail, known, outcome))
+                    if known is not None and known.path != target.path:
+                        self._commit(changes, lost, outcome)  # the next one may be at the name that this one had
             except (NotRegularError, FileNotFoundError):
                 return
 
@@ -121,9 +131,7 @@ class Ingest:
             above = os.path.dirname(above)
         return status.st_dev == seen.signature.dev
 
-    def _read(self, target: Target, tail: Tail, outcome: Outcome) -> Change:
-        files = self.writer.files
-        known = files.known_or_none(target.path) or self._moved(tail)
+    def _read(self, target: Target, tail: Tail, known: Known | None, outcome: Outcome) -> Change:
         change = self._reading.read(target, tail, known, max(1, SLICE_BYTES - outcome.bytes))
         before = 0 if known is None or change.replace else known.cursor.offset
         outcome.bytes += change.cursor.offset - before
@@ -162,6 +170,8 @@ class Ingest:
                 self.glances.pop(change.moved_from, None)
         if lost:
             self._take(self.writer.lose(lost, int(self._reading.now() * 1000)), outcome)
+        changes.clear()
+        lost.clear()
 
     def _write(self, changes: list[Change], outcome: Outcome) -> None:
         """Commit all at once; where that fails for a fault of ours, file by file, so that one file never stops the others."""
@@ -186,8 +196,6 @@ class Ingest:
         outcome.gone += written.gone
         for known in written.known:
             self.glances[known.path] = glance(known)
-            if known.path in written.again:
-                outcome.again.append(Target(known.path, known.root, known.source))
 
 
 def glance(known: Known) -> Glance:

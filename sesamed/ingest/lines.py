@@ -40,7 +40,8 @@ class Cutter:
         first, *others = data[: end - 1].split(b"\n")
         self._consume(self._rest)
         self._consume(memoryview(data)[:end])
-        whole = None if self.skipping else bytes(self._rest) + first
+        self._rest += first  # in place: of a line of tens of MB there are never three copies
+        whole = None if self.skipping else bytes(self._rest)
         self._rest = bytearray()
         self.skipping = False
         return [None if line is None or len(line) > self._limit else line for line in (whole, *others)]

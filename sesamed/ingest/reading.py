@@ -13,7 +13,7 @@ from sesamed.ingest.chunking import Chunking
 from sesamed.ingest.project import Projects
 from sesamed.ingest.tail import Read, Tail, Verdict
 from sesamed.model import Bad, BadLineError, Fact, ForeignFileError, Operation, Source
-from sesamed.store.rows import Change, Cursor, Known
+from sesamed.store.rows import Change, Cursor, Known, Signature
 
 QUIET_S = 2.0  # a last line without newline is taken as it is when its file was left alone for so long
 
@@ -44,8 +44,10 @@ class Reading:
         self._clock = clock
         self._chunking = Chunking(limits.chunk_bytes)
         self._projects = Projects()
-        self._searched: dict[bytes, int] = {}  # up to here, the file's last line has no newline
-        self._tried: dict[bytes, int] = {}  # at this size, its last line was no whole one
+        self._searched: dict[
+            bytes, tuple[int, int]
+        ] = {}  # up to here, the file's last line has no newline; and its checksum
+        self._tried: dict[bytes, Signature] = {}  # with this signature, its last line was no whole one
 
     def version(self, target: Target) -> int:
         """The version of the target's source."""
@@ -60,9 +62,9 @@ class Reading:
         quiet = self._clock() - mtime_ns / 1e9
         return quiet if quiet >= 0 else QUIET_S
 
-    def may_take_rest(self, path: bytes, size: int, mtime_ns: int) -> bool:
+    def may_take_rest(self, path: bytes, now: Signature) -> bool:
         """Whether an unfinished last line is worth a try now."""
-        return self.quiet_for(mtime_ns) >= QUIET_S and self._tried.get(path) != size
+        return self.quiet_for(now.mtime_ns) >= QUIET_S and self._tried.get(path) != now
 
     def read(self, target: Target, tail: Tail, known: Known | None, budget: int) -> Change:
         """What is new in a file."""
@@ -70,6 +72,7 @@ class Reading:
         replace = known is not None and (
             (known.source, known.source_version) != (target.source, source.version)
             or tail.compare(known.cursor, known.signature) is Verdict.REPLACED
+            or ((known.path, known.root) != (target.path, target.root) and self._says_other(known, target))
         )
         cursor = Cursor() if known is None or replace else known.cursor
         change = Change(
@@ -87,18 +90,20 @@ class Reading:
 
     def _lines(self, path: bytes, tail: Tail, cursor: Cursor, budget: int) -> Read:
         """The new lines. A long line that grows slowly is not read again with every growth."""
-        searched = self._searched.pop(path, 0)
+        searched, mark = self._searched.pop(path, (0, 0))
         now = tail.signature
         if (
             cursor.offset < searched < now.size
-            and not self.may_take_rest(path, now.size, now.mtime_ns)
+            and not self.may_take_rest(path, now)
+            and tail.mark(cursor.offset, searched) == mark
             and not tail.has_newline(searched)
         ):
-            self._searched[path] = now.size
+            self._searched[path] = now.size, tail.mark(cursor.offset, now.size)
             return Read([], msgspec.structs.replace(cursor, loose=0, loose_digest=0), b"", at_end=True)
         read = tail.read(cursor, budget, self._limits.line_bytes)
         if read.rest and not tail.compressed:
-            self._searched[path] = read.cursor.offset + len(read.rest)
+            end = read.cursor.offset + len(read.rest)
+            self._searched[path] = end, tail.mark(read.cursor.offset, end)
         return read
 
     def _decode(self, change: Change, tail: Tail, source: Source[Any], read: Read) -> None:
@@ -108,19 +113,31 @@ class Reading:
             state, found = self._step(source, state, line)
             operations += found
         self._chunking.fill(change, operations)
+        loose, loose_digest = change.cursor.loose, change.cursor.loose_digest
         change.cursor = msgspec.structs.replace(read.cursor, state=source.freeze(state))
         change.complete = read.at_end
         if read.rest and read.at_end:
-            self._take_rest(change, tail, source, state, read)
+            if len(read.rest) == loose and crc32(read.rest) == loose_digest:  # taken before; nothing came after it
+                change.cursor = msgspec.structs.replace(change.cursor, loose=loose, loose_digest=loose_digest)
+            else:
+                self._take_rest(change, tail, source, state, read)
         self._add_projects(change)
 
     def _state(self, change: Change, source: Source[Any]) -> Any:
         if change.cursor.state:
             return source.thaw(change.cursor.state)
-        relative = os.path.relpath(os.fsdecode(change.path), change.root)
-        state, operations = source.begin(PurePath(relative))
+        state, operations = self._place(change.path, change.root, source)
         self._chunking.fill(change, operations)
         return state
+
+    def _says_other(self, known: Known, target: Target) -> bool:
+        """Whether a file's new place says something else than the one before."""
+        source = self._sources[target.source]
+        return self._place(known.path, known.root, source) != self._place(target.path, target.root, source)
+
+    def _place(self, path: bytes, root: str, source: Source[Any]) -> tuple[Any, list[Operation]]:
+        """What the file's place alone says."""
+        return source.begin(PurePath(os.path.relpath(os.fsdecode(path), root)))
 
     def _step(self, source: Source[Any], state: Any, line: bytes | None) -> tuple[Any, list[Operation]]:
         """One line; None is one that was too long to look at."""
@@ -135,15 +152,16 @@ class Reading:
 
     def _take_rest(self, change: Change, tail: Tail, source: Source[Any], state: Any, read: Read) -> None:
         """Take a last line without newline when its file is quiet and the line is whole. The cursor stays before it."""
-        size = tail.signature.size
-        if not tail.compressed and not self.may_take_rest(change.path, size, tail.signature.mtime_ns):
+        if not tail.compressed and not self.may_take_rest(change.path, tail.signature):
             return
-        self._tried[change.path] = size
+        self._tried[change.path] = tail.signature
         _, found = self._step(source, state, read.rest)
         if not found or any(isinstance(operation, Bad) for operation in found):
             return
         change.loose_from = len(change.rows)
+        unknown = change.unknown_lines
         self._chunking.fill(change, found)
+        change.unknown_lines = unknown  # counted when the line is whole
         change.cursor = msgspec.structs.replace(change.cursor, loose=len(read.rest), loose_digest=crc32(read.rest))
 
     def _foreign(self, change: Change) -> None:
@@ -152,6 +170,7 @@ class Reading:
         change.cursor, change.identity, change.loose_from = Cursor(), None, None
         change.rows, change.facts = [], []
         change.bad_lines = change.unknown_lines = 0
+        change.counted_from_start = True
 
     def _add_projects(self, change: Change) -> None:
         for fact in list(change.facts):

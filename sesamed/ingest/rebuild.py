@@ -10,9 +10,12 @@ import msgspec
 
 from sesamed.model import Fact, Identity, Kind
 from sesamed.store import read, sqlite
+from sesamed.store.answers import Answers
 from sesamed.store.files import Files
+from sesamed.store.places import record_at
 from sesamed.store.rows import Change, Row, Text
 from sesamed.store.sqlite import Packer
+from sesamed.store.texts import Texts
 from sesamed.store.write import Writer
 
 RECORDS_AT_ONCE = 1000
@@ -21,7 +24,13 @@ ABOUT = """
     SELECT s.native_id, s.origin, f.bad_lines, f.unknown_lines FROM files f JOIN sessions s ON s.id = f.session WHERE f.id = ?
 """
 FACTS = "SELECT native_id, field, rank, value FROM facts WHERE file = ?"
-TOUCHED = "SELECT p.tail FROM touched t JOIN paths p ON p.id = t.path WHERE t.record = ?"
+SAID = """
+    SELECT r.key, r.role, r.kind, r.prompt, r.time_ms, r.tool,
+      iif(c.record IS NULL, r.entry, c.entry), iif(c.record IS NULL, r.parent, c.parent)
+    FROM records r LEFT JOIN copies c ON c.file = :place >> 21 AND c.position = :place & 0x1fffff AND c.record = r.id
+    WHERE r.id = :record
+"""
+TOUCHED = "SELECT p.tail FROM touched t JOIN paths p ON p.id = t.path WHERE t.place = ?"
 
 
 class Replay:
@@ -32,6 +41,7 @@ class Replay:
         self._wanted = wanted  # by path, and whether it is gone
         self._new = new
         self._packer = Packer()
+        self._answers = Answers(old, Texts(old))
 
     def run(self) -> Iterator[None]:
         """One step each time it is advanced, so that live work goes on between them."""
@@ -61,20 +71,25 @@ class Replay:
                 path=path, root=known.root, source=known.source, source_version=known.source_version, signature=known.signature,
                 cursor=msgspec.structs.replace(known.cursor, position=position), complete=known.complete,
                 identity=Identity(native_id=native_id, origin=origin),
-                facts=[] if position else facts, rows=[self._row(item[1]) for item in items], bad_lines=bad, unknown_lines=unknown,
-                counted_from_start=True,
+                facts=[] if position else facts, rows=[self._row(record_at(file, item[0]), item[1]) for item in items],
+                bad_lines=bad, unknown_lines=unknown, counted_from_start=True,
             )  # fmt: skip
             position += len(items)
             if len(items) < RECORDS_AT_ONCE:
                 return
 
-    def _row(self, record: int) -> Row:
-        sql = "SELECT key, role, kind, prompt, time_ms, entry, parent, tool, is_error FROM records WHERE id = ?"
-        key, role, kind, prompt, time_ms, entry, parent, tool, is_error = sqlite.one(self._old, sql, (record,))
-        touched = sqlite.rows(self._old, TOUCHED, (record,))
-        texts = read.texts(self._old, record).items()
+    def _row(self, place: int, record: int) -> Row:
+        """A record as this place says it."""
+        key, role, kind, prompt, time_ms, tool, entry, parent = sqlite.one(
+            self._old, SAID, {"place": place, "record": record}
+        )
+        touched = sqlite.rows(self._old, TOUCHED, (place,))
+        answer = self._answers.word_of(place, record)
+        texts = {number: text for number, text in read.texts(self._old, record).items() if number != Kind.RESULT}
+        if answer is not None and answer.text is not None:
+            texts[Kind.RESULT] = answer.text.text
         return Row(
-            key=key, role=role, kind=Kind(kind), texts=tuple(Text(number, text, self._packer.pack(text)) for number, text in texts),
+            key=key, role=role, kind=Kind(kind), texts=tuple(Text(number, text, self._packer.pack(text)) for number, text in texts.items()),
             prompt=bool(prompt), time_ms=time_ms, entry=entry, parent=parent, tool=tool,
-            is_error=None if is_error is None else bool(is_error), touched=tuple(tail for (tail,) in touched),
+            is_error=None if answer is None else answer.is_error, touched=tuple(tail for (tail,) in touched),
         )  # fmt: skip

@@ -1,6 +1,5 @@
 """Index runs and syncs: what a client asks for and waits for."""
 
-import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -40,8 +39,8 @@ class Runs:
         with anyio.move_on_after(timeout_s):
             if paths is None:
                 numbers = await indexer.look_around()
-            for path in paths or ():
-                target = indexer.sweep.target(_real(path))
+            found = [] if paths is None else await indexer.in_thread(partial(indexer.sweep.targets, paths))
+            for path, target in found:
                 if target is None:
                     ignored.append(path)
                 else:
@@ -140,7 +139,7 @@ class Runs:
         done = 0
         while targets:
             outcome = await self._indexer.in_thread(partial(ingest.run, targets[:200]))
-            targets = outcome.unfinished + outcome.again + targets[200:]
+            targets = outcome.unfinished + targets[200:]
             sums.added += outcome.added
             sums.bad_lines += outcome.bad_lines
             sums.bytes += outcome.bytes
@@ -216,12 +215,6 @@ def _progress(pending: Pending, numbers: dict[bytes, int], sums: Outcome) -> Pro
         bytes_done=sums.bytes,
         bytes_total=sums.bytes + pending.bytes,
     )
-
-
-def _real(path: str) -> bytes:
-    """Where a path leads, but for its last part: that one must not be a link."""
-    directory, name = os.path.split(path)
-    return os.fsencode(os.path.join(os.path.realpath(directory), name)) if path.startswith("/") else b""
 
 
 def _now_ms() -> int:

@@ -46,6 +46,12 @@ class Sweep:
     def __init__(self, roots: Iterable[Root], excludes: Callable[[str], bool]) -> None:
         self.roots = list(roots)
         self._excludes = excludes
+        self._resolve()
+
+    def targets(self, paths: Iterable[str]) -> list[tuple[str, Target | None]]:
+        """Whose these paths are, as roots and links are now."""
+        self._resolve()
+        return [(path, self.target(_real(path))) for path in paths]
 
     def target(self, path: bytes) -> Target | None:
         """Whose a path is, if it is a session file below a root; the deepest root counts."""
@@ -66,8 +72,7 @@ class Sweep:
     def due(self, ingest: Ingest, versions: Callable[[str], int]) -> list[Due]:
         """Everything that differs from what the index knows, newest first."""
         found: list[Due] = []
-        for root in self.roots:
-            root.resolve()
+        self._resolve()
         for root in self.roots:
             if root.real is not None:
                 found += self._below(root, root.real, ingest, versions(root.parser))
@@ -84,6 +89,10 @@ class Sweep:
         found += [_missing(target) for known in list(ingest.glances) if known.startswith(prefix) and not os.path.lexists(known)
                   and (target := self.target(known)) is not None]  # fmt: skip
         return found
+
+    def _resolve(self) -> None:
+        for root in self.roots:
+            root.resolve()
 
     def _below(self, root: Root, real: str, ingest: Ingest, version: int) -> Iterator[Due]:
         seen: set[bytes] = set()
@@ -131,6 +140,14 @@ def _due(target: Target, status: os.stat_result, ingest: Ingest, version: int) -
     now = signature(status)
     if ingest.is_due(target.path, now, version):
         yield Due(target, now.mtime_ns, now.size - min(ingest.read_of(target.path), now.size))
+
+
+def _real(path: str) -> bytes:
+    """Where a path leads, but for its last part: that one must not be a link."""
+    directory, name = os.path.split(path)
+    if not directory.startswith("/") or "\0" in path:
+        return b""
+    return os.fsencode(os.path.join(os.path.realpath(directory), name))
 
 
 def _missing(target: Target) -> Due:

@@ -83,6 +83,11 @@ class Tail:
         """Whether a line ends behind `start`; so that a long line that grows slowly is not read again with every growth."""
         return any(b"\n" in block for block in self._plain_blocks(start))
 
+    def mark(self, start: int, end: int) -> int:
+        """A checksum of the ends of a part of the file, enough to recognise it by."""
+        first, last = min(end, start + HEAD_BYTES), max(start, end - TAIL_BYTES)
+        return crc32(self._pread(end - last, last), self._checksum(start, first))
+
     def _cursor(self, offset: int, cutter: Cutter, before: Cursor) -> Cursor:
         head, tail = before.head, before.tail
         if not self.compressed:

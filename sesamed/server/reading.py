@@ -29,7 +29,9 @@ def messages(connection: apsw.Connection, params: ListMessagesParams) -> Message
     size = 0
     for item in read.items(connection, session, min(first, 1 << 40), limit):
         message = _message(connection, item, params.text_offset)
-        size += len(json.dumps((message.text, message.tool_name, message.entry_id)))  # as bytes: the answer is ASCII, too
+        size += len(
+            json.dumps((message.text, message.tool_name, message.entry_id))
+        )  # as bytes: the answer is ASCII, too
         if page and size > PAGE_BYTES:
             break
         page.append(message)

@@ -1,6 +1,7 @@
 """The search method: a question to hits that explain themselves. Runs in a reader's thread; the store does the ranking."""
 
 import apsw
+from msgspec.structs import replace
 
 from sesamed.model import Kind, SessionSummary
 from sesamed.protocol import Hit, Match, WordCount
@@ -62,37 +63,31 @@ class Searcher:
 
     def _hit(self, found: Found, score: float) -> Hit:
         record = found.chunk >> 3
-        summary = summaries.by_number(self._connection, [found.session], self._workstation)[found.session]
+        known = summaries.by_number(self._connection, {found.shown, found.session}, self._workstation)
         texts = read.texts(self._connection, record)
         matched, missing = self._words.matched(*texts.values())
         excerpt = self._words.excerpt(texts.get(found.chunk & 7, ""))
         item = read.item(self._connection, found.session, record)
         others = ranking.others_with(self._connection, record, found.session)
-        return _made(summary, score, excerpt, (matched, missing), item, others)
+        place = match(known[found.session], item)
+        hit = _made(known[found.shown], score, excerpt, place)
+        return replace(hit, matched_words=matched, missing_words=missing, similar=others, subagents=found.subagents)
 
     def _listed(self, session: int, summary: SessionSummary) -> Hit:
         """A hit of a list: the session's first message stands for it."""
         for item in read.items(self._connection, session, 0, 20):
             if item.kind == Kind.USER and (text := read.whole_text(self._connection, item.record)):
-                return _made(summary, 1.0, self._words.excerpt(text), ([], []), item, 0)
-        return _made(summary, 1.0, Excerpt("", []), ([], []), None, 0)
+                return _made(summary, 1.0, self._words.excerpt(text), match(summary, item))
+        return _made(summary, 1.0, Excerpt("", []), None)
 
 
-def _made(
-    summary: SessionSummary,
-    score: float,
-    excerpt: Excerpt,
-    words: tuple[list[str], list[str]],
-    item: read.Item | None,
-    similar: int,
-) -> Hit:
+def _made(summary: SessionSummary, score: float, excerpt: Excerpt, place: Match | None) -> Hit:
     return Hit(
         session_id=summary.session_id, key=summary.key, source=summary.source, path=summary.path, cwd=summary.cwd,
         project_path=summary.project_path, git_branch=summary.git_branch, name=summary.name, score=score, created=summary.created,
         modified=summary.modified, message_count=summary.message_count, gone=summary.gone, subagent=summary.subagent,
         parent_session_id=summary.parent_session_id, matched_snippet=excerpt.text, highlights=excerpt.highlights,
-        matched_words=words[0], missing_words=words[1], match=None if item is None else match(summary, item), similar=similar,
-        subagents=0,
+        matched_words=[], missing_words=[], match=place, similar=0, subagents=0,
     )  # fmt: skip
 
 

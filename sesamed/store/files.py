@@ -11,9 +11,6 @@ from sesamed.store.rows import Change, Cursor, Known, Signature
 COLUMNS = """path, root, source, source_version, dev, ino, size, mtime_ns, ctime_ns, offset, skipping, head, tail, digest, loose,
   loose_digest, position, state, complete, gone_ms"""
 
-# No stat has this size: the file will be looked at, and read from its start without letting go of what it holds.
-NEVER_LOOKED_AT = -1
-
 
 class Files:
     """The files of one transaction."""
@@ -21,24 +18,26 @@ class Files:
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
 
-    def place(self, change: Change) -> tuple[int, int | None, bool]:
-        """The file's number, the session it was in, and whether it is new."""
+    def place(self, change: Change) -> tuple[int, int | None, bool, bool]:
+        """The file's number, the session it was in, whether it is new, and whether it was elsewhere: at another path, or gone."""
         if change.moved_from is not None:
             self._connection.execute("UPDATE files SET path = ? WHERE path = ?", (change.path, change.moved_from))
         if found := self.find(change.path):
-            return (*found, False)
+            file, session, gone = found
+            return file, session, False, gone or change.moved_from is not None
         sql = """
             INSERT INTO files(path, root, source, source_version, dev, ino, size, mtime_ns, ctime_ns, offset, skipping, head, tail,
               digest, loose, loose_digest, position, state, complete)
             VALUES(?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, x'', 0) RETURNING id
         """
         row = sqlite.one(self._connection, sql, (change.path, change.root, change.source, change.source_version))
-        return int(row[0]), None, True
+        return int(row[0]), None, True, False
 
-    def find(self, path: bytes) -> tuple[int, int | None] | None:
-        """A file's number and session."""
-        row = self._connection.execute("SELECT id, session FROM files WHERE path = ?", (path,)).fetchone()
-        return None if row is None else (row[0], row[1])
+    def find(self, path: bytes) -> tuple[int, int | None, bool] | None:
+        """A file's number and session, and whether it is gone."""
+        sql = "SELECT id, session, gone_ms IS NOT NULL FROM files WHERE path = ?"
+        row = self._connection.execute(sql, (path,)).fetchone()
+        return None if row is None else (row[0], row[1], bool(row[2]))
 
     def keep(self, file: int, change: Change, position: int) -> None:
         """Store the cursor: it and the rows that it stands for are one commit."""
@@ -80,19 +79,6 @@ class Files:
     def remove(self, file: int) -> None:
         """Forget a file; it holds nothing any more."""
         self._connection.execute("DELETE FROM files WHERE id = ?", (file,))
-
-    def read_again(self, file: int) -> None:
-        """Put the cursor back to the start; what the file holds stays, so reading it again only adds what is missing."""
-        sql = """
-            UPDATE files SET size = ?, offset = 0, skipping = 0, head = 0, tail = 0, digest = 0, loose = 0, loose_digest = 0,
-              position = 0, state = x'', complete = 0
-            WHERE id = ?
-        """
-        self._connection.execute(sql, (NEVER_LOOKED_AT, file))
-
-    def path(self, file: int) -> bytes:
-        """Where a file is."""
-        return bytes(sqlite.one(self._connection, "SELECT path FROM files WHERE id = ?", (file,))[0])
 
     def known(self, path: bytes) -> Known:
         """A file as it is known now."""

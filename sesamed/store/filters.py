@@ -39,11 +39,12 @@ class Filter(NamedTuple):
 
 
 class Compiled(NamedTuple):
-    """Conditions, and the values in them."""
+    """Conditions, and the values in them; and whether what subagents did is shown as their parent's."""
 
     session: str
     record: str
     values: Values
+    folds: bool = True
 
 
 def compiled(where: Where) -> Compiled:
@@ -53,7 +54,7 @@ def compiled(where: Where) -> Compiled:
     for scope, sql in FILTERS.values():
         if (part := sql(where, values)) is not None:
             parts[scope].append(f"({part})")
-    return Compiled(" AND ".join(parts["session"]), " AND ".join(parts["record"]), values)
+    return Compiled(" AND ".join(parts["session"]), " AND ".join(parts["record"]), values, where.subagents == "include")
 
 
 def _cwd(where: Where, values: Values) -> str | None:
@@ -91,7 +92,8 @@ def _exclude(where: Where, values: Values) -> str | None:
     if where.exclude is None:
         return None
     names = _many("exclude", where.exclude, values)
-    return f"s.public_id NOT IN ({names}) AND s.source || ':' || s.public_id NOT IN ({names})"
+    own = f"s.public_id NOT IN ({names}) AND s.source || ':' || s.public_id NOT IN ({names})"
+    return f"{own} AND NOT (s.subagent AND s.parent_id IN ({names}))"  # their hits would be shown as the parent's
 
 
 def _tools(where: Where, _: Values) -> str | None:
@@ -104,7 +106,9 @@ def _path(where: Where, values: Values) -> str | None:
     values["tail"] = tail = "/".join(reversed([part for part in where.path.split("/") if part])) + "/"
     values["after_tail"] = tail[:-1] + "0"  # the character after '/'
     match = "p.tail = :tail" if where.path.startswith("/") else "p.tail >= :tail AND p.tail < :after_tail"
-    return f"r.id IN (SELECT t.record FROM paths p JOIN touched t ON t.path = p.id WHERE {match})"
+    return f"""r.id IN (
+        SELECT coalesce(c.record, t.place) FROM paths p JOIN touched t ON t.path = p.id
+        LEFT JOIN copies c ON c.file = t.place >> 21 AND c.position = t.place & 0x1fffff WHERE {match})"""
 
 
 def _status(where: Where, _: Values) -> str | None:

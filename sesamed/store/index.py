@@ -15,6 +15,8 @@ READERS = (
     2  # as many as cores are worth: more threads only hand the GIL about (exact-OR measurements, docs/decisions.md, 8)
 )
 
+FILES = ("", "-wal", "-shm", "-journal")  # the last one when it was killed while it was made
+
 
 class Readers:
     """A few read-only connections, lent to threads."""
@@ -92,7 +94,7 @@ class Index:
 
 def remove_index(path: str) -> None:
     """Delete an index that nobody has open, with its siblings."""
-    for suffix in ("", "-wal", "-shm"):
+    for suffix in FILES:
         try:
             os.unlink(path + suffix)
         except FileNotFoundError:
@@ -102,7 +104,7 @@ def remove_index(path: str) -> None:
 def set_aside(path: str, stamp: str) -> str:
     """Move a damaged index out of the way, with its siblings; one is kept."""
     target = f"{path}.damaged-{stamp}"
-    for suffix in ("", "-wal", "-shm"):
+    for suffix in FILES:
         if os.path.exists(path + suffix):
             os.replace(path + suffix, target + suffix)
     return target

@@ -6,8 +6,8 @@ which files are read makes no difference.
 
 import apsw
 
-from sesamed.model import Kind
 from sesamed.store import sqlite
+from sesamed.store.answers import Answers
 from sesamed.store.schema import FILE_BITS, KIND_BITS
 from sesamed.store.texts import Texts
 
@@ -42,9 +42,10 @@ def records_of(file: int) -> tuple[int, int]:
 class Places:
     """Holdings within one transaction."""
 
-    def __init__(self, connection: apsw.Connection, texts: Texts) -> None:
+    def __init__(self, connection: apsw.Connection, texts: Texts, answers: Answers) -> None:
         self._connection = connection
         self._texts = texts
+        self._answers = answers
 
     def position_in(self, file: int, record: int) -> int | None:
         """Where this file holds the record, if it does."""
@@ -56,9 +57,10 @@ class Places:
         ).fetchone()
         return None if row is None else int(row[0])
 
-    def copy(self, file: int, position: int, record: int) -> None:
-        """This file holds the record, too."""
-        self._connection.execute("INSERT INTO copies(file, position, record) VALUES(?, ?, ?)", (file, position, record))
+    def copy(self, place: int, record: int, entry: str | None, parent: str | None) -> None:
+        """This place holds the record, too."""
+        sql = "INSERT INTO copies(file, position, record, entry, parent) VALUES(?, ?, ?, ?, ?)"
+        self._connection.execute(sql, (*home_of(place), record, entry, parent))
 
     def sessions_with(self, record: int) -> set[int]:
         """The sessions that hold a record."""
@@ -80,21 +82,24 @@ class Places:
         """Move a shared record to the earliest created session that holds it."""
         file, position = sqlite.one(self._connection, PLACES, {"record": record, "home": 1})
         if (file, position) != home_of(record):
-            left = home_of(record)
+            entry, parent = sqlite.one(self._connection, "SELECT entry, parent FROM records WHERE id = ?", (record,))
             moved = self._move(record, file, position)
-            self.copy(*left, moved)
+            self.copy(record, moved, entry, parent)
 
-    def release(self, file: int) -> set[int]:
-        """Let go of all that a file holds. Returns the other files that hold tool calls of it: they have to say their results again."""
-        again = self._release_copies(file)
+    def release(self, file: int) -> None:
+        """Let go of all that a file holds; what others hold as well stays with them, as they have it."""
+        held = sqlite.rows(self._connection, "SELECT record FROM copies WHERE file = ?", (file,))
+        self._connection.execute("DELETE FROM copies WHERE file = ?", (file,))
+        for table in ("said", "touched"):
+            self._connection.execute(f"DELETE FROM {table} WHERE place BETWEEN ? AND ?", records_of(file))
+        for (record,) in held:
+            self._answers.settle(record)
         homes = "SELECT DISTINCT record FROM copies WHERE record BETWEEN ? AND ?"
         for (record,) in sqlite.rows(self._connection, homes, records_of(file)):
             target, position = sqlite.one(self._connection, PLACES, {"record": record, "home": 0})
-            again |= self._doubt(self._move(record, target, position))
+            self._answers.settle(self._move(record, target, position))
         self._texts.remove_file(file)
-        self._connection.execute("DELETE FROM touched WHERE record BETWEEN ? AND ?", records_of(file))
         self._remove_records(file)
-        return again
 
     def _remove_records(self, file: int) -> None:
         sql = """
@@ -105,32 +110,14 @@ class Places:
         self._connection.execute(sql, records_of(file))
         self._connection.execute("DELETE FROM records WHERE id BETWEEN ? AND ?", records_of(file))
 
-    def _release_copies(self, file: int) -> set[int]:
-        held = sqlite.rows(self._connection, "SELECT record FROM copies WHERE file = ?", (file,))
-        self._connection.execute("DELETE FROM copies WHERE file = ?", (file,))
-        again: set[int] = set()
-        for (record,) in held:
-            again |= self._doubt(record)
-        return again
-
-    def _doubt(self, record: int) -> set[int]:
-        """Forget what a released holder may have said of a call; the files that still hold it will say it again."""
-        holders = "SELECT id, gone_ms FROM files WHERE id = ? OR id IN (SELECT file FROM copies WHERE record = ?)"
-        files = sqlite.rows(self._connection, holders, (home_of(record)[0], record))
-        kind = sqlite.one(self._connection, "SELECT kind FROM records WHERE id = ?", (record,))[0]
-        if kind != Kind.CALL or any(gone is not None for _, gone in files):
-            return set()
-        self._texts.remove(record, Kind.RESULT)
-        self._connection.execute("UPDATE records SET is_error = NULL WHERE id = ?", (record,))
-        self._connection.execute("DELETE FROM touched WHERE record = ?", (record,))
-        return {file for file, _ in files}
-
     def _move(self, record: int, file: int, position: int) -> int:
         target = record_at(file, position)
         self._texts.flush()
-        self._connection.execute("DELETE FROM copies WHERE file = ? AND position = ?", (file, position))
+        sql = "DELETE FROM copies WHERE file = ? AND position = ? RETURNING entry, parent"
+        entry, parent = sqlite.one(self._connection, sql, (file, position))
         self._connection.execute("UPDATE copies SET record = ? WHERE record = ?", (target, record))
-        self._connection.execute("UPDATE records SET id = ? WHERE id = ?", (target, record))
-        self._connection.execute("UPDATE touched SET record = ? WHERE record = ?", (target, record))
+        sql = "UPDATE records SET id = ?, entry = ?, parent = ? WHERE id = ?"
+        self._connection.execute(sql, (target, entry, parent, record))
+        self._answers.move(record, target)
         self._texts.move(record, target)
         return target

@@ -26,7 +26,7 @@ def compiled(text: str) -> Query:
         return Query((), (), None, everything=True)
     words: dict[str, str] = {}
     dropped = []
-    for word in text.replace("\0", " ").split():
+    for word in text.replace("\0", " ").encode("utf-8", "replace").decode().split():
         if len(words) >= MAX_WORDS or not any(character.isalnum() for character in word):
             dropped.append(word[:MAX_WORD_CHARACTERS])
         else:

@@ -8,28 +8,28 @@ from sesamed.model import Kind
 from sesamed.store import sqlite
 from sesamed.store.schema import KIND_BITS
 
-RECORD = "r.id, r.role, r.kind, r.tool, r.is_error, r.time_ms, r.entry"
+RECORD = "r.id, r.role, r.kind, r.tool, r.is_error, r.time_ms"
 
 ONE_FILE = f"""
-    SELECT p.position, {RECORD} FROM (
-      SELECT id & 0x1fffff AS position, id AS record FROM records
+    SELECT p.position, {RECORD}, p.entry FROM (
+      SELECT id & 0x1fffff AS position, id AS record, entry FROM records
       WHERE id BETWEEN (:file << 21) + :first AND (:file << 21) + min(:first + :count - 1, 0x1fffff)
       UNION ALL
-      SELECT position, record FROM copies WHERE file = :file AND position BETWEEN :first AND :first + :count - 1
+      SELECT position, record, entry FROM copies WHERE file = :file AND position BETWEEN :first AND :first + :count - 1
     ) p JOIN records r ON r.id = p.record ORDER BY p.position
 """
 
 # Several files: each record once, where it first stands; files in order of path.
 IN_ORDER = """
     WITH place AS (
-      SELECT f.path, r.id & 0x1fffff AS position, r.id AS record FROM files f
+      SELECT f.path, r.id & 0x1fffff AS position, r.id AS record, r.entry FROM files f
       JOIN records r ON r.id BETWEEN f.id << 21 AND (f.id << 21) + 0x1fffff WHERE f.session = :session
       UNION ALL
-      SELECT f.path, c.position, c.record FROM files f JOIN copies c ON c.file = f.id WHERE f.session = :session
+      SELECT f.path, c.position, c.record, c.entry FROM files f JOIN copies c ON c.file = f.id WHERE f.session = :session
     ), first AS (
-      SELECT record, row_number() OVER (PARTITION BY record ORDER BY path, position) AS turn, path, position FROM place
+      SELECT record, row_number() OVER (PARTITION BY record ORDER BY path, position) AS turn, path, position, entry FROM place
     ), ordered AS (
-      SELECT record, row_number() OVER (ORDER BY path, position) - 1 AS position FROM first WHERE turn = 1
+      SELECT record, row_number() OVER (ORDER BY path, position) - 1 AS position, entry FROM first WHERE turn = 1
     )
 """
 
@@ -59,7 +59,7 @@ def items(connection: apsw.Connection, session: int, first: int, count: int) -> 
     if len(files) == 1:
         rows = sqlite.rows(connection, ONE_FILE, {"file": files[0], "first": first, "count": count})
     else:
-        sql = f"""{IN_ORDER} SELECT o.position, {RECORD} FROM ordered o JOIN records r ON r.id = o.record
+        sql = f"""{IN_ORDER} SELECT o.position, {RECORD}, o.entry FROM ordered o JOIN records r ON r.id = o.record
             WHERE o.position BETWEEN :first AND :first + :count - 1 ORDER BY o.position"""
         rows = sqlite.rows(connection, sql, values)
     return [_item(row) for row in rows]
@@ -67,8 +67,7 @@ def items(connection: apsw.Connection, session: int, first: int, count: int) -> 
 
 def item(connection: apsw.Connection, session: int, record: int) -> Item:
     """One record, as this session counts it."""
-    row = sqlite.one(connection, f"SELECT 0, {RECORD} FROM records r WHERE r.id = ?", (record,))
-    return _item(row)._replace(position=position(connection, session, record))
+    return items(connection, session, position(connection, session, record), 1)[0]
 
 
 def position(connection: apsw.Connection, session: int, record: int) -> int:

@@ -59,11 +59,18 @@ CREATE TABLE records(
 );
 CREATE UNIQUE INDEX records_by_key ON records(key);
 
--- The other places that hold a record: forks and resumed sessions copy history. Indexed once, read everywhere.
+-- The other places that hold a record: forks and resumed sessions copy history. Indexed once, read everywhere. What a place
+-- (file << 21 | position) says otherwise than the record's home is its own: pi's migration gives old copies ids that differ.
 CREATE TABLE copies(
-  file INTEGER NOT NULL, position INTEGER NOT NULL, record INTEGER NOT NULL, PRIMARY KEY(file, position)
+  file INTEGER NOT NULL, position INTEGER NOT NULL, record INTEGER NOT NULL, entry TEXT, parent TEXT, PRIMARY KEY(file, position)
 ) WITHOUT ROWID;
 CREATE INDEX copies_by_record ON copies(record);
+
+-- What each place of a shared call says that it gave back, as a digest, and the texts that do not stand (store/answers.py).
+CREATE TABLE said(place INTEGER PRIMARY KEY, digest INTEGER NOT NULL);
+CREATE TABLE rivals(
+  record INTEGER NOT NULL, digest INTEGER NOT NULL, is_error INTEGER NOT NULL, text, PRIMARY KEY(record, digest)
+) WITHOUT ROWID;
 
 -- The texts: TEXT as it is, BLOB is a zstd frame of it.
 CREATE TABLE chunks(id INTEGER PRIMARY KEY, text NOT NULL);
@@ -78,10 +85,11 @@ CREATE TABLE facts(
 ) WITHOUT ROWID;
 CREATE INDEX facts_by_session ON facts(native_id) WHERE native_id <> '';
 
--- Files that tool calls touched. `tail` is the path's parts from the last to the first, so that trailing parts are a range.
+-- Files that tool calls touched, as each place says: relative paths depend on the session's directory. `tail` is the path's parts from
+-- the last to the first, so that trailing parts are a range.
 CREATE TABLE paths(id INTEGER PRIMARY KEY, tail TEXT NOT NULL UNIQUE);
-CREATE TABLE touched(record INTEGER NOT NULL, path INTEGER NOT NULL REFERENCES paths(id), PRIMARY KEY(record, path)) WITHOUT ROWID;
-CREATE INDEX touched_by_path ON touched(path, record);
+CREATE TABLE touched(place INTEGER NOT NULL, path INTEGER NOT NULL REFERENCES paths(id), PRIMARY KEY(place, path)) WITHOUT ROWID;
+CREATE INDEX touched_by_path ON touched(path, place);
 
 -- Kept by the writer, so that status never counts rows.
 CREATE TABLE totals(chunks INTEGER NOT NULL, messages INTEGER NOT NULL, tool_calls INTEGER NOT NULL);

@@ -31,12 +31,26 @@ TIER = 1000.0
 RANK = f"w.score + (w.chunk & 7 < 4) * {TIER}"
 
 
-class Found(NamedTuple):
-    """A session, its best chunk, and how good that is; messages have a score over TIER."""
+# A subagent's session is shown as the one that began it all, when that is indexed; `depth` ends what goes in circles.
+SHOWN = """(
+    WITH RECURSIVE up(id, depth) AS (
+      SELECT s.id, 0
+      UNION ALL
+      SELECT above.id, depth + 1 FROM up JOIN sessions here ON here.id = up.id AND here.subagent
+      JOIN sessions above ON above.source = here.source AND above.native_id = here.parent_id AND above.ordinal = 1
+      WHERE depth < 8 AND above.id <> here.id)
+    SELECT id FROM up ORDER BY depth DESC LIMIT 1)"""
 
+
+class Found(NamedTuple):
+    """A session to show, the one that really matched, its best chunk, how good that is (messages: over TIER), and how many
+    subagents are folded into it."""
+
+    shown: int
     session: int
     chunk: int
     best: float
+    subagents: int
 
 
 def search(
@@ -44,9 +58,13 @@ def search(
 ) -> list[Found]:
     """The best sessions for a query."""
     order = "s.modified_ms DESC, best DESC" if recent else "best DESC, s.modified_ms DESC"
-    sql = f"""{_sessions(connection, where)}
-        SELECT h.session, h.chunk, max(h.best) AS best FROM h JOIN sessions s ON s.id = h.session
-        GROUP BY h.session ORDER BY {order}, s.source, s.public_id LIMIT :limit OFFSET :offset"""
+    shown = f"CASE WHEN s.subagent THEN {SHOWN} ELSE s.id END" if where.folds else "s.id"
+    sql = f"""{_sessions(connection, where)},
+        f(shown, session, chunk, best) AS (
+          SELECT {shown}, h.session, h.chunk, h.best FROM h JOIN sessions s ON s.id = h.session)
+        SELECT f.shown, f.session, f.chunk, max(f.best) AS best, count(DISTINCT f.session) FILTER (WHERE f.session <> f.shown)
+        FROM f JOIN sessions s ON s.id = f.shown
+        GROUP BY f.shown ORDER BY {order}, s.source, s.public_id LIMIT :limit OFFSET :offset"""
     values: dict[str, Any] = {**where.values, "match": query.match, "limit": limit, "offset": offset}
     return [Found(*row) for row in connection.execute(sql, values)]
 

@@ -60,11 +60,14 @@ class Sessions:
 
     def number(self, session: int) -> None:
         """Number the sessions that share this one's native id in order of path: id, id~2, ..."""
+        self._number(*sqlite.one(self._connection, "SELECT source, native_id FROM sessions WHERE id = ?", (session,)))
+
+    def _number(self, source: str, native_id: str) -> None:
         sql = """
-            SELECT s.id, s.native_id FROM sessions s JOIN sessions me USING (source, native_id) WHERE me.id = ?
-            ORDER BY (SELECT min(path) FROM files WHERE session = s.id), s.origin
+            SELECT id FROM sessions s WHERE (source, native_id) = (?, ?)
+            ORDER BY (SELECT min(path) FROM files WHERE session = s.id), origin
         """
-        for ordinal, (other, native_id) in enumerate(sqlite.rows(self._connection, sql, (session,)), 1):
+        for ordinal, (other,) in enumerate(sqlite.rows(self._connection, sql, (source, native_id)), 1):
             public = native_id if ordinal == 1 else f"{native_id}~{ordinal}"
             change = (
                 "UPDATE sessions SET ordinal = ?2, public_id = ?3 WHERE id = ?1 AND (ordinal, public_id) <> (?2, ?3)"
@@ -131,21 +134,25 @@ class Sessions:
         sql = "UPDATE sessions SET messages = ?, tool_calls = ?, exchanges = ?, first_ms = ?, last_ms = ? WHERE id = ?"
         self._connection.execute(sql, (*counted, session))
 
-    def date(self, session: int, file_ms: int | None = None) -> bool:
+    def date(self, session: int) -> bool:
         """Settle created and modified; says whether created moved, and with it the order of sessions."""
         before = self._connection.execute("SELECT created_ms FROM sessions WHERE id = ?", (session,)).fetchone()
         sql = """
-            UPDATE sessions SET file_ms = coalesce(?2, file_ms), created_ms = coalesce(first_ms, began_ms, ?2, file_ms),
-              modified_ms = coalesce(last_ms, began_ms, ?2, file_ms), gone = NOT EXISTS(
-                SELECT 1 FROM files WHERE session = ?1 AND gone_ms IS NULL)
-            WHERE id = ?1 RETURNING created_ms
+            WITH held AS (SELECT max(mtime_ns) / 1000000 AS ms, count(*) = count(gone_ms) AS gone FROM files WHERE session = ?1)
+            UPDATE sessions SET file_ms = held.ms, created_ms = coalesce(first_ms, began_ms, held.ms),
+              modified_ms = coalesce(last_ms, began_ms, held.ms), gone = held.gone
+            FROM held WHERE id = ?1 RETURNING created_ms
         """
-        return bool(self._connection.execute(sql, (session, file_ms)).fetchone() != before)
+        return bool(self._connection.execute(sql, (session,)).fetchone() != before)
 
     def drop_if_empty(self, session: int) -> bool:
         """A session without a file is none."""
-        sql = "DELETE FROM sessions WHERE id = ?1 AND NOT EXISTS(SELECT 1 FROM files WHERE session = ?1) RETURNING id"
-        return self._connection.execute(sql, (session,)).fetchone() is not None
+        sql = """
+            DELETE FROM sessions WHERE id = ?1 AND NOT EXISTS(SELECT 1 FROM files WHERE session = ?1) RETURNING source, native_id
+        """
+        if left := sqlite.rows(self._connection, sql, (session,)):
+            self._number(*left[0])
+        return bool(left)
 
     def _resolve_named(self, source: str, native_id: str) -> None:
         sql = "SELECT id FROM sessions WHERE (source, native_id) = (?, ?)"

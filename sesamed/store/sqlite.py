@@ -90,10 +90,11 @@ def connect_writer(path: str) -> apsw.Connection:
     """Open or make the index for its one writer."""
     _reserve(path)
     with errors(path):
+        _check_ours(path)
         connection = apsw.Connection(path)
         try:
             _prepare(connection, WRITER_PRAGMAS)
-            _migrate(connection, path)
+            _migrate(connection)
         except BaseException:
             connection.close()
             raise
@@ -127,21 +128,38 @@ def _prepare(connection: apsw.Connection, pragmas: tuple[str, ...]) -> None:
         connection.execute(f"PRAGMA {pragma}").fetchall()
 
 
-def _migrate(connection: apsw.Connection, path: str) -> None:
-    """Bring the schema to today's, each step in a transaction of its own."""
-    if connection.pragma("user_version") == 0 and not connection.execute("SELECT 1 FROM sqlite_schema").fetchall():
-        with connection:
-            schema.create(connection)
-    if connection.pragma("application_id") != schema.APPLICATION_ID:
+def _check_ours(path: str) -> None:
+    """Refuse what is not ours, or newer than we are, without writing to it: not even a WAL is folded in by a reader."""
+    connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        _refuse_others(connection, path)
+    finally:
+        connection.close()
+
+
+def _refuse_others(connection: apsw.Connection, path: str) -> None:
+    version = connection.pragma("user_version")
+    if connection.pragma("application_id") != schema.APPLICATION_ID and not _is_empty(connection):
         raise StoreError(f"{path} is a database of another program; set SESAME_DATA_DIR to another directory")
-    while (version := connection.pragma("user_version")) < schema.VERSION:
-        with connection:
-            schema.MIGRATIONS[version](connection)
-            connection.pragma("user_version", version + 1)
     if version > schema.VERSION:
         raise SchemaTooNewError(
             f"{path} was written by a newer sesame (schema {version}, known {schema.VERSION}); upgrade sesame"
         )
+
+
+def _is_empty(connection: apsw.Connection) -> bool:
+    return connection.pragma("user_version") == 0 and not connection.execute("SELECT 1 FROM sqlite_schema").fetchall()
+
+
+def _migrate(connection: apsw.Connection) -> None:
+    """Bring the schema to today's, each step in a transaction of its own."""
+    if _is_empty(connection):
+        with connection:
+            schema.create(connection)
+    while (version := connection.pragma("user_version")) < schema.VERSION:
+        with connection:
+            schema.MIGRATIONS[version](connection)
+            connection.pragma("user_version", version + 1)
 
 
 Values = Sequence[Any] | Mapping[str, Any]

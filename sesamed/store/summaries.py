@@ -19,6 +19,10 @@ COLUMNS = """s.id, s.public_id, s.source, s.cwd, s.project_path, s.project, s.gi
 
 MAX_CANDIDATES = 10
 
+# A subagent is listed by itself only when nothing above it is.
+NOT_FOLDED = """NOT (s.subagent AND EXISTS(
+    SELECT 1 FROM sessions o WHERE o.source = s.source AND o.native_id = s.parent_id AND o.id <> s.id))"""
+
 
 def iso(ms: int | None) -> str | None:
     """A time as answers give it."""
@@ -75,6 +79,8 @@ def listed(
 ) -> tuple[int, list[tuple[int, SessionSummary]]]:
     """Sessions that pass, newest activity first, and how many there are."""
     conditions = [where.session] if where.session else []
+    if where.folds:
+        conditions.append(NOT_FOLDED)
     if where.record:
         conditions.append(f"s.id IN ({_sessions_with_record(where.record)})")
     passing = " AND ".join(conditions) or "1"

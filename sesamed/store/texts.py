@@ -44,15 +44,10 @@ class Texts:
         self._rows.clear()
         self._words.clear()
 
-    def get(self, record: int, kind: int) -> str | None:
+    def chunk(self, record: int, kind: int) -> Text | None:
         """A chunk of a record that is written already."""
         row = self._connection.execute("SELECT text FROM chunks WHERE id = ?", (record << KIND_BITS | kind,)).fetchone()
-        return None if row is None else plain(row[0])
-
-    def kinds(self, record: int) -> list[int]:
-        """Which chunks a written record has."""
-        found = self._connection.execute("SELECT id & 7 FROM chunks WHERE id BETWEEN ? AND ?", _of_record(record))
-        return [kind for (kind,) in found]
+        return None if row is None else Text(kind, plain(row[0]), row[0])
 
     def remove(self, record: int, kind: int) -> None:
         """Take one chunk out."""

@@ -11,6 +11,7 @@ import apsw
 
 from sesamed.model import Kind
 from sesamed.store import sqlite
+from sesamed.store.answers import Answers
 from sesamed.store.files import Files
 from sesamed.store.places import POSITION_MASK, Places, record_at
 from sesamed.store.rows import Change, Known, ResultRow, Row
@@ -21,11 +22,10 @@ TOO_LONG = POSITION_MASK  # a file holds at most this many records; what is more
 
 
 class Written:
-    """What a transaction did: the files as they are known now, and those that have to be read again from their start."""
+    """What a transaction did, and the files as they are known now."""
 
     def __init__(self) -> None:
         self.known: list[Known] = []
-        self.again: set[bytes] = set()
         self.added = self.updated = self.gone = 0
 
 
@@ -72,7 +72,8 @@ class Transaction:
     def __init__(self, connection: apsw.Connection, written: Written) -> None:
         self._connection = connection
         self._texts = Texts(connection)
-        self._places = Places(connection, self._texts)
+        self._answers = Answers(connection, self._texts)
+        self._places = Places(connection, self._texts, self._answers)
         self._sessions = Sessions(connection)
         self._files = Files(connection)
         self._records: dict[int, list[object]] = {}
@@ -97,7 +98,7 @@ class Transaction:
             self._drop(path)
 
     def _apply(self, change: Change) -> None:
-        file, before, is_new = self._files.place(change)
+        file, before, is_new, elsewhere = self._files.place(change)
         self._written.added += is_new
         self._written.updated += not is_new
         if change.replace and not is_new:
@@ -106,7 +107,7 @@ class Transaction:
         position, tally, shared = self._put_all(file, session, change)
         self._files.keep(file, change, position)
         if session is not None:
-            self._describe(file, session, change, tally, is_new or session != before)
+            self._describe(file, session, change, tally, (is_new or session != before, elsewhere))
             self._settle(shared)
         self._written.known.append(self._files.known(change.path))
 
@@ -124,7 +125,7 @@ class Transaction:
         found = self._files.find(path)
         if found is None:
             return
-        file, session = found
+        file, session, _ = found
         self._flush()
         self._let_go(file, session)
         self._files.remove(file)
@@ -157,11 +158,11 @@ class Transaction:
             self._sessions.number(session)
             self._settle(self._places.shared_by(session))
 
-    def _describe(self, file: int, session: int, change: Change, tally: Tally, joined: bool) -> None:
-        """Bring the session's fields up to date with what its file now says."""
+    def _describe(self, file: int, session: int, change: Change, tally: Tally, came: tuple[bool, bool]) -> None:
+        """Bring the session's fields up to date with what its file now says. It may just have joined, or come back or moved."""
+        joined, moved = came
         if change.facts:
             self._sessions.state(file, change.source, change.facts)
-        moved = change.moved_from is not None
         began_moved = (change.facts or joined or moved) and self._sessions.resolve(session)
         self._sessions.gain(session, tally)
         if joined and self._files.count(session) > 1:
@@ -169,7 +170,7 @@ class Transaction:
             self._sessions.recount(session)
         if joined or moved:
             self._sessions.number(session)
-        if self._sessions.date(session, change.signature.mtime_ns // 1_000_000) or began_moved or moved:
+        if self._sessions.date(session) or began_moved or moved:
             self._settle(self._places.shared_by(session))
 
     def _settle(self, shared: Iterable[int]) -> None:
@@ -181,11 +182,7 @@ class Transaction:
     def _let_go(self, file: int, session: int | None) -> None:
         self._flush()
         self._sessions.forget_facts(file)
-        for other in self._places.release(file) - {file}:
-            self._files.read_again(other)
-            path = self._files.path(other)
-            self._written.again.add(path)
-            self._written.known.append(self._files.known(path))
+        self._places.release(file)
         self._keys.clear()
         if session is not None:
             self._sessions.recount(session)
@@ -203,7 +200,7 @@ class Transaction:
             record = self._keys.get(row.key, known.get(row.key))
             if isinstance(row, ResultRow):
                 if record is not None:
-                    self._result(record, row)
+                    self._result(file, record, row)
             elif record is not None:
                 position = self._again(file, session, position, record, row, (tally, shared))
             elif position >= TOO_LONG:
@@ -239,42 +236,32 @@ class Transaction:
     ) -> int:
         """A record that the index has: the file's own, read again, or a copy. Returns the file's next position."""
         self._flush()
-        self._touched.extend((record, path) for path in row.touched)
+        held = self._places.position_in(file, record)
+        if held is None:
+            tally, shared = found
+            if session not in self._places.sessions_with(record):
+                tally.add(row)
+            self._answers.share(record)
+            self._places.copy(record_at(file, position), record, row.entry, row.parent)
+            shared.add(record)
+        place = record_at(file, position if held is None else held)
+        self._touched.extend((place, path) for path in row.touched)
         if row.is_error is not None:
             results = [text for text in row.texts if text.kind == Kind.RESULT]
-            self._result(record, ResultRow(row.key, results[0] if results else None, row.is_error))
-        held = self._places.position_in(file, record)
-        if held is not None:
-            return position + (held == position)
-        tally, shared = found
-        if session not in self._places.sessions_with(record):
-            tally.add(row)
-        self._places.copy(file, position, record)
-        shared.add(record)
-        return position + 1
+            self._answers.state(record, place, ResultRow(row.key, results[0] if results else None, row.is_error))
+        return position + (held is None or held == position)
 
-    def _result(self, record: int, result: ResultRow) -> None:
-        """Give a call its result. Where files differ about it, the smaller text stands, whatever their order."""
+    def _result(self, file: int, record: int, result: ResultRow) -> None:
+        """Give a call its result."""
         pending = self._records.get(record)
         if pending is not None and pending[-1] is None:
             pending[-1] = result.is_error
-            self._add_result(record, result)
+            if result.text is not None:
+                self._texts.add(record, result.text)
             return
         self._flush()
-        before = self._connection.execute("SELECT is_error FROM records WHERE id = ?", (record,)).fetchone()
-        if before is None:
-            return
-        if before[0] is not None:
-            stated = (bool(before[0]), self._texts.get(record, Kind.RESULT) or "")
-            if stated <= (result.is_error, result.text.text if result.text else ""):
-                return
-            self._texts.remove(record, Kind.RESULT)
-        self._connection.execute("UPDATE records SET is_error = ? WHERE id = ?", (result.is_error, record))
-        self._add_result(record, result)
-
-    def _add_result(self, record: int, result: ResultRow) -> None:
-        if result.text is not None:
-            self._texts.add(record, result.text)
+        if (position := self._places.position_in(file, record)) is not None:
+            self._answers.state(record, record_at(file, position), result)
 
     def _flush(self) -> None:
         """Write records, texts and touched files that were gathered."""
@@ -291,6 +278,6 @@ class Transaction:
             self._connection.executemany(
                 "INSERT OR IGNORE INTO paths(tail) VALUES(?)", [(tail,) for _, tail in self._touched]
             )
-            sql = "INSERT OR IGNORE INTO touched(record, path) SELECT ?, id FROM paths WHERE tail = ?"
+            sql = "INSERT OR IGNORE INTO touched(place, path) SELECT ?, id FROM paths WHERE tail = ?"
             self._connection.executemany(sql, self._touched)
             self._touched.clear()

@@ -1,0 +1,251 @@
+"""What `list_messages`, `list_sessions` and `get_session_meta` say of sessions, over the real socket."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.client import Refused
+from tests.support.daemon import Daemon
+from tests.support.library import APP, CHILD, EVERYONE, FIX, FORK, PARENT, Library
+from tests.support.sessions import PiSession
+
+LONG = "long-session"
+TEXT_BYTES = 64 << 10
+
+
+@pytest.fixture(scope="module")
+def library() -> Iterator[Library]:
+    with Daemon() as daemon:
+        yield Library(daemon)
+
+
+@pytest.fixture(scope="module")
+def long() -> Iterator[Daemon]:
+    """A daemon with a session of 300 messages."""
+    with Daemon() as daemon:
+        session = PiSession(id=LONG)
+        for number in range(300):
+            session.user(f"message {number}")
+        daemon.write("long.jsonl", session.bytes())
+        daemon.sync()
+        yield daemon
+
+
+def page(daemon: Daemon, **params: Any) -> tuple[list[int], int | None]:
+    answer = daemon.call("list_messages", sessionId=LONG, **params)
+    assert answer["total"] == 300
+    for message in answer["messages"]:
+        assert message["text"] == f"message {message['msgIdx']}"
+    return [message["msgIdx"] for message in answer["messages"]], answer["nextOffset"]
+
+
+def refused(daemon: Daemon, method: str, **params: Any) -> Refused:
+    with pytest.raises(Refused) as caught:
+        daemon.call(method, **params)
+    return caught.value
+
+
+# -- messages
+
+
+def test_pages(long: Daemon) -> None:
+    """Pages follow each other by `nextOffset` until there is none."""
+    assert page(long) == (list(range(50)), 50)
+    assert page(long, offset=50, limit=100) == (list(range(50, 150)), 150)
+    assert page(long, offset=290) == (list(range(290, 300)), None)
+    assert page(long, offset=300) == ([], None)
+    assert page(long, offset=2**62) == ([], None)
+
+
+def test_limit_is_clamped(long: Daemon) -> None:
+    """At most 200 messages come at once."""
+    assert page(long, limit=10**9) == (list(range(200)), 200)
+
+
+def test_around(long: Daemon) -> None:
+    """`around` gives the messages about one of them."""
+    assert page(long, around=100, limit=11) == (list(range(95, 106)), 106)
+    assert page(long, around=2, limit=10) == (list(range(10)), 10)
+    numbers, _ = page(long, around=299, limit=10)
+    assert 299 in numbers
+    numbers, _ = page(long, around=10**6, limit=10)
+    assert 299 in numbers
+    assert page(long, around=7, limit=1) == ([7], 8)
+
+
+def test_what_a_session_holds(library: Library) -> None:
+    """Messages and tool calls come in file order, a call with its result, counted from 0."""
+    messages = library.daemon.call("list_messages", sessionId=APP)["messages"]
+    assert [message["msgIdx"] for message in messages] == [0, 1, 2, 3]
+    assert [message["role"] for message in messages] == ["user", "assistant", "assistant", "assistant"]
+    assert [message["kind"] for message in messages] == ["message", "message", "tool_call", "tool_call"]
+    assert [(message["toolName"], message["isError"]) for message in messages[1:]] == [
+        (None, None),
+        ("bash", True),
+        ("edit", False),
+    ]
+    assert messages[2]["text"] == "tool: bash\ncommand: celeriac check\noutput:\nerror: kohlrabi missing"
+    assert messages[0]["timestamp"] == "2026-03-01T09:00:01.000Z"
+
+
+def test_a_fork_reads_whole(library: Library) -> None:
+    """A session that began with a copy reads whole, its copied messages included."""
+    own, fork = library.daemon.texts(APP), library.daemon.texts(FORK)
+    assert fork == [*own, "and now the parsnip"]
+
+
+def test_long_texts_are_read_in_parts(long: Daemon) -> None:
+    """A text comes in parts of at most 64 KiB, cut at a character; `textOffset` goes on from there."""
+    text = "".join(f"ünïcödé 漢 {number} " for number in range(12_000))
+    long.write("text.jsonl", PiSession(id="text-1").user(text).bytes())
+    long.sync()
+    parts: list[str] = []
+    while True:
+        message = long.call("list_messages", sessionId="text-1", textOffset=sum(map(len, parts)))["messages"][0]
+        assert len(message["text"].encode()) <= TEXT_BYTES
+        parts.append(message["text"])
+        if not message["truncated"]:
+            break
+    assert "".join(parts) == text
+    assert len(parts) == -(-len(text.encode()) // TEXT_BYTES)
+
+
+@pytest.mark.parametrize("letter", ["x", "漢", "\U0001f389", "\\", "\x07"])
+def test_answers_are_bounded(long: Daemon, letter: str) -> None:
+    """Of 200 big messages as many come as fit into an answer of 4 MiB, and `nextOffset` leads to the others."""
+    name = f"big-{ord(letter)}"
+    session = PiSession(id=name)
+    for number in range(200):
+        session.user(f"{number} " + letter * 60_000)
+    long.write(f"{name}.jsonl", session.bytes())
+    long.sync()
+    numbers: list[int] = []
+    offset: int | None = 0
+    while offset is not None:
+        answer = long.call("list_messages", sessionId=name, offset=offset, limit=200)  # the client checks the bound
+        numbers += [message["msgIdx"] for message in answer["messages"]]
+        offset = answer["nextOffset"]
+    assert numbers == list(range(200))
+
+
+# -- ids
+
+
+def test_prefixes(library: Library) -> None:
+    """A session is named by its id, by `source:id`, or by the beginning of its id."""
+    for name in (FIX, f"pi:{FIX}", FIX[:1], FIX[:20]):
+        assert library.daemon.call("list_messages", sessionId=name)["sessionId"] == FIX
+        assert library.daemon.call("get_session_meta", sessionId=name)["sessionId"] == FIX
+
+
+@pytest.mark.parametrize("method", ["list_messages", "get_session_meta"])
+def test_ambiguous(library: Library, method: str) -> None:
+    """A beginning that fits several is refused with 2, and the candidates."""
+    refusal = refused(library.daemon, method, sessionId="aaaaaaaa")
+    assert refusal.code == 2
+    assert refusal.data["candidates"] == [APP, FORK]
+
+
+@pytest.mark.parametrize("name", ["nothing", "", "%", "*", "pi:", "codex:" + APP, APP + "0", APP[1:]])
+@pytest.mark.parametrize("method", ["list_messages", "get_session_meta"])
+def test_not_found(library: Library, method: str, name: str) -> None:
+    """What fits none is refused with 1."""
+    assert refused(library.daemon, method, sessionId=name).code == 1
+
+
+def test_the_same_id_twice(long: Daemon) -> None:
+    """A second session with the same id is `id~2`, in order of path; a second file of the same one is the same."""
+    one = PiSession(id="twin-1", start="2026-01-01T00:00:00Z").user("first")
+    other = PiSession(id="twin-1", start="2026-01-02T00:00:00Z").user("second")
+    long.write("twin/b.jsonl", one.bytes())
+    long.write("twin/a.jsonl", other.bytes())
+    long.write("twin/c.jsonl", one.bytes())
+    long.sync()
+    assert long.texts("twin-1") == ["second"]
+    assert long.texts("twin-1~2") == ["first"]
+    assert long.call("get_session_meta", sessionId="pi:twin-1~2")["messageCount"] == 1
+
+
+# -- sessions
+
+
+def test_sessions_newest_first(library: Library) -> None:
+    """`list_sessions` gives all sessions by pages, newest activity first."""
+    whole = library.daemon.call("list_sessions")
+    times = [session["modified"] for session in whole["sessions"]]
+    assert times == sorted(times, reverse=True)
+    assert (whole["total"], whole["nextOffset"]) == (len(times), None)
+    pages = []
+    offset: int | None = 0
+    while offset is not None:
+        answer = library.daemon.call("list_sessions", limit=2, offset=offset)
+        pages += answer["sessions"]
+        offset = answer["nextOffset"]
+    assert pages == whole["sessions"]
+    assert library.daemon.call("list_sessions", offset=2**62)["sessions"] == []
+
+
+def test_summary(library: Library) -> None:
+    """A summary says where, when, how much and what it is called."""
+    session = next(s for s in library.daemon.call("list_sessions")["sessions"] if s["sessionId"] == APP)
+    key = session.pop("key")
+    assert key.endswith(f":{APP}")
+    assert session == {
+        "sessionId": APP, "source": "pi", "path": library.paths[APP], "cwd": library.cwd("app"), "projectPath": library.cwd("app"),
+        "gitBranch": None, "name": "Simplify the flake setup", "created": "2026-03-01T09:00:01.000Z",
+        "modified": "2026-03-01T09:00:05.000Z", "messageCount": 2, "parentSessionId": None, "subagent": False, "gone": False,
+    }  # fmt: skip
+
+
+def test_a_worktree_belongs_to_its_repository(library: Library) -> None:
+    """`projectPath` is the main worktree of the repository."""
+    meta = library.daemon.call("get_session_meta", sessionId=FIX)
+    assert (meta["cwd"], meta["projectPath"]) == (library.cwd("app-fix"), library.cwd("app"))
+
+
+def test_names(library: Library) -> None:
+    """A session that was not named is called by what was asked first."""
+    assert library.daemon.call("get_session_meta", sessionId=FIX)["name"] == "quince in a worktree"
+
+
+# -- one session
+
+
+def test_meta(library: Library) -> None:
+    """`get_session_meta` counts tools and exchanges, and says how the session is taken up again."""
+    meta = library.daemon.call("get_session_meta", sessionId=APP)
+    assert meta["toolCounts"] == {"bash": 1, "edit": 1}
+    assert meta["exchangeCount"] == 1
+    assert meta["children"] == [FORK]
+    assert meta["resume"] == {"command": ["pi", "--session", library.paths[APP]], "cwd": library.cwd("app")}
+    assert (meta["agent"], meta["tags"]) == ("pi", [])
+
+
+def test_meta_of_a_fork(library: Library) -> None:
+    """A fork names its parent, and counts what it holds, copies included."""
+    meta = library.daemon.call("get_session_meta", sessionId=FORK)
+    assert meta["parentSessionId"] == APP
+    assert (meta["messageCount"], meta["exchangeCount"], meta["toolCounts"]) == (3, 2, {"bash": 1, "edit": 1})
+
+
+def test_meta_of_a_subagent(library: Library) -> None:
+    """A subagent names its parent, and its parent has it among its children."""
+    meta = library.daemon.call("get_session_meta", sessionId=CHILD)
+    assert (meta["parentSessionId"], meta["subagent"]) == (PARENT, True)
+    assert library.daemon.call("get_session_meta", sessionId=PARENT)["children"] == [CHILD]
+
+
+def test_an_empty_file_is_a_session(long: Daemon) -> None:
+    """An empty file is a session without exchanges."""
+    long.write("2026-01-01T00-00-00-000Z_empty-1.jsonl", b"")
+    long.sync()
+    meta = long.call("get_session_meta", sessionId="empty-1")
+    assert (meta["messageCount"], meta["exchangeCount"]) == (0, 0)
+    assert long.call("list_messages", sessionId="empty-1")["messages"] == []
+
+
+def test_all_are_listed(library: Library) -> None:
+    """Every session is among the sessions."""
+    listed = {session["sessionId"] for session in library.daemon.call("list_sessions", subagents="exclude")["sessions"]}
+    assert listed == EVERYONE

@@ -1,0 +1,88 @@
+"""An index as plain values: two indexes with the same dump answer everything alike, whatever their row numbers are."""
+
+from collections import Counter
+from typing import Any
+
+import apsw
+import msgspec
+
+from sesamed.store import filters, query, read, search, sqlite, summaries
+
+WORDS = ("alpha", "beta gamma", "make", "done boom", "delta")
+FILES = """
+    SELECT f.path, f.bad_lines, f.unknown_lines, f.gone_ms IS NOT NULL, f.complete, f.offset, f.skipping, f.loose, f.position,
+      s.origin FROM files f LEFT JOIN sessions s ON s.id = f.session
+"""
+PLACE = """
+    SELECT place FROM (
+      SELECT f.path, r.id AS place FROM files f JOIN records r ON r.id >> 21 = f.id WHERE f.session = ?1 AND r.id = ?2
+      UNION ALL SELECT f.path, f.id << 21 | c.position FROM files f JOIN copies c ON c.file = f.id
+      WHERE f.session = ?1 AND c.record = ?2) ORDER BY path
+"""
+
+
+def dumped(connection: apsw.Connection) -> dict[str, Any]:
+    """Everything that can be asked of an index, without its row numbers."""
+    connection.execute("INSERT INTO fts(fts, rank) VALUES('integrity-check', 1)")
+    numbers = sqlite.rows(connection, "SELECT id, source, public_id, origin, tool_calls, exchanges FROM sessions")
+    names = {number: f"{source}:{public}" for number, source, public, *_ in numbers}
+    summary = summaries.by_number(connection, names, "00000000")
+    return {
+        "sessions": {
+            names[number]: {
+                **msgspec.to_builtins(summary[number]),
+                "origin": origin, "tool_calls": tool_calls, "exchanges": exchanges,
+                "children": sorted(summaries.children(connection, number)),
+                "tools": read.tool_counts(connection, number),
+                "items": [_item(connection, number, item, names) for item in read.items(connection, number, 0, 10_000)],
+            } for number, _, _, origin, tool_calls, exchanges in numbers
+        },
+        "files": {bytes(path): rest for path, *rest in sqlite.rows(connection, FILES)},
+        "chunks": Counter((n & 7, sqlite.plain(text)) for n, text in sqlite.rows(connection, "SELECT id, text FROM chunks")),
+        "totals": _totals(connection),
+        "hits": {words: _hits(connection, words, names) for words in WORDS},
+    }  # fmt: skip
+
+
+def _item(connection: apsw.Connection, session: int, item: read.Item, names: dict[int, str]) -> tuple[Any, ...]:
+    sql = "SELECT p.tail FROM touched t JOIN paths p ON p.id = t.path WHERE t.place = ? ORDER BY 1"
+    place = sqlite.rows(connection, PLACE, (session, item.record))
+    touched = [sqlite.rows(connection, sql, (number,)) for (number,) in place]
+    owner = sqlite.one(connection, "SELECT session FROM files WHERE id = ?", (item.record >> 21,))[0]
+    assert read.item(connection, session, item.record) == item
+    return (
+        item.position, item.role, item.kind, item.tool, read.whole_text(connection, item.record), item.is_error, item.time_ms,
+        item.entry, touched, names[owner], search.others_with(connection, item.record, session),
+    )  # fmt: skip
+
+
+def _totals(connection: apsw.Connection) -> tuple[Any, ...]:
+    """The totals, which must be what they count."""
+    totals = sqlite.one(connection, "SELECT chunks, messages, tool_calls FROM totals")
+    sql = """
+        SELECT (SELECT count(*) FROM chunks WHERE id & 7 <> 6), count(*) FILTER (WHERE kind <> 4), count(*) FILTER (WHERE kind = 4)
+        FROM records
+    """
+    assert totals == sqlite.one(connection, sql)
+    orphans = """
+        WITH places AS (SELECT id FROM records UNION SELECT file << 21 | position FROM copies)
+        SELECT (SELECT count(*) FROM chunks WHERE id >> 3 NOT IN (SELECT id FROM records)),
+          (SELECT count(*) FROM copies WHERE record NOT IN (SELECT id FROM records)),
+          (SELECT count(*) FROM records WHERE id >> 21 NOT IN (SELECT id FROM files)),
+          (SELECT count(*) FROM copies WHERE file NOT IN (SELECT id FROM files)),
+          (SELECT count(*) FROM touched WHERE place NOT IN places),
+          (SELECT count(*) FROM said WHERE place NOT IN places),
+          (SELECT count(*) FROM rivals WHERE record NOT IN (SELECT id FROM records)),
+          (SELECT count(*) FROM facts WHERE file NOT IN (SELECT id FROM files)),
+          (SELECT count(*) FROM sessions WHERE id NOT IN (SELECT session FROM files WHERE session IS NOT NULL))
+    """
+    assert sqlite.one(connection, orphans) == (0,) * 9
+    return totals
+
+
+def _hits(connection: apsw.Connection, words: str, names: dict[int, str]) -> list[tuple[str, float]]:
+    """Which sessions a search finds, and how well; of chunks that are as good any may be the one that is shown."""
+    where = filters.compiled(filters.Where())
+    found = search.search(connection, query.compiled(words), where, 1000, 0, recent=False)
+    assert len(found) == search.count(connection, query.compiled(words), where)
+    return sorted((names[hit.session], round(hit.best, 6)) for hit in found)

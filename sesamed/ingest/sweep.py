@@ -116,9 +116,9 @@ class Sweep:
             directory = waiting.pop()
             if directory in others or self._excludes(os.fsdecode(directory)):
                 continue
-            yield directory, None
             try:
                 with os.scandir(directory) as entries:
+                    yield directory, None
                     for entry in entries:
                         if entry.is_dir(follow_symlinks=False):
                             waiting.append(entry.path)

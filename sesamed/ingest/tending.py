@@ -17,6 +17,7 @@ log = logging.getLogger(__name__)
 
 TICK_S = 0.5  # a root that is made is noticed within this; a tick costs one stat a root
 POLLING_S = 5.0  # between sweeps where there are no events
+LOOK_AGAIN_S = 2.0  # when fewer directories are watched than there are
 CLOCK_JUMP_S = 60.0  # the machine slept, or the clock was set: events may have been lost
 
 Mode = Literal["events", "polling", "missing"]
@@ -51,6 +52,7 @@ class Tending:
         self._sweep_s = sweep_s
         self._polled = polled  # the file system's name, where events don't work
         self._watched: dict[str, str] = {}
+        self._is_short = False
         self.reasons: dict[str, str] = {}  # why a root is polled, by its path
 
     def mode(self, root: Root) -> Mode:
@@ -70,16 +72,17 @@ class Tending:
                 await self._indexer.in_thread(self._watcher.stop)
 
     async def _tend(self) -> None:
-        swept = 0.0
+        due_at = 0.0
         drift = time.time() - time.monotonic()
         await self._indexer.in_thread(self._look)
         while True:
             jumped = abs(time.time() - time.monotonic() - drift) > CLOCK_JUMP_S
-            if jumped or not swept or time.monotonic() - swept >= self._interval():
+            if jumped or time.monotonic() >= due_at:
                 await self._indexer.look_around()
                 await self._indexer.expire()
-                swept, drift = time.monotonic(), time.time() - time.monotonic()
+                drift = time.time() - time.monotonic()
                 self._compare_counts()
+                due_at = time.monotonic() + (LOOK_AGAIN_S if self._is_short else self._interval())
             await anyio.sleep(TICK_S)
             self._indexer.mark_quiet()
             for root in await self._indexer.in_thread(self._look):
@@ -104,6 +107,7 @@ class Tending:
             changed = root.resolve()
             if root.real is None:
                 self._watched.pop(root.path, None)
+                self.reasons.pop(root.path, None)
             elif self._watch(root, root.real) or changed:
                 fresh.append(root.real)
         return fresh
@@ -117,6 +121,8 @@ class Tending:
             return False
         try:
             self._watcher.watch(real)
+        except (FileNotFoundError, NotADirectoryError):  # gone just now: the next tick sees it
+            return False
         except OSError as error:
             self._watched.pop(root.path, None)
             log.warning("cannot watch root=%s error=%s", real, error.strerror)
@@ -126,11 +132,17 @@ class Tending:
         return True
 
     def _compare_counts(self) -> None:
-        """watchdog says nothing when the kernel gives no more watches; then the roots are polled."""
+        """watchdog says nothing when the kernel gives no more watches; then the roots are polled.
+
+        A directory that was just made may not be watched yet, so that only a shortage that lasts is one.
+        """
         watched = None if self._watcher is None else self._watcher.directories_watched()
         roots = [root for root in self._indexer.sweep.roots if root.path in self._watched]
-        if watched is None or watched >= sum(root.directories for root in roots):
+        was_short = self._is_short
+        self._is_short = watched is not None and watched < sum(root.directories for root in roots)
+        if not (self._is_short and was_short):
             return
+        self._is_short = False
         for root in roots:
             self._watched.pop(root.path)
             self.reasons[root.path] = "too few watches: raise fs.inotify.max_user_watches (sysctl), then restart"

@@ -2,6 +2,7 @@
 
 import os
 import queue
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -24,11 +25,13 @@ class Readers:
     def __init__(self, path: str) -> None:
         self._path = path
         self._free: queue.SimpleQueue[apsw.Connection] = queue.SimpleQueue()
+        self._open = threading.Event()
         self._fill()
 
     @contextmanager
     def lend(self) -> Iterator[apsw.Connection]:
-        """A connection, when one is free."""
+        """A connection, when one is free. Who wants to close comes first, or readers that never pause would keep it waiting."""
+        self._open.wait()
         connection = self._free.get()
         try:
             yield connection
@@ -38,6 +41,7 @@ class Readers:
     @contextmanager
     def closed(self) -> Iterator[None]:
         """Nobody reads: wait for those who do, close, and open again after."""
+        self._open.clear()
         for connection in [self._free.get() for _ in range(READERS)]:
             connection.close()
         try:
@@ -53,6 +57,7 @@ class Readers:
     def _fill(self) -> None:
         for _ in range(READERS):
             self._free.put(sqlite.connect_reader(self._path))
+        self._open.set()
 
 
 class Index:

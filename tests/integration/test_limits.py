@@ -1,0 +1,34 @@
+"""The kernel gives no more watches: the daemon says so, and looks for itself."""
+
+import subprocess
+
+import pytest
+
+from tests.support.daemon import Daemon, eventually
+from tests.support.sessions import PiSession
+
+FEW_WATCHES = ["unshare", "-Ur", "sh", "-c", 'echo 20 > /proc/sys/user/max_inotify_watches && exec "$@"', "sh"]
+
+
+def _can_limit() -> bool:
+    """Whether a user namespace with a limit of its own can be had here."""
+    try:
+        return subprocess.run([*FEW_WATCHES, "true"], capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(not _can_limit(), reason="needs user namespaces with inotify limits (Linux, unshare)")
+def test_too_few_watches() -> None:
+    """With fewer watches than directories the root is polled, status names the sysctl, and appends are found all the same."""
+    with Daemon({"sweepSeconds": 1}, through=FEW_WATCHES) as daemon:
+        for number in range(40):
+            daemon.write(f"d{number}/s.jsonl", PiSession(id=f"s-{number}").user("quince").bytes())
+        daemon.sync()
+        eventually(lambda: daemon.call("status")["sources"][0]["mode"] == "polling", timeout_s=30)
+        assert "max_user_watches" in daemon.call("status")["sources"][0]["warnings"][0]
+        for number in range(40):
+            daemon.append(
+                f"d{number}/s.jsonl", PiSession(id=f"s-{number}").user("quince").user("medlar").lines()[-1] + b"\n"
+            )
+        eventually(lambda: len(daemon.found("medlar")) == 10, timeout_s=30)

@@ -58,10 +58,7 @@ def search(
 ) -> list[Found]:
     """The best sessions for a query."""
     order = "s.modified_ms DESC, best DESC" if recent else "best DESC, s.modified_ms DESC"
-    shown = f"CASE WHEN s.subagent THEN {SHOWN} ELSE s.id END" if where.folds else "s.id"
-    sql = f"""{_sessions(connection, where)},
-        f(shown, session, chunk, best) AS (
-          SELECT {shown}, h.session, h.chunk, h.best FROM h JOIN sessions s ON s.id = h.session)
+    sql = f"""{_folded(connection, where)}
         SELECT f.shown, f.session, f.chunk, max(f.best) AS best, count(DISTINCT f.session) FILTER (WHERE f.session <> f.shown)
         FROM f JOIN sessions s ON s.id = f.shown
         GROUP BY f.shown ORDER BY {order}, s.source, s.public_id LIMIT :limit OFFSET :offset"""
@@ -71,7 +68,7 @@ def search(
 
 def count(connection: apsw.Connection, query: Query, where: filters.Compiled) -> int:
     """How many sessions match at all."""
-    sql = f"{_sessions(connection, where)} SELECT count(DISTINCT session) FROM h"
+    sql = f"{_folded(connection, where)} SELECT count(DISTINCT shown) FROM f"
     return int(sqlite.one(connection, sql, {**where.values, "match": query.match})[0])
 
 
@@ -87,6 +84,14 @@ def others_with(connection: apsw.Connection, record: int, session: int) -> int:
         WHERE session <> ?2 AND (id = ?1 >> 21 OR id IN (SELECT file FROM copies WHERE record = ?1))
     """
     return int(sqlite.one(connection, sql, (record, session))[0])
+
+
+def _folded(connection: apsw.Connection, where: filters.Compiled) -> str:
+    """The statement's head: `f(shown, session, chunk, best)`, with the session that each match is shown as."""
+    shown = f"CASE WHEN s.subagent THEN {SHOWN} ELSE s.id END" if where.folds else "s.id"
+    return f"""{_sessions(connection, where)},
+        f(shown, session, chunk, best) AS (
+          SELECT {shown}, h.session, h.chunk, h.best FROM h JOIN sessions s ON s.id = h.session)"""
 
 
 def _sessions(connection: apsw.Connection, where: filters.Compiled) -> str:

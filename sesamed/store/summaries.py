@@ -19,9 +19,10 @@ COLUMNS = """s.id, s.public_id, s.source, s.cwd, s.project_path, s.project, s.gi
 
 MAX_CANDIDATES = 10
 
-# A subagent is listed by itself only when nothing above it is.
+# A subagent is listed by itself only when its parent is not.
 NOT_FOLDED = """NOT (s.subagent AND EXISTS(
-    SELECT 1 FROM sessions o WHERE o.source = s.source AND o.native_id = s.parent_id AND o.id <> s.id))"""
+    SELECT 1 FROM sessions o WHERE o.source = s.source AND o.native_id = s.parent_id AND o.id <> s.id
+    AND o.id IN (SELECT s.id FROM sessions s WHERE {passing})))"""
 
 
 def iso(ms: int | None) -> str | None:
@@ -79,11 +80,11 @@ def listed(
 ) -> tuple[int, list[tuple[int, SessionSummary]]]:
     """Sessions that pass, newest activity first, and how many there are."""
     conditions = [where.session] if where.session else []
-    if where.folds:
-        conditions.append(NOT_FOLDED)
     if where.record:
         conditions.append(f"s.id IN ({_sessions_with_record(where.record)})")
     passing = " AND ".join(conditions) or "1"
+    if where.folds:
+        passing += f" AND {NOT_FOLDED.format(passing=passing)}"
     total = sqlite.one(connection, f"SELECT count(*) FROM sessions s WHERE {passing}", where.values)[0]
     sql = f"SELECT {COLUMNS} FROM sessions s WHERE {passing} ORDER BY s.modified_ms DESC, s.source, s.public_id LIMIT :limit OFFSET :offset"
     rows = connection.execute(sql, {**where.values, "limit": limit, "offset": offset})

@@ -209,7 +209,8 @@ class Transaction:
                 self._new(record_at(file, position), row)
                 tally.add(row)
                 position += 1
-        return (position if change.loose_from is None else kept), tally, shared
+        at_end = change.loose_from in (None, len(change.rows))  # the loose line may have no records
+        return (position if at_end else kept), tally, shared
 
     def _known(self, rows: Sequence[Row | ResultRow]) -> dict[int, int]:
         """The numbers of the records that the index has already."""

@@ -80,9 +80,9 @@ def _totals(connection: apsw.Connection) -> tuple[Any, ...]:
     return totals
 
 
-def _hits(connection: apsw.Connection, words: str, names: dict[int, str]) -> list[tuple[str, float]]:
+def _hits(connection: apsw.Connection, words: str, names: dict[int, str]) -> list[tuple[str, int, float]]:
     """Which sessions a search finds, and how well; of chunks that are as good any may be the one that is shown."""
     where = filters.compiled(filters.Where())
     found = search.search(connection, query.compiled(words), where, 1000, 0, recent=False)
-    assert len(found) == search.count(connection, query.compiled(words), where)
-    return sorted((names[hit.session], round(hit.best, 6)) for hit in found)
+    assert len(found) + sum(hit.subagents for hit in found) >= search.count(connection, query.compiled(words), where)
+    return sorted((names[hit.shown], hit.subagents, round(hit.best, 6)) for hit in found)

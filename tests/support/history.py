@@ -33,7 +33,8 @@ class Seen:
     data: bytes
     inode: tuple[int, int]
     mtime_ns: int
-    held: int = 0  # bytes that the index has read
+    held: int = 0  # bytes that the index has read: a last line without newline that was not quiet yet is none of them
+    movable: bool = False
     gone: bool = False
 
 
@@ -157,8 +158,9 @@ class History:
         for target in targets:
             known = self.ingest.writer.files.known_or_none(target.path)
             if known is not None and target.path in self.seen:
-                held = known.cursor.offset + known.cursor.loose if known.cursor.offset else 0
-                self.seen[target.path] = replace(self.seen[target.path], held=held)
+                seen, cursor = self.seen[target.path], known.cursor
+                held = cursor.offset + cursor.loose if cursor.state else len(seen.data)
+                self.seen[target.path] = replace(seen, held=held, movable=cursor.offset > 0)
 
     def look_at_everything(self) -> None:
         """As a sweep does, until nothing is left to do."""
@@ -186,7 +188,7 @@ class History:
             self.seen[path] = replace(self.seen[path], gone=True)
 
     def _is_moved(self, path: bytes, seen: Seen, now: Seen) -> bool:
-        if seen.inode != now.inode or not seen.held or not now.data.startswith(seen.data[: seen.held]):
+        if seen.inode != now.inode or not seen.movable or not now.data.startswith(seen.data[: seen.held]):
             return False
         if seen.data[seen.held - 1 : seen.held] != b"\n" and now.data[seen.held : seen.held + 1] not in (b"", b"\n"):
             return False
@@ -222,7 +224,7 @@ class History:
     def _lay_back(self, gone: dict[bytes, Seen]) -> None:
         for path, seen in gone.items():
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            Path(os.fsdecode(path)).write_bytes(seen.data)
+            Path(os.fsdecode(path)).write_bytes(seen.data[: seen.held])
             os.utime(path, ns=(seen.mtime_ns, seen.mtime_ns))
 
     def _take_away(self, gone: dict[bytes, Seen]) -> None:
@@ -234,7 +236,11 @@ class History:
         files: dict[bytes, tuple[File, bool, int]] = {}
         for path, seen in self.seen.items():
             stem = os.fsdecode(os.path.basename(path)).removesuffix(".jsonl").split("Z_")[-1]
-            files[path] = (parse(seen.data, stem, LIMITS.line_bytes), seen.gone, seen.mtime_ns // 1_000_000)
+            files[path] = (
+                parse(seen.data[: seen.held], stem, LIMITS.line_bytes),
+                seen.gone,
+                seen.mtime_ns // 1_000_000,
+            )
         return World(files)
 
     def dump(self) -> dict[str, Any]:

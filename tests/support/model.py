@@ -122,6 +122,7 @@ def _entry(file: File, entry: dict[str, Any]) -> None:
 
 def _message(file: File, entry: dict[str, Any], message: dict[str, Any]) -> None:
     role, text = message["role"], _text(message.get("content"))
+    key: Key
     if role == "user":
         _say(file, entry, role, text, always=True)
         file.first_text = file.first_text or _name(text)
@@ -136,7 +137,8 @@ def _message(file: File, entry: dict[str, Any], message: dict[str, Any]) -> None
         _result(file, entry, message, (message["isError"], text if text.strip() else ""))
     elif role == "bashExecution":
         key = (*_stamp(entry), "bash", message["command"], message["output"])
-        result = (message["exitCode"] not in (None, 0), message["output"])
+        output = message["output"] if message["output"].strip() else ""
+        result = (message["exitCode"] not in (None, 0), output)
         _call(file, entry, Record(key, "user", "bash", result=result), {"command": message["command"]})
 
 

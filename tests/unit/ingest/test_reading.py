@@ -1,0 +1,269 @@
+"""Files to an index: restarts, last lines without newline, long lines."""
+
+import json
+import os
+import sys
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sesamed.ingest.ingest import Ingest
+from sesamed.ingest.reading import Limits, Reading
+from sesamed.sources.pi import Pi
+from sesamed.store.write import Writer
+from tests.support.history import History, agree, same
+from tests.support.sessions import Call, PiSession
+
+if sys.version_info >= (3, 14):
+    from compression.zstd import compress
+else:
+    from backports.zstd import compress
+
+
+@pytest.fixture
+def history() -> Iterator[History]:
+    made = History()
+    yield made
+    made.close()
+
+
+def talk() -> PiSession:
+    """Some of everything whose lines refer to lines before them."""
+    one, two = Call("bash", {"command": "make"}, "call_1"), Call("read", {"path": "a.py"}, "call_2")
+    session = PiSession(id="talk").user("alpha").assistant("beta", [one, two]).result(one, "done").name("first")
+    session.result(two, "boom", error=True).bash("make", "delta").name("second").raw(b"{bad").entry("future")
+    return session.compaction("gamma").assistant("end", [one]).user("last")
+
+
+def texts(history: History, session: str = "talk") -> list[str]:
+    """What a session says."""
+    return [item[4] for item in history.dump()["sessions"][f"pi:{session}"]["items"]]
+
+
+def test_a_restart_between_any_two_lines_changes_nothing(history: History) -> None:
+    """All that a line needs of the lines before it is stored with the cursor."""
+    path = history.roots[0] / "a.jsonl"
+    for line in talk().lines():
+        path.touch()
+        history.append(path, line + b"\n")
+        history.look([path])
+        history.restart()
+    agree(history.dump(), history.world())
+    same(history.dump(), history.rebuilt(lambda paths: paths))
+
+
+@pytest.mark.parametrize("at", range(0, len(talk().bytes()), 97))
+def test_a_look_between_any_two_bytes_changes_nothing(history: History, at: int) -> None:
+    """Cut anywhere: in a line, in a character, at a line's end."""
+    path, data = history.roots[0] / "a.jsonl", talk().bytes()
+    history.write(path, data[:at])
+    history.look([path])
+    history.append(path, data[at:])
+    history.look([path])
+    agree(history.dump(), history.world())
+    same(history.dump(), history.rebuilt(lambda paths: paths))
+
+
+def test_an_unchanged_file_is_not_opened(history: History) -> None:
+    """The same signature: one stat, and nothing else."""
+    path = talk().write(history.roots[0] / "a.jsonl")
+    history.touch(path)
+    history.look_at_everything()
+    path.chmod(0)  # ctime moves: this one would be opened
+    history.look([path]) if os.geteuid() == 0 else None
+    before = history.ingest.writer.connection.total_changes()
+    history.look([path])
+    assert history.ingest.writer.connection.total_changes() == before
+    assert not history.sweep.due(history.ingest, lambda parser: 1)
+
+
+def loose(history: History) -> tuple[Path, bytes]:
+    """A file with a last line without newline that has been taken, since the file was quiet."""
+    lines = talk().lines()[:2]
+    path = history.write(history.roots[0] / "a.jsonl", b"\n".join(lines))
+    history.look([path])
+    assert texts(history) == []
+    history.now += 3
+    history.look([path])
+    assert texts(history) == ["alpha"]
+    return path, lines[1]
+
+
+def test_a_last_line_without_newline_is_taken_when_its_file_is_quiet(history: History) -> None:
+    """Once, and its newline makes nothing of it twice."""
+    path, _ = loose(history)
+    history.append(path, b"\n")
+    history.look([path])
+    assert texts(history) == ["alpha"]
+    assert history.ingest.writer.files.known(os.fsencode(path)).cursor.loose == 0
+
+
+def test_a_last_line_that_was_taken_goes_when_it_is_cut_off(history: History) -> None:
+    """Also when the file was touched in between, and fell quiet again."""
+    path, line = loose(history)
+    history.touch(path)
+    history.look([path])
+    assert texts(history) == ["alpha"]
+    history.write(path, path.read_bytes()[: -len(line)])
+    history.look([path])
+    assert texts(history) == []
+
+
+def test_a_last_line_that_becomes_whole_at_the_same_size_is_taken(history: History) -> None:
+    """A line that was tried in vain is tried again when the file has changed."""
+    lines = talk().lines()[:2]
+    path = history.write(history.roots[0] / "a.jsonl", lines[0] + b"\n" + lines[1][:-1] + b" ")
+    history.now += 3
+    history.look([path])
+    assert texts(history) == []
+    history.write(path, lines[0] + b"\n" + lines[1])
+    history.now += 3
+    history.look([path])
+    assert texts(history) == ["alpha"]
+
+
+@pytest.mark.parametrize("last", [talk().name("named").lines()[-1], talk().entry("future").lines()[-1]])
+def test_a_last_line_without_newline_may_have_no_records(history: History, last: bytes) -> None:
+    """What comes after it stands after what was before it."""
+    path = history.write(history.roots[0] / "a.jsonl", b"\n".join([*talk().lines()[:2], last]))
+    history.look_at_everything()
+    history.append(path, b"\n" + PiSession(id="x").user("after").lines()[1] + b"\n")
+    history.look_at_everything()
+    assert texts(history) == ["alpha", "after"]
+
+
+def test_an_unknown_last_line_without_newline_is_counted_once(history: History) -> None:
+    """When it is whole."""
+    session = talk().entry("future")
+    path = history.write(history.roots[0] / "a.jsonl", session.bytes()[:-1])
+    history.look_at_everything()
+    history.append(path, b"\n")
+    history.look_at_everything()
+    assert history.dump()["files"][os.fsencode(path)][:2] == [1, 2]
+
+
+def test_a_line_that_grows_slowly_is_searched_once(history: History) -> None:
+    """Each growth costs what it brings."""
+    path = talk().write(history.roots[0] / "a.jsonl")
+    history.append(path, b'{"type":"message","pad":"')
+    history.look([path])
+    for _ in range(3):
+        history.append(path, b"x" * 1000)
+        history.look([path])
+        assert history.ingest._reading._searched[os.fsencode(path)][0] == path.stat().st_size
+    history.append(path, b'"}\n' + PiSession(id="x").user("after").lines()[1] + b"\n")
+    history.look([path])
+    assert texts(history)[-1] == "after"
+
+
+def test_a_line_that_was_searched_is_searched_again_when_it_was_rewritten(history: History) -> None:
+    """Every complete line on disk is found at once, whatever stood there before."""
+    path = history.write(history.roots[0] / "a.jsonl", b"x" * 1000)
+    history.look([path])
+    history.write(path, b"".join(line + b"\n" for line in talk().lines()[:2]) + b"{" * 1000)
+    history.look([path])
+    assert texts(history) == ["alpha"]
+
+
+def test_a_file_that_turns_out_to_be_none_of_ours_has_no_bad_lines(history: History) -> None:
+    """Nobody said that they should be ours."""
+    path = history.write(history.roots[0] / "a.jsonl", b"text\n")
+    history.look([path])
+    history.append(path, b'{"foo":1}\n')
+    history.look([path])
+    assert history.dump()["files"][os.fsencode(path)][:2] == [0, 0]
+
+
+def test_a_source_of_a_newer_version_reads_files_again(history: History) -> None:
+    """The same bytes may mean something else to it."""
+    path = talk().write(history.roots[0] / "a.jsonl")
+    history.look_at_everything()
+    before = history.dump()
+
+    class Newer(Pi):
+        version = 99
+
+    history.ingest = Ingest(history.ingest.writer, Reading({"pi": Newer()}, Limits(), lambda: history.now))
+    due = history.sweep.due(history.ingest, lambda parser: 99)
+    assert [item.target.path for item in due] == [os.fsencode(path)]
+    assert history.ingest.run([item.target for item in due]).updated == 1
+    same(history.dump(), before)
+
+
+def test_a_fault_of_one_file_does_not_stop_the_others(history: History) -> None:
+    """It is said which one it was."""
+    good = talk().write(history.roots[0] / "a.jsonl")
+    (history.roots[0] / "b.jsonl.zst").write_bytes(b"no zstd")
+    targets = [
+        t for p in (history.roots[0] / "b.jsonl.zst", good) if (t := history.sweep.target(os.fsencode(p))) is not None
+    ]
+    outcome = history.ingest.run(targets)
+    assert list(outcome.failed) == [targets[0].path]
+    assert texts(history)[0] == "alpha"
+
+
+def test_a_compressed_file_is_read_like_any_other(history: History) -> None:
+    """Also when its last line has no newline."""
+    data = talk().bytes()
+    for name, content in (("whole", data), ("loose", data.replace(b'"talk"', b'"loose"')[:-1])):
+        (history.roots[0] / f"{name}.jsonl.zst").write_bytes(compress(content))
+    history.ingest.run(
+        [t for p in history.roots[0].iterdir() if (t := history.sweep.target(os.fsencode(p))) is not None]
+    )
+    assert texts(history) == texts(history, "loose")
+    assert texts(history)[0] == "alpha"
+
+
+# -- long lines
+
+
+def with_image(size: int) -> dict[str, Any]:
+    """A prompt with an image of so many bytes."""
+    content = [{"type": "text", "text": "look"}, {"type": "image", "data": "A" * size, "mimeType": "image/png"}]
+    return {
+        "type": "message",
+        "id": "aa",
+        "timestamp": "2026-03-01T10:00:00.000Z",
+        "message": {"role": "user", "content": content},
+    }
+
+
+def peak_of(history: History, limits: Limits, path: Path) -> int:
+    """How much memory a look takes at most."""
+    ingest = Ingest(Writer(str(history.base / "long.sqlite")), Reading({"pi": Pi()}, limits, lambda: history.now))
+    history._abandoned.append(history.ingest)
+    history.ingest = ingest
+    target = history.sweep.target(os.fsencode(path))
+    assert target is not None
+    tracemalloc.start()
+    try:
+        while ingest.run([target]).unfinished:
+            continue
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_line_with_a_large_image_is_read_in_bounded_memory(history: History) -> None:
+    """What is not needed is never decoded: twice the line, and not a third time."""
+    path = history.roots[0] / "a.jsonl"
+    line = json.dumps(with_image(60_000_000)).encode()
+    path.write_bytes(PiSession(id="talk").bytes() + line + b"\n" + talk().lines()[1] + b"\n")
+    assert peak_of(history, Limits(), path) < 2.3 * len(line)
+    assert texts(history) == ["look", "alpha"]
+
+
+def test_a_line_over_the_limit_is_passed_over_in_little_memory(history: History) -> None:
+    """It is counted as bad, and the next one is indexed."""
+    path = history.roots[0] / "a.jsonl"
+    with path.open("wb") as file:
+        file.write(PiSession(id="talk").bytes())
+        for _ in range(100):
+            file.write(b"x" * 1_000_000)
+        file.write(b"\n" + talk().lines()[1] + b"\n")
+    assert peak_of(history, Limits(line_bytes=8 << 20), path) < 30_000_000
+    assert texts(history) == ["alpha"]
+    assert history.dump()["files"][os.fsencode(path)][0] == 1

@@ -1,0 +1,144 @@
+"""Roots and what lies below them."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from sesamed.ingest.sweep import Root, Sweep
+from tests.support.history import History
+from tests.support.sessions import PiSession
+
+
+@pytest.fixture
+def history() -> Iterator[History]:
+    made = History()
+    yield made
+    made.close()
+
+
+def swept(history: History, *roots: Path, excludes: Callable[[str], bool] = lambda path: False) -> list[Path]:
+    """What is due below these roots."""
+    sweep = Sweep([Root("pi", str(root)) for root in roots or history.roots], excludes)
+    return [Path(os.fsdecode(due.target.path)) for due in sweep.due(history.ingest, lambda parser: 1)]
+
+
+def session(path: Path) -> Path:
+    """A small session there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(PiSession().user("hi").bytes())
+    return path
+
+
+def test_the_newest_comes_first(history: History) -> None:
+    """Today's work is findable while an archive is still being read."""
+    files = [session(history.roots[at % 2] / f"{at}.jsonl") for at in range(4)]
+    for at, file in enumerate(files):
+        os.utime(file, (at * 7 % 4, at * 7 % 4))
+    assert swept(history) == sorted(files, key=lambda file: -file.stat().st_mtime)
+
+
+def test_only_session_files_at_any_depth(history: History) -> None:
+    """Whatever else lies there."""
+    root = history.roots[0]
+    files = {
+        session(root / "a.jsonl"),
+        session(root / "x" / "y" / "b.jsonl.zst"),
+        session(root / ".hidden" / "c.jsonl"),
+    }
+    for name in ("a.json", "b.jsonl.bak", "jsonl", "c.JSONL"):
+        session(root / name)
+    os.mkfifo(root / "fifo.jsonl")
+    (root / "directory.jsonl").mkdir()
+    assert set(swept(history)) == files
+
+
+def test_links_are_not_followed(history: History) -> None:
+    """Neither to files nor to directories; a root itself may be one."""
+    outside = history.base / "outside"
+    session(outside / "a.jsonl")
+    root = history.roots[0]
+    (root / "file.jsonl").symlink_to(outside / "a.jsonl")
+    (root / "directory").symlink_to(outside)
+    (root / "loop").symlink_to(root)
+    assert swept(history) == []
+    link = history.base / "link"
+    link.symlink_to(outside)
+    assert swept(history, link) == [outside / "a.jsonl"]
+
+
+def test_a_root_in_a_root_is_walked_once(history: History) -> None:
+    """And its files are its own."""
+    inner = history.roots[0] / "inner"
+    files = [session(history.roots[0] / "a.jsonl"), session(inner / "b.jsonl")]
+    sweep = Sweep([Root("pi", str(history.roots[0])), Root("pi", str(inner))], lambda path: False)
+    found = {due.target.path: due.target.root for due in sweep.due(history.ingest, lambda parser: 1)}
+    assert found == {os.fsencode(files[0]): str(history.roots[0]), os.fsencode(files[1]): str(inner)}
+    assert [root.files for root in sweep.roots] == [1, 1]
+    target = sweep.target(os.fsencode(files[1]))
+    assert target is not None
+    assert target.root == str(inner)
+
+
+def test_what_is_excluded_is_never_entered(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even a directory's names are read."""
+    session(history.roots[0] / "secret" / "a.jsonl")
+    kept = session(history.roots[0] / "open" / "a.jsonl")
+    session(history.roots[0] / "open" / "b.jsonl")
+    entered: list[bytes] = []
+    scandir = os.scandir
+
+    def watched(path: bytes) -> "os._ScandirIterator[bytes]":
+        entered.append(path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", watched)
+    assert swept(history, excludes=lambda path: "/secret" in path or path.endswith("b.jsonl")) == [kept]
+    assert not any(b"secret" in path for path in entered)
+    sweep = Sweep([Root("pi", str(history.roots[0]))], lambda path: "/secret" in path)
+    assert sweep.target(os.fsencode(history.roots[0] / "secret" / "a.jsonl")) is None
+
+
+def test_what_is_known_and_unchanged_is_not_due(history: History) -> None:
+    """One stat a file; what is gone is due once."""
+    file = session(history.roots[0] / "a.jsonl")
+    history.look_at_everything()
+    assert swept(history) == []
+    file.unlink()
+    assert swept(history) == [file]
+    history.look([file])
+    assert swept(history) == []
+
+
+def test_a_root_that_is_not_there_makes_nothing_gone(history: History) -> None:
+    """Unmounted is not deleted; and it is noticed when it returns."""
+    session(history.roots[0] / "a.jsonl")
+    history.look_at_everything()
+    away = history.roots[0].with_suffix(".away")
+    history.roots[0].rename(away)
+    assert swept(history) == []
+    history.look([history.roots[0] / "a.jsonl"])
+    assert not history.dump()["sessions"].popitem()[1]["gone"]
+    away.rename(history.roots[0])
+    assert swept(history) == []
+
+
+def test_a_tree_is_looked_at_like_a_root(history: History) -> None:
+    """What has come and what has gone in one directory."""
+    gone, kept = session(history.roots[0] / "x" / "gone.jsonl"), session(history.roots[0] / "x" / "kept.jsonl")
+    session(history.roots[0] / "other.jsonl")
+    history.look_at_everything()
+    gone.unlink()
+    new = session(kept.parent / "y" / "new.jsonl")
+    session(history.roots[0] / "also-new.jsonl")
+    due = history.sweep.tree(str(kept.parent), history.ingest, lambda parser: 1)
+    assert {item.target.path for item in due} == {os.fsencode(gone), os.fsencode(new)}
+
+
+def test_a_name_that_is_no_text_is_a_file_as_well(history: History) -> None:
+    """Names are bytes."""
+    path = os.fsencode(history.roots[0]) + b"/\xff\n\x1b.jsonl"
+    Path(os.fsdecode(path)).write_bytes(PiSession(id="odd").user("hi").bytes())
+    history.look_at_everything()
+    assert "\ufffd" in history.dump()["sessions"]["pi:odd"]["path"]

@@ -1,0 +1,203 @@
+"""A file and its cursor to what is new in it."""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+from msgspec.structs import replace
+
+from sesamed.ingest.tail import HEAD_BYTES, TAIL_BYTES, NotRegularError, Read, Tail, Verdict, opened, signature
+from sesamed.store.rows import Cursor, Signature
+
+LIMIT = 1 << 30
+
+
+@contextmanager
+def tail_of(path: Path) -> Iterator[Tail]:
+    """The file, opened below its directory."""
+    with opened(os.fsencode(path), str(path.parent)) as tail:
+        yield tail
+
+
+def read(path: Path, cursor: Cursor | None = None, budget: int = LIMIT, limit: int = LIMIT) -> Read:
+    """What is new."""
+    with tail_of(path) as tail:
+        return tail.read(cursor or Cursor(), budget, limit)
+
+
+def looked_at(path: Path) -> tuple[Cursor, Signature]:
+    """A cursor at the end, and what `stat` said then."""
+    with tail_of(path) as tail:
+        return tail.read(Cursor(), LIMIT, LIMIT).cursor, tail.signature
+
+
+def verdict(path: Path, before: tuple[Cursor, Signature]) -> Verdict:
+    """What happened since."""
+    with tail_of(path) as tail:
+        return tail.compare(*before)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path.resolve() / "a.jsonl"
+    path.write_bytes(b"".join(b"line %d\n" % number for number in range(2000)))
+    return path
+
+
+def test_reads_whole_lines_and_leaves_the_rest(tmp_path: Path) -> None:
+    """The cursor stays before what is not whole."""
+    path = tmp_path.resolve() / "a.jsonl"
+    path.write_bytes(b"one\r\ntwo\n\xe2\x80")
+    found = read(path)
+    assert found.lines == [b"one\r", b"two"]
+    assert (found.cursor.offset, found.rest, found.at_end) == (9, b"\xe2\x80", True)
+
+
+def test_goes_on_at_the_cursor(file: Path) -> None:
+    """Only what was appended is read."""
+    cursor, _ = looked_at(file)
+    with file.open("ab") as end:
+        end.write(b"new\n")
+    with tail_of(file) as tail:
+        assert tail.read(cursor, LIMIT, LIMIT).lines == [b"new"]
+        assert tail.bytes_read < 1000
+
+
+def test_work_for_an_appended_line_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    """Recognised by a few KB, however long the file is."""
+    counts = []
+    for lines in (2_000, 200_000):
+        path = tmp_path.resolve() / f"{lines}.jsonl"
+        path.write_bytes(b"some line of some length\n" * lines)
+        before = looked_at(path)
+        with path.open("ab") as end:
+            end.write(b"new\n")
+        with tail_of(path) as tail:
+            assert tail.compare(*before) is Verdict.GROWN
+            tail.read(before[0], LIMIT, LIMIT)
+            counts.append(tail.bytes_read)
+    assert counts[0] == counts[1] < 2 * (HEAD_BYTES + TAIL_BYTES)
+
+
+def test_what_was_appended_to_has_grown(file: Path) -> None:
+    """Though its inode, size and times say nothing by themselves."""
+    before = looked_at(file)
+    with file.open("ab") as end:
+        end.write(b"new\n")
+    assert verdict(file, before) is Verdict.GROWN
+
+
+def test_touched_is_the_same(file: Path) -> None:
+    """Modification times lie."""
+    before = looked_at(file)
+    os.utime(file, (1, 1))
+    assert verdict(file, before) is Verdict.SAME
+
+
+@pytest.mark.parametrize("at", [0, 10_000, -20])
+def test_a_byte_changed_anywhere_at_the_same_size_is_another_file(file: Path, at: int) -> None:
+    """The digest of all that was read tells."""
+    before = looked_at(file)
+    data = bytearray(file.read_bytes())
+    data[at] = ord("X")
+    file.write_bytes(data)
+    assert verdict(file, before) is Verdict.REPLACED
+
+
+@pytest.mark.parametrize("data", [b"", b"line 0\n", b"other\n" * 5000])
+def test_truncated_or_rewritten_is_another_file(file: Path, data: bytes) -> None:
+    """Shorter, or longer and different."""
+    before = looked_at(file)
+    file.write_bytes(data)
+    assert verdict(file, before) is Verdict.REPLACED
+
+
+def test_the_same_content_in_another_inode_has_grown(file: Path) -> None:
+    """An editor's save, a copy put back: content decides."""
+    before = looked_at(file)
+    other = file.with_suffix(".new")
+    other.write_bytes(file.read_bytes() + b"more\n")
+    other.replace(file)
+    assert verdict(file, before) is Verdict.GROWN
+
+
+def test_other_content_in_the_same_inode_is_another_file(file: Path) -> None:
+    """Inodes are used again at once on some file systems."""
+    before = looked_at(file)
+    with file.open("r+b") as same:
+        same.write(b"LINE")
+    assert verdict(file, before) is Verdict.REPLACED
+
+
+@pytest.mark.parametrize(("after", "expected"), [(b"", Verdict.SAME), (b"\n", Verdict.GROWN), (b"x", Verdict.REPLACED)])
+def test_a_loose_line_stays_only_when_it_becomes_whole(tmp_path: Path, after: bytes, expected: Verdict) -> None:
+    """It was read without its newline; if it goes on, it was another line."""
+    path = tmp_path.resolve() / "a.jsonl"
+    path.write_bytes(b"one\n{}")
+    cursor, before = looked_at(path)
+    cursor = replace(cursor, loose=2, loose_digest=crc32(b"{}"))
+    path.write_bytes(b"one\n{}" + after)
+    assert verdict(path, (cursor, before)) is expected
+
+
+def test_stops_after_its_budget_and_goes_on_there(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The slices together are the whole."""
+    monkeypatch.setattr("sesamed.ingest.tail.BLOCK_BYTES", 512)
+    cursor, lines, rounds = Cursor(), list[bytes | None](), 0
+    while True:
+        found = read(file, cursor, budget=1000)
+        cursor, rounds = found.cursor, rounds + 1
+        lines += found.lines
+        if found.at_end:
+            break
+    assert lines == file.read_bytes().split(b"\n")[:-1]
+    assert rounds > 10
+    assert cursor == looked_at(file)[0]
+
+
+def test_has_newline_looks_behind_a_place_only(tmp_path: Path) -> None:
+    """What was searched before is not searched again."""
+    path = tmp_path.resolve() / "a.jsonl"
+    path.write_bytes(b"one\n" + b"x" * 100)
+    with tail_of(path) as tail:
+        assert tail.has_newline(0)
+        assert not tail.has_newline(4)
+
+
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path) -> None:
+    """A pipe without a writer would block for ever, a device might never end."""
+    base = tmp_path.resolve()
+    (base / "file").write_bytes(b"x\n")
+    os.mkfifo(base / "fifo.jsonl")
+    os.symlink(base / "file", base / "link.jsonl")
+    os.symlink(base / "nowhere", base / "dangling.jsonl")
+    os.symlink(base / "loop.jsonl", base / "loop.jsonl")
+    (base / "directory.jsonl").mkdir()
+    for path in base.glob("*.jsonl"):
+        with pytest.raises(NotRegularError), tail_of(path):
+            pass
+    with pytest.raises(NotRegularError), opened(b"/dev/null", "/dev"):
+        pass
+
+
+def test_a_file_outside_its_root_is_refused(tmp_path: Path) -> None:
+    """A directory on the way became a link since it was walked."""
+    base = tmp_path.resolve()
+    (base / "root").mkdir()
+    (base / "outside").mkdir()
+    (base / "outside" / "a.jsonl").write_bytes(b"secret\n")
+    (base / "root" / "sub").symlink_to(base / "outside")
+    with pytest.raises(NotRegularError), opened(os.fsencode(base / "root" / "sub" / "a.jsonl"), str(base / "root")):
+        pass
+    with pytest.raises(NotRegularError), opened(os.fsencode(base / "outside" / "a.jsonl"), str(base / "out")):
+        pass
+
+
+def test_an_inode_with_64_bits_can_be_stored(tmp_path: Path) -> None:
+    """SQLite's integers have a sign."""
+    status = os.stat_result((stat.S_IFREG, 2**64 - 1, 2**64 - 1, 1, 0, 0, 5, 0, 0, 0))
+    assert (signature(status).ino, signature(status).dev) == (-1, -1)

@@ -1,0 +1,243 @@
+"""Filters: each alone and combined, against going through everything by hand."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sesamed.store import filters, query, read, search, sqlite, summaries
+from sesamed.store.filters import Where
+from tests.support.history import History
+from tests.support.sessions import Call, PiSession
+
+SOURCES = ("pi", "other")
+
+
+@pytest.fixture(scope="module")
+def history() -> Iterator[History]:
+    """A few sessions that share some of what they hold."""
+    made = History()
+    root = made.roots[0]
+    one = PiSession(id="one", cwd="/home/me/p", start="2026-03-01T09:00:00.000Z").user("alpha beta")
+    read_call, bash = (
+        Call("read", {"path": "src/a.py", "note": "alpha"}, "c1"),
+        Call("bash", {"command": "alpha"}, "c2"),
+    )
+    one.assistant("beta", [read_call, bash]).result(read_call, "alpha gamma").result(bash, "alpha failed", error=True)
+    fork = one.fork(id="fork").user("beta gamma").compaction("alpha gamma")
+    second = one.fork(id="second", at=2).custom("alpha").assistant("gamma")
+    elsewhere = PiSession(id="else", cwd="/home/me/px", start="2026-04-01T09:00:00.000Z").user("alpha")
+    elsewhere.tool("read", {"path": "/abs/src/a.py"}, "alpha", error=False).assistant("delta")
+    below = (
+        PiSession(id="below", cwd="/home/me/p/sub", start="2026-05-01T09:00:00.000Z")
+        .user("gamma")
+        .bash("alpha", "x", 1)
+    )
+    agent = PiSession(id="agent", cwd=None, start="2026-05-02T09:00:00.000Z").user("alpha of an agent")
+    for session in (one, fork, second, elsewhere, below):
+        made.write(root / session.file_name, session.bytes())
+    made.write(root / "2026-03-01T09-00-00-000Z_one" / "agent.jsonl", agent.bytes())
+    made.look_at_everything()
+    made.ingest.writer.connection.execute("UPDATE sessions SET project_path = '/home/me/p' WHERE public_id = 'below'")
+    yield made
+    made.close()
+
+
+def many(*values: str) -> st.SearchStrategy[Any]:
+    """None of them, or some."""
+    return st.none() | st.lists(st.sampled_from(values), min_size=1, max_size=2).map(tuple)
+
+
+TIMES = st.none() | st.sampled_from([1_772_355_600_000, 1_772_355_606_000, 1_775_034_000_000, 1_780_000_000_000])
+WHERES = st.builds(
+    Where,
+    cwd=st.none() | st.sampled_from(["/home/me/p", "/home/me/p/", "/home/me", "/home/me/p/sub", "/nowhere"]),
+    cwd_project=st.none() | st.just("/home/me/p"), after=TIMES, before=TIMES, source=many(*SOURCES),
+    role=many("user", "assistant", "custom", "summary"), tool=many("read", "bash", "x"),
+    exclude=many("one", "pi:fork", "else", "other:one"), tools=st.booleans() | st.just(False),
+    path=st.none() | st.sampled_from(["a.py", "src/a.py", "/home/me/p/src/a.py", "/abs/src/a.py", "b.py", "/src/a.py"]),
+    status=st.none() | st.sampled_from(["success", "error"]), subagents=st.sampled_from(["include", "exclude", "only"]),
+    here=st.none() | st.booleans(), project=st.none() | st.just("nope"),
+)  # fmt: skip
+
+
+def sessions(connection: apsw.Connection) -> dict[int, dict[str, Any]]:
+    """The fields that filters look at."""
+    names = (
+        "id",
+        "source",
+        "public_id",
+        "cwd",
+        "project_path",
+        "created_ms",
+        "modified_ms",
+        "subagent",
+        "project",
+        "began_ms",
+        "parent_id",
+    )
+    rows = sqlite.rows(connection, f"SELECT {', '.join(names)} FROM sessions")
+    return {row[0]: dict(zip(names, row, strict=True)) for row in rows}
+
+
+def session_passes(where: Where, session: dict[str, Any]) -> bool:
+    """By hand."""
+    cwd = (where.cwd or "").rstrip("/")
+    below = session["cwd"] is not None and (session["cwd"] + "/").startswith(cwd + "/")
+    names = (session["public_id"], f"{session['source']}:{session['public_id']}")
+    return all(
+        (
+            where.cwd is None
+            or below
+            or (where.cwd_project is not None and session["project_path"] == where.cwd_project),
+            where.after is None or session["modified_ms"] >= where.after,
+            where.before is None or session["created_ms"] < where.before,
+            where.source is None or session["source"] in where.source,
+            where.exclude is None or not set(names) & set(where.exclude),
+            where.exclude is None or not (session["subagent"] and session["parent_id"] in where.exclude),
+            where.subagents == "include" or bool(session["subagent"]) == (where.subagents == "only"),
+            where.here is None or where.here,
+            where.project is None or session["project"] == where.project,
+        )
+    )
+
+
+def record_passes(connection: apsw.Connection, where: Where, record: int) -> bool:
+    """By hand, too."""
+    role, kind, tool, is_error = sqlite.one(
+        connection, "SELECT role, kind, tool, is_error FROM records WHERE id = ?", (record,)
+    )
+    places = [record] + [
+        r for (r,) in sqlite.rows(connection, "SELECT file << 21 | position FROM copies WHERE record = ?", (record,))
+    ]
+    tails = [
+        t
+        for p in places
+        for (t,) in sqlite.rows(connection, "SELECT tail FROM touched JOIN paths ON id = path WHERE place = ?", (p,))
+    ]
+    paths = ["/" + "/".join(reversed(tail.strip("/").split("/"))) for tail in tails]
+    return all(
+        (
+            where.role is None or (kind != 4 and role in where.role),
+            where.tool is None or (kind == 4 and tool in where.tool),
+            not where.tools or kind == 4,
+            where.status is None or (kind == 4 and is_error == (where.status == "error")),
+            where.path is None
+            or any(p == where.path if where.path.startswith("/") else p.endswith("/" + where.path) for p in paths),
+        )
+    )
+
+
+def shown(about: dict[int, dict[str, Any]], session: int) -> int:
+    """A subagent's work is shown as its parent's."""
+    if not about[session]["subagent"]:
+        return session
+    return next(number for number, other in about.items() if other["public_id"] == about[session]["parent_id"])
+
+
+def holders(connection: apsw.Connection, record: int) -> list[int]:
+    """The sessions that hold a record, the earliest created first."""
+    files = [record >> 21] + [
+        f for (f,) in sqlite.rows(connection, "SELECT file FROM copies WHERE record = ?", (record,))
+    ]
+    found = {
+        session for f in files for (session,) in sqlite.rows(connection, "SELECT session FROM files WHERE id = ?", (f,))
+    }
+    about = sessions(connection)
+    return sorted(found, key=lambda s: (about[s]["created_ms"], about[s]["began_ms"], about[s]["public_id"]))
+
+
+@settings(suppress_health_check=list(HealthCheck), max_examples=150)
+@given(WHERES, st.sampled_from(["alpha", "beta", "gamma", "alpha gamma", "delta"]))
+def test_a_search_finds_what_passes(history: History, where: Where, words: str) -> None:
+    """A hit belongs to the earliest created of the sessions that hold it and pass."""
+    connection = history.ingest.writer.connection
+    asked, about = query.compiled(words), sessions(connection)
+    expected = set()
+    for (chunk,) in sqlite.rows(connection, "SELECT rowid FROM fts WHERE fts MATCH ?", (asked.match,)):
+        passing = [s for s in holders(connection, chunk >> 3) if session_passes(where, about[s])]
+        if passing and record_passes(connection, where, chunk >> 3):
+            expected.add(passing[0])
+    found = search.search(connection, asked, filters.compiled(where), 100, 0, recent=False)
+    to_show = {shown(about, session) if where.subagents == "include" else session for session in expected}
+    assert {hit.shown for hit in found} == to_show
+    assert search.count(connection, asked, filters.compiled(where)) == len(to_show)
+    for hit in found:
+        assert record_passes(connection, where, hit.chunk >> 3)
+        assert hit.session in holders(connection, hit.chunk >> 3)
+        assert read.item(connection, hit.session, hit.chunk >> 3).record == hit.chunk >> 3
+
+
+@settings(suppress_health_check=list(HealthCheck), max_examples=150)
+@given(WHERES)
+def test_a_list_has_what_passes(history: History, where: Where) -> None:
+    """A session is listed when it passes and one of its records does; copies are its records as well."""
+    connection = history.ingest.writer.connection
+    about = sessions(connection)
+    narrow = any((where.role, where.tool, where.tools, where.path, where.status))
+    records = [
+        record
+        for (record,) in sqlite.rows(connection, "SELECT id FROM records")
+        if record_passes(connection, where, record)
+    ]
+    with_record = {session for record in records for session in holders(connection, record)}
+    expected = {s for s in about if session_passes(where, about[s]) and (not narrow or s in with_record)}
+    if where.subagents == "include":
+        expected = {s for s in expected if shown(about, s) == s or shown(about, s) not in expected}
+    total, listed = summaries.listed(connection, filters.compiled(where), 100, 0, "w")
+    assert {number for number, _ in listed} == expected
+    assert total == len(expected)
+
+
+def test_a_hit_of_a_shared_record_goes_to_the_earliest_that_remains(history: History) -> None:
+    """`one` owns it; without `one` it is not lost."""
+    connection = history.ingest.writer.connection
+    names = {number: about["public_id"] for number, about in sessions(connection).items()}
+    hits = []
+    for exclude in ((), ("one",), ("one", "fork"), ("one", "second")):
+        where = filters.compiled(Where(exclude=exclude or None, tool=("bash",)))
+        hits.append(
+            [
+                names[hit.session]
+                for hit in search.search(connection, query.compiled("failed"), where, 10, 0, recent=False)
+            ]
+        )
+    assert hits == [["one"], ["fork"], ["second"], ["fork"]]
+
+
+def test_pages_of_a_search_are_the_whole(history: History) -> None:
+    """In one order, whatever the page."""
+    connection, where, asked = (
+        history.ingest.writer.connection,
+        filters.compiled(Where()),
+        query.compiled("alpha gamma"),
+    )
+    for recent in (False, True):
+        whole = search.search(connection, asked, where, 100, 0, recent=recent)
+        pages = [search.search(connection, asked, where, 2, at, recent=recent) for at in range(0, len(whole) + 2, 2)]
+        assert [hit.session for page in pages for hit in page] == [hit.session for hit in whole]
+
+
+def test_a_message_is_above_every_tool_call(history: History) -> None:
+    """What was said says more than what was run."""
+    found = search.search(
+        history.ingest.writer.connection, query.compiled("alpha"), filters.compiled(Where()), 10, 0, recent=False
+    )
+    tiers = [hit.best > search.TIER for hit in found]
+    assert tiers == sorted(tiers, reverse=True)
+    assert {True, False} == set(tiers)
+
+
+def test_the_reader_of_a_session_gets_pages_of_it(history: History, tmp_path: Path) -> None:
+    """From anywhere, as many as are there."""
+    connection = history.ingest.writer.connection
+    for number in sessions(connection):
+        whole = read.items(connection, number, 0, 1000)
+        assert [item.position for item in whole] == list(range(len(whole)))
+        for first in range(len(whole) + 1):
+            assert read.items(connection, number, first, 2) == whole[first : first + 2]
+        assert [read.position(connection, number, item.record) for item in whole] == [item.position for item in whole]

@@ -1,0 +1,153 @@
+"""The index as a whole, and its upkeep."""
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sesamed.errors import StoreError
+from sesamed.store import sqlite
+from sesamed.store.index import Index, remove_index, set_aside
+from sesamed.store.upkeep import Upkeep, wal_bytes
+from sesamed.store.write import Writer
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[Index]:
+    made = Index(str(tmp_path / "index.sqlite"))
+    made.put("which", "old")
+    yield made
+    made.close()
+
+
+def new_writer(index: Index) -> Writer:
+    """A new index beside it."""
+    writer = Writer(index.path + ".new")
+    writer.connection.execute("INSERT INTO metadata VALUES('which', 'new')")
+    return writer
+
+
+def test_a_value_is_kept(index: Index) -> None:
+    """Beside the rows."""
+    index.put("a", "b")
+    index.put("a", "c")
+    assert (index.get("a"), index.get("nothing")) == ("c", None)
+
+
+def test_after_a_swap_readers_and_writer_have_the_new_index(index: Index) -> None:
+    """And nothing of the old one is left."""
+    index.swap(new_writer(index))
+    assert index.get("which") == "new"
+    with index.readers.lend() as reader:
+        assert sqlite.one(reader, "SELECT value FROM metadata WHERE name = 'which'") == ("new",)
+    index.put("more", "x")
+    names = sorted(path.name for path in Path(index.path).parent.iterdir())
+    assert [name for name in names if "new" in name] == []
+
+
+def test_readers_see_the_old_index_or_the_new_one(index: Index) -> None:
+    """Never half of each, and never an error, however often it is swapped."""
+    seen, stop, errors = set[str](), threading.Event(), list[BaseException]()
+
+    def look() -> None:
+        while not stop.is_set():
+            try:
+                with index.readers.lend() as reader:
+                    seen.add(sqlite.one(reader, "SELECT value FROM metadata WHERE name = 'which'")[0])
+            except BaseException as error:
+                errors.append(error)
+                return
+
+    threads = [threading.Thread(target=look) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for _ in range(10):
+        index.swap(new_writer(index))
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert seen <= {"old", "new"}
+    assert "new" in seen
+
+
+def test_an_index_that_another_program_writes_to_is_not_swapped(index: Index) -> None:
+    """A WAL of one file beside another one is how databases get damaged; the old one goes on."""
+    other = sqlite.connect_reader(index.path)
+    other.execute("BEGIN; SELECT * FROM metadata").fetchall()
+    index.put("a", "b")
+    new = new_writer(index)
+    with pytest.raises(StoreError, match="still in use"):
+        index.swap(new)
+    other.close()
+    assert index.get("which") == "old"
+    assert index.get("a") == "b"
+    remove_index(new.path)
+
+
+def test_a_damaged_index_is_set_aside_with_its_siblings(tmp_path: Path) -> None:
+    """Somebody may want to look at it."""
+    path = tmp_path / "index.sqlite"
+    path.write_bytes(b"broken")
+    (tmp_path / "index.sqlite-wal").write_bytes(b"wal")
+    assert set_aside(str(path), "now") == f"{path}.damaged-now"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["index.sqlite.damaged-now", "index.sqlite.damaged-now-wal"]
+
+
+def filled(index: Index, commits: int) -> None:
+    """Much, in many commits."""
+    connection = index.writer.connection
+    for commit in range(commits):
+        with connection:
+            rows = [(commit * 100 + number << 3, f"word{number} of commit{commit} " * 20) for number in range(100)]
+            connection.executemany("INSERT INTO chunks VALUES(?, ?)", rows)
+            connection.executemany("INSERT INTO fts(rowid, text) VALUES(?, ?)", rows)
+
+
+def segments(index: Index) -> int:
+    """How many segments FTS5 has, from its own table of leaf pages."""
+    return int(sqlite.one(index.writer.connection, "SELECT count(DISTINCT segid) FROM fts_idx")[0])
+
+
+def run(upkeep: Upkeep) -> None:
+    """All there is to do."""
+    for _ in range(10_000):
+        if not upkeep.has_work:
+            return
+        upkeep.step()
+    raise AssertionError("upkeep never ends")
+
+
+def test_a_bulk_load_is_merged_afterwards(index: Index) -> None:
+    """Nothing while it goes on, one segment in the end, and then nothing to do."""
+    upkeep = Upkeep(index.writer)
+    upkeep.bulk(on=True)
+    filled(index, 30)
+    assert segments(index) == 30
+    upkeep.bulk(on=False)
+    assert upkeep.is_merging
+    run(upkeep)
+    assert segments(index) == 1
+    assert not upkeep.is_merging
+    assert wal_bytes(index.path) == 0
+    index.writer.connection.execute("INSERT INTO fts(fts, rank) VALUES('integrity-check', 1)")
+
+
+def test_a_checkpoint_waits_for_no_reader(index: Index) -> None:
+    """It folds in what it can, at once."""
+    upkeep = Upkeep(index.writer)
+    with index.readers.lend() as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM metadata").fetchall()
+        filled(index, 3)
+        upkeep.wrote()
+        begun = time.monotonic()
+        run(upkeep)
+        assert time.monotonic() - begun < 1
+        assert wal_bytes(index.path) > 0
+        reader.execute("COMMIT")
+    upkeep.wrote()
+    run(upkeep)
+    assert wal_bytes(index.path) == 0

@@ -1,0 +1,70 @@
+"""How a session is named by those who ask for it."""
+
+from collections.abc import Iterator
+
+import apsw
+import pytest
+
+from sesamed.errors import AmbiguousError, NotFoundError
+from sesamed.store import sqlite, summaries
+from tests.support.history import History
+from tests.support.sessions import PiSession
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[apsw.Connection]:
+    history = History()
+    for number, name in enumerate(("abc", "abcd", "abd", "x", "x")):
+        start = f"2026-03-0{number + 1}T00:00:00.000Z"
+        history.write(history.roots[0] / f"{number}.jsonl", PiSession(id=name, start=start).user("hi").bytes())
+    history.look_at_everything()
+    yield history.ingest.writer.connection
+    history.close()
+
+
+@pytest.mark.parametrize(
+    ("reference", "expected"),
+    [
+        ("abc", "abc"),
+        ("abcd", "abcd"),
+        ("pi:abc", "abc"),
+        ("abd", "abd"),
+        ("x", "x"),
+        ("x~2", "x~2"),
+        ("pi:x~2", "x~2"),
+    ],
+)
+def test_an_id_is_found(connection: apsw.Connection, reference: str, expected: str) -> None:
+    """A whole one, with its source or without, before one that only begins so."""
+    found = summaries.find(connection, reference)
+    assert sqlite.one(connection, "SELECT public_id FROM sessions WHERE id = ?", (found,)) == (expected,)
+
+
+def test_a_beginning_that_only_one_has_is_enough(connection: apsw.Connection) -> None:
+    """As with git."""
+    assert summaries.find(connection, "abd") == summaries.find(connection, "abd"[:3])
+
+
+@pytest.mark.parametrize("reference", ["ab", "a"])
+def test_a_beginning_of_several_is_ambiguous(connection: apsw.Connection, reference: str) -> None:
+    """The error names them."""
+    with pytest.raises(AmbiguousError) as caught:
+        summaries.find(connection, reference)
+    assert "abc" in str(caught.value.data)
+
+
+@pytest.mark.parametrize("reference", ["", "nope", "other:abc", "pi:", "%", "\U0010ffff", "a'b"])
+def test_what_is_none_is_not_found(connection: apsw.Connection, reference: str) -> None:
+    """And says what to do."""
+    with pytest.raises(NotFoundError):
+        summaries.find(connection, reference)
+
+
+@pytest.mark.parametrize(
+    ("ms", "expected"),
+    [(0, "1970-01-01T00:00:00.000Z"), (1_772_355_600_005, "2026-03-01T09:00:00.005Z"), (-1, "1969-12-31T23:59:59.999Z"),
+     (10**18, "9999-12-31T23:59:59.999Z"), (-(10**18), "0001-01-01T00:00:00.000Z")],
+)  # fmt: skip
+def test_any_time_can_be_shown(ms: int, expected: str) -> None:
+    """UTC with milliseconds; what no calendar holds is the nearest that one does."""
+    assert summaries.iso_of(ms) == expected

@@ -1,0 +1,99 @@
+"""What is highlighted is what matched."""
+
+import unicodedata
+
+import apsw
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sesamed.store.words import SNIPPET_CHARACTERS, Words, one_line
+
+CONNECTION = apsw.Connection(":memory:")
+PIECES = [
+    "alpha",
+    "Beta",
+    "running",
+    "package.json",
+    "é",
+    "😀",
+    "\n",
+    "\t",
+    "\x1b[31m",
+    "\0",
+    " ",
+    "  ",
+    "x" * 50,
+    "-",
+    "\u2028",
+    "İ",
+    "日本",
+    "ﬁ",
+]
+TEXTS = st.lists(
+    st.sampled_from(PIECES) | st.text(st.characters(exclude_categories=["Cs"]), max_size=5), max_size=60
+).map(" ".join)
+WORDS = st.lists(
+    st.sampled_from(["alpha", "beta", "run", "package.json", "é", "日本", "json", "ﬁ", "İ", "x"]),
+    max_size=5,
+    unique=True,
+)
+
+
+@given(TEXTS, WORDS)
+def test_highlights_are_ranges_of_code_points_that_matched(text: str, wanted: list[str]) -> None:
+    """Whatever text and words are."""
+    words = Words(CONNECTION, wanted)
+    excerpt = words.excerpt(text)
+    stems = {stem for word in wanted for stem in words.stems(word)}
+    assert len(excerpt.text) <= SNIPPET_CHARACTERS
+    for start, end in excerpt.highlights:
+        assert 0 <= start < end <= len(excerpt.text)
+        assert set(words.stems(excerpt.text[start:end])) <= stems
+    assert excerpt.highlights == sorted(excerpt.highlights)
+
+
+@given(TEXTS, WORDS)
+def test_an_excerpt_has_no_control_characters(text: str, wanted: list[str]) -> None:
+    """Nothing that a terminal would obey, and no line break."""
+    excerpt = Words(CONNECTION, wanted).excerpt(text)
+    assert not any(unicodedata.category(character) in ("Cc", "Zl", "Zp") for character in excerpt.text)
+
+
+@given(TEXTS, WORDS)
+def test_a_word_that_matched_is_in_the_excerpt(text: str, wanted: list[str]) -> None:
+    """Unless it is a phrase, of which the parts may be far apart."""
+    words = Words(CONNECTION, [word for word in wanted if "." not in word])
+    found, missing = words.matched(text)
+    assert sorted(found + missing) == sorted(words.words)
+    assert bool(words.excerpt(text).highlights) == bool(found)
+
+
+@given(TEXTS, WORDS)
+def test_matched_is_what_fts_says(text: str, wanted: list[str]) -> None:
+    """A phrase needs its parts side by side."""
+    connection = apsw.Connection(":memory:")
+    connection.execute("CREATE VIRTUAL TABLE fts USING fts5(text, tokenize='porter unicode61')")
+    connection.execute("INSERT INTO fts VALUES(?)", (text.replace("\0", "\ufffd"),))
+    found, _ = Words(connection, wanted).matched(text.replace("\0", "\ufffd"))
+    for word in wanted:
+        hits = connection.execute("SELECT 1 FROM fts WHERE fts MATCH ?", ('"' + word + '"',)).fetchall()
+        assert bool(hits) == (word in found)
+
+
+def test_the_excerpt_is_where_most_words_are_close_together() -> None:
+    """Not where the first one is."""
+    text = "alpha " + "filler " * 200 + "alpha beta gamma" + " filler" * 200
+    excerpt = Words(CONNECTION, ["alpha", "beta", "gamma"]).excerpt(text)
+    assert [excerpt.text[start:end] for start, end in excerpt.highlights] == ["alpha", "beta", "gamma"]
+
+
+@pytest.mark.parametrize("text", ["", "nothing of it"])
+def test_without_a_match_the_excerpt_is_the_beginning(text: str) -> None:
+    """And nothing is highlighted."""
+    assert Words(CONNECTION, ["alpha"]).excerpt(text) == (text, [])
+
+
+def test_every_character_of_a_line_keeps_its_place() -> None:
+    """The ranges would be wrong otherwise."""
+    assert one_line("a\n\tb\x1b[31mc\u2028d😀") == "a  b [31mc d😀"

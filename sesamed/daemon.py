@@ -140,6 +140,7 @@ class _Daemon:
             tasks.start_soon(self._keep_socket, serve)
             await self._stopping.wait()
             self._notifier.stopping()
+            indexer.leaving = True
             tasks.cancel_scope.cancel()
         log.info("stopped")
 

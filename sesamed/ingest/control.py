@@ -39,10 +39,15 @@ class IngestControl:
     def overview(self) -> Overview:
         """How the ingest is."""
         return Overview(
-            roots=self._roots(), indexing=self._runs.progress or self._indexer.backlog_progress(),
+            roots=self._roots(), indexing=self._indexing(),
             freshness_ms=list(self._indexer.freshness), last_event_ms=self.last_event_ms,
             last_sweep_ms=self._indexer.last_sweep_ms, troubles=self._troubles(),
         )  # fmt: skip
+
+    def _indexing(self) -> Progress | None:
+        """How far an index run or the backlog is; before the first sweep nobody knows what there is."""
+        unknown = Progress() if self._indexer.last_sweep_ms is None else None
+        return self._runs.progress or self._indexer.backlog_progress() or unknown
 
     def _roots(self) -> list[RootState]:
         reasons, everywhere = self._tending.reasons, self._tending.reasons.get("*")

@@ -17,7 +17,7 @@ from sesamed.ingest.sweep import Due
 from sesamed.model import Pending
 
 MAX_MARKS = 10_000
-TAKE = 100  # about four commits; what does not fit is put back
+TAKE = 256  # several commits: while one goes on, the next slice is read
 
 
 class Mark:

@@ -61,6 +61,7 @@ class Indexer:
         self.trouble: StoreError | None = None
         self.last_sweep_ms: int | None = None
         self.quiet_at: dict[bytes, float] = {}
+        self.leaving = False  # set when the daemon stops: what is under way ends with the next commit
         self._loading: _Loading | None = None
         self._sources = sources
         self._limits = limits
@@ -101,7 +102,10 @@ class Indexer:
         live = any(mark.live_since is not None for mark in marks)
         async with self.writing():
             self._upkeep.bulk(on=len(marks) + self.inbox.backlog_size > BULK_FILES)
-            stop = (lambda: False) if live else (lambda: self.inbox.live_is_waiting)
+
+            def stop() -> bool:
+                return self.leaving or (self.inbox.live_is_waiting and not live)
+
             try:
                 outcome = await self.in_thread(partial(self._ingest.run, [mark.target for mark in marks], stop))
             except StoreError:

@@ -8,7 +8,9 @@ import logging
 import os
 import stat
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import msgspec
 
@@ -20,7 +22,7 @@ from sesamed.store.write import Writer, Written
 
 log = logging.getLogger(__name__)
 
-SLICE_BYTES = 2 << 20  # of files in one commit: about 60 ms, the longest that a live append waits for the backlog
+SLICE_BYTES = 4 << 20  # of files in one commit: about 100 ms, the longest that a live append waits for the backlog
 
 
 class Glance(msgspec.Struct, frozen=True, gc=False):
@@ -56,6 +58,9 @@ class Ingest:
         self.writer = writer
         self.glances = {known.path: glance(known) for known in writer.files.all()}
         self._reading = reading
+        self._inodes = {(seen.signature.dev, seen.signature.ino) for seen in self.glances.values()}  # ever seen: a hint
+        self._committer = ThreadPoolExecutor(1, "commit")
+        self._begun: tuple[Written, Future[None] | None] | None = None
 
     def is_due(self, path: bytes, now: Signature, version: int) -> bool:
         """Whether there is something to do for a file that looks like this."""
@@ -75,22 +80,35 @@ class Ingest:
         return None if seen is None else max(0, seen.signature.size - seen.read)
 
     def run(self, targets: Iterable[Target], stop: Callable[[], bool] = lambda: False) -> Outcome:
-        """Look at the targets and commit what is new, about a slice of it; what was not reached is unfinished."""
-        outcome, changes, lost = Outcome(), list[Change](), list[bytes]()
-        for target in targets:
-            if outcome.bytes >= SLICE_BYTES or (outcome.bytes and stop()):
-                outcome.unfinished.append(target)
-                continue
+        """Look at the targets and commit what is new, a slice at a time; what was not reached is unfinished.
+
+        While one slice is committed the next one is read.
+        """
+        outcome, left = Outcome(), deque(targets)
+        while left and not (outcome.bytes and stop()):
+            changes, lost = self._slice(left, outcome, stop)
+            self._commit(changes, lost, outcome, more=bool(left))
+        self._committed(outcome)
+        outcome.unfinished = [target for target in outcome.unfinished if target.path not in outcome.failed] + list(left)
+        return outcome
+
+    def _slice(
+        self, left: deque[Target], outcome: Outcome, stop: Callable[[], bool]
+    ) -> tuple[list[Change], list[bytes]]:
+        """Look at targets until there is enough for a commit, or something else is more urgent."""
+        changes, lost, enough = list[Change](), list[bytes](), outcome.bytes + SLICE_BYTES
+        while left and outcome.bytes < enough and not (outcome.bytes and stop()):
+            target = left.popleft()
             outcome.looked_at.append(target.path)
             try:
                 self._look(target, changes, lost, outcome)
             except OSError as error:
                 outcome.failed[target.path] = error.strerror or str(error)
+            except StoreError:
+                raise
             except Exception as error:
                 outcome.failed[target.path] = _fault(target.path, error)
-        self._commit(changes, lost, outcome)
-        outcome.unfinished = [target for target in outcome.unfinished if target.path not in outcome.failed]
-        return outcome
+        return changes, lost
 
     def drop(self, paths: Iterable[bytes]) -> Outcome:
         """Take files out of the index."""
@@ -111,15 +129,23 @@ class Ingest:
         elif self.is_due(target.path, signature(status), self._reading.version(target)):
             try:
                 with opened(target.path, target.root) as tail:
-                    known = self.writer.files.known_or_none(target.path)
-                    if known is None and self.writer.files.with_inode(tail.signature.dev, tail.signature.ino):
+                    known = self._known(target.path, outcome)
+                    if known is None and self._inode(tail) in self._inodes:
                         self._commit(changes, lost, outcome)  # it may concern the file that this one was
                         known = self._moved(tail)
+                    self._inodes.add(self._inode(tail))
                     changes.append(self._read(target, tail, known, outcome))
                     if known is not None and known.path != target.path:
                         self._commit(changes, lost, outcome)  # the next one may be at the name that this one had
             except (NotRegularError, FileNotFoundError):
                 return
+
+    def _known(self, path: bytes, outcome: Outcome) -> Known | None:
+        """A file as the index has it."""
+        if path not in self.glances:
+            return None
+        self._committed(outcome)
+        return self.writer.files.known_or_none(path)
 
     def _is_lost(self, target: Target) -> bool:
         """Whether a file that is not there is gone. An unmounted or moved root never makes its sessions gone."""
@@ -132,7 +158,7 @@ class Ingest:
         return status.st_dev == seen.signature.dev
 
     def _read(self, target: Target, tail: Tail, known: Known | None, outcome: Outcome) -> Change:
-        change = self._reading.read(target, tail, known, max(1, SLICE_BYTES - outcome.bytes))
+        change = self._reading.read(target, tail, known, SLICE_BYTES)
         before = 0 if known is None or change.replace else known.cursor.offset
         outcome.bytes += change.cursor.offset - before
         if not change.complete:
@@ -143,6 +169,9 @@ class Ingest:
             if rest and (quiet := self._reading.quiet_for(tail.signature.mtime_ns)) < QUIET_S:
                 outcome.quiet_in[target.path] = QUIET_S - quiet
         return change
+
+    def _inode(self, tail: Tail) -> tuple[int, int]:
+        return tail.signature.dev, tail.signature.ino
 
     def _moved(self, tail: Tail) -> Known | None:
         """The file that this one was under another name: the same inode and content, and nothing there any more."""
@@ -161,9 +190,11 @@ class Ingest:
 
     # -- committing
 
-    def _commit(self, changes: list[Change], lost: list[bytes], outcome: Outcome) -> None:
+    def _commit(self, changes: list[Change], lost: list[bytes], outcome: Outcome, *, more: bool = False) -> None:
+        """Write and commit; with more to come, the commit is left to go on by itself."""
+        self._committed(outcome)
         if changes:
-            self._write(changes, outcome)
+            self._write(changes, outcome, more=more and not lost)
         for change in changes:
             outcome.bad_lines += change.bad_lines
             if change.moved_from is not None:
@@ -173,22 +204,40 @@ class Ingest:
         changes.clear()
         lost.clear()
 
-    def _write(self, changes: list[Change], outcome: Outcome) -> None:
-        """Commit all at once; where that fails for a fault of ours, file by file, so that one file never stops the others."""
+    def _write(self, changes: list[Change], outcome: Outcome, *, more: bool = False) -> None:
+        """Write all at once; where that fails for a fault of ours, file by file, so that one file never stops the others."""
         try:
-            self._take(self.writer.write(changes), outcome)
+            written = self.writer.begin(changes)
         except StoreError:
             raise
         except Exception as error:
-            if len(changes) == 1:
-                outcome.failed[changes[0].path] = _fault(changes[0].path, error)
-                changes.clear()
-                return
-            for change in list(changes):
-                alone = [change]
-                self._write(alone, outcome)
-                if not alone:
-                    changes.remove(change)
+            self._write_alone(changes, outcome, error)
+            return
+        self._begun = written, self._committer.submit(self.writer.commit) if more else None
+        if not more:
+            self._committed(outcome)
+
+    def _write_alone(self, changes: list[Change], outcome: Outcome, error: Exception) -> None:
+        if len(changes) == 1:
+            outcome.failed[changes[0].path] = _fault(changes[0].path, error)
+            changes.clear()
+            return
+        for change in list(changes):
+            alone = [change]
+            self._write(alone, outcome)
+            if not alone:
+                changes.remove(change)
+
+    def _committed(self, outcome: Outcome) -> None:
+        """Wait until what was begun is committed. Only then is it known, and may the index be asked."""
+        if self._begun is None:
+            return
+        (written, commit), self._begun = self._begun, None
+        if commit is None:
+            self.writer.commit()
+        else:
+            commit.result()
+        self._take(written, outcome)
 
     def _take(self, written: Written, outcome: Outcome) -> None:
         outcome.added += written.added

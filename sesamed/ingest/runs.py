@@ -138,7 +138,7 @@ class Runs:
         targets, total = [item.target for item in due], sum(item.unread for item in due)
         done = 0
         while targets:
-            outcome = await self._indexer.in_thread(partial(ingest.run, targets[:200]))
+            outcome = await self._indexer.in_thread(partial(ingest.run, targets[:200], lambda: self._indexer.leaving))
             targets = outcome.unfinished + targets[200:]
             sums.added += outcome.added
             sums.bad_lines += outcome.bad_lines

@@ -34,13 +34,13 @@ class Texts:
             self._words.append((number, text.text))
 
     def flush(self) -> None:
-        """Write what was taken."""
+        """Write what was taken; full-text rows last, since any other statement makes FTS5 write out what it has gathered."""
         if not self._rows:
             return
         self._connection.executemany("INSERT INTO chunks(id, text) VALUES(?, ?)", self._rows)
+        self._connection.execute("UPDATE totals SET chunks = chunks + ?", (len(self._words),))
         self._words.sort(key=_number)
         self._connection.executemany("INSERT INTO fts(rowid, text) VALUES(?, ?)", self._words)
-        self._connection.execute("UPDATE totals SET chunks = chunks + ?", (len(self._words),))
         self._rows.clear()
         self._words.clear()
 

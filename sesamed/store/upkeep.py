@@ -15,7 +15,7 @@ BULK_SEGMENTS = 64  # so many commits of a bulk load are not merged; from then o
 MERGE_PAGES = 64  # a step takes 10 to 20 ms
 BULK_MERGE_PAGES = 128  # more than a commit writes, so that segments get fewer
 WAL_BYTES = 64 << 20  # more than this is folded in even while there is work
-BULK_WAL_BYTES = 256 << 20  # the same while loading much: each time costs a quarter of a second
+BULK_WAL_BYTES = 384 << 20  # the same while loading much: each time costs a quarter of a second
 
 
 class Upkeep:

@@ -57,13 +57,40 @@ class Writer:
         """Take files and what only they held out of the index."""
         return self._commit(lambda transaction: transaction.drop_all(paths))
 
+    def begin(self, changes: Sequence[Change]) -> Written:
+        """Write changes; `commit` has to follow, and may do so in another thread: half of the time is spent in it, without the GIL."""
+        return self._begin(lambda transaction: transaction.apply_all(changes))
+
+    def commit(self) -> None:
+        """Make what was begun last, or undo it."""
+        with sqlite.errors(self.path):
+            try:
+                self.connection.execute("COMMIT")
+            except BaseException:
+                self._undo()
+                raise
+
     def _commit(self, work: "Callable[[Transaction], None]") -> Written:
-        written = Written()
-        with sqlite.errors(self.path), self.connection:
-            transaction = Transaction(self.connection, written)
-            work(transaction)
-            transaction.finish()
+        written = self._begin(work)
+        self.commit()
         return written
+
+    def _begin(self, work: "Callable[[Transaction], None]") -> Written:
+        written = Written()
+        with sqlite.errors(self.path):
+            self.connection.execute("BEGIN IMMEDIATE")
+            try:
+                transaction = Transaction(self.connection, written)
+                work(transaction)
+                transaction.finish()
+            except BaseException:
+                self._undo()
+                raise
+        return written
+
+    def _undo(self) -> None:
+        if self.connection.in_transaction:  # some errors have undone it already
+            self.connection.execute("ROLLBACK")
 
 
 class Transaction:
@@ -274,7 +301,6 @@ class Transaction:
             self._connection.execute(sql, (self._messages, self._tool_calls))
             self._records.clear()
             self._messages = self._tool_calls = 0
-        self._texts.flush()
         if self._touched:
             self._connection.executemany(
                 "INSERT OR IGNORE INTO paths(tail) VALUES(?)", [(tail,) for _, tail in self._touched]
@@ -282,3 +308,4 @@ class Transaction:
             sql = "INSERT OR IGNORE INTO touched(place, path) SELECT ?, id FROM paths WHERE tail = ?"
             self._connection.executemany(sql, self._touched)
             self._touched.clear()
+        self._texts.flush()

@@ -104,6 +104,7 @@ def test_polling() -> None:
 def test_a_root_that_is_made_later() -> None:
     """A root that is made after the start is noticed within about a second, and is no reason to be degraded before."""
     with Daemon(None) as daemon:
+        daemon.sync()
         status = daemon.call("status")
         assert (status["state"], [source["mode"] for source in status["sources"]]) == ("ready", ["missing"])
         root = daemon.home / ".pi/agent/sessions"

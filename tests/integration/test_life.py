@@ -234,7 +234,8 @@ def test_a_damaged_index(damage: object) -> None:
         assert daemon.call("search", query="quince")["warnings"]
         assert bytes(data) in [path.read_bytes() for path in daemon.data_dir.iterdir() if "damaged" in path.name]
         daemon.check_index()
-        assert daemon.restart().call("status")["state"] == "ready"
+        daemon.restart().sync()
+        assert daemon.call("status")["state"] == "ready"
         everything_private(daemon.data_dir)
 
 

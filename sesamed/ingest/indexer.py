@@ -101,7 +101,8 @@ class Indexer:
     async def _serve(self, marks: list[Mark]) -> None:
         live = any(mark.live_since is not None for mark in marks)
         async with self.writing():
-            self._upkeep.bulk(on=len(marks) + self.inbox.backlog_size > BULK_FILES)
+            if len(marks) + self.inbox.backlog_size > BULK_FILES:
+                self._upkeep.bulk(on=True)  # until there is nothing to do: the last commits would pay for all merging
 
             def stop() -> bool:
                 return self.leaving or (self.inbox.live_is_waiting and not live)

@@ -22,7 +22,7 @@ from sesamed.store.write import Writer, Written
 
 log = logging.getLogger(__name__)
 
-SLICE_BYTES = 4 << 20  # of files in one commit: about 100 ms, the longest that a live append waits for the backlog
+SLICE_BYTES = 2 << 20  # of files in one commit: about 60 ms, the longest that a live append waits for the backlog
 
 
 class Glance(msgspec.Struct, frozen=True, gc=False):

@@ -11,11 +11,11 @@ from sesamed.store.write import Writer
 
 AUTOMERGE, CRISISMERGE = 4, 16
 NEVER = 1900  # FTS5 cannot have more than 2000 segments
-BULK_SEGMENTS = 64  # so many commits of a bulk load are not merged; from then on each one pays for some merging
+BULK_SEGMENTS = 256  # so many commits of a bulk load are not merged; from then on it pays for some merging as it goes
 MERGE_PAGES = 64  # a step takes 10 to 20 ms
 BULK_MERGE_PAGES = 128  # more than a commit writes, so that segments get fewer
 WAL_BYTES = 64 << 20  # more than this is folded in even while there is work
-BULK_WAL_BYTES = 384 << 20  # the same while loading much: each time costs a quarter of a second
+BULK_WAL_BYTES = 192 << 20  # the same while loading much; what is left of it at the end is what an append may wait for
 
 
 class Upkeep:
@@ -24,8 +24,8 @@ class Upkeep:
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self._bulk = False
-        self._merging = False
-        self._commits = 0
+        self._begun_at = writer.commits
+        self._merging = self._was_loading()
         self._written = True  # perhaps an earlier run left something
 
     def bulk(self, *, on: bool) -> None:
@@ -35,8 +35,8 @@ class Upkeep:
         self._bulk = on
         with sqlite.errors(self._writer.path):
             self._fts("automerge", 0 if on else AUTOMERGE)
-            self._fts("crisismerge", NEVER if on else CRISISMERGE)
-        self._commits = 0
+            self._fts("crisismerge", NEVER)  # until all is merged: the next commit would merge all of it at once
+        self._begun_at = self._writer.commits
         self._written = True
         self._merging = self._merging or on
 
@@ -53,17 +53,16 @@ class Upkeep:
     def wrote(self) -> None:
         """Something was committed."""
         self._written = True
-        self._commits += 1
 
     def must_step(self) -> bool:
         """Whether upkeep can't wait until there is nothing else to do."""
         too_long = wal_bytes(self._writer.path) > (BULK_WAL_BYTES if self._bulk else WAL_BYTES)
-        return too_long or (self._bulk and self._commits > BULK_SEGMENTS)
+        return too_long or self._too_many_segments()
 
     def urgent_step(self) -> None:
         """Do what can't wait."""
         with sqlite.errors(self._writer.path):
-            if self._bulk and self._commits > BULK_SEGMENTS:
+            if self._too_many_segments():
                 self._fts("merge", BULK_MERGE_PAGES)
             if wal_bytes(self._writer.path) > (BULK_WAL_BYTES if self._bulk else WAL_BYTES):
                 self.checkpoint()
@@ -73,6 +72,8 @@ class Upkeep:
         with sqlite.errors(self._writer.path):
             if self._merging:
                 self._merging = self._merge()
+                if not self._merging:
+                    self._fts("crisismerge", CRISISMERGE)
             elif self._written:
                 self.checkpoint()
                 self._written = False
@@ -89,11 +90,26 @@ class Upkeep:
                 connection.set_busy_timeout(sqlite.BUSY_TIMEOUT_MS)
         connection.execute("PRAGMA shrink_memory").fetchall()
 
+    def _was_loading(self) -> bool:
+        """Whether a process ended in mid-load: FTS5 keeps its settings in the index."""
+        with sqlite.errors(self._writer.path):
+            settings = dict(sqlite.rows(self._writer.connection, "SELECT k, v FROM fts_config"))
+            if settings.get("automerge") != AUTOMERGE:
+                self._fts("automerge", AUTOMERGE)
+        return bool(settings.get("crisismerge", CRISISMERGE) != CRISISMERGE)
+
+    def _too_many_segments(self) -> bool:
+        return self._bulk and self._writer.commits - self._begun_at > BULK_SEGMENTS
+
     def _merge(self) -> bool:
-        """Merge some pages into fewer segments; false when all is one."""
+        """Merge some pages into fewer segments; false when there are few on each level.
+
+        Not a negative number of pages, which means to merge all into one: with appends in between FTS5 begins that anew each time, on
+        a level of its own, and an append then pays for all those levels (0.4 to 1 s measured).
+        """
         connection = self._writer.connection
         before = connection.total_changes()
-        self._fts("merge", -MERGE_PAGES)
+        self._fts("merge", MERGE_PAGES)
         return connection.total_changes() - before >= 2  # FTS5: less than two means that there was nothing to do
 
     def _fts(self, name: str, value: int) -> None:

@@ -35,6 +35,7 @@ class Writer:
     def __init__(self, path: str) -> None:
         self.path = path
         self.connection = sqlite.connect_writer(path)
+        self.commits = 0
 
     def close(self) -> None:
         """Close; the WAL is folded in by SQLite when nobody else has the index open."""
@@ -66,6 +67,7 @@ class Writer:
         with sqlite.errors(self.path):
             try:
                 self.connection.execute("COMMIT")
+                self.commits += 1
             except BaseException:
                 self._undo()
                 raise

@@ -151,3 +151,18 @@ def test_a_checkpoint_waits_for_no_reader(index: Index) -> None:
     upkeep.wrote()
     run(upkeep)
     assert wal_bytes(index.path) == 0
+
+
+def test_a_load_that_was_killed_is_ended(tmp_path: Path) -> None:
+    """FTS5 keeps its settings in the index: after a kill in mid-load the next process merges, and sets them back."""
+    writer = Writer(str(tmp_path / "index.sqlite"))
+    Upkeep(writer).bulk(on=True)
+    writer.close()
+    again = Writer(str(tmp_path / "index.sqlite"))
+    upkeep = Upkeep(again)
+    assert upkeep.is_merging
+    while upkeep.has_work:
+        upkeep.step()
+    settings = dict(sqlite.rows(again.connection, "SELECT k, v FROM fts_config"))
+    assert (settings["automerge"], settings["crisismerge"]) == (4, 16)
+    assert not Upkeep(again).is_merging

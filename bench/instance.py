@@ -1,0 +1,215 @@
+"""A private daemon to measure: its own directories, configuration and socket, talked to as any client would.
+
+    with scratch() as place, Instance(place, corpus) as daemon:
+        daemon.until_settled()
+        daemon.call("search", query="…")
+
+CPU time and memory come from /proc, so benches run on Linux only.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+PROJECT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+TICK_S = 0.002  # between two tries to connect
+STATUS_S = 0.05  # between two looks at the status: each costs the daemon about a millisecond
+QUIET_S = 0.4  # a daemon that works less than a tenth of this time has nothing more to do
+TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+class Client:
+    """One connection. Not for two threads at once."""
+
+    def __init__(self, path: str) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        try:
+            self._socket.connect(path)
+        except OSError:
+            self._socket.close()
+            raise
+        self._lines = self._socket.makefile("rb")
+        self._number = 0
+
+    def call(self, method: str, **params: Any) -> Any:
+        """The result of a call."""
+        self._number += 1
+        request = {"jsonrpc": "2.0", "id": self._number, "method": method, "params": params}
+        self._socket.sendall(json.dumps(request).encode() + b"\n")
+        answer = json.loads(self._lines.readline())
+        if "result" not in answer:
+            raise RuntimeError(f"{method} was refused: {answer}")
+        return answer["result"]
+
+    def close(self) -> None:
+        """Hang up."""
+        self._lines.close()
+        self._socket.close()
+
+
+class Instance:
+    """A daemon over a corpus, with all it writes below `place`. Starting again in the same place finds the index there."""
+
+    def __init__(self, place: str, corpus: str, wrapper: tuple[str, ...] = (), module: tuple[str, ...] = ()) -> None:
+        self.place = place
+        self.hello_s = 0.0  # from the start of the process to the first answer
+        self.pid = 0
+        self._corpus = os.path.realpath(corpus)
+        self._command = (*wrapper, sys.executable, *(module or ("-m", "sesamed")))
+        self._process: subprocess.Popen[bytes] | None = None
+        self._client: Client | None = None
+        self._begun = 0.0
+
+    def __enter__(self) -> "Instance":
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def socket_path(self) -> str:
+        """Where it listens."""
+        return os.path.join(self.place, "run", "s")
+
+    @property
+    def database(self) -> str:
+        """Its index."""
+        return os.path.join(self.place, "data", "index.sqlite")
+
+    @property
+    def age_s(self) -> float:
+        """How long ago the process was started."""
+        return time.perf_counter() - self._begun
+
+    def start(self) -> None:
+        """Start it, and wait until it answers `hello`."""
+        self._prepare()
+        with open(os.path.join(self.place, "log"), "ab") as log:
+            self._begun = time.perf_counter()
+            self._process = subprocess.Popen(self._command, cwd=PROJECT, env=self._environment(), stderr=log)
+        while not self._answers():
+            self._check_alive()
+            time.sleep(TICK_S)
+        self.hello_s = self.age_s
+
+    def _answers(self) -> bool:
+        try:
+            self._client = Client(self.socket_path)
+        except OSError:
+            return False
+        self.pid = self._client.call("hello", client="bench")["pid"]
+        return True
+
+    def stop(self) -> None:
+        """Stop it gracefully, and wait for its end."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+        if self._process is not None:
+            if self._process.poll() is None:
+                os.kill(self.pid or self._process.pid, signal.SIGTERM)  # not the wrapper, which would die first
+            self._process.wait(60)
+            self._process = None
+
+    def call(self, method: str, **params: Any) -> Any:
+        """Ask it."""
+        assert self._client is not None
+        return self._client.call(method, **params)
+
+    def until_settled(self, also: Callable[[], None] = lambda: None) -> float:
+        """Wait until everything on disk is searchable; the time since the start of the process.
+
+        `ready` alone would not do: a daemon that has not looked yet knows of no backlog.
+        """
+        while not is_settled(self.call("status")):
+            also()
+            time.sleep(STATUS_S)
+        return self.age_s
+
+    def until_folded(self) -> float:
+        """Wait until merging and checkpointing after a load are done, too; the time since the start of the process."""
+        folded_s = self.age_s
+        while self._is_busy():
+            folded_s = self.age_s
+        return folded_s
+
+    def _is_busy(self) -> bool:
+        before = self.cpu_s()
+        time.sleep(QUIET_S)
+        worked_s = self.cpu_s() - before
+        return worked_s > QUIET_S / 10 or self.call("status")["database"]["walBytes"] > 0
+
+    def cpu_s(self) -> float:
+        """CPU seconds of all its threads, in user and in system mode."""
+        with open(f"/proc/{self.pid}/stat", encoding="ascii", errors="replace") as file:
+            fields = file.read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS_A_SECOND
+
+    def resident_mb(self) -> float:
+        """Memory now."""
+        return self._memory_mb("VmRSS")
+
+    def peak_mb(self) -> float:
+        """The most memory it had."""
+        return self._memory_mb("VmHWM")
+
+    def threads(self) -> int:
+        """How many threads it has."""
+        return self._stated("Threads")
+
+    def _memory_mb(self, field: str) -> float:
+        return self._stated(field) / 1024
+
+    def _stated(self, field: str) -> int:
+        with open(f"/proc/{self.pid}/status", encoding="ascii", errors="replace") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith(f"{field}:"))
+
+    def _prepare(self) -> None:
+        for name in ("config", "data", "run", "home"):
+            os.makedirs(os.path.join(self.place, name), mode=0o700, exist_ok=True)
+        with open(os.path.join(self.place, "config", "config.jsonc"), "w", encoding="utf-8") as file:
+            json.dump({"sources": [{"parser": "pi", "path": self._corpus}]}, file)
+
+    def _environment(self) -> dict[str, str]:
+        own = {
+            "SESAME_CONFIG_DIR": "config", "SESAME_DATA_DIR": "data", "SESAME_RUNTIME_DIR": "run", "HOME": "home",
+        }  # fmt: skip
+        kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "TMPDIR", "PYTHONPATH")}
+        places = {name: os.path.join(self.place, value) for name, value in own.items()}
+        return {**kept, **places, "SESAME_SOCKET": self.socket_path}
+
+    def _check_alive(self) -> None:
+        if self._process is None or self._process.poll() is not None:
+            with open(os.path.join(self.place, "log"), encoding="utf-8", errors="replace") as log:
+                raise RuntimeError(f"the daemon did not start:\n{log.read()[-2000:]}")
+
+
+def is_settled(status: Any) -> bool:
+    """Whether a sweep was made, and all that it found is searchable."""
+    return status["state"] == "ready" and status["lastSweepAt"] is not None and not status["pending"]["files"]
+
+
+@contextlib.contextmanager
+def scratch() -> Iterator[str]:
+    """A directory for one daemon; its path is short, for a socket's name may not be long."""
+    place = tempfile.mkdtemp(prefix="sb-")
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def session_files(corpus: str) -> list[str]:
+    """The corpus's files, the last written first."""
+    found = [os.path.join(here, name) for here, _, names in os.walk(corpus) for name in names]
+    return sorted((path for path in found if path.endswith(".jsonl")), key=os.path.getmtime, reverse=True)

@@ -1,0 +1,202 @@
+"""Search over the socket, by kinds of query, next to the plain FTS5 query on the same file, in the same run.
+
+    python -m bench.query CORPUS [--samples 50]
+
+`socket` is what a client waits for: request, ranking, snippets, answer. `daemon` is the daemon's own `tookMs`. `plain` is
+`SELECT rowid ... MATCH ? ORDER BY bm25(fts) LIMIT 10` with the same words joined by OR, on a connection of this process to the
+daemon's file: no grouping by session, no kinds, no snippets, no counts of words. Both take turns in being first, so that neither
+always warms the pages for the other. `rg` is `rg -l -F -i` of the query's first word over the corpus; only if there is an rg.
+Words are drawn from the corpus itself and sorted by how many chunks hold them. Every query is asked once.
+"""
+
+import argparse
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from random import Random
+from typing import NamedTuple
+
+import apsw
+
+from bench.instance import Instance, scratch
+from bench.tables import Table, ms, percentile, show
+from sesamed.store.sqlite import plain
+
+SAMPLED_CHUNKS = 1_500
+WORDS_LOOKED_UP = 3_000
+RARE_CHUNKS = 20
+MID_SHARES = (0.001, 0.01)
+COMMON_SHARE = 0.10
+RG_SAMPLES = 10
+PLAIN = "SELECT rowid FROM fts WHERE fts MATCH ? ORDER BY bm25(fts) LIMIT 10"
+HEADER = ("query", "n", "socket p50", "p90", "p99", "daemon p50", "plain p50", "p90", "p99", "p50 ratio", "rg p50")
+
+
+class Pool(NamedTuple):
+    """Words to ask for."""
+
+    rare: list[str]
+    mid: list[str]
+    common: list[str]
+    texts: list[list[str]]  # words of messages, in order
+    looked_up: list[str]
+
+
+class Asked(NamedTuple):
+    """One query's milliseconds."""
+
+    socket: float
+    daemon: float
+    plain: float
+
+
+def pool(connection: apsw.Connection, random: Random) -> Pool:
+    """Words of the corpus, by how common they are."""
+    ids = [row[0] for row in connection.execute("SELECT id FROM chunks")]
+    sampled = random.sample(ids, min(SAMPLED_CHUNKS, len(ids)))
+    texts = [_words(_text(connection, number)) for number in sampled]
+    different = list(dict.fromkeys(word for words in texts for word in words))
+    looked_up = random.sample(different, min(WORDS_LOOKED_UP, len(different)))
+    frequent = [word for words in texts for word in random.sample(words, min(2, len(words)))]
+    looked_up = list(dict.fromkeys(looked_up + frequent[:WORDS_LOOKED_UP]))
+    found = {word: _chunks_with(connection, word) for word in looked_up}
+    least, most = (share * len(ids) for share in MID_SHARES)
+    return Pool(
+        rare=[word for word, chunks in found.items() if 0 < chunks <= RARE_CHUNKS],
+        mid=[word for word, chunks in found.items() if least <= chunks <= most],
+        common=[word for word, chunks in found.items() if chunks >= COMMON_SHARE * len(ids)],
+        texts=[words for words in texts if len(words) > 10],
+        looked_up=looked_up,
+    )
+
+
+def kinds(words: Pool, random: Random) -> dict[str, Callable[[], list[str]]]:
+    """How each kind of query is made."""
+    return {
+        "1 rare word": lambda: [random.choice(words.rare)],
+        "1 mid word": lambda: [random.choice(words.mid)],
+        "1 common word": lambda: [random.choice(words.common)],
+        "2-4 words, mixed": lambda: random.sample(words.looked_up, random.randint(2, 4)),
+        "2-4 common words": lambda: random.sample(words.common, min(len(words.common), random.randint(2, 4))),
+        "5-7 words as they were said": lambda: _run_of(random.choice(words.texts), random),
+    }
+
+
+def _run_of(words: list[str], random: Random) -> list[str]:
+    """Some words that follow each other, stop words and all."""
+    begin = random.randrange(len(words) - 7)
+    return words[begin : begin + random.randint(5, 7)]
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in text.split() if word.isalpha() and len(word) < 30]
+
+
+def _text(connection: apsw.Connection, number: int) -> str:
+    return plain(connection.execute("SELECT text FROM chunks WHERE id = ?", (number,)).get)
+
+
+def _chunks_with(connection: apsw.Connection, word: str) -> int:
+    return int(connection.execute("SELECT count(*) FROM fts WHERE fts MATCH ?", (_match([word]),)).get)
+
+
+def _match(words: list[str]) -> str:
+    return " OR ".join(f'"{word}"' for word in dict.fromkeys(words))
+
+
+class Asker:
+    """Asks both."""
+
+    def __init__(self, daemon: Instance, connection: apsw.Connection) -> None:
+        self._daemon = daemon
+        self._connection = connection
+        self._turn = False
+
+    def ask(self, words: list[str]) -> Asked:
+        """One query, to both."""
+        self._turn = not self._turn
+        if self._turn:
+            plain_ms = self._plain(words)
+        socket_ms, daemon_ms = self._socket(words)
+        if not self._turn:
+            plain_ms = self._plain(words)
+        return Asked(socket_ms, daemon_ms, plain_ms)
+
+    def _socket(self, words: list[str]) -> tuple[float, float]:
+        begun = time.perf_counter()
+        answer = self._daemon.call("search", query=" ".join(words))
+        took_ms = (time.perf_counter() - begun) * 1000
+        if not answer["resultCount"]:
+            raise RuntimeError(f"nothing was found for {words}, which stand in the corpus")
+        return took_ms, answer["tookMs"]
+
+    def _plain(self, words: list[str]) -> float:
+        begun = time.perf_counter()
+        self._connection.execute(PLAIN, (_match(words),)).fetchall()
+        return (time.perf_counter() - begun) * 1000
+
+
+def measure(corpus: str, samples: int) -> list[Table]:
+    """All kinds of query."""
+    with scratch() as place, Instance(place, corpus) as daemon:
+        daemon.until_settled()
+        daemon.until_folded()
+        connection = apsw.Connection(daemon.database, flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            return [_measured(daemon, connection, corpus, samples)]
+        finally:
+            connection.close()
+
+
+def _measured(daemon: Instance, connection: apsw.Connection, corpus: str, samples: int) -> Table:
+    random = Random(1)
+    words = pool(connection, random)
+    queries = {name: [make() for _ in range(samples)] for name, make in kinds(words, random).items()}
+    asker = Asker(daemon, connection)
+    asker.ask(words.common[:1])  # code, not pages
+    asked: dict[str, list[Asked]] = {name: [] for name in queries}
+    for number in range(samples):  # kinds by turns: noise strikes all of them
+        for name, made in queries.items():
+            asked[name].append(asker.ask(made[number]))
+    rows = [_row(name, times, _rg(corpus, queries[name])) for name, times in asked.items()]
+    rows.append(_row("all", [one for times in asked.values() for one in times], None))
+    sizes = f"{len(words.rare)} rare, {len(words.mid)} mid and {len(words.common)} common words to draw from"
+    return Table("Search, ms", HEADER, rows, f"{sizes}; common: in {COMMON_SHARE:.0%} of the chunks or more.")
+
+
+def _rg(corpus: str, queries: list[list[str]]) -> float | None:
+    """What a search without an index costs."""
+    program = shutil.which("rg")
+    if program is None:
+        return None
+    times = []
+    for words in queries[:RG_SAMPLES]:
+        begun = time.perf_counter()
+        subprocess.run((program, "-l", "-F", "-i", words[0], corpus), stdout=subprocess.DEVNULL, check=False)
+        times.append((time.perf_counter() - begun) * 1000)
+    return percentile(times, 50)
+
+
+def _row(name: str, asked: list[Asked], rg: float | None) -> tuple[str, ...]:
+    over_socket, plain = [one.socket for one in asked], [one.plain for one in asked]
+    daemon_ms, plain_ms = percentile([one.daemon for one in asked], 50), percentile(plain, 50)
+    ratio = percentile(over_socket, 50) / plain_ms
+    return (
+        name, str(len(asked)), *(ms(percentile(over_socket, share)) for share in (50, 90, 99)), ms(daemon_ms),
+        *(ms(percentile(plain, share)) for share in (50, 90, 99)), f"{ratio:.1f}", "-" if rg is None else ms(rg),
+    )  # fmt: skip
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("corpus")
+    parser.add_argument("--samples", type=int, default=50)
+    parser.add_argument("--json", action="store_true")
+    flags = parser.parse_args()
+    show(measure(flags.corpus, flags.samples), as_json=flags.json)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""All benches with one command; prints markdown.
+
+    python -m bench.run [--messages 100000] [--sessions 2000] [--corpus DIR] [--only cold,append,query,idle]
+
+Makes the corpus unless it is given one. Takes about six minutes, four of them idle. What the figures mean is in docs/benchmarks.md.
+"""
+
+import argparse
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+
+from bench import append, cold, generate, idle, query
+from bench.instance import scratch
+from bench.tables import Table, machine, show
+
+BENCHES = ("cold", "append", "query", "idle")
+
+
+def main() -> None:
+    """The command."""
+    flags = _parser().parse_args()
+    wanted = flags.only.split(",")
+    if unknown := set(wanted) - set(BENCHES):
+        raise SystemExit(f"no bench is called {', '.join(sorted(unknown))}; there are {', '.join(BENCHES)}")
+    with _corpus(flags) as corpus:
+        benches: dict[str, Callable[[], list[Table]]] = {
+            "cold": lambda: cold.measure(corpus, flags.rounds),
+            "append": lambda: append.measure(corpus, flags.samples),
+            "query": lambda: query.measure(corpus, max(1, flags.samples // 6)),
+            "idle": lambda: idle.measure(corpus, flags.settle, flags.seconds),
+        }
+        if not flags.json:
+            print(f"{machine()}; load {os.getloadavg()[0]:.1f} at the start.\n", flush=True)
+        tables = [table for name in BENCHES if name in wanted for table in benches[name]()]
+    show(tables, as_json=flags.json)
+
+
+@contextlib.contextmanager
+def _corpus(flags: argparse.Namespace) -> Iterator[str]:
+    if flags.corpus:
+        yield flags.corpus
+        return
+    with scratch() as place:
+        generate.generate(generate.Corpus(place, flags.messages, flags.sessions, flags.seed), os.cpu_count() or 1)
+        yield place
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--corpus", help="measure with these sessions, and make none")
+    parser.add_argument("--messages", type=int, default=100_000)
+    parser.add_argument("--sessions", type=int, default=2_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=3, help="of floor and daemon")
+    parser.add_argument("--samples", type=int, default=300, help="of appends; a sixth of it of each kind of query")
+    parser.add_argument("--settle", type=float, default=60.0, help="seconds between indexing and being idle")
+    parser.add_argument("--seconds", type=float, default=60.0, help="seconds of being idle")
+    parser.add_argument("--only", default=",".join(BENCHES), help="some of the benches, with commas")
+    parser.add_argument("--json", action="store_true")
+    return parser
+
+
+if __name__ == "__main__":
+    main()

@@ -14,6 +14,8 @@ import msgspec
 
 from sesamed.config import Config, Root, absolute, read_json5
 
+CODEX_DIRECTORIES = ("sessions", "archived_sessions")
+
 
 class _PiSettings(msgspec.Struct):
     session_dir: str | None = msgspec.field(default=None, name="sessionDir")
@@ -21,7 +23,10 @@ class _PiSettings(msgspec.Struct):
 
 def discover(environ: Mapping[str, str], home: str) -> list[Root]:
     """The default roots, whether they are there or not."""
-    return without_nested([Root(parser="pi", path=path) for path in _pi(environ, home)])
+    pi = [Root(parser="pi", path=path) for path in _pi(environ, home)]
+    claude = Root(parser="claude", path=os.path.join(_claude(environ, home), "projects"))
+    codex = [Root(parser="codex", path=os.path.join(_codex(environ, home), name)) for name in CODEX_DIRECTORIES]
+    return without_nested([*pi, claude, *codex])
 
 
 def roots(config: Config, discovered: Sequence[Root]) -> list[Root]:
@@ -47,6 +52,14 @@ def _pi(environ: Mapping[str, str], home: str) -> list[str]:
         _place(_pi_session_dir(os.path.join(agent, "settings.json")), home, agent),
     ]
     return [path for path in candidates if path]
+
+
+def _claude(environ: Mapping[str, str], home: str) -> str:
+    return _place(environ.get("CLAUDE_CONFIG_DIR"), home, home) or os.path.join(home, ".claude")
+
+
+def _codex(environ: Mapping[str, str], home: str) -> str:
+    return _place(environ.get("CODEX_HOME"), home, home) or os.path.join(home, ".codex")
 
 
 def _pi_session_dir(file: str) -> str | None:

@@ -17,7 +17,7 @@ from sesamed.ingest.sweep import Due
 from sesamed.model import Pending
 
 MAX_MARKS = 10_000
-TAKE = 256  # several commits: while one goes on, the next slice is read
+TAKE = 512  # several commits: while one goes on, the next slice is read
 
 
 class Mark:

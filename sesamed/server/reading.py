@@ -14,7 +14,11 @@ PAGE_BYTES = 3 << 20  # of an answer's 4 MiB
 MAX_MESSAGES = 200
 
 # How each agent takes a session up again, from which directory (docs/protocol.md).
-RESUME: Mapping[str, tuple[str, ...]] = {"pi": ("pi", "--session", "{path}")}
+RESUME: Mapping[str, tuple[str, ...]] = {
+    "pi": ("pi", "--session", "{path}"),
+    "claude": ("claude", "--resume", "{id}"),
+    "codex": ("codex", "resume", "{id}"),
+}
 
 
 def messages(connection: apsw.Connection, params: ListMessagesParams) -> MessageList:
@@ -45,12 +49,13 @@ def meta(connection: apsw.Connection, reference: str, workstation: str) -> Sessi
     """All that is known of a session."""
     session = summaries.find(connection, reference)
     summary = summaries.by_number(connection, [session], workstation)[session]
-    exchanges = sqlite.one(connection, "SELECT exchanges FROM sessions WHERE id = ?", (session,))[0]
+    sql = "SELECT exchanges, native_id FROM sessions WHERE id = ?"
+    exchanges, native_id = sqlite.one(connection, sql, (session,))
     fields = {name: getattr(summary, name) for name in summary.__struct_fields__}
     return SessionMeta(
         **fields, description=None, summary=None, tags=[], tool_counts=read.tool_counts(connection, session), exchange_count=exchanges,
         agent=summary.source, created_by=None, children=summaries.children(connection, session),
-        resume=_resume(summary.source, summary.path, summary.cwd),
+        resume=_resume(summary.source, native_id, summary.path, summary.cwd),
     )  # fmt: skip
 
 
@@ -63,8 +68,8 @@ def _message(connection: apsw.Connection, item: read.Item, text_offset: int) -> 
     )  # fmt: skip
 
 
-def _resume(source: str, path: str, cwd: str | None) -> Resume | None:
+def _resume(source: str, native_id: str, path: str, cwd: str | None) -> Resume | None:
     command = RESUME.get(source)
     if command is None or not os.path.isabs(path):
         return None
-    return Resume(command=[part.format(path=path) for part in command], cwd=cwd)
+    return Resume(command=[part.format(path=path, id=native_id) for part in command], cwd=cwd)

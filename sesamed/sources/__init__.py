@@ -6,6 +6,8 @@
 from typing import Any
 
 from sesamed.model import Source
+from sesamed.sources.claude import Claude
+from sesamed.sources.codex import Codex
 from sesamed.sources.pi import Pi
 
-SOURCES: dict[str, Source[Any]] = {source.name: source for source in (Pi(),)}
+SOURCES: dict[str, Source[Any]] = {source.name: source for source in (Pi(), Claude(), Codex())}

@@ -15,7 +15,7 @@ BULK_SEGMENTS = 256  # so many commits of a bulk load are not merged; from then 
 MERGE_PAGES = 64  # a step takes 10 to 20 ms
 BULK_MERGE_PAGES = 128  # more than a commit writes, so that segments get fewer
 WAL_BYTES = 64 << 20  # more than this is folded in even while there is work
-BULK_WAL_BYTES = 192 << 20  # the same while loading much; what is left of it at the end is what an append may wait for
+BULK_WAL_BYTES = 320 << 20  # the same while loading much; what is left of it at the end is what an append may wait for
 
 
 class Upkeep:

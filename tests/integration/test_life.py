@@ -141,7 +141,10 @@ def test_no_configuration() -> None:
     """No configuration is needed: the agents' own directories are found."""
     with Daemon(None) as daemon:
         assert [(s["parser"], s["path"]) for s in daemon.call("status")["sources"]] == [
-            ("pi", str(daemon.home / ".pi/agent/sessions"))
+            ("pi", str(daemon.home / ".pi/agent/sessions")),
+            ("claude", str(daemon.home / ".claude/projects")),
+            ("codex", str(daemon.home / ".codex/sessions")),
+            ("codex", str(daemon.home / ".codex/archived_sessions")),
         ]
 
 
@@ -149,7 +152,7 @@ def test_discovered_roots_are_kept() -> None:
     """Roots are discovered at the first start; later the environment of whoever starts the daemon changes nothing."""
     with Daemon(None, environ={"PI_CODING_AGENT_DIR": "/nowhere/agent"}) as daemon:
         roots = [source["path"] for source in daemon.call("status")["sources"]]
-        assert roots == ["/nowhere/agent/sessions"]
+        assert roots[0] == "/nowhere/agent/sessions"
         daemon.stop()
         daemon.extra_environ.clear()
         daemon.start()

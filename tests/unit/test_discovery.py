@@ -19,32 +19,32 @@ def _settings(agent: Path, text: str) -> None:
 
 def test_pi_is_found_at_home(tmp_path: Path) -> None:
     """pi keeps its sessions in ~/.pi/agent/sessions, whether that is there yet or not."""
-    assert discover({}, str(tmp_path)) == _pi(tmp_path / ".pi/agent/sessions")
+    assert _of("pi", {}, str(tmp_path)) == _pi(tmp_path / ".pi/agent/sessions")
 
 
 def test_pi_moves_with_its_variables(tmp_path: Path) -> None:
     """The agent's directory and that of the sessions can be named; both places count."""
     environ = {"PI_CODING_AGENT_DIR": "~/agent", "PI_CODING_AGENT_SESSION_DIR": "/flat"}
-    assert discover(environ, str(tmp_path)) == _pi(tmp_path / "agent/sessions", "/flat")
+    assert _of("pi", environ, str(tmp_path)) == _pi(tmp_path / "agent/sessions", "/flat")
 
 
 def test_a_relative_session_directory_in_the_environment_is_passed_over(tmp_path: Path) -> None:
     """It would be another directory in every project."""
-    assert discover({"PI_CODING_AGENT_SESSION_DIR": "here"}, str(tmp_path)) == _pi(tmp_path / ".pi/agent/sessions")
+    assert _of("pi", {"PI_CODING_AGENT_SESSION_DIR": "here"}, str(tmp_path)) == _pi(tmp_path / ".pi/agent/sessions")
 
 
 @pytest.mark.parametrize(("named", "path"), [("~/s", "s"), ("/abs", "/abs"), ("own", ".pi/agent/own")])
 def test_pi_settings_name_a_directory(tmp_path: Path, named: str, path: str) -> None:
     """`sessionDir` of pi's settings counts too: `~` is expanded, a relative one is below the agent's directory."""
     _settings(tmp_path / ".pi/agent", f'{{"sessionDir": "{named}", "theme": 1, /* and */ }}')
-    assert discover({}, str(tmp_path)) == _pi(tmp_path / ".pi/agent/sessions", tmp_path / path)
+    assert _of("pi", {}, str(tmp_path)) == _pi(tmp_path / ".pi/agent/sessions", tmp_path / path)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"sessionDir": 3}', '{"sessionDir": ""}', '{"sessionDir": "~bob"}', "\0"])
 def test_broken_settings_are_no_error(tmp_path: Path, text: str) -> None:
     """What is wrong with pi's settings is pi's concern."""
     _settings(tmp_path / ".pi/agent", text)
-    assert discover({}, str(tmp_path)) == _pi(tmp_path / ".pi/agent/sessions")
+    assert _of("pi", {}, str(tmp_path)) == _pi(tmp_path / ".pi/agent/sessions")
 
 
 def test_roots_are_those_discovered() -> None:
@@ -70,3 +70,23 @@ def test_no_root_is_within_another_of_its_parser() -> None:
     other = Root(parser="claude", path="/a/b")
     assert roots(Config(), [*_pi("/a/b", "/a", "/a", "/ab"), other]) == [*_pi("/a", "/ab"), other]
     assert roots(Config(), _pi("/a", "/")) == _pi("/")
+
+
+def test_claude_keeps_its_sessions_below_projects(tmp_path: Path) -> None:
+    """Claude Code's directory is found, and where its own variable moves it to."""
+    assert _of("claude", {}, str(tmp_path)) == [Root(parser="claude", path=str(tmp_path / ".claude/projects"))]
+    moved = {"CLAUDE_CONFIG_DIR": "~/elsewhere"}
+    assert _of("claude", moved, str(tmp_path)) == [Root(parser="claude", path=str(tmp_path / "elsewhere/projects"))]
+
+
+def test_codex_has_two_directories(tmp_path: Path) -> None:
+    """Sessions and archived ones, below Codex's home, wherever that is."""
+    names = ("sessions", "archived_sessions")
+    here = [Root(parser="codex", path=str(tmp_path / ".codex" / name)) for name in names]
+    assert _of("codex", {}, str(tmp_path)) == here
+    moved = [Root(parser="codex", path=f"/srv/codex/{name}") for name in names]
+    assert _of("codex", {"CODEX_HOME": "/srv/codex"}, str(tmp_path)) == moved
+
+
+def _of(parser: str, environ: dict[str, str], home: str) -> list[Root]:
+    return [root for root in discover(environ, home) if root.parser == parser]

@@ -1,0 +1,99 @@
+"""What a line of Claude Code says of the session itself: who it is, where and when it began, what it is called."""
+
+from typing import Any
+
+import msgspec
+
+from sesamed.model import Fact, Identity, Operation
+from sesamed.sources.claude_lines import Line
+from sesamed.sources.claude_state import ClaudeState, Told, awaiting, telling
+from sesamed.sources.times import millis
+
+Step = tuple[ClaudeState, list[Operation]]
+
+BY_SUMMARY = 2
+BY_MODEL = 3
+BY_PERSON = 4
+
+
+def noted(state: ClaudeState, line: Line) -> Step:
+    """What a line of the conversation says besides its words. Most say nothing new."""
+    told = state.told
+    if told.begun and told.dated and told.cwd and line.git_branch in (told.branch, None, "") and not told.titles:
+        return state, []
+    operations: list[Operation] = []
+    if not told.begun:
+        told = _begun(told, line, operations)
+    told = _where(told, line, operations)
+    told = dated(told, line, operations)
+    if line.uuid in told.titles:
+        operations.append(_title(told.titles[line.uuid], BY_SUMMARY))
+        told = replaced(told, titles={uuid: title for uuid, title in told.titles.items() if uuid != line.uuid})
+    return telling(state, told), operations
+
+
+def dated(told: Told, line: Line, operations: list[Operation]) -> Told:
+    """The first time in the file is when it began."""
+    if told.dated:
+        return told
+    time_ms = millis(line.timestamp if line.snapshot is None else line.snapshot.timestamp)
+    if time_ms is None:
+        return told
+    operations.append(Fact(field="began", value=str(time_ms)))
+    return replaced(told, dated=True)
+
+
+def custom_title(state: ClaudeState, line: Line) -> Step:
+    """The person's: the last one counts, and an empty one takes it back."""
+    return state, [_title(line.custom_title or "", BY_PERSON)]
+
+
+def ai_title(state: ClaudeState, line: Line) -> Step:
+    """The model's: the last one counts."""
+    return state, [_title(line.ai_title or "", BY_MODEL)]
+
+
+def summary(state: ClaudeState, line: Line) -> Step:
+    """The title of the conversation that has a certain line; it may be above in this file, below, or in another one."""
+    title, leaf = line.summary or "", line.leaf_uuid or ""
+    if not title.strip() or not leaf:
+        return state, []
+    if leaf in state.recent:
+        return state, [_title(title, BY_SUMMARY)]
+    return telling(state, replaced(state.told, titles=awaiting(state.told.titles, leaf, title))), []
+
+
+def replaced(told: Told, **changes: Any) -> Told:
+    """With these changes."""
+    return msgspec.structs.replace(told, **changes)
+
+
+def _title(title: str, rank: int) -> Fact:
+    return Fact(field="name", value=title.strip(), rank=rank, keep="last")
+
+
+def _begun(told: Told, line: Line, operations: list[Operation]) -> Told:
+    """The first line of the conversation tells who the session is."""
+    agent = bool(line.is_sidechain and line.agent_id) and not told.lasting  # a subagent's file under another name
+    session = f"agent-{line.agent_id}" if agent else line.session_id
+    operations.append(
+        Identity(native_id=told.file_id if told.lasting else session or told.file_id, origin=line.uuid or "")
+    )
+    if agent and not told.subagent:
+        operations.append(Fact(field="subagent", value="1"))
+    subagent = told.subagent or agent
+    parented = told.parented or bool(subagent and line.session_id)
+    if parented and not told.parented:
+        operations.append(Fact(field="parent_id", value=line.session_id or ""))
+    return replaced(told, begun=True, subagent=subagent, parented=parented)
+
+
+def _where(told: Told, line: Line, operations: list[Operation]) -> Told:
+    """The first directory, and the last branch."""
+    if line.cwd and not told.cwd:
+        operations.append(Fact(field="cwd", value=line.cwd))
+        told = replaced(told, cwd=line.cwd)
+    if line.git_branch and line.git_branch != told.branch:
+        operations.append(Fact(field="git_branch", value=line.git_branch, keep="last"))
+        told = replaced(told, branch=line.git_branch)
+    return told

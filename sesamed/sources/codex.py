@@ -1,0 +1,86 @@
+"""Codex's rollouts: JSONL, one envelope a line; bare items in the oldest ones; and the index of names beside them.
+
+Owns how a file begins and how its lines are stepped through; `codex_records` has what each line becomes. It must not
+know files (only their names), the index, or the time.
+"""
+
+from pathlib import PurePath
+from typing import Final
+
+import msgspec
+
+from sesamed.model import Bad, BadLineError, ForeignFileError, Identity, Operation, Unknown
+from sesamed.sources.codex_lines import STARTS, Line, Payload, is_dropped
+from sesamed.sources.codex_meta import INDEX, Step, bare_header, file_id, index_entry, is_bare_header
+from sesamed.sources.codex_records import LINES_OF, enveloped, response_item
+from sesamed.sources.codex_state import CodexState, changed, rooted
+from sesamed.sources.tolerant import Lines
+
+LINES: Final = Lines(Line, STARTS)
+BARE: Final = Lines(Payload, STARTS)
+THAW: Final = msgspec.json.Decoder(CodexState)
+
+
+class Codex:
+    """The source of Codex's sessions."""
+
+    name = "codex"
+    version = 1
+
+    def begin(self, path: PurePath) -> Step:
+        """An empty file is a session: its name has the id. The index of names is none."""
+        name = path.name.encode("utf-8", "backslashreplace").decode()
+        if name == INDEX:
+            return CodexState(file_id=name, index=True), []
+        session = file_id(name)
+        return rooted(CodexState(file_id=session), session), [Identity(native_id=session, origin="")]
+
+    def step(self, state: CodexState, line: bytes) -> Step:
+        """A line's operations, and the state after it."""
+        if state.begun and is_dropped(line):
+            return state, []
+        try:
+            entry = LINES.decode(line)
+        except BadLineError:
+            if line.strip():
+                return _salvaged(state, line)
+            return state, []
+        return _stepped(state, entry, line)
+
+    def freeze(self, state: CodexState) -> bytes:
+        """The state as JSON."""
+        return msgspec.json.encode(state)
+
+    def thaw(self, data: bytes) -> CodexState:
+        """The state from its JSON."""
+        return THAW.decode(data)
+
+
+def _stepped(state: CodexState, entry: Line, line: bytes) -> Step:
+    if state.index:
+        return index_entry(state, entry)
+    if state.begun:
+        return _bare(state, entry, line) if state.bare and entry.payload is None else enveloped(state, entry)
+    if entry.payload is not None and entry.type in LINES_OF:
+        return enveloped(changed(state, begun=True), entry)
+    if is_bare_header(entry):
+        return bare_header(state, entry)
+    raise ForeignFileError("the first line is none of a rollout")
+
+
+def _bare(state: CodexState, entry: Line, line: bytes) -> Step:
+    """A response item without an envelope, or a note on the state of the conversation."""
+    if entry.type:
+        return response_item(state, entry, BARE.decode(line))
+    return state, [] if entry.record_type == "state" else [Unknown(type=entry.record_type or "")]
+
+
+def _salvaged(state: CodexState, line: bytes) -> Step:
+    found = [] if state.index else [entry for entry in LINES.salvage(line) if entry.payload is not None]
+    if not found or not (state.begun or found[0].type in LINES_OF):
+        raise BadLineError("no whole line in this one")
+    operations: list[Operation] = [Bad()]
+    for entry in found:
+        state, more = _stepped(state, entry, line)
+        operations += more
+    return state, operations

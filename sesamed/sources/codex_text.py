@@ -1,0 +1,110 @@
+"""What of a rollout's texts a person wrote, and what a session is called. Pure text and blocks, no lines."""
+
+import re
+from typing import Final
+
+from sesamed.sources.codex_lines import Block, Mark, Marks
+from sesamed.sources.keys import record_key
+from sesamed.sources.pi_text import session_name
+
+# Blocks of role `user` that Codex wrote.
+INJECTED: Final = re.compile(
+    r"\s*(?:<(?:environment_context|user_instructions|INSTRUCTIONS|permissions instructions|skills_instructions|skill"
+    r"|turn_aborted|user_shell_command|user_action|subagent_notification|goal_context|codex_internal_context"
+    r"|collaboration_mode|multi_agent_mode|model_switch|personality_spec|realtime_conversation|hook_prompt|memor(?:y|ies)"
+    r"|external_\w+|apps_instructions|plugins_instructions|recommended_plugins)(?=[\s>])"
+    r"|# AGENTS\.md instructions for|Warning: (?:apply_patch was requested via|The maximum number of unified exec))"
+)
+# What looks as if: with events of prompts in the file, it is none unless an event says so.
+DOUBTFUL: Final = re.compile(r"\s*(?:<[a-zA-Z]|Warning: |# AGENTS\.md)")
+IMAGE: Final = re.compile(r"\s*</?image\b[^>]*>\s*")
+# What the editors' extension and the app put before a prompt ends with this heading.
+REQUEST: Final = re.compile(r"\s*# [^\n]*\n(?s:.*?)^## My request for Codex:[ \t]*\n?", re.MULTILINE)
+FRONT: Final = re.compile(r"\s*---\n((?:[^\n]*\n)*?)---(?:\n|$)")
+# What spec-kit's prompts begin with: the arguments, in a fence.
+ARGUMENTS: Final = re.compile(r"\s*#+ User Input\s*```text\n(.*?)^```", re.DOTALL | re.MULTILINE)
+DESCRIPTION: Final = re.compile(r"^description:[ \t]*(.*)$", re.MULTILINE)
+CWD: Final = re.compile(r"<cwd>([^<]*)</cwd>|^Current working directory: (.*)$", re.MULTILINE)
+SHELL: Final = re.compile(
+    r"\s*<user_shell_command>\s*<command>\n?(.*?)\n?</command>\s*<result>\n?(.*?)</result>", re.DOTALL
+)
+BEGINNING_CHARS = 256
+
+
+def text_of(content: str | list[Block] | None) -> str:
+    """The text of a message: its text blocks, one after the other."""
+    if isinstance(content, str):
+        return content
+    return "\n".join([block.text for block in content or () if block.text])
+
+
+def typed_blocks(content: str | list[Block] | None, marks: Marks | None, more: list[Mark] | None) -> list[Block] | None:
+    """The blocks that newer builds mark as the user's; None if this message has no marks."""
+    blocks = content if isinstance(content, list) else []
+    own = [kind.startswith("user.") for kind in (marks and marks.content_item_kinds) or ()]
+    if not own:
+        given = (marks and marks.content_item_metadata) or more or []
+        own = [mark.provenance.type == "user" for mark in given if mark.provenance is not None]
+    if not own or len(own) != len(blocks):
+        return None
+    return [block for block, mine in zip(blocks, own, strict=True) if mine and not _is_frame(block)]
+
+
+def plain_blocks(content: str | list[Block] | None) -> list[Block]:
+    """The blocks that do not look injected."""
+    blocks = [Block("input_text", content)] if isinstance(content, str) else content or []
+    return [block for block in blocks if not INJECTED.match(block.text or "") and not _is_frame(block)]
+
+
+def is_doubtful(text: str) -> bool:
+    """Whether a text looks like one that Codex wrote."""
+    return DOUBTFUL.match(text) is not None
+
+
+def has_image(blocks: list[Block]) -> bool:
+    """A prompt may be only that."""
+    return any("image" in block.type for block in blocks)
+
+
+def request_of(text: str) -> str:
+    """A prompt without what an editor put before it."""
+    match = REQUEST.match(text)
+    return text[match.end() :] if match else text
+
+
+def title_of(text: str) -> str:
+    """A line that a person would recognise a session by. A stored prompt has its arguments, or a description."""
+    front = FRONT.match(text)
+    body = text[front.end() :] if front else text
+    given = ARGUMENTS.match(body)
+    if given and given[1].strip() != "$ARGUMENTS" and (name := session_name(given[1])):
+        return name
+    description = DESCRIPTION.search(front[1]) if front else None
+    told = session_name(description[1].strip("\"' ")) if description else ""
+    return told or session_name(body[given.end() :] if given else body) or session_name(body)
+
+
+def squeezed(text: str) -> str:
+    """A text without spaces: an event and its response item may join blocks differently."""
+    return "".join(text.split())
+
+
+def digest_of(body: str) -> int:
+    """Enough of a squeezed text to know it again."""
+    return record_key("prompt", body)
+
+
+def beginning_of(text: str) -> int:
+    """Enough of a text's first line to know it again; 0 of nothing."""
+    body = text.lstrip().partition("\n")[0].strip()[:BEGINNING_CHARS]
+    return record_key("review", body) if body else 0
+
+
+def directory_of(text: str) -> str | None:
+    """The working directory that an environment_context names."""
+    match = CWD.search(text)
+    return (match[1] or match[2] or "").strip() or None if match else None
+
+
+def _is_frame(block: Block) -> bool:
+    return block.text is not None and IMAGE.fullmatch(block.text) is not None

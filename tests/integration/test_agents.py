@@ -1,0 +1,65 @@
+"""The other agents through the same path as pi: Claude Code and Codex, found by themselves, copied history once."""
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.claude import ClaudeSession
+from tests.support.codex import CodexSession
+from tests.support.daemon import Daemon, eventually
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+
+@pytest.fixture
+def daemon() -> Iterator[Daemon]:
+    """A daemon without configuration."""
+    with Daemon(None) as started:
+        (started.home / ".claude/projects/-home-me-project").mkdir(parents=True)
+        (started.home / ".codex/sessions/2026/03/01").mkdir(parents=True)
+        (started.home / ".codex/archived_sessions").mkdir(parents=True)
+        started.sync()
+        yield started
+
+
+def test_claude_code_is_found_by_itself(daemon: Daemon) -> None:
+    """A session of Claude Code is searchable as it is written, with calls and results joined, and its title."""
+    session = ClaudeSession().user("a quince tart").tool("Bash", {"command": "bake medlar"}, "burnt", error=True)
+    path = session.title("The tart").write(daemon.home / ".claude/projects/-home-me-project")
+    eventually(lambda: daemon.found("quince"))
+    hit = daemon.call("search", query="bake burnt", source="claude", status="error")["results"][0]
+    assert (hit["name"], hit["match"]["toolName"], hit["matchedWords"]) == ("The tart", "Bash", ["bake", "burnt"])
+    with open(path, "ab") as file:
+        file.write(session.user("and a salsify pie").lines()[-1] + b"\n")
+    eventually(lambda: daemon.found("salsify"))
+
+
+def test_codex_is_found_by_itself(daemon: Daemon) -> None:
+    """A rollout of Codex is searchable as it is written; an archived one, compressed, too."""
+    session = CodexSession().user("a quince tart").assistant("baked")
+    session.write(daemon.home / ".codex/sessions/2026/03/01")
+    eventually(lambda: daemon.found("quince"))
+    old = CodexSession(id="019e0000-0000-7000-8000-00000000000f").user("a medlar jam")
+    (daemon.home / ".codex/archived_sessions" / f"{old.file_name}.zst").write_bytes(zstd.compress(old.bytes()))
+    eventually(lambda: daemon.found("medlar"))
+    assert daemon.call("get_session_meta", sessionId=old.id)["resume"]["command"] == ["codex", "resume", old.id]
+
+
+def test_copied_history_is_indexed_once(daemon: Daemon) -> None:
+    """A resumed session of Claude Code and a fork of Codex hold their parents' history; it is one hit, and both read whole."""
+    claude = ClaudeSession().user("a quince tart").assistant("with cream")
+    codex = CodexSession().user("a medlar jam").assistant("with sugar")
+    for session in (claude, claude.resumed("11111111-2222-4333-8444-555555555555")):
+        session.write(daemon.home / ".claude/projects/-home-me-project")
+    for rollout in (codex, codex.fork(id="019e0000-0000-7000-8000-0000000000ff")):
+        rollout.write(daemon.home / ".codex/sessions/2026/03/01")
+    daemon.sync()
+    for word in ("quince", "medlar"):
+        results = daemon.call("search", query=word)["results"]
+        assert [hit["similar"] for hit in results] == [1]
+    assert [session["messageCount"] for session in daemon.call("list_sessions")["sessions"]] == [2, 2, 2, 2]
+    daemon.check_index()

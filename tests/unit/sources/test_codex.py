@@ -1,0 +1,409 @@
+"""What Codex's source makes of a session: identity, facts, prompts, calls. All types of lines are in the golden files."""
+
+from pathlib import PurePath
+from typing import Any
+
+import pytest
+
+from sesamed.model import (
+    BadLineError,
+    Fact,
+    ForeignFileError,
+    Identity,
+    Message,
+    Operation,
+    ToolCall,
+    ToolResult,
+    Unknown,
+)
+from sesamed.sources.codex import Codex
+from sesamed.sources.codex_state import CodexState
+from tests.support.codex import CodexSession, Order
+
+CODEX = Codex()
+ID = "019e0000-0000-7000-8000-00000000000c"
+INJECTED = [
+    "<environment_context>\n  <cwd>/x</cwd>\n</environment_context>",
+    "<user_instructions>\n\nx</user_instructions>",
+    "# AGENTS.md instructions for /home/me\n\n<INSTRUCTIONS>\nx",
+    "<permissions instructions>\nx",
+    "<skill>\n<name>x</name>",
+    "<turn_aborted>\nx",
+    "<subagent_notification>\n{}",
+    "<user_action>\n<context>x",
+    "<codex_internal_context source='goal'>x",
+    "<external_codex_git_state>x",
+    "Warning: apply_patch was requested via exec_command. Use the apply_patch tool instead.",
+]
+ORDERS: list[Order] = ["item first", "event first", "item", "event"]
+
+
+def begin(path: str) -> list[Operation]:
+    """What the file's place says."""
+    return CODEX.begin(PurePath(path))[1]
+
+
+def run(session: CodexSession) -> tuple[CodexState, list[Operation]]:
+    """The state after all lines, and their operations."""
+    state, _ = CODEX.begin(PurePath(session.file_name))
+    operations: list[Operation] = []
+    for line in session.lines():
+        state, more = CODEX.step(state, line)
+        operations += more
+    return state, operations
+
+
+def facts(session: CodexSession, field: str) -> list[str]:
+    """What the file says of one field."""
+    return [op.value for op in run(session)[1] if isinstance(op, Fact) and op.field == field]
+
+
+def said(session: CodexSession, role: str) -> list[str]:
+    """What was said in a role."""
+    return [op.text for op in run(session)[1] if isinstance(op, Message) and op.role == role]
+
+
+def calls(session: CodexSession) -> list[ToolCall]:
+    """What was called."""
+    return [op for op in run(session)[1] if isinstance(op, ToolCall)]
+
+
+def results(session: CodexSession) -> list[ToolResult]:
+    """What came back."""
+    return [op for op in run(session)[1] if isinstance(op, ToolResult)]
+
+
+class TestPlace:
+    """What the path alone says."""
+
+    @pytest.mark.parametrize(
+        ("name", "session"),
+        [
+            (f"2026/03/01/rollout-2026-03-01T09-00-00-{ID}.jsonl", ID),
+            (f"rollout-2026-03-01T09-00-00-{ID}.jsonl.zst", ID),
+            (f"rollout-2026-03-01T09-00-00-{ID}_019e0000-0000-7000-8000-0000000000ff.jsonl", ID),
+            ("notes.jsonl", "notes"),
+        ],
+    )
+    def test_an_empty_file_is_a_session(self, name: str, session: str) -> None:
+        """Archived, compressed or reverted: its name has the id."""
+        assert begin(name) == [Identity(native_id=session, origin="")]
+
+    def test_the_index_of_names_is_no_session(self) -> None:
+        """It speaks of others."""
+        assert begin("session_index.jsonl") == []
+
+    def test_a_name_that_is_no_utf8_can_be_stored(self) -> None:
+        """Such bytes reach us as lone surrogates; the state still freezes."""
+        state, _ = CODEX.begin(PurePath("caf\udce9.jsonl"))
+        assert CODEX.thaw(CODEX.freeze(state)) == state
+
+
+class TestMeta:
+    """Who the session is."""
+
+    def test_the_first_meta_states_it(self) -> None:
+        """Id, origin, directory, time and branch."""
+        assert run(CodexSession(id="abc", cwd="/work", git={"branch": "main"}))[1] == [
+            Identity(native_id="abc", origin="abc 2026-03-01T09:00:00.000Z"),
+            Fact(field="cwd", value="/work"),
+            Fact(field="began", value="1772355600000"),
+            Fact(field="git_branch", value="main", keep="last"),
+        ]
+
+    def test_a_copied_meta_changes_nothing(self) -> None:
+        """A fork has its parent's after its own."""
+        child = CodexSession(id="parent", cwd="/p", git={"branch": "main"}).user("a").fork(id="child")
+        assert [op.native_id for op in run(child)[1] if isinstance(op, Identity)] == ["child"]
+        assert facts(child, "git_branch") == []
+
+    def test_a_later_meta_of_its_own_has_the_branch_of_its_day(self) -> None:
+        """Codex appends one when the session's metadata are edited."""
+        session = CodexSession(git={"branch": "main"}).user("a")
+        session.line("session_meta", {"id": session.id, "git": {"branch": "feature"}})
+        assert facts(session, "git_branch") == ["main", "feature"]
+
+    @pytest.mark.parametrize(
+        ("meta", "parent", "subagent"),
+        [
+            ({"forked_from_id": "p"}, ["p"], []),
+            ({"parent_thread_id": "p", "thread_source": "subagent"}, ["p"], ["1"]),
+            ({"source": {"subagent": {"thread_spawn": {"parent_thread_id": "p", "depth": 1}}}}, ["p"], ["1"]),
+            ({"source": {"subagent": "review"}}, [], ["1"]),
+            ({"source": {"internal": "memory_consolidation"}}, [], ["1"]),
+            ({"source": "cli"}, [], []),
+        ],
+    )
+    def test_forks_and_subagents_name_their_parent(
+        self, meta: dict[str, Any], parent: list[str], subagent: list[str]
+    ) -> None:
+        """In whichever way their build does."""
+        assert facts(CodexSession(**meta), "parent_id") == parent
+        assert facts(CodexSession(**meta), "subagent") == subagent
+
+    def test_a_bare_file_has_its_directory_in_the_first_context(self) -> None:
+        """It has no other place for it."""
+        assert facts(CodexSession(bare=True).said("user", INJECTED[0]).said("user", INJECTED[0]), "cwd") == ["/x"]
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            b'{"session_id":"a","ts":1772355600,"text":"of history.jsonl"}',
+            b'{"id":"a","thread_name":"of the index","updated_at":"2026-03-01T09:00:00Z"}',
+            b'{"type":"session","id":"a","timestamp":"2026-03-01T09:00:00Z"}',
+            b'{"type":"user","message":{}}',
+            b"{}",
+        ],
+    )
+    def test_another_first_line_makes_the_file_foreign(self, line: bytes) -> None:
+        """Whatever its name is."""
+        with pytest.raises(ForeignFileError):
+            CODEX.step(CODEX.begin(PurePath("x.jsonl"))[0], line)
+
+    def test_a_rollout_may_have_lost_its_beginning(self) -> None:
+        """Its name still has the id."""
+        state, _ = CODEX.begin(PurePath("x.jsonl"))
+        _, operations = CODEX.step(state, CodexSession().user("a", "event").lines()[1])
+        assert isinstance(operations[0], Message)
+
+    def test_a_bad_first_line_may_be_followed_by_the_meta(self) -> None:
+        """A line that can't be read says nothing about the file."""
+        state, _ = CODEX.begin(PurePath("x.jsonl"))
+        with pytest.raises(BadLineError):
+            CODEX.step(state, b'{"timestamp":"2026')
+        assert isinstance(CODEX.step(state, CodexSession().lines()[0])[1][0], Identity)
+
+    def test_a_blank_line_says_nothing(self) -> None:
+        """Before the meta and after it."""
+        state, _ = CODEX.begin(PurePath("x.jsonl"))
+        assert CODEX.step(state, b" \r") == (state, [])
+
+
+class TestPrompts:
+    """What a person typed, once, and nothing else."""
+
+    @pytest.mark.parametrize("order", ORDERS)
+    def test_a_prompt_comes_once(self, order: Order) -> None:
+        """Whichever of response item and event comes first, or is missing."""
+        assert said(CodexSession().user("why?", order).assistant("a").user("how?", order), "user") == ["why?", "how?"]
+
+    @pytest.mark.parametrize("order", ORDERS)
+    def test_equal_prompts_are_as_many(self, order: Order) -> None:
+        """Each has its own pair."""
+        assert said(CodexSession().user("go on", order).user("go on", order), "user") == ["go on", "go on"]
+
+    @pytest.mark.parametrize("text", INJECTED)
+    def test_injected_text_is_no_prompt(self, text: str) -> None:
+        """With events in the file, and without; alone, and beside a prompt."""
+        assert said(CodexSession().said("user", text).user("why?").said("user", text), "user") == ["why?"]
+        assert said(CodexSession(bare=True).said("user", text).said("user", text, "why?"), "user") == ["why?"]
+
+    @pytest.mark.parametrize("text", INJECTED)
+    def test_what_an_event_tells_was_typed(self, text: str) -> None:
+        """A person may paste anything."""
+        assert said(CodexSession().user("a").user(text), "user") == ["a", text]
+
+    def test_unknown_wrappers_are_doubted_where_events_tell(self) -> None:
+        """In a file without events they are the best that there is."""
+        assert said(CodexSession().user("a").said("user", "<tomorrow>x</tomorrow>"), "user") == ["a"]
+        assert said(CodexSession(bare=True).said("user", "<div>why?</div>"), "user") == ["<div>why?</div>"]
+
+    def test_a_queued_prompt_without_an_event_is_kept(self) -> None:
+        """Builds of 2025 wrote none for what was typed while the model worked."""
+        assert said(CodexSession().user("a").said("user", "faster, please"), "user") == ["a", "faster, please"]
+
+    def test_marks_tell_best(self) -> None:
+        """A block is the user's or it is not, whatever it looks like."""
+        marks = {"content_item_kinds": ["user.text", "environments.environment_context"]}
+        session = CodexSession().said(
+            "user", INJECTED[0], "plain", internal_chat_message_metadata_passthrough=marks
+        )  # fmt: skip
+        assert said(session, "user") == [INJECTED[0]]
+
+    def test_blocks_may_be_joined_in_other_ways(self) -> None:
+        """The event has them without a break; frames of images are in the response item only."""
+        session = CodexSession().said("user", "one\n", "<image name=[Image #1]>", "</image>", "two")
+        assert said(session.event("user_message", message="one\ntwo"), "user") == ["one\n\ntwo"]
+
+    def test_an_image_is_a_prompt(self) -> None:
+        """Without a word, once."""
+        session = CodexSession().response("message", role="user", content=[{"type": "input_image", "image_url": "x"}])
+        assert said(session.event("user_message", message="", images=["x"]), "user") == [""]
+
+    def test_an_editors_context_is_left_out(self) -> None:
+        """The request stays."""
+        text = "# Context from my IDE setup:\n\n## Open tabs:\n- a.py\n\n## My request for Codex:\nwhy?"
+        assert said(CodexSession().user(text), "user") == ["why?"]
+        assert facts(CodexSession().user(text), "name") == ["why?"]
+
+    def test_a_command_of_the_person_is_a_call(self) -> None:
+        """With its output and how it went."""
+        text = "<user_shell_command>\n<command>\nmake\n</command>\n<result>\nExit code: 2\nOutput:\nno\n</result>"
+        call = calls(CodexSession().said("user", text + "\n</user_shell_command>"))[0]
+        assert (call.role, call.arguments, call.output) == ("user", b'{"command":"make"}', "Exit code: 2\nOutput:\nno")
+        assert call.is_error
+
+
+class TestNames:
+    """What a session is called."""
+
+    def test_the_first_prompt_names_it(self) -> None:
+        """Once."""
+        assert facts(CodexSession().user(" why?\nlog").user("how?"), "name") == ["why?"]
+
+    @pytest.mark.parametrize(
+        ("text", "name"),
+        [
+            ("---\ndescription: Create the plan.\n---\n\nThe user input", "Create the plan."),
+            ("---\nmodel: x\n---\nDo it", "Do it"),
+            ("## User Input\n\n```text\nfirst milestone\n```\n\nYou MUST", "first milestone"),
+            ("## User Input\n\n```text\n\n```\n\nThe rest", "The rest"),
+        ],
+    )
+    def test_a_stored_prompt_is_named_by_what_is_in_it(self, text: str, name: str) -> None:
+        """Its arguments, its description, its first words."""
+        assert facts(CodexSession().user(text), "name") == [name]
+
+    def test_a_given_name_ranks_higher_and_may_be_taken_back(self) -> None:
+        """A copied one is the parent's."""
+        session = CodexSession().event("thread_name_updated", thread_id=ID, thread_name=" x ")
+        session.event("thread_name_updated", thread_id="parent", thread_name="y").event("thread_name_updated")
+        found = [op for op in run(session)[1] if isinstance(op, Fact) and op.field == "name"]
+        assert [(fact.value, fact.rank, fact.keep) for fact in found] == [("x", 3, "last"), ("", 3, "last")]
+
+
+class TestCalls:
+    """Tools and what they gave back."""
+
+    @pytest.mark.parametrize(
+        ("output", "text", "is_error"),
+        [
+            ('{"output":"a","metadata":{"exit_code":1}}', "a", True),
+            ('{"output":"a","metadata":{"exit_code":0}}', "a", False),
+            ("Exit code: 1\nOutput:\na", "Exit code: 1\nOutput:\na", True),
+            ("Output:\nExit code: 1", "Output:\nExit code: 1", False),
+            ("Process exited with code 0\nOutput:\na", "Process exited with code 0\nOutput:\na", False),
+            ({"content": "a", "success": False}, "a", True),
+            ([{"type": "input_text", "text": "a"}, {"type": "input_image"}], "a", False),
+            ("{not json", "{not json", False),
+            ('{"agent_id":"x"}', '{"agent_id":"x"}', False),
+            ("apply_patch verification failed: x", "apply_patch verification failed: x", True),
+            (None, "", False),
+            ([1], "[1]", False),
+        ],
+    )
+    def test_an_output_tells_how_its_call_went(self, output: Any, text: str, is_error: bool) -> None:
+        """Each age of Codex in its way."""
+        result = results(CodexSession().tool("shell", {}, output))[0]
+        assert (result.text, result.is_error) == (text, is_error)
+
+    def test_an_event_knows_better(self) -> None:
+        """An exit code is a fact, a text may say anything."""
+        session = CodexSession().call("x", {}, "c1").event("exec_command_end", call_id="c1", exit_code=1)
+        assert results(session.output("Exit code: 0", "c1"))[0].is_error
+
+    def test_results_find_their_calls(self) -> None:
+        """In whatever order they come."""
+        session = CodexSession().call("a", {}, "c1").call("b", {}, "c2").output("2", "c2").output("1", "c1")
+        keys = [call.key for call in calls(session)]
+        assert [(result.key, result.text) for result in results(session)] == [(keys[1], "2"), (keys[0], "1")]
+
+    def test_the_oldest_of_too_many_open_calls_is_forgotten(self) -> None:
+        """The state stays small, however many turns were aborted."""
+        session = CodexSession()
+        for number in range(130):
+            session.call("ls", {}, f"c{number}")
+        assert list(run(session)[0].calls) == [f"c{number}" for number in range(2, 130)]
+
+    def test_endless_ids_are_not_kept(self) -> None:
+        """No line makes the state large."""
+        session = CodexSession().call("ls", {}, "x" * 5000).turn("y" * 5000)
+        assert len(CODEX.freeze(run(session)[0])) < 700
+
+    def test_half_an_emoji_costs_itself(self) -> None:
+        """Also in what is decoded later than its line."""
+        line = b'{"timestamp":"","type":"response_item","payload":{"type":"function_call_output","output":"a\\ud83d"}}'
+        assert calls(CodexSession().raw(line))[0].output == "a\N{REPLACEMENT CHARACTER}"
+        line = line.replace(b"_output", b"").replace(b'"output"', b'"arguments"')
+        assert calls(CodexSession().raw(line))[0].arguments.decode() == "a\N{REPLACEMENT CHARACTER}"
+
+    def test_arguments_may_be_any_text(self) -> None:
+        """They stay as they are."""
+        assert calls(CodexSession(cwd="/s").call("x", '{"cwd": oh'))[0].arguments == b'{"cwd": oh'
+
+    def test_a_call_knows_its_directory(self) -> None:
+        """Its own, else the turn's, else the session's."""
+        session = CodexSession(cwd="/s").call("a", {}).line("turn_context", {"cwd": "/t"}).call("b", {})
+        assert [call.cwd for call in calls(session.call("c", {"workdir": "/c"}))] == ["/s", "/t", "/c"]
+
+    @pytest.mark.parametrize(
+        ("name", "arguments", "hidden"),
+        [
+            ("shell", {"command": ["bash", "-lc", "sesamectl search x"]}, True),
+            ("exec_command", {"cmd": "sesamectl search x"}, True),
+            ("mcp__sesame__search_sessions", {}, True),
+            ("shell", {"command": ["bash", "-lc", "grep sesamectl README.md"]}, False),
+        ],
+    )
+    def test_our_own_searches_are_hidden(self, name: str, arguments: dict[str, Any], hidden: bool) -> None:
+        """And so is what they found."""
+        session = CodexSession().tool(name, arguments, "x")
+        assert (calls(session)[0].hidden, results(session)[0].hidden) == (hidden, hidden)
+
+    def test_a_line_that_is_not_decoded_changes_nothing(self) -> None:
+        """Snapshots and encrypted reasoning; one that is glued to another line is looked at."""
+        session = CodexSession().response("ghost_snapshot", ghost_commit={"id": "x" * 1000})
+        assert len(run(session)[1]) == 3
+        glued = session.lines()[1][:-9] + CodexSession().user("a", "event").lines()[1]
+        assert said(CodexSession().raw(glued), "user") == ["a"]
+
+
+@pytest.mark.parametrize("review", [None, [], {"findings": 1}, {"findings": [1, {"title": " "}]}])
+def test_a_review_may_be_odd_or_interrupted(review: Any) -> None:
+    """Then it says nothing."""
+    assert said(CodexSession().event("exited_review_mode", review_output=review), "assistant") == []
+
+
+def test_a_review_that_cannot_be_decoded_says_nothing() -> None:
+    """Its number is none."""
+    line = CodexSession().event("exited_review_mode", review_output=0).lines()[1].replace(b":0}", b":1e999}")
+    assert said(CodexSession().raw(line), "assistant") == []
+
+
+def test_words_of_agents_may_be_empty() -> None:
+    """Then they are none."""
+    assert said(CodexSession().line("inter_agent_communication", {"content": ""}), "custom") == []
+
+
+def test_an_item_may_be_missing_or_empty() -> None:
+    """Then it says nothing, or is counted."""
+    session = CodexSession().item("UserMessage", content=[]).event("item_completed")
+    assert run(session)[1][3:] == [Unknown(type="item/")]
+
+
+def test_bytes_that_are_no_text_cost_themselves() -> None:
+    """Also where they were passed over when the line was decoded."""
+    line = CodexSession().output("a?").lines()[1].replace(b"a?", b"a\xff")
+    assert calls(CodexSession().raw(line))[0].output == "a\N{REPLACEMENT CHARACTER}"
+
+
+@pytest.mark.parametrize("result", [{"Ok": {"content": [{"type": "text", "text": "a"}]}}, "a"])
+def test_a_tools_result_in_an_event_may_have_any_shape(result: Any) -> None:
+    """Its texts are collected."""
+    session = CodexSession().event("mcp_tool_call_end", call_id="c", result=result)
+    assert calls(session)[0].output in ("a", "")
+    assert not calls(session)[0].is_error
+
+
+def test_a_source_that_is_odd_says_nothing() -> None:
+    """A number that is none, too: it is found when the source is decoded."""
+    line = CodexSession(source="x").lines()[0].replace(b'"x"', b"1e999")
+    assert isinstance(CODEX.step(CODEX.begin(PurePath("a.jsonl"))[0], line)[1][0], Identity)
+
+
+def test_a_review_is_told_once() -> None:
+    """By the event, or by the model after it."""
+    session = CodexSession().user("go").event("exited_review_mode", review_output={"overall_explanation": "Not right."})
+    assert said(session, "assistant") == ["Not right."]
+    session.said("assistant", "Not right.\n\nFull review comments:\n\n- Bug").said("assistant", "Not right.")
+    assert said(session, "assistant") == ["Not right.", "Not right."]

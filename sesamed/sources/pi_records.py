@@ -78,9 +78,12 @@ def bash(state: PiState, line: Line, spoken: Spoken) -> Step:
 
 
 def custom(state: PiState, line: Line, spoken: Spoken) -> Step:
-    """What an extension put into the conversation."""
+    """What an extension put into the conversation. It names a session in which nobody says anything."""
     text = text_of(spoken.content)
-    return after(state, line), [*_stated(place_of(state, line, spoken), "custom", text), *_unknown(spoken.content)]
+    operations = [*_stated(place_of(state, line, spoken), "custom", text), *_unknown(spoken.content)]
+    if not state.named and (name := session_name(text)):
+        operations.append(Fact(field="name", value=name, rank=0))
+    return after(state, line), operations
 
 
 def summary(state: PiState, line: Line, spoken: Spoken) -> Step:

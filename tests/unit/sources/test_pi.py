@@ -205,8 +205,8 @@ class TestName:
         ]
 
     def test_a_summary_names_nothing(self) -> None:
-        """Nor does what the model or an extension says, or a command."""
-        session = PiSession().compaction("sum").branch_summary("sum").custom("note").assistant("hi").bash("ls", "")
+        """Nor does what the model says, or a command."""
+        session = PiSession().compaction("sum").branch_summary("sum").assistant("hi").bash("ls", "")
         assert facts(session, "name") == []
 
 
@@ -317,3 +317,9 @@ class TestCalls:
         session = PiSession().tool("search_sessions", {"query": "x"}, "hit").tool("bash", {"command": "ls"}, "a")
         assert [call.hidden for call in calls(session)] == [True, False]
         assert [result.hidden for result in results(session)] == [True, False]
+
+
+def test_an_extension_names_a_session_in_which_nobody_speaks() -> None:
+    """What an extension says first is the name of last resort; the first prompt takes its place."""
+    session = PiSession().custom("Review of the store\nall fine").user("go on")
+    assert [(fact.value, fact.rank) for fact in facts(session, "name")] == [("Review of the store", 0), ("go on", 1)]

@@ -13,7 +13,7 @@ from sesamed.store import sqlite
 from sesamed.store.write import Writer
 
 READERS = (
-    2  # as many as cores are worth: more threads only hand the GIL about (exact-OR measurements, docs/decisions.md, 8)
+    2  # as many as cores are worth: more threads only hand the GIL about (docs/decisions.md, 2)
 )
 
 FILES = ("", "-wal", "-shm", "-journal")  # the last one when it was killed while it was made

@@ -12,9 +12,7 @@ from sesamed.errors import StoreError
 from sesamed.store import sqlite
 from sesamed.store.write import Writer
 
-READERS = (
-    2  # as many as cores are worth: more threads only hand the GIL about (docs/decisions.md, 2)
-)
+READERS = 2  # as many as cores are worth: more threads only hand the GIL about (docs/decisions.md, 2)
 
 FILES = ("", "-wal", "-shm", "-journal")  # the last one when it was killed while it was made
 

@@ -31,8 +31,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = [_decodable(word) for word in (sys.argv[1:] if argv is None else argv)]
     try:
         return _guarded(words)
-    except BrokenPipeError:  # the reader has seen enough; the interpreter's own flush must not complain
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader has seen enough
+        _drop_output()
         return 0
     except KeyboardInterrupt:
         return 130
@@ -50,8 +50,17 @@ def _guarded(words: list[str]) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
+        _drop_output()
         return _fail(f"cannot read or write: {error}", 4)
     return 0
+
+
+def _drop_output() -> None:
+    """What could not be written is still in the buffer; the interpreter's own flush at the end must not complain again."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError:  # it is no file at all
+        return
 
 
 def _fail(message: str, code: int) -> int:

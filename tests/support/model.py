@@ -42,6 +42,7 @@ class File:
     parent: str | None = None
     given_name: str = ""
     first_text: str = ""
+    first_note: str = ""
     records: dict[Key, Record] = field(default_factory=dict)
     bad: int = 0
     unknown: int = 0
@@ -114,6 +115,7 @@ def _entry(file: File, entry: dict[str, Any]) -> None:
         file.given_name = entry["name"].strip()
     elif kind == "custom_message":
         _say(file, entry, "custom", _text(entry["content"]))
+        file.first_note = file.first_note or (_name(_text(entry["content"])) if not file.first_text else "")
     elif kind in ("compaction", "branch_summary"):
         _say(file, entry, "summary", entry["summary"])
     elif kind not in KNOWN:
@@ -229,7 +231,7 @@ class Session:
         """What the person called it, else what was asked first; files that are there before gone ones."""
         files = [file for _, file, _ in sorted(self.files, key=lambda item: (item[2], item[0]))]
         return next((f.given_name for f in files if f.given_name), None) or next(
-            (f.first_text for f in files if f.first_text), None
+            (text for text in [f.first_text for f in files] + [f.first_note for f in files] if text), None
         )
 
     @property

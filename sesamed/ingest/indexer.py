@@ -221,6 +221,14 @@ class Indexer:
             self._upkeep.wrote()
         return len(paths)
 
+    async def replace_index(self) -> None:
+        """Somebody has deleted the index under us: make it anew, from the files that are there."""
+        log.error("the index was removed or replaced; all files are read anew path=%s", self.index.path)
+        async with self.writing():
+            await self.in_thread(self.index.reopen)
+            await self.in_thread(self.after_swap)
+        await self.look_around()
+
     # -- for those who use it
 
     @asynccontextmanager

@@ -85,8 +85,11 @@ class Tending:
                 due_at = time.monotonic() + (LOOK_AGAIN_S if self._is_short else self._interval())
             await anyio.sleep(TICK_S)
             self._indexer.mark_quiet()
-            for root in await self._indexer.in_thread(self._look):
+            fresh, in_place = await self._indexer.in_thread(self._tick)
+            for root in fresh:
                 self._indexer.inbox.mark_tree(root)
+            if not in_place:
+                await self._indexer.replace_index()
 
     def _interval(self) -> float:
         polling = self._wanted == "polling" or any(self.mode(root) == "polling" for root in self._indexer.sweep.roots)
@@ -99,6 +102,10 @@ class Tending:
         except OSError as error:
             self._watcher = None
             self.reasons["*"] = f"no events: {error.strerror}; raise fs.inotify.max_user_instances"
+
+    def _tick(self) -> tuple[list[str], bool]:
+        """The roots that have just come, and whether the index is where it was: all that is asked when nothing happens."""
+        return self._look(), self._indexer.index.is_in_place()
 
     def _look(self) -> list[str]:
         """See which roots are there, and watch them. Gives those that were not watched a moment ago."""

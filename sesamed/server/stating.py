@@ -45,9 +45,17 @@ class Stating:
 
     def _about_database(self) -> Database:
         return Database(
-            path=self._database, bytes=os.path.getsize(self._database), wal_bytes=wal_bytes(self._database),
+            path=self._database, bytes=_size(self._database), wal_bytes=wal_bytes(self._database),
             sqlite_version=apsw.sqlite_lib_version(), schema=schema.VERSION,
         )  # fmt: skip
+
+
+def _size(path: str) -> int:
+    """0 for a file that somebody has just removed; it is made again within a second."""
+    try:
+        return os.path.getsize(path)
+    except FileNotFoundError:
+        return 0
 
 
 def _state(overview: Overview) -> Literal["ready", "indexing", "degraded"]:

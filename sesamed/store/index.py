@@ -65,6 +65,20 @@ class Index:
         self.path = path
         self.writer = Writer(path)
         self.readers = Readers(path)
+        self._identity = _identity(path)
+
+    def is_in_place(self) -> bool:
+        """Whether the file that is open is still the one at the path; else all that is written goes into nothing."""
+        return _identity(self.path) == self._identity
+
+    def reopen(self) -> None:
+        """Open what is at the path now; an empty index where there is none."""
+        with self.readers.closed():
+            self.writer.close()
+            if _identity(self.path) is None:
+                remove_index(self.path)  # a WAL without its database
+            self.writer = Writer(self.path)
+        self._identity = _identity(self.path)
 
     def close(self) -> None:
         """Close all connections; SQLite folds the WAL in."""
@@ -83,6 +97,7 @@ class Index:
                 _sync_directory(os.path.dirname(self.path))
             finally:
                 self.writer = Writer(self.path)
+                self._identity = _identity(self.path)
 
     def get(self, name: str) -> str | None:
         """A value kept beside the rows."""
@@ -111,6 +126,14 @@ def set_aside(path: str, stamp: str) -> str:
         if os.path.exists(path + suffix):
             os.replace(path + suffix, target + suffix)
     return target
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _no_wal(path: str) -> None:

@@ -449,3 +449,16 @@ def test_version() -> None:
             [sys.executable, "-m", "sesamed", flag], capture_output=True, check=True, env={"PATH": os.environ["PATH"]}
         )
         assert run.stdout.startswith((b"sesamed ", b"usage: sesamed"))
+
+
+def test_an_index_that_is_deleted_under_the_daemon() -> None:
+    """The index can be deleted at any time: it is made anew from the files, without a restart, and status never fails."""
+    with Daemon() as daemon:
+        filled(daemon, 5)
+        daemon.allowed.append("removed or replaced")
+        for path in daemon.data_dir.glob("index.sqlite*"):
+            path.unlink()
+        daemon.call("status")
+        eventually(daemon.database.exists)
+        eventually(lambda: len(daemon.found("quince")) == 5)
+        daemon.check_index()

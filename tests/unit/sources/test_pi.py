@@ -98,9 +98,9 @@ class TestHeader:
 
     def test_it_states_who_the_session_is(self) -> None:
         """Id, origin, directory and time."""
-        assert read(PiSession(id="abc", cwd="/work/shop", start="2026-03-01T09:00:00.000Z")) == [
+        assert read(PiSession(id="abc", cwd="/srv/shop", start="2026-03-01T09:00:00.000Z")) == [
             Identity(native_id="abc", origin="abc 2026-03-01T09:00:00.000Z"),
-            Fact(field="cwd", value="/work/shop"),
+            Fact(field="cwd", value="/srv/shop"),
             Fact(field="began", value="1772355600000"),
         ]
 

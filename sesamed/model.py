@@ -222,6 +222,9 @@ class Control(Protocol):
     def pending(self) -> Pending:
         """What is on disk and not searchable, as far as is known."""
 
+    def troubles(self) -> list[Trouble]:
+        """What is wrong now."""
+
     def overview(self) -> Overview:
         """How the ingest is."""
 

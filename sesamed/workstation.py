@@ -27,11 +27,6 @@ def workstation_id(environ: Mapping[str, str], configured: str | None) -> str:
     return given.lower()
 
 
-def project_id(cwd: str | None) -> str:
-    """The project's part of a key; an unknown directory counts as the empty string."""
-    return _eight(cwd or "")
-
-
 def machine_id(files: Sequence[str] = MACHINE_ID_FILES) -> str:
     """What tells this machine from others of the same name, for as long as it is not installed anew."""
     for file in files:

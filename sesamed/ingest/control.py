@@ -41,7 +41,7 @@ class IngestControl:
         return Overview(
             roots=self._roots(), indexing=self._indexing(),
             freshness_ms=list(self._indexer.freshness), last_event_ms=self.last_event_ms,
-            last_sweep_ms=self._indexer.last_sweep_ms, troubles=self._troubles(),
+            last_sweep_ms=self._indexer.last_sweep_ms, troubles=self.troubles(),
         )  # fmt: skip
 
     def _indexing(self) -> Progress | None:
@@ -59,7 +59,7 @@ class IngestControl:
             for root in self._indexer.sweep.roots
         ]  # fmt: skip
 
-    def _troubles(self) -> list[Trouble]:
+    def troubles(self) -> list[Trouble]:
         """What is wrong now; each with the time at which it was first seen."""
         found: dict[str, str] = {}
         if self._indexer.trouble is not None:

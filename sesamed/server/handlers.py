@@ -136,7 +136,7 @@ class Handlers:
             query=params.query, result_count=len(answered.hits), results=answered.hits, words=answered.words, corrected={},
             dropped=list(compiled.dropped), weak=False, filtered_out=answered.filtered_out, content_trust="untrusted-transcript",
             pending=PendingAnswer(files=pending.files, bytes=pending.bytes),
-            warnings=[trouble.message for trouble in self._control.overview().troubles], took_ms=round(took_ms, 3),
+            warnings=[trouble.message for trouble in self._control.troubles()], took_ms=round(took_ms, 3),
         )  # fmt: skip
 
     async def list_sessions(self, call: Call, params: ListSessionsParams) -> SessionList:

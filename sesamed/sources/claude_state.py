@@ -2,8 +2,8 @@
 
 import msgspec
 
+from sesamed.sources.calls import OpenCall
 from sesamed.sources.claude_lines import Line
-from sesamed.sources.pi_state import OpenCall
 
 RECENT = 64
 ID_CHARS = 128  # a longer uuid is none, and not kept

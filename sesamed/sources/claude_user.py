@@ -3,12 +3,12 @@
 from typing import Final
 
 from sesamed.model import Fact, ForeignFileError, Operation, ToolResult
+from sesamed.sources.calls import OpenCall, closed, opened
 from sesamed.sources.claude_facts import Step, replaced
 from sesamed.sources.claude_lines import Block, Content, Line, Origin
 from sesamed.sources.claude_operations import Place, orphan, place_of, said, shell_call
 from sesamed.sources.claude_state import ClaudeState, after, telling
 from sesamed.sources.claude_text import SHELL, inner, output_of, prompt_name, prompt_of, text_of
-from sesamed.sources.pi_state import OpenCall, closed, opened
 
 # Where a person's words come from; all else is the program's, or another agent's.
 PEOPLE: Final = frozenset({None, "", "human", "channel"})

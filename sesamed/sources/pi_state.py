@@ -2,17 +2,8 @@
 
 import msgspec
 
+from sesamed.sources.calls import ID_CHARS, OpenCall
 from sesamed.sources.pi_lines import Line
-
-OPEN_CALLS = 128
-ID_CHARS = 1024  # ids of OpenAI's calls have hundreds; a longer one is not kept
-
-
-class OpenCall(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A call that has no result yet."""
-
-    key: int
-    hidden: bool
 
 
 class PiState(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,18 +29,3 @@ def after(
         last=line.id if line.id and len(line.id) <= ID_CHARS else state.last,
         calls=state.calls if calls is None else calls,
     )
-
-
-def opened(calls: dict[str, OpenCall], new: dict[str, OpenCall]) -> dict[str, OpenCall]:
-    """The open calls with new ones; the oldest give way, for an aborted turn leaves calls that no result will close."""
-    everything = {name: call for name, call in calls.items() if name not in new} | new
-    for name in [name for name in new if len(name) > ID_CHARS]:
-        del everything[name]
-    for name in list(everything)[:-OPEN_CALLS]:
-        del everything[name]
-    return everything
-
-
-def closed(calls: dict[str, OpenCall], name: str) -> dict[str, OpenCall]:
-    """The open calls without the one that was answered."""
-    return {other: call for other, call in calls.items() if other != name}

@@ -23,6 +23,11 @@ HELD = """
 """
 
 
+def project_id(cwd: str | None) -> str:
+    """The project's part of a key; an unknown directory counts as the empty string."""
+    return hashlib.sha256((cwd or "").encode("utf-8", "surrogatepass")).hexdigest()[:8]
+
+
 class Tally:
     """What a session gains in one transaction."""
 
@@ -108,7 +113,7 @@ class Sessions:
         """
         chosen: dict[str, str | None] = dict.fromkeys(FIELDS)
         chosen.update((field, value) for field, value in self._connection.execute(sql, (session,)) if value)
-        chosen["project"] = hashlib.sha256((chosen["cwd"] or "").encode("utf-8", "surrogateescape")).hexdigest()[:8]
+        chosen["project"] = project_id(chosen["cwd"])
         change = """
             UPDATE sessions SET name = :name, cwd = :cwd, project_path = coalesce(:project_path, :cwd), project = :project,
               git_branch = :git_branch, parent_path = :parent_path, parent_id = :parent_id,

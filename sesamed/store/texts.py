@@ -54,14 +54,6 @@ class Texts:
         number = record << KIND_BITS | kind
         self._remove(sqlite.rows(self._connection, "SELECT id, text FROM chunks WHERE id = ?", (number,)))
 
-    def remove_record(self, record: int) -> None:
-        """Take all chunks of a record out."""
-        self._remove(
-            self._connection.execute(
-                "SELECT id, text FROM chunks WHERE id BETWEEN ? AND ?", _of_record(record)
-            ).fetchall()
-        )
-
     def remove_file(self, file: int) -> None:
         """Take all chunks of a file out, some at a time: a file may be larger than memory."""
         bounds = (file << FILE_BITS, (file + 1 << FILE_BITS) - 1, DELETE_AT_ONCE)

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from sesamed.errors import ConfigError
-from sesamed.workstation import machine_id, project_id, workstation_id
+from sesamed.store.sessions import project_id
+from sesamed.workstation import machine_id, workstation_id
 
 
 def test_the_environment_comes_first() -> None:

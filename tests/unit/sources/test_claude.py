@@ -18,10 +18,10 @@ from sesamed.model import (
     ToolResult,
     Unknown,
 )
+from sesamed.sources.calls import OPEN_CALLS
 from sesamed.sources.claude import Claude
 from sesamed.sources.claude_state import RECENT, TITLES, ClaudeState
 from sesamed.sources.claude_text import is_command, prompt_name, prompt_of
-from sesamed.sources.pi_state import OPEN_CALLS
 from tests.support.claude import ID, ClaudeSession
 from tests.support.sessions import Call
 

@@ -1,0 +1,52 @@
+/** `/sessions WORDS`: find, choose, open. Everything shown is the daemon's word: no session file is read for it. */
+import type { ExtensionAPI, ExtensionCommandContext } from "@earendil-works/pi-coding-agent";
+import { asker, way } from "./ask.ts";
+import { cut, day, line } from "./text.ts";
+import { explained } from "./trouble.ts";
+import type { Found, Listed, Meta, Session } from "./wire.ts";
+
+const MOST = 20;
+
+export function registerCommand(pi: ExtensionAPI): void {
+  pi.registerCommand("sessions", {
+    description: "Find a past session by words and open it; without words, the latest of this project",
+    handler: async (words, ctx) => {
+      try {
+        await chosen(pi, words.trim(), ctx);
+      } catch (error) {
+        if (!ctx.hasUI) throw error;
+        ctx.ui.notify(explained(error).message, "error");
+      }
+    },
+  });
+}
+
+async function chosen(pi: ExtensionAPI, words: string, ctx: ExtensionCommandContext): Promise<void> {
+  if (!ctx.hasUI) throw new Error("/sessions lets a person choose; here is nobody. Ask for search_sessions, or run `sesamectl search`");
+  const ask = asker((command, args, options) => pi.exec(command, args, options), way());
+  const exclude = [ctx.sessionManager.getSessionId()];
+  const sessions = words
+    ? (await ask<Found>("search", { query: words, exclude, limit: MOST, fresh: true })).results
+    : (await ask<Listed>("list_sessions", { cwd: ctx.cwd, exclude, subagents: "exclude", limit: MOST })).sessions;
+  if (sessions.length === 0) return ctx.ui.notify(words ? `No past session matches ${line(words)}` : "No past sessions of this project", "info");
+  const options = sessions.map(option);
+  const session = sessions[options.indexOf((await ctx.ui.select(words ? `Sessions with ${line(words)}` : "Sessions of this project", options)) ?? "")];
+  if (session) await open(session, await ask<Meta>("get_session_meta", { sessionId: session.sessionId }), ctx);
+}
+
+function option(session: Session, index: number): string {
+  const number = String(index + 1).padStart(2);
+  return `${number}  ${day(session.modified)}  ${cut(line(session.name ?? "(no name)"), 70)}  ${[session.source, line(session.cwd ?? "")].filter(Boolean).join(" ")}${session.gone ? " (gone)" : ""}`;
+}
+
+/** pi's own sessions are opened; of others, how to, and a reference to ask about it here. */
+async function open(session: Session, meta: Meta, ctx: ExtensionCommandContext): Promise<void> {
+  if (session.source === "pi" && !session.gone) {
+    await ctx.switchSession(session.path);
+    return; // this context is no more
+  }
+  const why = session.gone ? "its file is gone" : `it is a session of ${line(session.source)}`;
+  const how = meta.resume ? `; open it with \`${line(meta.resume.command.join(" "))}\` in ${line(meta.resume.cwd ?? "its directory")}` : "";
+  ctx.ui.notify(`pi cannot open it: ${why}${how}`, "info");
+  ctx.ui.pasteToEditor(`@@${line(session.sessionId)} `);
+}

@@ -1,0 +1,115 @@
+/**
+ * References in a prompt, resolved: what a session is about goes into the context as a message of its own, once, so that the
+ * person's text stays as typed and nothing that was sent before changes. One that fits several sessions stops the prompt.
+ */
+import type { ExtensionAPI, ExtensionContext, InputEvent, InputEventResult } from "@earendil-works/pi-coding-agent";
+import { type Ask, asker, way } from "./ask.ts";
+import { about, name, QUOTED } from "./present.ts";
+import { CUSTOM_TYPE, references, toldOf } from "./references.ts";
+import { RpcError } from "./rpc.ts";
+import { clean, cut, line, quoted } from "./text.ts";
+import { AMBIGUOUS, explained } from "./trouble.ts";
+import type { Message, Meta, Page, Session } from "./wire.ts";
+
+const QUOTE_CHARACTERS = 2_000;
+const FIRST = 30; // messages among which the first prompt is
+const LAST = 60; // and the last answer
+
+interface Told {
+  customType: string;
+  content: string;
+  display: true;
+  details: { ids: string[]; names: string[] };
+}
+
+interface Resolution {
+  metas: Map<string, { reference: string; meta: Meta }>;
+  ambiguous: string[];
+  troubles: string[];
+}
+
+export function registerReferences(pi: ExtensionAPI): void {
+  let waiting: Told | undefined;
+
+  pi.on("input", async (event, ctx): Promise<InputEventResult | undefined> => {
+    waiting = undefined;
+    const found = event.source === "extension" ? [] : references(event.text);
+    if (found.length === 0) return undefined;
+    const ask = asker((command, args, options) => pi.exec(command, args, options), way());
+    const { metas, ambiguous, troubles } = await resolved(ask, found, ctx);
+    if (troubles.length > 0) say(ctx, troubles.join("\n"), "warning");
+    if (ambiguous.length > 0 && ctx.hasUI) return refused(event, ambiguous, ctx);
+    const told = await message(ask, metas, ambiguous);
+    if (!told) return undefined;
+    if (ctx.isIdle()) waiting = told;
+    else pi.sendMessage(told, { deliverAs: event.streamingBehavior ?? "steer" });
+    return undefined;
+  });
+
+  pi.on("before_agent_start", () => {
+    const told = waiting;
+    waiting = undefined;
+    return told && { message: told };
+  });
+}
+
+async function resolved(ask: Ask, found: string[], ctx: ExtensionContext): Promise<Resolution> {
+  const resolution: Resolution = { metas: new Map(), ambiguous: [], troubles: [] };
+  const told = toldOf(ctx.sessionManager.getBranch());
+  for (const reference of found)
+    try {
+      const { sessionId } = await ask<Session>("resolve_session", { ref: reference, cwd: ctx.cwd }, ctx.signal);
+      if (told.has(sessionId) || sessionId === ctx.sessionManager.getSessionId()) continue;
+      resolution.metas.set(sessionId, { reference, meta: await ask<Meta>("get_session_meta", { sessionId }, ctx.signal) });
+    } catch (error) {
+      const what = `@@${line(reference)}: ${explained(error).message}`;
+      if (error instanceof RpcError && error.code === AMBIGUOUS) resolution.ambiguous.push(what);
+      else resolution.troubles.push(what);
+    }
+  return resolution;
+}
+
+/** Nothing is sent; the person finds the text again, and what to choose from. */
+function refused(event: InputEvent, ambiguous: string[], ctx: ExtensionContext): InputEventResult {
+  ctx.ui.setEditorText(event.text);
+  ctx.ui.notify(ambiguous.join("\n"), "error");
+  return { action: "handled" };
+}
+
+function say(ctx: ExtensionContext, text: string, kind: "warning"): void {
+  if (ctx.hasUI) ctx.ui.notify(text, kind);
+  else console.error(text);
+}
+
+async function message(ask: Ask, metas: Resolution["metas"], ambiguous: string[]): Promise<Told | undefined> {
+  const parts: string[] = [];
+  for (const { reference, meta } of metas.values()) parts.push(await introduced(ask, reference, meta));
+  parts.push(...ambiguous.map((what) => `${what}\nAsk the user which one is meant.`));
+  if (parts.length === 0) return undefined;
+  const names = [...metas.values()].map(({ meta }) => cut(line(meta.name ?? meta.sessionId), 80));
+  return { customType: CUSTOM_TYPE, content: parts.join("\n\n"), display: true, details: { ids: [...metas.keys()], names } };
+}
+
+/** What a session is, in a few lines: its summary, or how it began and ended. */
+async function introduced(ask: Ask, reference: string, meta: Meta): Promise<string> {
+  const quotes = meta.summary ? [["Its summary", meta.summary] as const] : await ends(ask, meta.sessionId);
+  return [
+    `@@${line(reference)} is the past session ${name(meta)}`,
+    about(meta),
+    QUOTED,
+    ...quotes.flatMap(([what, text]) => [`${what}:`, quoted(cut(clean(text).trim(), QUOTE_CHARACTERS))]),
+    `Read it with read_session ${JSON.stringify({ session: meta.sessionId })}.`,
+  ].join("\n");
+}
+
+async function ends(ask: Ask, sessionId: string): Promise<(readonly [string, string])[]> {
+  const begin = await ask<Page>("list_messages", { sessionId, offset: 0, limit: FIRST });
+  const end = begin.total <= FIRST ? begin : await ask<Page>("list_messages", { sessionId, offset: Math.max(0, begin.total - LAST), limit: LAST });
+  const prompt = begin.messages.find((one) => is(one, "user"));
+  const answer = end.messages.findLast((one) => is(one, "assistant"));
+  return [...(prompt ? [["The first prompt", prompt.text] as const] : []), ...(answer ? [["The last answer", answer.text] as const] : [])];
+}
+
+function is(one: Message, role: string): boolean {
+  return one.kind === "message" && one.role === role && one.text.trim() !== "" && !one.undone;
+}

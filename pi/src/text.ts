@@ -1,0 +1,64 @@
+/** Text that others wrote, made fit to be shown and quoted; dates that mean the same tomorrow. Pure. */
+
+// What a terminal obeys: CSI, strings that end in ST or BEL, other escapes.
+const SEQUENCES = /(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)|\x1b[ -/]*[0-~]?/g;
+const BREAKS = /\r\n?|[\v\f\x85\u2028\u2029]/g;
+// What is not seen, or turns others around.
+const HIDDEN = /[\x00-\x08\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e0fff}]/gu;
+const HALVES = /[\ud800-\udfff]/gu; // of pairs, which no encoding can say
+
+/** Without anything that a terminal obeys, reorders or hides; of white space, blanks and line ends stay. */
+export function clean(text: string): string {
+  return text.replace(SEQUENCES, "").replace(BREAKS, "\n").replace(HIDDEN, "").replace(/\t/g, "  ").replace(HALVES, "\ufffd");
+}
+
+/** On one line. */
+export function line(text: string): string {
+  return clean(text).replace(/\s+/g, " ").trim();
+}
+
+/** At most so many characters. */
+export function cut(text: string, characters: number): string {
+  if (text.length <= characters) return text;
+  const kept = [...text.slice(0, 2 * characters)];
+  return kept.length <= characters && kept.join("").length === text.length ? text : `${kept.slice(0, characters - 1).join("")}…`;
+}
+
+/** How many characters, as Python and the daemon count them. */
+export function characters(text: string): number {
+  let count = 0;
+  for (const _ of text) count += 1;
+  return count;
+}
+
+/** Every line marked as somebody else's words. */
+export function quoted(text: string): string {
+  return text
+    .split("\n")
+    .map((one) => `> ${one}`.trimEnd())
+    .join("\n");
+}
+
+/** A time of the wire as a local date: `2026-03-01`. */
+export function day(time: string | null | undefined): string {
+  return minute(time).slice(0, 10);
+}
+
+/** A time of the wire as local date and time: `2026-03-01 09:30`. */
+export function minute(time: string | null | undefined): string {
+  const moment = new Date(time ?? Number.NaN);
+  if (Number.isNaN(moment.getTime())) return "?";
+  const two = (number: number) => String(number).padStart(2, "0");
+  const date = `${moment.getFullYear()}-${two(moment.getMonth() + 1)}-${two(moment.getDate())}`;
+  return `${date} ${two(moment.getHours())}:${two(moment.getMinutes())}`;
+}
+
+/** A local date or time as the wire wants it; a span such as `7d` stays. Throws for anything else. */
+export function instant(text: string): string {
+  const given = text.trim();
+  if (/^\d+[hdwm]$/.test(given)) return given;
+  const parts = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?)(Z|[+-]\d{2}:?\d{2})?)?$/i.exec(given);
+  const moment = new Date(parts ? `${parts[1]}T${parts[2] ?? "00:00"}${parts[3] ?? ""}` : Number.NaN);
+  if (Number.isNaN(moment.getTime())) throw new Error(`${JSON.stringify(given)} is neither a date or time (2025-12-15, 2025-12-15T18:30) nor a span (12h, 7d, 2w, 1m)`);
+  return moment.toISOString();
+}

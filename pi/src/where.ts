@@ -1,0 +1,39 @@
+/**
+ * Where the daemon's socket is, and the program that starts the daemon. Knows nothing of how to talk to either.
+ *
+ * The socket's place follows from the user, in the order of docs/protocol.md, as for the daemon and every other client.
+ */
+import { existsSync, statSync } from "node:fs";
+import { userInfo } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const NAME = "sesamed.sock";
+type Environ = Record<string, string | undefined>;
+
+/** The socket's path. */
+export function socketPath(environ: Environ = process.env): string {
+  if (environ.SESAME_SOCKET) return environ.SESAME_SOCKET;
+  if (environ.SESAME_RUNTIME_DIR) return join(environ.SESAME_RUNTIME_DIR, NAME);
+  const runtime = `/run/user/${userId()}`;
+  if (isPrivate(runtime)) return join(runtime, "sesame", NAME);
+  return join(userInfo().homedir, ".local/state/sesame/run", NAME); // of the user database, whatever HOME says
+}
+
+/** Whether the path is a directory of this user that nobody else may enter. */
+export function isPrivate(path: string): boolean {
+  const found = statSync(path, { throwIfNoEntry: false });
+  return found !== undefined && found.isDirectory() && found.uid === userId() && (found.mode & 0o077) === 0;
+}
+
+function userId(): number {
+  return process.geteuid?.() ?? -1;
+}
+
+/** The command line client: as told, or that of the installation which this package is part of, or of the PATH. */
+export function clientProgram(environ: Environ = process.env, here = fileURLToPath(new URL(".", import.meta.url))): string {
+  if (environ.SESAMECTL) return environ.SESAMECTL;
+  const installed = join(here, "../../../../../../bin/sesamectl"); // <prefix>/lib/python3.x/site-packages/sesamectl/pi/src
+  const checkout = join(here, "../../.venv/bin/sesamectl"); // <repository>/pi/src
+  return [installed, checkout].find((path) => existsSync(path)) ?? "sesamectl";
+}

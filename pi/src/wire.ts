@@ -1,0 +1,80 @@
+/** The parts of the daemon's answers that we use; docs/protocol.md has all of them. */
+
+export interface Session {
+  sessionId: string;
+  source: string;
+  path: string;
+  cwd: string | null;
+  gitBranch: string | null;
+  name: string | null;
+  created: string;
+  modified: string;
+  messageCount: number;
+  gone: boolean;
+  subagent: boolean;
+}
+
+export interface Match {
+  sessionId: string;
+  kind: "message" | "tool_call";
+  role: string;
+  toolName: string | null;
+  msgIdx: number;
+  timestamp: string | null;
+}
+
+export interface Hit extends Session {
+  score: number;
+  matchedSnippet: string;
+  matchedWords: string[];
+  missingWords: string[];
+  match: Match | null;
+  similar: number;
+}
+
+export interface Pending {
+  files: number;
+  bytes: number;
+}
+
+export interface Found {
+  resultCount: number;
+  results: Hit[];
+  words: { word: string; chunks: number }[];
+  corrected: Record<string, string>;
+  dropped: string[];
+  weak: boolean;
+  filteredOut: number;
+  pending: Pending;
+  warnings: string[];
+}
+
+export interface Listed {
+  total: number;
+  sessions: Session[];
+  nextOffset: number | null;
+}
+
+export interface Message {
+  msgIdx: number;
+  role: string;
+  kind: "message" | "tool_call";
+  toolName: string | null;
+  isError: boolean | null;
+  timestamp: string | null;
+  text: string;
+  truncated: boolean;
+  undone?: boolean;
+}
+
+export interface Page {
+  sessionId: string;
+  total: number;
+  nextOffset: number | null;
+  messages: Message[];
+}
+
+export interface Meta extends Session {
+  summary?: string | null;
+  resume?: { command: string[]; cwd: string | null } | null;
+}

@@ -23,7 +23,7 @@ RECORDS_AT_ONCE = 1000
 ABOUT = """
     SELECT s.native_id, s.origin, f.bad_lines, f.unknown_lines FROM files f JOIN sessions s ON s.id = f.session WHERE f.id = ?
 """
-FACTS = "SELECT native_id, field, rank, value FROM facts WHERE file = ?"
+FACTS = "SELECT native_id, source, field, rank, value FROM facts WHERE file = ?"
 SAID = """
     SELECT r.key, r.role, r.kind, r.prompt, r.time_ms, r.tool,
       iif(c.record IS NULL, r.entry, c.entry), iif(c.record IS NULL, r.parent, c.parent)
@@ -61,8 +61,8 @@ class Replay:
         known = Files(self._old).known(path)
         native_id, origin, bad, unknown = sqlite.one(self._old, ABOUT, (file,))
         facts = [
-            Fact(field=field, value=value, rank=rank, native_id=other or None)
-            for other, field, rank, value in sqlite.rows(self._old, FACTS, (file,))
+            Fact(field=field, value=value, rank=rank, native_id=other or None, source=source or None)
+            for other, source, field, rank, value in sqlite.rows(self._old, FACTS, (file,))
         ]
         position = 0
         while True:

@@ -5,11 +5,14 @@ from collections.abc import Iterable
 
 import apsw
 
-from sesamed.model import Fact, Identity, Kind
+from sesamed.model import Fact, Identity, Kind, SessionKey
 from sesamed.store import sqlite
 from sesamed.store.rows import Row
 
-FIELDS = ("name", "cwd", "project_path", "began", "parent_path", "parent_id", "subagent", "git_branch")
+FIELDS = (
+    "name", "cwd", "project_path", "began", "parent_path", "parent_id", "subagent", "git_branch",
+    "summary", "description", "tags", "agent", "created_by",
+)  # fmt: skip
 ROLES_WITH_TIMES = ("user", "assistant")
 
 HELD = """
@@ -63,6 +66,27 @@ class Sessions:
         sql = "INSERT INTO sessions(source, native_id, origin, public_id) VALUES(?1, ?2, ?3, ?2) RETURNING id"
         return int(sqlite.one(self._connection, sql, key)[0])
 
+    def is_forgotten(self, source: str, identity: Identity) -> bool:
+        """Whether this must not come in."""
+        sql = "SELECT EXISTS(SELECT 1 FROM forgotten WHERE (source, native_id) = (?, ?) AND origin IN ('', ?))"
+        return bool(sqlite.one(self._connection, sql, (source, identity.native_id, identity.origin))[0])
+
+    def forget(self, session: SessionKey) -> list[bytes]:
+        """Never let it in again, and let go of what other files say of it; the files that hold it."""
+        key = (session.source, session.native_id, session.origin)
+        self._connection.execute("INSERT OR IGNORE INTO forgotten(source, native_id, origin) VALUES(?, ?, ?)", key)
+        if not session.origin:
+            sql = """
+                DELETE FROM facts WHERE native_id = ?2
+                AND iif(source = '', (SELECT source FROM files WHERE id = facts.file), source) = ?1
+            """
+            self._connection.execute(sql, key[:2])
+        sql = """
+            SELECT f.path FROM sessions s JOIN files f ON f.session = s.id
+            WHERE (s.source, s.native_id) = (?1, ?2) AND ?3 IN ('', s.origin)
+        """
+        return [bytes(path) for (path,) in sqlite.rows(self._connection, sql, key)]
+
     def number(self, session: int) -> None:
         """Number the sessions that share this one's native id in order of path: id, id~2, ..."""
         self._number(*sqlite.one(self._connection, "SELECT source, native_id FROM sessions WHERE id = ?", (session,)))
@@ -82,15 +106,22 @@ class Sessions:
     def state(self, file: int, source: str, facts: Iterable[Fact]) -> None:
         """Keep what a file says; it describes its own session or another one."""
         for fact in facts:
+            about = fact.source or source
+            if fact.native_id and self.is_forgotten(about, Identity(native_id=fact.native_id, origin="")):
+                continue
             verb = "REPLACE" if fact.keep == "last" else "IGNORE"
-            sql = f"INSERT OR {verb} INTO facts(file, native_id, field, rank, value) VALUES(?, ?, ?, ?, ?)"
-            self._connection.execute(sql, (file, fact.native_id or "", fact.field, fact.rank, fact.value))
+            sql = f"INSERT OR {verb} INTO facts(file, native_id, source, field, rank, value) VALUES(?, ?, ?, ?, ?, ?)"
+            other = about if about != source else ""
+            self._connection.execute(sql, (file, fact.native_id or "", other, fact.field, fact.rank, fact.value))
             if fact.native_id:
-                self._resolve_named(source, fact.native_id)
+                self._resolve_named(about, fact.native_id)
 
     def forget_facts(self, file: int) -> None:
         """Take a file's word back."""
-        sql = "SELECT DISTINCT f.source, a.native_id FROM facts a JOIN files f ON f.id = a.file WHERE file = ? AND a.native_id <> ''"
+        sql = """
+            SELECT DISTINCT iif(a.source = '', f.source, a.source), a.native_id
+            FROM facts a JOIN files f ON f.id = a.file WHERE file = ? AND a.native_id <> ''
+        """
         others = sqlite.rows(self._connection, sql, (file,))
         self._connection.execute("DELETE FROM facts WHERE file = ?", (file,))
         for source, native_id in others:
@@ -108,7 +139,7 @@ class Sessions:
               UNION ALL
               SELECT a.field, a.value, a.rank, f.gone_ms IS NOT NULL, f.path
               FROM sessions s CROSS JOIN facts a ON a.native_id = s.native_id AND a.native_id <> ''
-              CROSS JOIN files f ON f.id = a.file AND f.source = s.source WHERE s.id = ?1)
+              CROSS JOIN files f ON f.id = a.file AND iif(a.source = '', f.source, a.source) = s.source WHERE s.id = ?1)
             SELECT field, value FROM said ORDER BY rank, gone DESC, path DESC
         """
         chosen: dict[str, str | None] = dict.fromkeys(FIELDS)
@@ -117,7 +148,8 @@ class Sessions:
         change = """
             UPDATE sessions SET name = :name, cwd = :cwd, project_path = coalesce(:project_path, :cwd), project = :project,
               git_branch = :git_branch, parent_path = :parent_path, parent_id = :parent_id,
-              subagent = :subagent IS NOT NULL, began_ms = CAST(:began AS INTEGER)
+              subagent = :subagent IS NOT NULL, began_ms = CAST(:began AS INTEGER), summary = :summary,
+              description = :description, tags = :tags, agent = :agent, created_by = :created_by
             WHERE id = :session RETURNING began_ms
         """
         before = self._connection.execute("SELECT began_ms FROM sessions WHERE id = ?", (session,)).fetchone()

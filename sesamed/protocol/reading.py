@@ -44,6 +44,7 @@ class MessageItem(Answer, frozen=True, kw_only=True):
     entry_id: str | None
     text: str
     truncated: bool
+    undone: bool = False  # taken back by the person: a reverted or rolled back turn, a message that was replaced
 
 
 class MessageList(Answer, frozen=True, kw_only=True):

@@ -29,6 +29,7 @@ class Match(Answer, frozen=True, kw_only=True):
     msg_idx: int
     entry_id: str | None
     timestamp: str | None
+    undone: bool = False
 
 
 class Hit(Answer, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ import msgspec
 
 from sesamed.protocol import ListMessagesParams, MessageItem, MessageList, Resolved, SessionMeta
 from sesamed.server import resume
-from sesamed.store import read, sqlite, summaries
+from sesamed.store import read, sqlite, summaries, thread
 from sesamed.store.resolving import Project, resolved
 from sesamed.store.visible import visible, visible_line
 
@@ -24,6 +24,7 @@ def messages(connection: apsw.Connection, params: ListMessagesParams) -> Message
     public, total = sqlite.one(
         connection, "SELECT public_id, messages + tool_calls FROM sessions WHERE id = ?", (session,)
     )
+    total += thread.inherited(connection, session)
     limit = min(params.limit, MAX_MESSAGES)
     first = params.offset if params.around is None else max(0, min(params.around, total - 1) - limit // 2)
     page: list[MessageItem] = []
@@ -68,6 +69,7 @@ def _message(connection: apsw.Connection, item: read.Item, text_offset: int) -> 
     return MessageItem(
         msg_idx=item.position, role=item.role, kind="tool_call" if item.is_call else "message", tool_name=_visible(item.tool),
         is_error=item.is_error, timestamp=summaries.iso(item.time_ms), entry_id=item.entry, text=kept, truncated=len(kept) < len(text),
+        undone=item.undone,
     )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from sesamed.model import (
     Operation,
     Role,
     SessionKey,
+    SideFiles,
     ToolCall,
     ToolResult,
     Unknown,
@@ -84,6 +85,7 @@ class Sesame:
 
     name = "sesame"
     version = 1
+    side_files = SideFiles()
 
     def begin(self, path: PurePath) -> Step:
         """The file's place says nothing."""

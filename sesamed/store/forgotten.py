@@ -11,7 +11,7 @@ import apsw
 import msgspec
 
 from sesamed.errors import StoreError
-from sesamed.model import SessionKey
+from sesamed.model import Identity, SessionKey
 from sesamed.store import filters, sqlite, summaries
 from sesamed.store.filters import Where
 
@@ -54,6 +54,29 @@ def chosen(connection: apsw.Connection, reference: str | None, where: Where) -> 
     numbers = json.dumps([number for number, *_ in found])
     (chunks,) = sqlite.one(connection, CHUNKS, {"sessions": numbers})
     return [SessionKey(*key) for _, *key in found], chunks
+
+
+def knows(connection: apsw.Connection, source: str, identity: Identity) -> bool:
+    """Whether this must not come in."""
+    sql = "SELECT EXISTS(SELECT 1 FROM forgotten WHERE (source, native_id) = (?, ?) AND origin IN ('', ?))"
+    return bool(sqlite.one(connection, sql, (source, identity.native_id, identity.origin))[0])
+
+
+def begin(connection: apsw.Connection, session: SessionKey) -> list[bytes]:
+    """Never let it in again, and let go of what other files say of it; the files that hold it."""
+    key = (session.source, session.native_id, session.origin)
+    connection.execute("INSERT OR IGNORE INTO forgotten(source, native_id, origin) VALUES(?, ?, ?)", key)
+    if not session.origin:
+        sql = """
+            DELETE FROM facts WHERE native_id = ?2
+            AND iif(source = '', (SELECT source FROM files WHERE id = facts.file), source) = ?1
+        """
+        connection.execute(sql, key[:2])
+    sql = """
+        SELECT f.path FROM sessions s JOIN files f ON f.session = s.id
+        WHERE (s.source, s.native_id) = (?1, ?2) AND ?3 IN ('', s.origin)
+    """
+    return [bytes(path) for (path,) in sqlite.rows(connection, sql, key)]
 
 
 def place(index: str) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from sesamed.store.schema import VERSION
 from tests.support.client import Client
 from tests.support.daemon import Daemon, eventually
 from tests.support.sessions import PiSession
@@ -145,6 +146,7 @@ def test_no_configuration() -> None:
             ("claude", str(daemon.home / ".claude/projects")),
             ("codex", str(daemon.home / ".codex/sessions")),
             ("codex", str(daemon.home / ".codex/archived_sessions")),
+            ("sesame", str(daemon.data_dir / "sessions")),
         ]
 
 
@@ -183,7 +185,7 @@ def test_a_newer_schema() -> None:
         assert "99" in said
         assert daemon.database.read_bytes() == before
         with daemon.opened(writable=True) as connection:
-            connection.pragma("user_version", 1)
+            connection.pragma("user_version", VERSION)
         assert len(daemon.start().found("quince")) == 3
 
 
@@ -419,7 +421,8 @@ def test_a_start_over_unchanged_files_opens_none() -> None:
         trace = daemon.directory / "trace"
 
         def opened() -> set[str]:
-            return {event.path for event in events(trace) if event.path.endswith(".jsonl")}
+            paths = {event.path for event in events(trace) if event.path.endswith(".jsonl")}
+            return {path for path in paths if path.startswith(str(daemon.root))}
 
         assert len(opened()) == 200
         daemon.stop()

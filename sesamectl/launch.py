@@ -37,7 +37,7 @@ def launch(path: str, patience_s: float = PATIENCE_S) -> None:
     with ExitStack() as held:
         starting = _Starting(path, held)
         deadline, say_at = time.monotonic() + patience_s, time.monotonic() + SAY_AFTER_S
-        while not _answers(path):
+        while not answers(path):
             starting.go_on()
             now = time.monotonic()
             if now >= deadline:
@@ -48,13 +48,19 @@ def launch(path: str, patience_s: float = PATIENCE_S) -> None:
             time.sleep(LOOK_S)
 
 
-def _answers(path: str) -> bool:
+def answers(path: str) -> bool:
+    """Whether a sesamed that listens there says hello."""
     try:
         with Client(path) as client:
             client.call("hello", client="sesamectl")
     except (NotRunningError, ClosedError, DeadlineError):
         return False
     return True
+
+
+def surroundings() -> dict[str, str]:
+    """The environment of a daemon of ours: what a service manager said to us is not for it."""
+    return {name: value for name, value in os.environ.items() if name not in MANAGERS}
 
 
 class _Starting:
@@ -93,9 +99,8 @@ class _Starting:
 
     def _spawned(self) -> subprocess.Popen[bytes]:
         """A process that no terminal, directory or manager of ours holds on to."""
-        environ = {name: value for name, value in os.environ.items() if name not in MANAGERS}
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "sesamed"], env=environ, cwd="/", start_new_session=True,
+            [sys.executable, "-P", "-m", "sesamed"], env=surroundings(), cwd="/", start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log,
         )  # fmt: skip
         _children.append(process)

@@ -32,7 +32,9 @@ def explain(path: str, timeout: float, refused: str = "") -> ClientError | RpcEr
     if not least <= PROTOCOL <= most:
         todo = "update sesamectl" if least > PROTOCOL else todo
         spoken = f"protocol {most}" if least == most else f"protocols {least} to {most}"
-        return VersionError(f"sesamed {version} at {path} speaks {spoken}, this sesamectl {own()} speaks {PROTOCOL}; {todo}")
+        return VersionError(
+            f"sesamed {version} at {path} speaks {spoken}, this sesamectl {own()} speaks {PROTOCOL}; {todo}"
+        )
     if refused and version != own():
         return RpcError(0, f"sesamed {version} refused what sesamectl {own()} asks ({refused}); {todo}")
     return None

@@ -62,7 +62,9 @@ def _until_gone(pid: object) -> None:
     deadline = time.monotonic() + ENDING_S
     while isinstance(pid, int) and _lives(pid):
         if time.monotonic() >= deadline:
-            raise DeadlineError(f"sesamed (pid {pid}) does not come to its end within {ENDING_S:g} s; `kill -9 {pid}` ends it")
+            raise DeadlineError(
+                f"sesamed (pid {pid}) does not come to its end within {ENDING_S:g} s; `kill -9 {pid}` ends it"
+            )
         time.sleep(LOOK_S)
 
 

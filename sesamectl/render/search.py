@@ -18,7 +18,15 @@ LEAST_NAME = 8
 
 
 def lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
-    """The lines of a search's answer."""
+    """The lines of a search's answer; on a terminal, how to read on."""
+    yield from found(answer, terminal)
+    if terminal.width and (hits := answer.get("results")):
+        yield ""
+        yield terminal.paint(DIM, f"To read one: sesamectl show {clean(hits[0].get('sessionId'))}{_around(hits[0])}")
+
+
+def found(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
+    """What was found, and how far it can be trusted."""
     yield _headline(answer)
     for hit in answer.get("results", ()):
         yield ""
@@ -26,9 +34,6 @@ def lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     if notes := list(_notes(answer)):
         yield ""
         yield from notes
-    if terminal.width and (hits := answer.get("results")):
-        yield ""
-        yield terminal.paint(DIM, f"To read one: sesamectl show {clean(hits[0].get('sessionId'))}{_around(hits[0])}")
 
 
 def _headline(answer: Mapping[str, Any]) -> str:
@@ -88,7 +93,7 @@ def _notes(answer: Mapping[str, Any]) -> Iterator[str]:
         yield f"Warning: {clean(warning)}"
 
 
-def nothing_at_all(status: Mapping[str, Any]) -> Iterator[str]:
+def nothing_at_all(status: Mapping[str, Any], _: Terminal) -> Iterator[str]:
     """What to say where there is no session to search in."""
     yield "There are no sessions on this machine yet. These places were looked at:"
     for source in status["sources"]:

@@ -54,7 +54,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--sessions", type=int, default=2_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=3, help="of floor and daemon")
-    parser.add_argument("--samples", type=int, default=300, help="of appends and of client calls; a sixth of it of each kind of query")
+    parser.add_argument(
+        "--samples", type=int, default=300, help="of appends and of client calls; a sixth of it of each kind of query"
+    )
     parser.add_argument("--settle", type=float, default=60.0, help="seconds between indexing and being idle")
     parser.add_argument("--seconds", type=float, default=60.0, help="seconds of being idle")
     parser.add_argument("--only", default=",".join(BENCHES), help="some of the benches, with commas")

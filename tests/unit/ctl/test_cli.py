@@ -58,11 +58,26 @@ def test_the_first_index_is_waited_for(stub: Stub, capsys: pytest.CaptureFixture
     busy = {**READY, "pending": {"files": 3}, "indexing": {"filesDone": 1, "filesTotal": 4}}
     stub.on("search", {**RESULT, "results": [], "pending": {"files": 3}}, RESULT)
     stub.on("status", busy, busy, READY)
-    stub.on("sync", {"pending": {"files": 3}}, {"pending": {"files": 0}})
     assert main(["search", "x"]) == 0
-    assert stub.methods() == ["search", "status", "sync", "status", "sync", "status", "search"]
+    assert stub.methods() == ["search", "status", "status", "status", "search"]
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == (SHOWN, "")
+
+
+def test_the_first_index_at_a_terminal(
+    stub: Stub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At a terminal the wait shows how far it is, and leaves no trace."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "100")
+    progress = {"filesDone": 1, "filesTotal": 4, "bytesDone": 1024, "bytesTotal": 4096}
+    stub.on("search", {**RESULT, "pending": {"files": 3}}, RESULT)
+    stub.on("status", {**READY, "lastSweepAt": None}, {**READY, "lastSweepAt": None, "indexing": progress}, READY)
+    assert main(["search", "x"]) == 0
+    captured = capsys.readouterr()
+    assert "[#####...............]  25%  1 of 4 files, 1.0 KiB of 4.0 KiB" in captured.err
+    assert captured.err.endswith("\r\x1b[K")
+    assert captured.out == SHOWN
 
 
 def test_the_wait_for_the_first_index_ends(
@@ -74,7 +89,7 @@ def test_the_wait_for_the_first_index_ends(
     stub.on("status", {**READY, "pending": {"files": 3}})
     assert main(["search", "x"]) == 0
     assert "Not yet searchable: 3 files, 2.0 KiB" in capsys.readouterr().out
-    assert "sync" not in stub.methods()
+    assert stub.methods() == ["search", "status", "status", "search"]
 
 
 def test_no_sessions_at_all(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,9 +27,11 @@ def ask(arguments: Arguments, question: Callable[[Client], dict[str, Any]]) -> d
         return asked(arguments, question)
 
 
-def asked(arguments: Arguments, question: Callable[[Client], dict[str, Any]], **more: Any) -> dict[str, Any]:
+def asked(
+    arguments: Arguments, question: Callable[[Client], dict[str, Any]], timeout: float | None = None, **more: Any
+) -> dict[str, Any]:
     """The answer to a question; the daemon is started if nobody said not to."""
-    client = Client(timeout=ANSWER_TIMEOUT_S, start=_may_start(arguments), **more)
+    client = Client(timeout=timeout or ANSWER_TIMEOUT_S, start=_may_start(arguments), **more)
     return answered(client, question)
 
 

@@ -62,9 +62,11 @@ function reasons(found: Found): string[] {
 
 /** How far the answer can be trusted. */
 function remarks(found: Found): string[] {
+  const nowhere = found.results.length > 0 ? found.words.filter((one) => one.chunks === 0).map((one) => one.word) : [];
   const corrected = Object.entries(found.corrected).map(([typed, meant]) => `${line(meant)} for ${line(typed)}`);
   return [
     ...(found.weak && found.results.length > 0 ? ["Even the best of these is hardly about it: the session that is meant may not exist."] : []),
+    ...(nowhere.length > 0 ? [`Nowhere in any session: ${list(nowhere)}.`] : []),
     ...(corrected.length > 0 ? [`Searched instead: ${corrected.join(", ")}.`] : []),
     ...(found.dropped.length > 0 ? [`Left out: ${list(found.dropped)}.`] : []),
     ...unread(found.pending),

@@ -95,9 +95,8 @@ async function executed(pi: ExtensionAPI, run: Run, given: Given, ctx: Extension
 
 async function search(ask: Ask, given: Given, ctx: ExtensionContext, signal?: AbortSignal): Promise<Answer> {
   const [query, limit, offset] = [String(given.query ?? ""), Number(given.limit ?? 8), Number(given.offset ?? 0)];
-  const params = { query, ...filters(given, ctx.cwd), ...(given.sort && { sort: given.sort }), exclude: own(ctx), limit, offset };
-  let found = await ask<Found>("search", params, signal);
-  if (found.results.length === 0) found = await ask<Found>("search", { ...params, fresh: true }, signal);
+  const params = { query, ...filters(given, ctx.cwd), ...(given.sort && { sort: given.sort }), exclude: own(ctx), limit, offset, fresh: true };
+  const found = await ask<Found>("search", params, signal);
   const text = present.search(query, found, offset, limit);
   return { text, shown: found.results.length, total: found.resultCount, sessions: found.results.map((hit) => hit.sessionId) };
 }

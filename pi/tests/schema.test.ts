@@ -1,0 +1,26 @@
+import assert from "node:assert/strict";
+import { homedir } from "node:os";
+import { test } from "node:test";
+import { filters, LIST, READ, SEARCH } from "../src/schema.ts";
+
+test("directories are meant from where the session runs", () => {
+  assert.deepEqual(filters({ cwd: "." }, "/p/q"), { cwd: "/p/q" });
+  assert.deepEqual(filters({ cwd: "../r" }, "/p/q"), { cwd: "/p/r" });
+  assert.deepEqual(filters({ cwd: "~/x" }, "/p"), { cwd: `${homedir()}/x` });
+});
+
+test("only known fields go out, and empty ones are none", () => {
+  assert.deepEqual(filters({ query: "x", limit: 3, role: "user", tool: "", path: undefined, nope: 1 }, "/p"), { role: "user" });
+});
+
+test("dates become instants, wrong ones an error", () => {
+  assert.deepEqual(filters({ after: "7d", before: "2026-03-01T00:00Z" }, "/p"), { after: "7d", before: "2026-03-01T00:00:00.000Z" });
+  assert.throws(() => filters({ after: "soon" }, "/p"), /neither a date/);
+});
+
+test("the schemas are closed and say what each field is", () => {
+  for (const schema of [SEARCH, LIST, READ]) {
+    assert.equal(schema.additionalProperties, false);
+    for (const [name, property] of Object.entries(schema.properties)) assert((property as { description?: string }).description, name);
+  }
+});

@@ -1,0 +1,45 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { characters, clean, cut, day, instant, line, minute, quoted } from "../src/text.ts";
+
+test("nothing that a terminal obeys, reorders or hides is left", () => {
+  assert.equal(clean("a\x1b[31mred\x1b[0m \x1b]0;title\x07b\x9b2Jc"), "ared bc");
+  assert.equal(clean("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\"), "link");
+  assert.equal(clean("a\u202eb\u200bc\ufeffd\x00e\u{e0041}"), "abcde");
+  assert.equal(clean("one\r\ntwo\u2028three\ttab"), "one\ntwo\nthree  tab");
+  assert.equal(clean("half \ud83e of a pair, 🦆 whole"), "half \ufffd of a pair, 🦆 whole");
+});
+
+test("any code point comes out as something that cannot harm", () => {
+  for (let code = 0; code <= 0x10ffff; code += code < 0x3000 ? 1 : 257) {
+    const cleaned = clean(`a${String.fromCodePoint(code)}b`);
+    assert.doesNotMatch(cleaned, /[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]/u, code.toString(16));
+    assert.doesNotMatch(line(cleaned), /\n/);
+  }
+});
+
+test("a quotation marks every line, whatever ends it", () => {
+  assert.equal(quoted(clean("one\u2028two\r\n\x85three")), "> one\n> two\n>\n> three");
+});
+
+test("cutting counts characters and leaves pairs whole", () => {
+  assert.equal(cut("🦆🦆🦆", 3), "🦆🦆🦆");
+  assert.equal(cut("🦆🦆🦆🦆", 3), "🦆🦆…");
+  assert.equal(cut("abcdef", 4), "abc…");
+  assert.equal(characters("a🦆語"), 3);
+});
+
+test("dates are absolute and local", () => {
+  const moment = new Date(2026, 2, 1, 9, 5).toISOString();
+  assert.equal(day(moment), "2026-03-01");
+  assert.equal(minute(moment), "2026-03-01 09:05");
+  assert.equal(minute(null), "?");
+});
+
+test("what a model gives as a date goes out in UTC", () => {
+  assert.equal(instant("2026-03-01"), new Date(2026, 2, 1).toISOString());
+  assert.equal(instant("2026-03-01T18:30"), new Date(2026, 2, 1, 18, 30).toISOString());
+  assert.equal(instant("2026-03-01 18:30:05Z"), "2026-03-01T18:30:05.000Z");
+  assert.equal(instant(" 7d "), "7d");
+  for (const wrong of ["yesterday", "2026-13-01", "", "7 days", "01.03.2026"]) assert.throws(() => instant(wrong), /neither a date or time .* nor a span/);
+});

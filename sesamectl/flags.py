@@ -130,6 +130,9 @@ COMMANDS: Mapping[str, Command] = {
     "start": Command("start the daemon", "", (JSON,), ("start",)),
     "stop": Command("stop the daemon", "", (JSON,), ("stop",)),
     "restart": Command("stop the daemon and start it again", "", (JSON,), ("restart",)),
+    "pi-package": Command(
+        'where the package for pi lies, for `pi install "$(sesamectl pi-package)"`', "", (JSON,), ("pi-package",),
+    ),
     "demo": Command(
         "a search over made-up sessions, in a private place that is removed again", "", (JSON,), ("demo",),
     ),

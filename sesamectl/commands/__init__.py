@@ -18,5 +18,5 @@ def run(name: str, arguments: Arguments) -> None:
         return
     from importlib import import_module
 
-    module = import_module(f"sesamectl.commands.{'life' if name in OF_LIFE else name}")
+    module = import_module(f"sesamectl.commands.{'life' if name in OF_LIFE else name.replace('-', '_')}")
     (getattr(module, name) if name in OF_LIFE else module.run)(arguments)

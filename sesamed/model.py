@@ -38,6 +38,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     parent: str | None = None  # only where it does not simply follow the line before it
     time_ms: int | None = None
     prompt: bool = False  # begins an exchange
+    hidden: bool = False  # quoted from other sessions by ourselves
     ordinal: int | None = None  # its number in the thread, where other files point to it
 
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Look, Names, provider, slug, typed } from "../src/completion.ts";
-import type { Session } from "../src/wire.ts";
+import { type Look, Names, provider, slug, typed } from "../sesame/completion.ts";
+import type { Session } from "../sesame/wire.ts";
 
 const session = (sessionId: string, name: string | null): Session => ({ sessionId, source: "pi", path: "", cwd: "/p", gitBranch: null, name, created: "", modified: "2026-03-01T12:00:00.000Z", messageCount: 1, gone: false, subagent: false });
 const SESSIONS = [session("01aa", "Confirm button refactor"), session("02bb", "Retry logic"), session("03cc", "Retry logic"), session("04dd", null)];
@@ -60,6 +60,11 @@ test("a choice replaces what was typed, and a blank follows once", () => {
   const ours = provider(base, looking().names);
   assert.deepEqual(ours.applyCompletion(["no", "see @@co then"], 1, 8, { value: "@@name", label: "" }, "@@co"), { lines: ["no", "see @@name then"], cursorLine: 1, cursorCol: 11 });
   assert.deepEqual(ours.applyCompletion(["@@"], 0, 2, { value: "@@name", label: "" }, "@@"), { lines: ["@@name "], cursorLine: 0, cursorCol: 7 });
+});
+
+test("a choice from a list that is older than the last keys replaces those as well", () => {
+  const ours = provider(base, looking().names);
+  assert.deepEqual(ours.applyCompletion(["see @@plum"], 0, 10, { value: "@@name", label: "" }, "@@").lines, ["see @@name "]);
 });
 
 test("a daemon that fails, or an answer too late, suggests nothing and disturbs nobody", async () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Lines, TooLong } from "../src/lines.ts";
+import { Lines, TooLong } from "../sesame/lines.ts";
 
 const PIECES = ["\n", "a", "é", "語", "🦆", "\u2028", "\r\n", "{}", "\x85", ""];
 

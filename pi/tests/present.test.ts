@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import * as present from "../src/present.ts";
-import type { Found, Hit, Message, Meta, Page } from "../src/wire.ts";
+import * as present from "../sesame/present.ts";
+import type { Found, Hit, Message, Meta, Page } from "../sesame/wire.ts";
 
 const AT = new Date(2026, 2, 1, 9, 0).toISOString();
 const SESSION = { sessionId: "0199", source: "pi", path: "/s/a.jsonl", cwd: "/code/infra", gitBranch: "main", name: "Simplify\x1b[2J the flakes", created: AT, modified: AT, messageCount: 1, gone: false, subagent: false };

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CUSTOM_TYPE, references, toldOf } from "../src/references.ts";
+import { CUSTOM_TYPE, references, toldOf } from "../sesame/references.ts";
 
 const CASES: [string, string[]][] = [
   ["as in @@confirm-button", ["confirm-button"]],

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { homedir } from "node:os";
 import { test } from "node:test";
-import { filters, LIST, READ, SEARCH } from "../src/schema.ts";
+import { filters, LIST, READ, SEARCH } from "../sesame/schema.ts";
 
 test("directories are meant from where the session runs", () => {
   assert.deepEqual(filters({ cwd: "." }, "/p/q"), { cwd: "/p/q" });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { characters, clean, cut, day, instant, line, minute, quoted } from "../src/text.ts";
+import { characters, clean, cut, day, instant, line, minute, quoted } from "../sesame/text.ts";
 
 test("nothing that a terminal obeys, reorders or hides is left", () => {
   assert.equal(clean("a\x1b[31mred\x1b[0m \x1b]0;title\x07b\x9b2Jc"), "ared bc");

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { clientProgram, isPrivate, socketPath } from "../src/where.ts";
+import { clientProgram, isPrivate, socketPath } from "../sesame/where.ts";
 
 test("the environment says, or the user", () => {
   assert.equal(socketPath({ SESAME_SOCKET: "/x/s", SESAME_RUNTIME_DIR: "/y" }), "/x/s");
@@ -16,7 +16,7 @@ test("the environment says, or the user", () => {
 test("a program beside the package's own installation is taken before that of the PATH", (context) => {
   const prefix = mkdtempSync(join(tmpdir(), "sesame-"));
   context.after(() => rmSync(prefix, { recursive: true }));
-  const here = join(prefix, "lib/python3.12/site-packages/sesamectl/pi/src/");
+  const here = join(prefix, "lib/python3.12/site-packages/sesamectl/pi/sesame/");
   assert.equal(clientProgram({}, here), "sesamectl");
   mkdirSync(join(prefix, "bin"));
   writeFileSync(join(prefix, "bin/sesamectl"), "");

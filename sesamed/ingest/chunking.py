@@ -72,8 +72,9 @@ class Chunking:
 
     def _message(self, message: Message) -> Row:
         kind = KIND_OF_ROLE[message.role]
+        texts = self._texts(Kind.UNINDEXED if message.hidden else kind, message.text)
         return Row(
-            key=message.key, role=message.role, kind=kind, texts=tuple(self._texts(kind, message.text)), prompt=message.prompt,
+            key=message.key, role=message.role, kind=kind, texts=tuple(texts), prompt=message.prompt,
             time_ms=message.time_ms, entry=_cleaned(message.entry), parent=_cleaned(message.parent), ordinal=message.ordinal,
         )  # fmt: skip
 

@@ -58,7 +58,8 @@ class Line(msgspec.Struct, gc=False, rename="camel"):
     parent_id: Parent = msgspec.UNSET
     timestamp: Time = None
     message: Spoken | None = None
-    content: Content = None  # custom_message
+    content: Content = None  # custom_message, and so is the next one
+    custom_type: str | None = None
     summary: str | None = None  # compaction, branch_summary
     name: str | None = None  # session_info
     cwd: str | None = None  # session, and so are the next two

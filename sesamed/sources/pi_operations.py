@@ -35,7 +35,7 @@ def time_of(line: Line, spoken: Spoken) -> int | None:
     return millis(line.timestamp) if time_ms is None else time_ms
 
 
-def said(place: Place, role: Role, raw: str, text: str) -> Message:
+def said(place: Place, role: Role, raw: str, text: str, *, hidden: bool = False) -> Message:
     """A message: `raw` as it stands in the file, `text` as we keep it."""
     return Message(
         key=record_key(f"{place.stamp}\0{role}", raw),
@@ -45,6 +45,7 @@ def said(place: Place, role: Role, raw: str, text: str) -> Message:
         parent=place.parent,
         time_ms=place.time_ms,
         prompt=role == "user",
+        hidden=hidden,
     )
 
 

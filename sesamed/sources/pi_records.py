@@ -5,6 +5,7 @@ from typing import Final
 
 from sesamed.model import Fact, Operation, Role, ToolResult, Unknown
 from sesamed.sources.calls import OpenCall, closed, opened
+from sesamed.sources.ours import MESSAGES
 from sesamed.sources.pi_lines import Block, Content, Line, Spoken
 from sesamed.sources.pi_operations import Place, orphan, place_of, said, shell_call, time_of, tool_call
 from sesamed.sources.pi_state import PiState, after
@@ -98,7 +99,10 @@ def system(state: PiState, line: Line, _: Spoken) -> Step:
 
 
 def custom_line(state: PiState, line: Line) -> Step:
-    """The role `custom` as a line of its own."""
+    """The role `custom` as a line of its own. What we put there ourselves is quoted from other sessions: it is found in those."""
+    if line.custom_type in MESSAGES:
+        text = text_of(line.content)
+        return after(state, line), [said(place_of(state, line, Spoken()), "custom", text, text, hidden=True)]
     return custom(state, line, Spoken(content=line.content))
 
 

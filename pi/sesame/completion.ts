@@ -76,8 +76,9 @@ export function provider(current: AutocompleteProvider, names: Names): Autocompl
       return options.signal.aborted || items.length === 0 ? null : { prefix: reference.prefix, items };
     },
     applyCompletion(lines, row, column, chosen, prefix) {
-      if (!prefix.startsWith("@@")) return current.applyCompletion(lines, row, column, chosen, prefix);
-      return completed(lines, row, column, chosen.value, prefix);
+      const reference = prefix.startsWith("@@") ? at(lines, row, column) : undefined; // more may have been typed since the list came
+      if (!reference) return current.applyCompletion(lines, row, column, chosen, prefix);
+      return completed(lines, row, column, chosen.value, reference.prefix);
     },
     shouldTriggerFileCompletion: (lines, row, column) => !at(lines, row, column) && (current.shouldTriggerFileCompletion?.(lines, row, column) ?? true),
   };

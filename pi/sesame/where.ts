@@ -33,7 +33,7 @@ function userId(): number {
 /** The command line client: as told, or that of the installation which this package is part of, or of the PATH. */
 export function clientProgram(environ: Environ = process.env, here = fileURLToPath(new URL(".", import.meta.url))): string {
   if (environ.SESAMECTL) return environ.SESAMECTL;
-  const installed = join(here, "../../../../../../bin/sesamectl"); // <prefix>/lib/python3.x/site-packages/sesamectl/pi/src
-  const checkout = join(here, "../../.venv/bin/sesamectl"); // <repository>/pi/src
+  const installed = join(here, "../../../../../../bin/sesamectl"); // <prefix>/lib/python3.x/site-packages/sesamectl/pi/sesame
+  const checkout = join(here, "../../.venv/bin/sesamectl"); // <repository>/pi/sesame
   return [installed, checkout].find((path) => existsSync(path)) ?? "sesamectl";
 }

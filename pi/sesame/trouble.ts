@@ -18,7 +18,7 @@ export function candidates(error: RpcError): string[] {
   const { candidates: ids, sessions } = (error.data ?? {}) as { candidates?: unknown; sessions?: unknown };
   if (error.code !== AMBIGUOUS || !Array.isArray(ids)) return [];
   const about = Array.isArray(sessions) ? sessions : [];
-  return ids.slice(0, SHOWN).map((id: unknown, index) => cut(line([String(id), ...described(about[index])].join("  ")), 200));
+  return ids.slice(0, SHOWN).map((id: unknown, index) => cut(line([String(id), ...described(about[index])].join(" ")), 200));
 }
 
 function described(session: unknown): string[] {

@@ -1,0 +1,100 @@
+"""`pi install` of the directory, of the repository, and of what a wheel carries; and the skill that comes with it."""
+
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.support.chat import Use
+from tests.support.desk import PACKAGE, REPOSITORY, Desk
+
+TOOLS = {"search_sessions", "read_session", "list_sessions"}
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What installing the wheel puts into site-packages."""
+    place = tmp_path_factory.mktemp("wheel")
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(place)],
+        cwd=REPOSITORY, check=True, capture_output=True,
+    )  # fmt: skip
+    (wheel,) = place.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(place / "site")
+    return place / "site"
+
+
+def works(desk: Desk, source: str) -> None:
+    """It is installed, and pi has all of it without being told."""
+    installed = desk.shell(*desk.pi.command, "install", source)
+    assert installed.code == 0, installed.err
+    desk.package = None
+    desk.model.says(Use("search_sessions", {"query": "plum"}))
+    desk.ask("go")
+    assert '"Plum tree care"' in desk.model.tool_results()[0]
+    assert {tool["function"]["name"] for tool in desk.model.requests[-1]["tools"]} >= TOOLS
+    prompt = desk.model.system_prompt()
+    assert "<name>sesame</name>" in prompt
+    assert "Use search_sessions when the user refers to earlier work" in prompt
+    assert "- search_sessions: Search past coding-agent sessions" in prompt
+
+
+def test_of_the_directory(desk: Desk) -> None:
+    works(desk, str(PACKAGE))
+
+
+def test_of_the_repository(desk: Desk) -> None:
+    """As a clone by `pi install git:…` leaves it: the manifest at the root counts."""
+    clone = desk.daemon.home / "clone"
+    subprocess.run(["git", "clone", "-q", str(REPOSITORY), str(clone)], check=True)
+    for name in ("package.json", "pi"):  # as they are now, committed or not
+        subprocess.run(["rm", "-rf", str(clone / name)], check=True)
+        subprocess.run(["cp", "-r", str(REPOSITORY / name), str(clone / name)], check=True)
+    works(desk, str(clone))
+
+
+def test_of_what_a_wheel_carries(desk: Desk, site: Path) -> None:
+    """`pi install "$(sesamectl pi-package)"`."""
+    desk.daemon.extra_environ["PYTHONPATH"] = str(site)
+    told = desk.shell(sys.executable, "-m", "sesamectl", "pi-package")
+    assert told.out.strip() == str(site / "sesamectl/pi")
+    works(desk, told.out.strip())
+
+
+def test_a_wheel_carries_what_counts_and_nothing_else(site: Path) -> None:
+    carried = {str(path.relative_to(site / "sesamectl/pi")) for path in (site / "sesamectl/pi").rglob("*") if path.is_file()}
+    wanted = {
+        str(path.relative_to(PACKAGE))
+        for path in (PACKAGE / "package.json", PACKAGE / "README.md", *(PACKAGE / "sesame").rglob("*.ts"), *(PACKAGE / "skills").rglob("*.md"))
+    }
+    assert carried == wanted
+
+
+def skill_commands() -> list[str]:
+    """The commands of the skill's examples, with what they leave open filled in."""
+    text = (PACKAGE / "skills/sesame/SKILL.md").read_text()
+    rows = [line.split("`")[1] for line in text.split("\n") if line.startswith("| ") and "`sesamectl" in line]
+    block = text.partition("```sh\n")[2].partition("```")[0]
+    examples = [line.partition("#")[0].strip() for line in block.strip().split("\n")]
+    return [command.replace("SESSION", "019e0000-0000-7000-8000-000000000001").replace("MSGIDX", "1") for command in rows + examples]
+
+
+def test_the_skills_commands_work_in_pis_shell(desk: Desk) -> None:
+    """The model reads the skill and runs what stands there."""
+    commands = skill_commands()
+    assert len(commands) == 8
+    desk.model.says(*(Use("bash", {"command": command}) for command in commands))
+    ran = desk.ask("go", "--no-session")
+    assert not any(event["isError"] for event in ran.events if event["type"] == "tool_execution_end")
+    answers = [json.loads(told) for told in desk.model.tool_results()]
+    assert all(isinstance(answer, dict) for answer in answers)
+    assert answers[2]["messages"]["messages"][0]["text"].startswith("why does the plum")
+
+
+def test_the_skill_is_given_in_full_when_the_person_asks_for_it(desk: Desk) -> None:
+    desk.ask("/skill:sesame find the plum")
+    assert "# Past sessions with sesamectl" in json.dumps(desk.model.requests[-1]["messages"][-1])

@@ -1,0 +1,92 @@
+"""The package by itself: its unit tests in Node, its types against pi's published ones, and in pi's own process with pi's scripted model."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from sesamectl.where import socket_path
+from tests.support import npm
+from tests.support.daemon import Daemon
+from tests.support.desk import PACKAGE, REPOSITORY
+from tests.support.sessions import PiSession
+
+PLUM = "019e0000-0000-7000-8000-000000000001"
+
+
+def run(*command: str, directory: Path = PACKAGE, **environ: str) -> str:
+    done = subprocess.run(
+        command, cwd=directory, env={**os.environ, **environ}, stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def beside(tmp_path: Path) -> Path:
+    """A copy of the package that finds pi's library, Node's types and the compiler as packages do."""
+    place = tmp_path / "pi"
+    shutil.copytree(PACKAGE, place, ignore=shutil.ignore_patterns("node_modules"))
+    modules = place / "node_modules"
+    modules.mkdir()
+    packages = {package.name: package for place in (npm.library(), npm.typescript()) for package in place.iterdir()}
+    for name, package in packages.items():
+        (modules / name).symlink_to(package)
+    return place
+
+
+def test_its_unit_tests() -> None:
+    said = run(npm.node_22(), "--test", "--test-reporter=tap", "tests/*.test.ts")
+    assert "\n# fail 0\n" in said
+    assert int(said.partition("\n# pass ")[2].partition("\n")[0]) > 60
+
+
+def test_its_types(beside: Path) -> None:
+    run(npm.node_22(), str(npm.typescript() / "typescript/bin/tsc"), "--project", ".", directory=beside)
+
+
+def test_it_asks_where_everybody_asks(tmp_path: Path) -> None:
+    """The order of docs/protocol.md stands in three places: the daemon's, sesamectl's, and this one's."""
+    script = "import { socketPath } from './sesame/where.ts'; console.log(socketPath())"
+    for environ in ({}, {"HOME": str(tmp_path)}, {"SESAME_RUNTIME_DIR": "/r"}, {"SESAME_RUNTIME_DIR": "/r", "SESAME_SOCKET": "/s"}):
+        usual = {name: value for name, value in os.environ.items() if not name.startswith("SESAME_")} | environ
+        asked = [npm.node_22(), "--input-type=module", "--eval", script]
+        done = subprocess.run(asked, cwd=PACKAGE, env=usual, capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == socket_path(usual)
+
+
+def test_in_pis_own_process(beside: Path) -> None:
+    with Daemon() as daemon:
+        session = PiSession(id=PLUM).user("the plum tree " + "語" * 200).assistant("It wants\na second tree.")
+        daemon.write(session.file_name, session.bytes())
+        daemon.sync()
+        calls = [
+            json.dumps(call)
+            for call in (["search_sessions", {"query": "plum", "after": "2026-01-01"}], ["read_session", {"session": PLUM}], ["list_sessions", {"before": "soon"}])
+        ]
+        script, extension = str(beside / "tests/inside.mjs"), str(beside / "sesame/index.ts")
+        said = json.loads(run(npm.node_22(), script, extension, *calls, SESAME_SOCKET=daemon.socket, directory=beside))
+    assert said["errors"] == []
+    assert {"search_sessions", "read_session", "list_sessions"} <= set(said["tools"])
+    search, read, listed = said["rows"]
+    assert PLUM in search["text"]
+    assert "> a second tree." in read["text"]
+    assert [row["isError"] for row in said["rows"]] == [False, False, True]
+    assert search["call"][1][0].strip() == 'search_sessions "plum" after 2026-01-01'
+    assert [line.strip() for line in search["folded"][1]] == ["1 found", search["text"].split("\n")[2][:80].strip()] or search["folded"][1][0].startswith("1 found")
+    assert "read_session" not in "".join(search["folded"][1])
+    assert "read_session" in "".join(search["expanded"][1])
+    assert '"soon" is neither a date or time' in "".join(listed["folded"][1])
+    assert search["partial"][1][0].strip() == "searching…"
+
+
+def test_the_manifests_agree() -> None:
+    """pi reads the root's for `pi install git:…`, the package's own for a directory."""
+    own, root = (json.loads((place / "package.json").read_text()) for place in (PACKAGE, REPOSITORY))
+    assert own["pi"] == {"extensions": ["./sesame/index.ts"], "skills": ["./skills"]}
+    assert root["pi"] == {kind: [f"./pi/{path[2:]}" for path in paths] for kind, paths in own["pi"].items()}
+    assert "dependencies" not in own
+    assert "dependencies" not in root

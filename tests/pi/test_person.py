@@ -1,0 +1,86 @@
+"""What the person has in the real pi: `/sessions`, and a daemon that knows at once what was said."""
+
+import json
+
+from tests.pi.conftest import SetDesk
+from tests.support.chat import Use
+from tests.support.claude import ClaudeSession
+from tests.support.desk import Desk
+
+PLUM = "019e0000-0000-7000-8000-000000000001"
+
+
+def test_sessions_are_found_chosen_and_opened(desk: Desk) -> None:
+    with desk.talk() as talk:
+        command = talk.send("prompt", message="/sessions plum tree")
+        asked = talk.until("extension_ui_request", method="select")
+        (option,) = asked["options"]
+        assert option == f" 1  2026-03-01  Plum tree care  pi {desk.work}"
+        talk.send("extension_ui_response", id=asked["id"], value=option)
+        talk.until("response", id=command)
+        assert talk.get("get_state")["sessionId"] == PLUM
+        assert "why does the plum tree not bear fruit?" in json.dumps(talk.get("get_messages"))
+
+
+def test_without_words_the_latest_of_this_project(desk: Desk) -> None:
+    desk.keep(desk.session(5, cwd="/elsewhere").user("far away"))
+    desk.daemon.sync()
+    with desk.talk() as talk:
+        talk.send("prompt", message="/sessions")
+        asked = talk.until("extension_ui_request", method="select")
+        talk.send("extension_ui_response", id=asked["id"], cancelled=True)
+    assert [option.split("  ")[2] for option in asked["options"]] == ["Medlar", "Plum tree care"]
+
+
+def test_a_session_of_another_agent_is_not_opened_but_can_be_asked_about(set_desk: SetDesk) -> None:
+    desk = set_desk(running=False)
+    other = desk.daemon.home / "claude"
+    other.mkdir()
+    desk.daemon.configure({"sources": [{"parser": "claude", "path": str(other)}]})
+    session = ClaudeSession(cwd=str(desk.work)).user("graft the apple")
+    session.write(other / f"{session.id}.jsonl")
+    with desk.daemon as daemon:
+        daemon.sync()
+        with desk.talk() as talk:
+            talk.send("prompt", message="/sessions apple")
+            asked = talk.until("extension_ui_request", method="select")
+            talk.send("extension_ui_response", id=asked["id"], value=asked["options"][0])
+            said = talk.until("extension_ui_request", method="notify")["message"]
+            put = talk.until("extension_ui_request", method="set_editor_text")["text"]
+    assert said.startswith("pi cannot open it: it is a session of claude; open it with `claude --resume ")
+    assert put == f"@@{session.id} "
+
+
+def test_nothing_found_is_said(desk: Desk) -> None:
+    with desk.talk() as talk:
+        talk.send("prompt", message="/sessions rhubarb")
+        said = talk.until("extension_ui_request", method="notify")
+    assert said["message"] == "No past session matches rhubarb"
+
+
+def test_what_was_just_said_is_found_by_the_next_session(set_desk: SetDesk) -> None:
+    """No events, no sweep: it is pi that tells."""
+    desk = set_desk(watch="off", sweepSeconds=3600)
+    desk.model.says("The greengage it is.")
+    desk.ask("which tree shall we plant?")
+    assert len(desk.daemon.found("greengage")) == 1  # not `fresh`
+    desk.model.says(Use("search_sessions", {"query": "greengage"}))
+    desk.ask("what did we say about it?")
+    assert "which tree shall we plant?" in desk.model.tool_results()[0]
+
+
+def test_a_running_session_is_told_of_when_the_agent_settles(set_desk: SetDesk) -> None:
+    desk = set_desk(watch="off", sweepSeconds=3600)
+    desk.model.says("The mirabelle it is.", "Yes.")
+    from tests.support.daemon import eventually
+
+    with desk.talk() as talk:
+        talk.prompt("which one?")
+        assert eventually(lambda: desk.daemon.found("mirabelle"))
+
+
+def test_loading_it_opens_nothing(desk: Desk) -> None:
+    """pi loads extensions for its help as well."""
+    before = desk.daemon.call("status")["queries"]["count"]
+    assert desk.shell(*desk.command("--help")).code == 0
+    assert desk.daemon.call("status")["queries"]["count"] == before

@@ -1,0 +1,129 @@
+"""`@@` in a prompt to the real pi: what a session is about goes to the model, once, and the person's words stay as they are."""
+
+from typing import Any
+
+import pytest
+
+from tests.pi.conftest import SetDesk
+from tests.support.chat import Use, plain
+from tests.support.desk import Desk
+
+PLUM = "019e0000-0000-7000-8000-000000000001"
+QUESTION = "as in @@plum-tree-care: what did we do?"
+
+
+def user_texts(desk: Desk) -> list[str]:
+    return [plain(message) for message in desk.model.requests[-1]["messages"] if message["role"] == "user"]
+
+
+@pytest.mark.parametrize("reference", ["plum-tree-care", "Plum_Tree_Care", PLUM, PLUM[:-1] + "1", "plum-care"])
+def test_a_reference_tells_the_model_what_the_session_was_about(desk: Desk, reference: str) -> None:
+    desk.ask(f"as in @@{reference}: what did we do?")
+    prompt, told = user_texts(desk)
+    assert prompt == f"as in @@{reference}: what did we do?"
+    assert told.startswith(f'@@{reference} is the past session "Plum tree care"\nid {PLUM}; pi; 2026-03-01')
+    assert "The first prompt:\n> why does the plum tree not bear fruit?" in told
+    assert "The last answer:\n> Plant a quince beside it." in told
+    assert f'read_session {{"session":"{PLUM}"}}' in told
+
+
+def test_a_summary_is_told_rather_than_how_it_began(desk: Desk) -> None:
+    desk.daemon.call("set_session_meta", sessionId=PLUM, summary="Pruned, and a quince ordered.")
+    desk.ask(QUESTION)
+    _, told = user_texts(desk)
+    assert "Its summary:\n> Pruned, and a quince ordered." in told
+    assert "first prompt" not in told
+
+
+def test_ancestors(desk: Desk) -> None:
+    parent = desk.session(1)
+    child = parent.fork(id="019e0000-0000-7000-8000-000000000007", directory=str(desk.daemon.root / "--garden--"))
+    desk.keep(child.user("and the pear?").name("Pear"))
+    desk.daemon.sync()
+    desk.ask("see @@pear~1.")
+    _, told = user_texts(desk)
+    assert '"Plum tree care"' in told
+
+
+def test_it_is_told_once_and_what_was_sent_stays_as_it_was(desk: Desk) -> None:
+    with desk.talk() as talk:
+        for _ in range(2):
+            talk.prompt(QUESTION)
+    first, second = (request["messages"] for request in desk.model.requests)
+    assert second[: len(first)] == first  # a prompt cache stays warm
+    assert [plain(one) for one in second].count(QUESTION) == 2
+    assert len([one for one in second if plain(one).startswith("@@plum-tree-care is")]) == 1
+
+
+def test_it_is_told_once_over_a_restart(desk: Desk) -> None:
+    desk.ask(QUESTION)
+    desk.ask(QUESTION, "--continue")
+    assert len([text for text in user_texts(desk) if text.startswith("@@plum-tree-care is")]) == 1
+
+
+def test_what_was_told_is_not_found_as_history(desk: Desk) -> None:
+    desk.ask(QUESTION)
+    desk.daemon.sync()
+    assert desk.daemon.found("fruit quince") == [PLUM]
+
+
+def twins(desk: Desk) -> None:
+    desk.keep(desk.session(3).user("a").name("Twin"), desk.session(4).user("b").name("Twin"))
+    desk.daemon.sync()
+
+
+def test_an_ambiguous_one_is_not_sent_and_the_person_sees_the_candidates(desk: Desk) -> None:
+    twins(desk)
+    with desk.talk() as talk:
+        talk.send("prompt", message="see @@twin please")
+        given_back = talk.until("extension_ui_request", method="set_editor_text")
+        error = talk.until("extension_ui_request", method="notify")
+        talk.get("get_state")
+    assert given_back["text"] == "see @@twin please"
+    assert error["notifyType"] == "error"
+    assert error["message"].startswith("@@twin: 'twin' fits 2 sessions")
+    assert f'- {desk.session(3).id} "Twin" 2026-03-03' in error["message"]
+    assert desk.model.requests == []
+
+
+def test_an_ambiguous_one_without_a_person_is_told_to_the_model(desk: Desk) -> None:
+    twins(desk)
+    desk.ask("see @@twin please")
+    _, told = user_texts(desk)
+    assert told.startswith("@@twin: 'twin' fits 2 sessions")
+    assert told.endswith("Ask the user which one is meant.")
+
+
+def test_an_unknown_one_is_said_and_the_prompt_goes_on(desk: Desk) -> None:
+    ran = desk.ask("see @@rhubarb-and-custard")
+    assert "@@rhubarb-and-custard: no session is called" in ran.err
+    assert user_texts(desk) == ["see @@rhubarb-and-custard"]
+
+
+def test_without_a_daemon_the_prompt_goes_on(set_desk: SetDesk) -> None:
+    desk = set_desk(running=False)
+    desk.environ["SESAMECTL"] = "/nonexistent/sesamectl"
+    ran = desk.ask("see @@plum")
+    assert "@@plum: nothing listens at" in ran.err
+    assert user_texts(desk) == ["see @@plum"]
+
+
+def test_one_in_a_prompt_to_a_working_model_is_told_as_well(desk: Desk) -> None:
+    desk.model.says(Use("bash", {"command": "read line < fifo"}))
+    (desk.work / "fifo").unlink(missing_ok=True)
+    import os
+
+    os.mkfifo(desk.work / "fifo")
+    with desk.talk() as talk:
+        talk.get("prompt", message="wait for it")
+        talk.until("tool_execution_start")
+        talk.get("steer", message=QUESTION) if False else talk.get("prompt", message=QUESTION, streamingBehavior="steer")
+        (desk.work / "fifo").write_text("go\n")
+        talk.until("agent_end")
+    texts = user_texts(desk)
+    assert QUESTION in texts
+    assert len([text for text in texts if text.startswith("@@plum-tree-care is")]) == 1
+
+
+def messages(desk: Desk) -> list[dict[str, Any]]:
+    return list(desk.model.requests[-1]["messages"])

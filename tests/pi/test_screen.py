@@ -1,0 +1,83 @@
+"""The real pi on a real terminal (a private tmux): completion while typing, a folded result, a resolved reference."""
+
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.chat import Use
+from tests.support.daemon import eventually
+from tests.support.desk import Desk
+
+PATIENCE_S = 30.0
+
+
+class Screen:
+    """What a person sees, and keys that they press."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._tmux = ["tmux", "-S", str(desk.daemon.directory / "tmux"), "-f", "/dev/null"]
+        environ = desk.surroundings() | {"TERM": "screen-256color"}
+        words = ["env", "-i", *(f"{name}={value}" for name, value in environ.items()), *desk.command()]
+        start = desk.daemon.directory / "start"
+        start.write_text(f"#!/bin/sh\ncd {shlex.quote(str(desk.work))}\nexec {shlex.join(words)}\n")
+        start.chmod(0o700)
+        self._run("new-session", "-d", "-x", "120", "-y", "45", str(start))
+
+    def type(self, text: str) -> None:
+        self._run("send-keys", "-l", text)
+
+    def press(self, key: str) -> None:
+        self._run("send-keys", key)
+
+    def shows(self, text: str) -> str:
+        """Wait until this is to be seen; gives the whole screen."""
+        try:
+            return eventually(lambda: screen if text in (screen := self.text()) else "", PATIENCE_S)
+        except AssertionError:
+            raise AssertionError(f"not to be seen: {text}\n{self.text()}") from None
+
+    def shows_no_more(self, text: str) -> None:
+        """Wait until this is not to be seen."""
+        eventually(lambda: text not in self.text(), PATIENCE_S)
+
+    def text(self) -> str:
+        return self._run("capture-pane", "-p").stdout
+
+    def close(self) -> None:
+        subprocess.run([*self._tmux, "kill-server"], capture_output=True)
+
+    def _run(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run([*self._tmux, *words], check=True, capture_output=True, text=True)
+
+
+@pytest.fixture
+def screen(desk: Desk) -> Iterator[Screen]:
+    if shutil.which("tmux") is None:
+        pytest.skip("a terminal is had from tmux, and there is none on the PATH")
+    screen = Screen(desk)
+    yield screen
+    screen.close()
+
+
+def test_names_complete_while_typing_and_the_reference_is_shown(desk: Desk, screen: Screen) -> None:
+    screen.shows("[Extensions]")
+    screen.type("as in @@")
+    screen.shows("Medlar")
+    screen.type("plum")
+    screen.shows_no_more("Medlar")
+    screen.press("Tab")
+    screen.shows("@@plum-tree-care")
+    desk.model.says(Use("search_sessions", {"query": "plum"}), "All done.")
+    screen.press("Enter")
+    seen = screen.shows("All done.")
+    assert "as in @@plum-tree-care" in seen
+    assert "@@ Plum tree care" in seen
+    assert 'search_sessions "plum"' in seen
+    assert "1 found" in seen
+    assert "read on:" not in seen  # folded
+    screen.press("C-o")
+    screen.shows("read on:")

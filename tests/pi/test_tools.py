@@ -1,0 +1,202 @@
+"""The tools in the real pi: the model calls, the daemon answers, and the answer reaches the model."""
+
+import json
+import re
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.pi.conftest import SetDesk
+from tests.support.chat import Use
+from tests.support.desk import Desk
+
+PLUM = "019e0000-0000-7000-8000-000000000001"
+
+
+def test_a_search_reaches_the_model_and_the_person(desk: Desk) -> None:
+    desk.model.says(Use("search_sessions", {"query": "plum fruit rhubarb"}))
+    ran = desk.ask("have we talked about plums?", mode="print")
+    (told,) = desk.model.tool_results()
+    assert '1. "Plum tree care" [1.00]' in told
+    assert f"id {PLUM}; pi; 2026-03-01; {desk.work}; 3 messages" in told
+    assert "has: plum, fruit; lacks: rhubarb" in told
+    assert "> why does the plum tree not bear fruit?" in told
+    assert f'read_session {{"session":"{PLUM}","around":0}}' in told
+    assert "Nowhere in any session: rhubarb." in told
+    assert '"Plum tree care"' in ran.out
+
+
+def test_the_running_session_is_left_out(desk: Desk) -> None:
+    desk.model.says(Use("search_sessions", {"query": "gooseberry"}), Use("list_sessions", {}))
+    desk.ask("what about the gooseberry?")
+    found, listed = desk.model.tool_results()
+    assert found.startswith("No past sessions match")
+    assert "Places that hold each word, whatever the filters: gooseberry: 1." in found  # it is indexed already
+    assert listed.startswith("Past sessions 1-2 of 2")
+    assert listed.index("Medlar") < listed.index("Plum")
+
+
+def test_what_the_tools_gave_is_not_found_as_history(desk: Desk) -> None:
+    desk.model.says(Use("search_sessions", {"query": "quince"}), "nothing more")
+    desk.ask("go")
+    desk.daemon.sync()
+    assert desk.daemon.found("quince") == [PLUM]
+
+
+def test_filters(desk: Desk) -> None:
+    desk.keep(desk.session(9, cwd="/elsewhere").user("plum elsewhere"))
+    for filters in ({"cwd": "."}, {"before": "2026-03-05"}, {"tool": "bash"}, {"cwd": "~/code", "after": "2025-01-01"}):
+        desk.model.says(Use("search_sessions", {"query": "plum", **filters}))
+        desk.ask("go", "--no-session")
+        (told,) = desk.model.tool_results()
+        assert "1 past session match" in told, filters
+        assert PLUM in told
+
+
+def test_a_session_is_read_around_a_hit_and_page_by_page(desk: Desk) -> None:
+    desk.model.says(Use("read_session", {"session": PLUM, "around": 2, "limit": 2}))
+    desk.ask("go")
+    (page,) = desk.model.tool_results()
+    assert "[2] tool bash, 2026-03-01" in page
+    assert "> command: prune --plum" in page
+    assert "> pruned three branches" in page
+    turn = json.loads(re.findall(r"(?:Before|After): read_session (.*)", page)[0])
+    desk.model.says(Use("read_session", turn))
+    desk.ask("go on")
+    (page,) = desk.model.tool_results()
+    assert "> why does the plum tree" in page
+
+
+def test_a_session_is_read_by_its_name(desk: Desk) -> None:
+    desk.model.says(Use("read_session", {"session": "medlar"}))
+    desk.ask("go")
+    (page,) = desk.model.tool_results()
+    assert "> water the medlar on Monday" in page  # without the colour
+
+
+def test_long_sessions_stay_small_and_can_be_read_whole(desk: Desk) -> None:
+    text = "".join(f"{number:06} " for number in range(20_000))
+    desk.keep(desk.session(3).user(text).assistant("short").name("Long"))
+    desk.daemon.sync()
+    desk.model.says(Use("read_session", {"session": "Long"}))
+    desk.ask("go", "--no-session")
+    (page,) = desk.model.tool_results()
+    assert len(page) < 25_000
+    assert "> short" in page
+    read = 0
+    while turn := re.search(r"\[cut; the rest: read_session (.*)\]", page):
+        shown = re.search(r"^> ([\d ]+)", page, re.MULTILINE)
+        assert shown is not None
+        assert text[read:].startswith(shown[1].rstrip())
+        read = json.loads(turn[1])["textOffset"]
+        desk.model.says(Use("read_session", json.loads(turn[1])))
+        desk.ask("go on", "--no-session")
+        (page,) = desk.model.tool_results()
+    assert "019999" in page
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "said"),
+    [
+        ("search_sessions", {"query": "x", "after": "soon"}, '"soon" is neither a date or time'),
+        ("search_sessions", {"query": "x", "limit": "many"}, "limit"),
+        ("search_sessions", {}, "query"),
+        ("read_session", {"session": "no such thing at all"}, "no session is called"),
+        ("read_session", {"session": PLUM, "limit": -1}, "limit"),
+    ],
+)
+def test_a_wrong_call_is_an_error_that_says_why(
+    desk: Desk, tool: str, given: dict[str, object], said: str
+) -> None:
+    desk.model.says(Use(tool, given))
+    ran = desk.ask("go", "--no-session")
+    assert ran.tool_end()["isError"] is True
+    assert said in desk.model.tool_results()[0]
+
+
+def test_an_ambiguous_session_is_an_error_that_lists_the_candidates(desk: Desk) -> None:
+    desk.keep(desk.session(3).user("a").name("Twin"), desk.session(4).user("b").name("Twin"))
+    desk.daemon.sync()
+    desk.model.says(Use("read_session", {"session": "twin"}))
+    ran = desk.ask("go", "--no-session")
+    assert ran.tool_end()["isError"] is True
+    told = desk.model.tool_results()[0]
+    assert "fits 2 sessions" in told
+    assert f'- {desk.session(3).id} "Twin" 2026-03-03' in told
+    assert f'- {desk.session(4).id} "Twin" 2026-03-04' in told
+
+
+def test_numbers_given_as_text_are_numbers(desk: Desk) -> None:
+    desk.model.says(Use("search_sessions", {"query": "plum", "limit": "1"}))
+    ran = desk.ask("go", "--no-session")
+    assert ran.tool_end()["isError"] is False
+    details = ran.tool_end()["result"]["details"]
+    assert details == {"via": "socket", "started": False, "shown": 1, "total": 1, "sessions": [PLUM]}
+
+
+def test_a_daemon_that_does_not_run_is_started(set_desk: SetDesk) -> None:
+    desk = set_desk(running=False)
+    desk.keep(desk.session(1).user("the plum tree"))
+    desk.model.says(Use("search_sessions", {"query": "plum"}))
+    try:
+        ran = desk.ask("go")
+        (told,) = desk.model.tool_results()
+        assert PLUM in told
+        assert told.endswith("[sesamed was not running and has been started]")
+        assert ran.tool_end()["result"]["details"]["started"] is True
+    finally:
+        assert desk.shell("sesamectl", "stop").code == 0
+
+
+def test_without_daemon_and_program_the_error_says_what_to_do(set_desk: SetDesk) -> None:
+    desk = set_desk(running=False)
+    desk.environ["SESAMECTL"] = "/nonexistent/sesamectl"
+    desk.model.says(Use("search_sessions", {"query": "plum"}))
+    ran = desk.ask("go")
+    assert ran.tool_end()["isError"] is True
+    (told,) = desk.model.tool_results()
+    assert f"nothing listens at {desk.daemon.socket}" in told
+    assert "no `/nonexistent/sesamectl` to start sesamed; install sesame" in told
+
+
+def test_sesamectl_is_asked_when_the_socket_is_out_of_reach(desk: Desk) -> None:
+    """As for a pi in a sandbox that has no such socket."""
+    program = desk.daemon.directory / "outside"
+    program.write_text(
+        f'#!/bin/sh\n[ "$1" = start ] && exit\nSESAME_SOCKET={desk.daemon.socket} exec sesamectl "$@"\n'
+    )
+    program.chmod(0o700)
+    desk.environ |= {"SESAMECTL": str(program), "SESAME_SOCKET": str(desk.daemon.directory / "inside.sock")}
+    calls = [
+        Use("search_sessions", {"query": "plum", "cwd": ".", "limit": 3}),
+        Use("read_session", {"session": PLUM, "around": 1}),
+        Use("list_sessions", {"limit": 5}),
+    ]
+    desk.model.says(*calls)
+    ran = desk.ask("go")
+    found, page, listed = desk.model.tool_results()
+    assert "Plum tree care" in found
+    assert "> Plant a quince beside it." in page
+    assert "Medlar" in listed
+    assert all("sesamectl was asked instead" in told for told in (found, page, listed))
+    assert ran.tool_end()["result"]["details"]["via"] == "sesamectl"
+
+
+def test_an_abort_ends_the_question(set_desk: SetDesk, tmp_path: Path) -> None:
+    desk = set_desk(running=False)
+    desk.daemon.runtime_dir.mkdir(0o700)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(desk.daemon.socket)
+        listener.listen()
+        listener.settimeout(30)
+        desk.model.says(Use("search_sessions", {"query": "plum"}))
+        with desk.talk("--no-session") as talk:
+            talk.get("prompt", message="go")
+            connection, _ = listener.accept()
+            with connection:
+                connection.settimeout(30)
+                assert b'"search"' in connection.recv(65536)
+                talk.send("abort")
+                assert talk.until("tool_execution_end")["isError"] is True
+                assert connection.recv(1) == b""  # the daemon sees it, and stops

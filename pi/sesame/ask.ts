@@ -3,7 +3,7 @@
  * socket is still out of reach, `sesamectl` asks. What the daemon itself refuses is thrown, and nobody else is asked then.
  */
 import { overClient } from "./client.ts";
-import { call, isRecord, Unreachable } from "./rpc.ts";
+import { call, isRecord, TIMEOUT_MS, Unreachable } from "./rpc.ts";
 import { clientProgram, socketPath } from "./where.ts";
 
 export type Exec = (
@@ -17,15 +17,17 @@ export interface Way {
   via: "socket" | "sesamectl";
   started: boolean;
   path: string;
+  timeoutMs: number;
 }
 
 export type Ask = <T>(method: string, params: object, signal?: AbortSignal) => Promise<T>;
 
+export const STARTED = "sesamed was not running and has been started";
 const START_MS = 30_000;
 const FIRST_READ_MS = 10_000; // how long the first question waits for the first index
 
-export function way(): Way {
-  return { via: "socket", started: false, path: socketPath() };
+export function way(timeoutMs = TIMEOUT_MS): Way {
+  return { via: "socket", started: false, path: socketPath(), timeoutMs };
 }
 
 /** Something that asks, and notes on `how` in which way it did. */
@@ -33,7 +35,7 @@ export function asker(exec: Exec, how: Way): Ask {
   return async <T>(method: string, params: object, signal?: AbortSignal): Promise<T> => {
     if (how.via === "sesamectl") return overClient<T>(exec, method, params, signal);
     try {
-      return await call<T>(how.path, method, params, { signal });
+      return await call<T>(how.path, method, params, { signal, timeoutMs: how.timeoutMs });
     } catch (error) {
       if (!(error instanceof Unreachable)) throw error;
     }

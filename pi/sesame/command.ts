@@ -1,6 +1,6 @@
 /** `/sessions WORDS`: find, choose, open. Everything shown is the daemon's word: no session file is read for it. */
 import type { ExtensionAPI, ExtensionCommandContext } from "@earendil-works/pi-coding-agent";
-import { asker, way } from "./ask.ts";
+import { asker, STARTED, way } from "./ask.ts";
 import { cut, day, line } from "./text.ts";
 import { explained } from "./trouble.ts";
 import type { Found, Listed, Meta, Session } from "./wire.ts";
@@ -23,11 +23,13 @@ export function registerCommand(pi: ExtensionAPI): void {
 
 async function chosen(pi: ExtensionAPI, words: string, ctx: ExtensionCommandContext): Promise<void> {
   if (!ctx.hasUI) throw new Error("/sessions lets a person choose; here is nobody. Ask for search_sessions, or run `sesamectl search`");
-  const ask = asker((command, args, options) => pi.exec(command, args, options), way());
+  const how = way();
+  const ask = asker((command, args, options) => pi.exec(command, args, options), how);
   const exclude = [ctx.sessionManager.getSessionId()];
   const sessions = words
     ? (await ask<Found>("search", { query: words, exclude, limit: MOST, fresh: true })).results
     : (await ask<Listed>("list_sessions", { cwd: ctx.cwd, exclude, subagents: "exclude", limit: MOST })).sessions;
+  if (how.started) ctx.ui.notify(STARTED, "info");
   if (sessions.length === 0) return ctx.ui.notify(words ? `No past session matches ${line(words)}` : "No past sessions of this project", "info");
   const options = sessions.map(option);
   const session = sessions[options.indexOf((await ctx.ui.select(words ? `Sessions with ${line(words)}` : "Sessions of this project", options)) ?? "")];

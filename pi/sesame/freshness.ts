@@ -13,6 +13,7 @@ export function registerFreshness(pi: ExtensionAPI): void {
   const later = (event: unknown, ctx: ExtensionContext): void => void tell(event, ctx);
   pi.on("agent_settled", later);
   pi.on("agent_end", later); // all that pi before 0.80.4 has
+  pi.on("session_info_changed", later); // a name
   pi.on("session_shutdown", tell);
 }
 

@@ -3,7 +3,7 @@
  * person's text stays as typed and nothing that was sent before changes. One that fits several sessions stops the prompt.
  */
 import type { ExtensionAPI, ExtensionContext, InputEvent, InputEventResult } from "@earendil-works/pi-coding-agent";
-import { type Ask, asker, way } from "./ask.ts";
+import { type Ask, asker, STARTED, way } from "./ask.ts";
 import { about, name, QUOTED } from "./present.ts";
 import { CUSTOM_TYPE, references, toldOf } from "./references.ts";
 import { RpcError } from "./rpc.ts";
@@ -14,6 +14,7 @@ import type { Message, Meta, Page, Session } from "./wire.ts";
 const QUOTE_CHARACTERS = 2_000;
 const FIRST = 30; // messages among which the first prompt is
 const LAST = 60; // and the last answer
+const PATIENCE_MS = 5_000; // a person waits for it to send the prompt
 
 interface Told {
   customType: string;
@@ -35,8 +36,10 @@ export function registerReferences(pi: ExtensionAPI): void {
     waiting = undefined;
     const found = event.source === "extension" ? [] : references(event.text);
     if (found.length === 0) return undefined;
-    const ask = asker((command, args, options) => pi.exec(command, args, options), way());
+    const how = way(PATIENCE_MS);
+    const ask = asker((command, args, options) => pi.exec(command, args, options), how);
     const { metas, ambiguous, troubles } = await resolved(ask, found, ctx);
+    if (how.started) say(ctx, STARTED, "info");
     if (troubles.length > 0) say(ctx, troubles.join("\n"), "warning");
     if (ambiguous.length > 0 && ctx.hasUI) return refused(event, ambiguous, ctx);
     const told = await message(ask, metas, ambiguous);
@@ -65,6 +68,7 @@ async function resolved(ask: Ask, found: string[], ctx: ExtensionContext): Promi
       const what = `@@${line(reference)}: ${explained(error).message}`;
       if (error instanceof RpcError && error.code === AMBIGUOUS) resolution.ambiguous.push(what);
       else resolution.troubles.push(what);
+      if (!(error instanceof RpcError)) break; // the daemon cannot be asked: not for the next one either
     }
   return resolution;
 }
@@ -76,7 +80,7 @@ function refused(event: InputEvent, ambiguous: string[], ctx: ExtensionContext):
   return { action: "handled" };
 }
 
-function say(ctx: ExtensionContext, text: string, kind: "warning"): void {
+function say(ctx: ExtensionContext, text: string, kind: "info" | "warning"): void {
   if (ctx.hasUI) ctx.ui.notify(text, kind);
   else console.error(text);
 }

@@ -1,6 +1,6 @@
 /** The three tools for the model: search, read, list. What goes wrong is thrown, for that is what every pi shows as an error. */
 import type { AgentToolResult, ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
-import { type Ask, asker, type Way, way } from "./ask.ts";
+import { type Ask, asker, STARTED, type Way, way } from "./ask.ts";
 import * as present from "./present.ts";
 import { RpcError } from "./rpc.ts";
 import { callLine, resultText } from "./render.ts";
@@ -87,7 +87,7 @@ async function executed(pi: ExtensionAPI, run: Run, given: Given, ctx: Extension
     throw explained(error);
   });
   const notes = [
-    ...(how.started ? ["[sesamed was not running and has been started]"] : []),
+    ...(how.started ? [`[${STARTED}]`] : []),
     ...(how.via === "sesamectl" ? ["[sesamed's socket is out of reach: sesamectl was asked instead]"] : []),
   ];
   return { content: [{ type: "text", text: [text, ...notes].join("\n") }], details: { via: how.via, started: how.started, ...numbers } };

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { chmodSync, writeFileSync } from "node:fs";
+import { chmodSync, linkSync, writeFileSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
@@ -46,7 +46,6 @@ test("no socket, a stale one, and a file in its place are nobody", async () => {
   const refusing = createServer();
   await new Promise<void>((listening) => refusing.listen(place.path, listening));
   const path = `${place.path}.stale`;
-  const { linkSync } = await import("node:fs");
   linkSync(place.path, path); // stays when its server is gone
   await new Promise((closed) => refusing.close(closed));
   await assert.rejects(call(path, "hello", {}), Unreachable);
@@ -59,6 +58,10 @@ test("a directory that others may enter gets nothing", async () => {
   chmodSync(place.directory, 0o755);
   await assert.rejects(call(place.path, "hello", {}), /not yours alone.*chmod 700/);
   assert.deepEqual(place.requests, []);
+});
+
+test("a path that no system takes says so", async () => {
+  await assert.rejects(call(`/tmp/${"x".repeat(100)}`, "hello", {}), /socket path too long.*set SESAME_SOCKET/);
 });
 
 test("closing in mid-answer is an error, not a wait", async () => {

@@ -1,4 +1,5 @@
-"""Which tool calls are searches of ours, and which messages tell of a search's answer. They are kept, not indexed: else a search would find the searches before it.
+"""Which tool calls are searches of ours, and which messages tell what one found. They are kept, not indexed: else a search would find
+the searches before it.
 
 A shell command counts when it *runs* sesamectl. One that only mentions it (`grep sesamectl README.md`) is somebody's
 work, and stays findable. The shell is not parsed, only its quotes are seen: a wrong guess costs one hit.
@@ -9,7 +10,9 @@ from typing import Any
 
 import msgspec
 
-MESSAGES = frozenset({"sesame-reference"})  # what `@@name` in a prompt told the model, by the name that pi gives to its type
+MESSAGES = frozenset(
+    {"sesame-reference"}
+)  # what `@@name` in a prompt told the model, by the name that pi gives to its type
 TOOLS = frozenset({"search_sessions", "read_session", "list_sessions"})
 PROGRAM = b"sesamectl"
 COMMAND_CHARS = 8_192  # of a longer command only the beginning is looked at

@@ -66,10 +66,17 @@ def test_of_what_a_wheel_carries(desk: Desk, site: Path) -> None:
 
 
 def test_a_wheel_carries_what_counts_and_nothing_else(site: Path) -> None:
-    carried = {str(path.relative_to(site / "sesamectl/pi")) for path in (site / "sesamectl/pi").rglob("*") if path.is_file()}
+    carried = {
+        str(path.relative_to(site / "sesamectl/pi")) for path in (site / "sesamectl/pi").rglob("*") if path.is_file()
+    }
     wanted = {
         str(path.relative_to(PACKAGE))
-        for path in (PACKAGE / "package.json", PACKAGE / "README.md", *(PACKAGE / "sesame").rglob("*.ts"), *(PACKAGE / "skills").rglob("*.md"))
+        for path in (
+            PACKAGE / "package.json",
+            PACKAGE / "README.md",
+            *(PACKAGE / "sesame").rglob("*.ts"),
+            *(PACKAGE / "skills").rglob("*.md"),
+        )
     }
     assert carried == wanted
 
@@ -80,7 +87,10 @@ def skill_commands() -> list[str]:
     rows = [line.split("`")[1] for line in text.split("\n") if line.startswith("| ") and "`sesamectl" in line]
     block = text.partition("```sh\n")[2].partition("```")[0]
     examples = [line.partition("#")[0].strip() for line in block.strip().split("\n")]
-    return [command.replace("SESSION", "019e0000-0000-7000-8000-000000000001").replace("MSGIDX", "1") for command in rows + examples]
+    return [
+        command.replace("SESSION", "019e0000-0000-7000-8000-000000000001").replace("MSGIDX", "1")
+        for command in rows + examples
+    ]
 
 
 def test_the_skills_commands_work_in_pis_shell(desk: Desk) -> None:

@@ -5,6 +5,7 @@ import json
 from tests.pi.conftest import SetDesk
 from tests.support.chat import Use
 from tests.support.claude import ClaudeSession
+from tests.support.daemon import eventually
 from tests.support.desk import Desk
 
 PLUM = "019e0000-0000-7000-8000-000000000001"
@@ -72,8 +73,6 @@ def test_what_was_just_said_is_found_by_the_next_session(set_desk: SetDesk) -> N
 def test_a_running_session_is_told_of_when_the_agent_settles(set_desk: SetDesk) -> None:
     desk = set_desk(watch="off", sweepSeconds=3600)
     desk.model.says("The mirabelle it is.", "Yes.")
-    from tests.support.daemon import eventually
-
     with desk.talk() as talk:
         talk.prompt("which one?")
         assert eventually(lambda: desk.daemon.found("mirabelle"))

@@ -4,7 +4,6 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -36,7 +35,7 @@ class Screen:
     def shows(self, text: str) -> str:
         """Wait until this is to be seen; gives the whole screen."""
         try:
-            return eventually(lambda: screen if text in (screen := self.text()) else "", PATIENCE_S)
+            return eventually(lambda: seen if text in (seen := self.text()) else "", PATIENCE_S)
         except AssertionError:
             raise AssertionError(f"not to be seen: {text}\n{self.text()}") from None
 

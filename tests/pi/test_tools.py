@@ -106,9 +106,7 @@ def test_long_sessions_stay_small_and_can_be_read_whole(desk: Desk) -> None:
         ("read_session", {"session": PLUM, "limit": -1}, "limit"),
     ],
 )
-def test_a_wrong_call_is_an_error_that_says_why(
-    desk: Desk, tool: str, given: dict[str, object], said: str
-) -> None:
+def test_a_wrong_call_is_an_error_that_says_why(desk: Desk, tool: str, given: dict[str, object], said: str) -> None:
     desk.model.says(Use(tool, given))
     ran = desk.ask("go", "--no-session")
     assert ran.tool_end()["isError"] is True
@@ -163,9 +161,7 @@ def test_without_daemon_and_program_the_error_says_what_to_do(set_desk: SetDesk)
 def test_sesamectl_is_asked_when_the_socket_is_out_of_reach(desk: Desk) -> None:
     """As for a pi in a sandbox that has no such socket."""
     program = desk.daemon.directory / "outside"
-    program.write_text(
-        f'#!/bin/sh\n[ "$1" = start ] && exit\nSESAME_SOCKET={desk.daemon.socket} exec sesamectl "$@"\n'
-    )
+    program.write_text(f'#!/bin/sh\n[ "$1" = start ] && exit\nSESAME_SOCKET={desk.daemon.socket} exec sesamectl "$@"\n')
     program.chmod(0o700)
     desk.environ |= {"SESAMECTL": str(program), "SESAME_SOCKET": str(desk.daemon.directory / "inside.sock")}
     calls = [

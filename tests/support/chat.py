@@ -103,7 +103,12 @@ def _stream(turn: str | Use, number: int) -> Iterator[dict[str, Any]]:
         yield _chunk({}, "stop")
     else:
         words = json.dumps(turn.arguments)
-        call = {"index": 0, "id": f"call_{number}", "type": "function", "function": {"name": turn.tool, "arguments": ""}}
+        call = {
+            "index": 0,
+            "id": f"call_{number}",
+            "type": "function",
+            "function": {"name": turn.tool, "arguments": ""},
+        }
         yield _chunk({"tool_calls": [call]})
         for piece in (words[: len(words) // 2], words[len(words) // 2 :]):  # as real ones do
             yield _chunk({"tool_calls": [{"index": 0, "function": {"arguments": piece}}]})

@@ -83,7 +83,12 @@ class Desk:
     def shell(self, *command: str) -> Ran:
         """Run any program at this desk."""
         done = subprocess.run(
-            command, env=self.surroundings(), cwd=self.work, stdin=subprocess.DEVNULL, capture_output=True, timeout=RUN_S
+            command,
+            env=self.surroundings(),
+            cwd=self.work,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=RUN_S,
         )
         return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
 
@@ -103,7 +108,12 @@ class Talk:
 
     def __init__(self, command: Sequence[str], environ: dict[str, str], directory: Path) -> None:
         self._process = subprocess.Popen(
-            command, env=environ, cwd=directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            command,
+            env=environ,
+            cwd=directory,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         )
         self._said: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._reader = threading.Thread(target=self._read)

@@ -105,9 +105,7 @@ def _install(what: Install, cache: Path, name: str) -> None:
             archive = _npm(making, "pack", "--silent", *OPTIONS, what.unpacked).strip().split("\n")[-1]
             place = making / "node_modules" / what.unpacked.rpartition("@")[0]
             place.mkdir(parents=True)
-            subprocess.run(
-                ["tar", "xzf", str(making / archive), "--strip-components=1", "-C", str(place)], check=True
-            )
+            subprocess.run(["tar", "xzf", str(making / archive), "--strip-components=1", "-C", str(place)], check=True)
         making.rename(cache / name)
     finally:
         shutil.rmtree(making, ignore_errors=True)
@@ -116,7 +114,12 @@ def _install(what: Install, cache: Path, name: str) -> None:
 def _npm(directory: Path, *arguments: str) -> str:
     try:
         done = subprocess.run(
-            ["npm", *arguments], cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=INSTALL_S
+            ["npm", *arguments],
+            cwd=directory,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=INSTALL_S,
         )
     except subprocess.TimeoutExpired:
         pytest.skip(f"npm {arguments[0]} took more than {INSTALL_S} s")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sesamectl.render.terminal import columns
 from sesamectl.where import socket_path
 from tests.support import npm
 from tests.support.daemon import Daemon
@@ -85,7 +86,12 @@ def test_in_pis_own_process(beside: Path) -> None:
     assert "> a second tree." in read["text"]
     assert [row["isError"] for row in said["rows"]] == [False, False, True]
     assert search["call"][1][0].strip() == 'search_sessions "plum" after 2026-01-01'
-    assert [line.strip() for line in search["folded"][1]][:2] == ["1 found", '1. "the plum tree ' + "語" * 29]
+    assert search["folded"][1][0].strip() == "1 found"
+    assert search["folded"][1][1].startswith('1. "the plum tree 語語')
+    for row in said["rows"]:
+        for part in ("call", "folded", "expanded", "partial"):
+            for width, drawn in zip((10, 80), row[part], strict=True):
+                assert all(columns(line) <= width for line in drawn), (row["tool"], part, width)
     assert "read_session" not in "".join(search["folded"][1])
     assert "read_session" in "".join(search["expanded"][1])
     assert '"soon" is neither a date or time' in "".join(listed["folded"][1])

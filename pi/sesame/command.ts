@@ -38,7 +38,12 @@ async function chosen(pi: ExtensionAPI, words: string, ctx: ExtensionCommandCont
 
 function option(session: Session, index: number): string {
   const number = String(index + 1).padStart(2);
-  return `${number}  ${day(session.modified)}  ${cut(line(session.name ?? "(no name)"), 70)}  ${[session.source, line(session.cwd ?? "")].filter(Boolean).join(" ")}${session.gone ? " (gone)" : ""}`;
+  return `${number}  ${day(session.modified)}  ${cut(line(session.name ?? "(no name)"), 70)}  ${[session.source, place(session)].filter(Boolean).join(" ")}${session.gone ? " (gone)" : ""}`;
+}
+
+/** The end of the directory, by which a person knows it. */
+function place(session: Session): string {
+  return line(session.cwd ?? "").split("/").slice(-2).join("/");
 }
 
 /** pi's own sessions are opened; of others, how to, and a reference to ask about it here. */

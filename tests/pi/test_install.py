@@ -1,9 +1,14 @@
 """`pi install` of the directory, of the repository, and of what a wheel carries; and the skill that comes with it."""
 
+import functools
 import json
+import shutil
 import subprocess
 import sys
+import threading
 import zipfile
+from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -47,14 +52,38 @@ def test_of_the_directory(desk: Desk) -> None:
     works(desk, str(PACKAGE))
 
 
-def test_of_the_repository(desk: Desk) -> None:
-    """As a clone by `pi install git:…` leaves it: the manifest at the root counts."""
-    clone = desk.daemon.home / "clone"
-    subprocess.run(["git", "clone", "-q", str(REPOSITORY), str(clone)], check=True)
-    for name in ("package.json", "pi"):  # as they are now, committed or not
-        subprocess.run(["rm", "-rf", str(clone / name)], check=True)
-        subprocess.run(["cp", "-r", str(REPOSITORY / name), str(clone / name)], check=True)
-    works(desk, str(clone))
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[str]:
+    """A repository with what this one has for pi, at a URL."""
+    shutil.copy(REPOSITORY / "package.json", tmp_path)
+    shutil.copytree(PACKAGE, tmp_path / "pi")
+    who = ["-c", "user.name=me", "-c", "user.email=me@example.org"]
+    for words in (
+        ["init", "-q", "-b", "main"],
+        ["add", "."],
+        [*who, "commit", "-qm", "all"],
+        ["clone", "-q", "--bare", ".", "www/me/sesame.git"],
+        ["--git-dir=www/me/sesame.git", "update-server-info"],
+    ):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    handler = functools.partial(Quiet, directory=str(tmp_path / "www"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/me/sesame.git"
+        server.shutdown()
+        thread.join()
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="there is no git on the PATH")
+def test_of_the_repository(desk: Desk, served: str) -> None:
+    """`pi install git:…` makes a clone, and the manifest at its root counts."""
+    works(desk, f"git:{served}")
 
 
 def test_of_what_a_wheel_carries(desk: Desk, site: Path) -> None:

@@ -16,7 +16,7 @@ def test_sessions_are_found_chosen_and_opened(desk: Desk) -> None:
         command = talk.send("prompt", message="/sessions plum tree")
         asked = talk.until("extension_ui_request", method="select")
         (option,) = asked["options"]
-        assert option == f" 1  2026-03-01  Plum tree care  pi {desk.work}"
+        assert option == " 1  2026-03-01  Plum tree care  pi code/garden"
         talk.send("extension_ui_response", id=asked["id"], value=option)
         talk.until("response", id=command)
         assert talk.get("get_state")["sessionId"] == PLUM

@@ -64,15 +64,13 @@ function request(method: string, params: object): string {
 
 async function exchanged<T>(path: string, line: string, signal: AbortSignal, maxBytes: number): Promise<T> {
   const socket = new Socket({ signal });
-  let connected = false;
-  socket.once("connect", () => (connected = true));
   try {
     checkPlace(path);
     socket.connect(path);
     socket.write(line);
     return await answered<T>(path, socket, maxBytes);
   } catch (error) {
-    throw explained(path, error, connected);
+    throw explained(path, error);
   } finally {
     socket.destroy();
   }
@@ -116,10 +114,10 @@ function result<T>(path: string, message: Message): T {
   return found as T;
 }
 
-function explained(path: string, error: unknown, connected: boolean): unknown {
+function explained(path: string, error: unknown): unknown {
   if (error instanceof TooLong) return new Error(`what answers at ${path} sends ${error.message}; ask for less`);
   const code = (error as NodeJS.ErrnoException).code;
-  if (!connected && code && NOBODY.has(code)) return new Unreachable(path);
+  if (code && NOBODY.has(code)) return new Unreachable(path);
   if (code === "ECONNRESET" || code === "EPIPE") return new Error(`sesamed at ${path} closed the connection before it answered; try again`);
   return error;
 }

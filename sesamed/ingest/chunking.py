@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from sesamed.model import Bad, Fact, Identity, Kind, Message, Operation, ToolCall, ToolResult, Unknown
-from sesamed.store.rows import Change, ResultRow, Row, Text
+from sesamed.model import Bad, Entry, Fact, Identity, Kind, Message, Operation, ToolCall, ToolResult, Undone, Unknown
+from sesamed.store.rows import Change, ResultRow, Row, Text, UndoneRow
 from sesamed.store.sqlite import Packer
 
 KIND_OF_ROLE: Mapping[str, Kind] = {
@@ -58,6 +58,8 @@ class Chunking:
             ToolResult: lambda change, result: change.rows.append(self._result(result)),
             Fact: lambda change, fact: change.facts.append(_cleaned_fact(fact)),
             Identity: _identify,
+            Entry: _enter,
+            Undone: _undo,
             Unknown: _count_unknown,
             Bad: _count_bad,
         }
@@ -71,7 +73,7 @@ class Chunking:
         kind = KIND_OF_ROLE[message.role]
         return Row(
             key=message.key, role=message.role, kind=kind, texts=tuple(self._texts(kind, message.text)), prompt=message.prompt,
-            time_ms=message.time_ms, entry=_cleaned(message.entry), parent=_cleaned(message.parent),
+            time_ms=message.time_ms, entry=_cleaned(message.entry), parent=_cleaned(message.parent), ordinal=message.ordinal,
         )  # fmt: skip
 
     def _call(self, call: ToolCall) -> Row:
@@ -83,7 +85,7 @@ class Chunking:
         return Row(
             key=call.key, role=call.role, kind=Kind.CALL, texts=tuple(texts), time_ms=call.time_ms, entry=_cleaned(call.entry),
             parent=_cleaned(call.parent), tool=clean(call.name), is_error=call.is_error,
-            touched=tuple(touched(arguments, call.cwd)),
+            touched=tuple(touched(arguments, call.cwd)), ordinal=call.ordinal,
         )  # fmt: skip
 
     def _result(self, result: ToolResult) -> ResultRow:
@@ -99,6 +101,14 @@ class Chunking:
 
 def _identify(change: Change, identity: Identity) -> None:
     change.identity = Identity(native_id=clean(identity.native_id), origin=clean(identity.origin))
+
+
+def _enter(change: Change, entry: Entry) -> None:
+    change.entries.append(entry.id)
+
+
+def _undo(change: Change, undone: Undone) -> None:
+    change.rows.append(UndoneRow(undone.key, undone.alone))
 
 
 def _count_unknown(change: Change, _: Unknown) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from sesamed.model import Bad, BadLineError, Fact, ForeignFileError, Identity, Operation
+from sesamed.model import Bad, BadLineError, Fact, ForeignFileError, Identity, Operation, SideFiles
 from sesamed.sources.claude_facts import Step, dated, noted, replaced
 from sesamed.sources.claude_lines import STARTS, Line
 from sesamed.sources.claude_records import ASIDE, CHAIN, odd_blocks, unknown
@@ -22,6 +22,7 @@ THAW: Final = msgspec.json.Decoder(ClaudeState)
 UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 SUBAGENTS: Final = "subagents"
 JOURNALS: Final = frozenset({"journal.jsonl", "history.jsonl"})
+SIDE_FILES: Final = re.compile(r"custom-title\.json|agent-.+\.meta\.json")
 JOURNALED: Final = frozenset({"started", "result"})  # a journal begins so, and no session
 
 
@@ -30,6 +31,7 @@ class Claude:
 
     name = "claude"
     version = 1
+    side_files = SideFiles(below=SIDE_FILES)
 
     def begin(self, path: PurePath) -> Step:
         """An empty file is a session: its name has the id. A session's directory holds its subagents."""

@@ -58,6 +58,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     tool: str | None = None
     is_error: bool | None = None
     touched: tuple[str, ...] = ()
+    ordinal: int | None = None
 
 
 class ResultRow(msgspec.Struct, frozen=True, gc=False):
@@ -66,6 +67,13 @@ class ResultRow(msgspec.Struct, frozen=True, gc=False):
     key: int
     text: Text | None
     is_error: bool
+
+
+class UndoneRow(msgspec.Struct, frozen=True, gc=False):
+    """What the file holds so far is taken back, from the record with this key on."""
+
+    key: int
+    alone: bool
 
 
 class Change(msgspec.Struct, kw_only=True):
@@ -83,7 +91,8 @@ class Change(msgspec.Struct, kw_only=True):
     foreign: bool = False
     identity: Identity | None = None
     facts: list[Fact] = []
-    rows: list[Row | ResultRow] = []
+    entries: list[str] = []
+    rows: list[Row | ResultRow | UndoneRow] = []
     loose_from: int | None = None  # rows from here on come from the loose line: the stored position stays before them
     bad_lines: int = 0
     unknown_lines: int = 0

@@ -4,10 +4,9 @@ import msgspec
 
 from sesamed.model import Role, ToolCall, ToolResult
 from sesamed.sources.codex_json import EMPTY, directory_in, encoded, object_of
-from sesamed.sources.codex_lines import Line, Payload
-from sesamed.sources.codex_meta import Step
+from sesamed.sources.codex_lines import Line, Payload, ordinal
 from sesamed.sources.codex_outputs import output_of, tools_of
-from sesamed.sources.codex_state import CodexState, OpenCall, called, changed, closed, keyed, opened
+from sesamed.sources.codex_state import CodexState, Step, ToldCall, called, changed, closed, keyed, opened
 from sesamed.sources.ours import is_ours
 from sesamed.sources.times import millis
 
@@ -78,7 +77,7 @@ def answered(state: CodexState, line: Line, item: Payload, text: str, is_error: 
 def waiting(state: CodexState, line: Line, call: Made) -> Step:
     """A call whose output comes later."""
     state, operation = _call(state, line, call)
-    return opened(state, call.call_id, OpenCall(operation.key, operation.hidden)), [operation]
+    return opened(state, call.call_id, ToldCall(operation.key, operation.hidden)), [operation]
 
 
 def made(state: CodexState, line: Line, call: Made) -> Step:
@@ -99,7 +98,7 @@ def noted(state: CodexState, call_id: str, failed: bool | None) -> CodexState:
     call = state.calls.get(call_id)
     if call is None or failed is None:
         return state
-    return changed(state, calls=state.calls | {call_id: OpenCall(call.key, call.hidden, failed)})
+    return changed(state, calls=state.calls | {call_id: ToldCall(call.key, call.hidden, failed)})
 
 
 def name_of(item: Payload) -> str:
@@ -130,6 +129,7 @@ def _operation(state: CodexState, line: Line, call: Made, key: int) -> ToolCall:
         output=call.output,
         is_error=call.is_error,
         hidden=_is_ours(call.name, call.arguments),
+        ordinal=ordinal(line.ordinal),
     )
 
 

@@ -1,6 +1,6 @@
 """Codex's rollouts, byte for byte, from a few words: `CodexSession().user("why?").assistant("because")`.
 
-Deterministic: ids are hashes of the session's id and a counter, and the clock goes on by a second with each line.
+Deterministic: ids are hashes of what the session begins with and a counter, and the clock goes on by a second with each line.
 """
 
 import json
@@ -35,6 +35,7 @@ class CodexSession:
         self.bare = bare
         self.rollout = rollout
         self.ordinal = ordinal
+        self._seed = f"{id}:{rollout}:{start}"
         self._lines: list[bytes] = []
         self._count = 0
         self._clock_ms = round(datetime.fromisoformat(start).timestamp() * 1000)
@@ -147,11 +148,11 @@ class CodexSession:
 
     def call_id(self, back: int = 0) -> str:
         """The id of a call made with the next line, or of one before."""
-        return "call_" + hashed(f"{self.id}:call:{self._count + back}", 12)
+        return "call_" + hashed(f"{self._seed}:call:{self._count + back}", 12)
 
     def uuid(self) -> str:
         """An id as turns have them: the time, and chance."""
-        time, chance = f"{self._clock_ms:012x}", hashed(f"{self.id}:turn:{self._count}", 10)
+        time, chance = f"{self._clock_ms:012x}", hashed(f"{self._seed}:turn:{self._count}", 10)
         return f"{time[:8]}-{time[8:]}-7{chance[:3]}-8{chance[3:6]}-{chance[6:18]}"
 
     def _envelope(self, type_: str, payload: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from sesamed.model import Bad, BadLineError, Fact, ForeignFileError, Identity, Operation, SideFiles
-from sesamed.sources.claude_facts import Step, dated, noted, replaced
+from sesamed.sources.claude_facts import Step, dated, noted, replaced, side_title
 from sesamed.sources.claude_lines import STARTS, Line
 from sesamed.sources.claude_records import ASIDE, CHAIN, odd_blocks, unknown
 from sesamed.sources.claude_state import ClaudeState, Told, telling
@@ -30,12 +30,14 @@ class Claude:
     """The source of Claude Code's sessions."""
 
     name = "claude"
-    version = 1
+    version = 2
     side_files = SideFiles(below=SIDE_FILES)
 
     def begin(self, path: PurePath) -> Step:
         """An empty file is a session: its name has the id. A session's directory holds its subagents."""
-        stem = _clean(path.name).removesuffix(".jsonl")
+        if SIDE_FILES.fullmatch(path.name):
+            return ClaudeState(told=Told(file_id=path.name, titled=_titled(path))), []
+        stem = _clean(path.name).removesuffix(".zst").removesuffix(".jsonl")
         parts = path.parts[:-1]
         below = SUBAGENTS in parts
         subagent = below or stem.startswith("agent-")
@@ -55,6 +57,8 @@ class Claude:
 
     def step(self, state: ClaudeState, line: bytes) -> Step:
         """A line's operations, and the state after it."""
+        if state.told.titled is not None:
+            return state, side_title(state.told.titled, line)
         try:
             entry = LINES.decode(line)
         except BadLineError:
@@ -112,6 +116,12 @@ def _salvaged(state: ClaudeState, line: bytes) -> Step:
         state, more = _stepped(state, entry)
         operations += more
     return state, operations
+
+
+def _titled(path: PurePath) -> str:
+    """The session that a document is about: `<session>/custom-title.json`, `agent-<id>.meta.json`."""
+    named = path.name.removesuffix(".meta.json")
+    return _clean(path.parent.name if named == path.name else named)
 
 
 def _clean(name: str) -> str:

@@ -16,6 +16,7 @@ class OpenCall(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 C = TypeVar("C", bound=OpenCall)
+T = TypeVar("T")
 
 
 def opened(calls: dict[str, C], new: dict[str, C]) -> dict[str, C]:
@@ -28,6 +29,6 @@ def opened(calls: dict[str, C], new: dict[str, C]) -> dict[str, C]:
     return everything
 
 
-def closed(calls: dict[str, C], name: str) -> dict[str, C]:
+def closed(calls: dict[str, T], name: str) -> dict[str, T]:
     """The open calls without the one that was answered."""
     return {other: call for other, call in calls.items() if other != name}

@@ -5,8 +5,9 @@ import msgspec
 from sesamed.model import Role, ToolCall, ToolResult
 from sesamed.sources.codex_json import EMPTY, directory_in, encoded, object_of
 from sesamed.sources.codex_lines import Line, Payload, ordinal
+from sesamed.sources.codex_open import closed, doubted, opened
 from sesamed.sources.codex_outputs import output_of, tools_of
-from sesamed.sources.codex_state import CodexState, Step, ToldCall, called, changed, closed, keyed, opened
+from sesamed.sources.codex_state import CodexState, Step, ToldCall, called, keyed
 from sesamed.sources.ours import is_ours
 from sesamed.sources.times import millis
 
@@ -71,7 +72,10 @@ def answered(state: CodexState, line: Line, item: Payload, text: str, is_error: 
         return _orphan(state, line, item, text, is_error=bool(is_error))
     wrong = bool(is_error) if call.failed is None else call.failed
     result = ToolResult(key=call.key, text=text, is_error=wrong, time_ms=millis(line.timestamp), hidden=call.hidden)
-    return closed(state, item.call_id), [result]
+    state = closed(state, item.call_id)
+    if is_error is None and call.failed is None and item.call_id:
+        state = doubted(state, item.call_id, call.key)
+    return state, [result]
 
 
 def waiting(state: CodexState, line: Line, call: Made) -> Step:
@@ -91,14 +95,6 @@ def shell_command(state: CodexState, line: Line, command: str, given: str) -> St
     arguments = encoded({"command": command})
     text, is_error = output_of(encoded(given.strip()))
     return made(state, line, Made("shell", arguments, None, text, bool(is_error), role="user"))
-
-
-def noted(state: CodexState, call_id: str, failed: bool | None) -> CodexState:
-    """An event said how an open call went."""
-    call = state.calls.get(call_id)
-    if call is None or failed is None:
-        return state
-    return changed(state, calls=state.calls | {call_id: ToldCall(call.key, call.hidden, failed)})
 
 
 def name_of(item: Payload) -> str:

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import Final
 
 from sesamed.model import Fact, Undone, Unknown
-from sesamed.sources.codex_calls import Made, made, noted
+from sesamed.sources.codex_calls import Made, made
 from sesamed.sources.codex_json import EMPTY, encoded
 from sesamed.sources.codex_lines import Line, Payload
 from sesamed.sources.codex_messages import answer, review, user_event, user_item
+from sesamed.sources.codex_open import noted
 from sesamed.sources.codex_outputs import failed, told_output
 from sesamed.sources.codex_state import CodexState, Step, rolled_back, turned
 from sesamed.sources.codex_text import text_of
@@ -91,7 +92,7 @@ def _ran(state: CodexState, line: Line, told: Payload, name: str, arguments: byt
     call_id = told.call_id or told.id or ""
     is_error = failed(told)
     if state.responses:
-        return noted(state, call_id, is_error), []
+        return noted(state, call_id, is_error)
     cwd = (told.cwd or "").removeprefix("file://") or None
     return made(state, line, Made(name, arguments, call_id or None, told_output(told), bool(is_error), cwd))
 

@@ -67,6 +67,7 @@ class CodexState(msgspec.Struct, frozen=True, kw_only=True):
     review: int = 0  # how the review begins that an event told
     answered: int = 0  # how the last answer begins
     calls: dict[str, ToldCall] = {}  # by call_id, oldest first
+    done: dict[str, int] = {}  # the last calls whose output did not say how they went
 
 
 Step = tuple[CodexState, list[Operation]]
@@ -122,16 +123,6 @@ def called(state: CodexState, call_id: str | None, name: str, arguments: bytes) 
     if call_id and RANDOM.search(call_id):
         return state, record_key(f"call\0{call_id}\0{name}", arguments)
     return keyed(state, f"call\0{call_id}\0{name}", arguments)
-
-
-def opened(state: CodexState, call_id: str | None, call: ToldCall) -> CodexState:
-    """The state with an open call more."""
-    return changed(state, calls=calls.opened(state.calls, {call_id: call})) if call_id else state
-
-
-def closed(state: CodexState, call_id: str | None) -> CodexState:
-    """The state without the call that was answered."""
-    return changed(state, calls=calls.closed(state.calls, call_id or ""))
 
 
 def paired(waiting: tuple[int, ...], digest: int) -> tuple[int, ...] | None:

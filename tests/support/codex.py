@@ -76,9 +76,9 @@ class CodexSession:
         """What a call gave back: the last one, if none is named."""
         return self.response(kind, call_id=call_id or self.call_id(-1), output=output)
 
-    def tool(self, name: str, arguments: Any, output: Any) -> "CodexSession":
+    def tool(self, name: str, arguments: Any, output: Any, call_id: str = "") -> "CodexSession":
         """A call and its output: two lines."""
-        return self.call(name, arguments).output(output)
+        return self.call(name, arguments, call_id).output(output, call_id)
 
     def turn(self, turn_id: str | None = None) -> "CodexSession":
         """A turn begins, as newer builds tell it."""

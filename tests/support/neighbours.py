@@ -13,6 +13,7 @@ from typing import Any
 
 from sesamed.ingest.ingest import Ingest
 from sesamed.ingest.reading import Limits, Reading, Target
+from sesamed.ingest.rebuild import Replay
 from sesamed.ingest.sweep import Root, Sweep
 from sesamed.sources import SOURCES
 from sesamed.store.write import Writer
@@ -126,6 +127,16 @@ class Neighbours:
         look_until_done(ingest, self._targets(mix.sample(list(self.gone), len(self.gone))))
         found = dumped(ingest.writer.connection)
         ingest.writer.close()
+        return found
+
+    def carried_over(self) -> dict[str, Any]:
+        """The dump of a new index as `index --full` makes it: what is there is read, what is gone comes from the old one."""
+        new = self.opened(f"new-{self.number()}.sqlite")
+        look_until_done(new, [item.target for item in self.sweep.due(new, lambda parser: SOURCES[parser].version)])
+        for _ in Replay(self.ingest.writer.connection, new.writer, lambda path, gone: True).run():
+            pass
+        found = dumped(new.writer.connection)
+        new.writer.close()
         return found
 
     def _targets(self, paths: Iterable[Path]) -> list[Target]:

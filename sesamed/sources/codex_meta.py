@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from sesamed.model import Entry, Fact, Field, Identity, Operation
+from sesamed.model import Fact, Field, Identity, Operation
 from sesamed.sources.codex_lines import Base, Git, Line, Payload, ordinal
 from sesamed.sources.codex_names import origin_of, root_of
 from sesamed.sources.codex_state import CodexState, Step, changed, rooted, turned
@@ -63,10 +63,10 @@ def _first(state: CodexState, meta: Payload, session: str) -> Step:
     )  # fmt: skip
     state = changed(
         state, begun=True, session=session, cwd=meta.cwd or state.cwd, subagent=subagent, began_ms=millis(meta.timestamp),
-        rollout=meta.rollout_id or state.rollout,
+        rollout=_other(meta.rollout_id or state.rollout, session),
     )  # fmt: skip
-    state, found = _rollout(_inheriting(state, meta), meta)
-    return state, [_identity(session, meta.timestamp), *facts, *_branch(meta.git), *found]
+    state = rooted(_inheriting(state, meta), _root(state, meta))
+    return state, [_identity(session, meta.timestamp), *facts, *_branch(meta.git), *_base(state, meta)]
 
 
 def _inheriting(state: CodexState, meta: Payload) -> CodexState:
@@ -75,19 +75,30 @@ def _inheriting(state: CodexState, meta: Payload) -> CodexState:
     return changed(state, copied=True, own_from=start) if state.subagent and start else state
 
 
-def _rollout(state: CodexState, meta: Payload) -> Step:
-    """Which file of its thread this is, and what it goes on from. Another file of the thread has keys of its own."""
+def _other(rollout: str | None, session: str) -> str | None:
+    """A file's own id: the first one of a thread has the thread's."""
+    return None if rollout == session else rollout
+
+
+def _root(state: CodexState, meta: Payload) -> str:
+    """Each file of a reverted thread has keys of its own."""
     root = root_of(state.session or "", meta.timestamp)
-    found: list[Operation] = _base(meta)
-    if state.rollout in (None, state.session):
-        return rooted(state, root), found
-    return rooted(state, f"{root}_{state.rollout}"), [Entry(state.rollout or ""), *found]
+    return root if state.rollout is None else f"{root}_{state.rollout}"
 
 
-def _base(meta: Payload) -> list[Operation]:
+def _base(state: CodexState, meta: Payload) -> list[Operation]:
+    """Where a paginated file goes on. It names a file, by an id that need not be a thread's: the fork's parent leads there, too.
+
+    A reverted thread goes on from itself, and leaves what it held from there on; unless that is within its own parent.
+    """
     base = meta.history_base or Base()
     end = ordinal(base.end_ordinal_exclusive)
-    return [] if end is None or not base.thread_id else _facts(("base", f"{base.thread_id}:{end}"))
+    if end is None or not base.thread_id:
+        return []
+    if state.rollout is None:
+        return _facts(("base", f"{meta.forked_from_id or base.thread_id}:{end}"))
+    above = base.thread_id == meta.forked_from_id
+    return [Fact(field="base", value=f"{base.thread_id if above else state.session}:{end}", rank=int(above))]
 
 
 def _identity(session: str, stamp: Time) -> Identity:

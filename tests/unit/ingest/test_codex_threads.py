@@ -79,12 +79,37 @@ def test_a_fork_may_know_less_or_other_than_its_parent(files: Neighbours) -> Non
 
 
 def test_a_reverted_thread_is_one_session(files: Neighbours) -> None:
-    """Under its id, called as its last file says."""
+    """Under its id, called as its last file says. What it left is marked."""
     first = CodexSession(id=PARENT, ordinal=0).turn().user("one").event("thread_name_updated", thread_name="Old")
-    base = {"thread_id": PARENT, "end_ordinal_exclusive": 2}
-    later = CodexSession(id=PARENT, rollout=ROLLOUT, ordinal=2, start=LATER, history_base=base)
-    put(files, first, later.turn().user("one").event("thread_name_updated", thread_name="New"))
+    base = {"thread_id": PARENT, "end_ordinal_exclusive": first.ordinal}
+    first.turn().user("two").tool("ls", {}, "x")
+    later = CodexSession(id=PARENT, rollout=ROLLOUT, ordinal=first.ordinal, start=LATER, history_base=base)
+    put(files, first, later.turn().user("two").event("thread_name_updated", thread_name="New"))
     found = sessions(files)
     assert list(found) == [f"codex:{PARENT}"]
-    assert len(found[f"codex:{PARENT}"]["items"]) == 2
-    assert "New" in str(found[f"codex:{PARENT}"])
+    assert found[f"codex:{PARENT}"]["name"] == "New"
+    assert [(item[4], item[8]) for item in found[f"codex:{PARENT}"]["items"]] == [
+        ("one", False), ("two", True), ("tool: ls\noutput:\nx", True), ("two", False),
+    ]  # fmt: skip
+
+
+def test_a_fork_of_a_reverted_thread_reads_it_whole(files: Neighbours) -> None:
+    """Codex names the file that it was forked from; the thread leads there."""
+    first = CodexSession(id=PARENT, ordinal=0).turn().user("one")
+    end = first.ordinal
+    first.turn().user("two")
+    later = CodexSession(
+        id=PARENT,
+        rollout=ROLLOUT,
+        ordinal=end,
+        start=LATER,
+        history_base={"thread_id": PARENT, "end_ordinal_exclusive": end},
+    )
+    later.turn().user("three")
+    child = CodexSession(
+        id=CHILD, ordinal=later.ordinal, start="2026-05-01T09:00:00.000Z", forked_from_id=PARENT,
+        history_base={"thread_id": ROLLOUT, "end_ordinal_exclusive": later.ordinal},
+    )  # fmt: skip
+    put(files, first, later.turn().user("too late"), child.turn().user("four"))
+    items = sessions(files)[f"codex:{CHILD}"]["items"]
+    assert [item[4] for item in items if not item[8]] == ["one", "three", "four"]

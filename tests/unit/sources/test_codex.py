@@ -7,7 +7,6 @@ import pytest
 
 from sesamed.model import (
     BadLineError,
-    Entry,
     Fact,
     ForeignFileError,
     Identity,
@@ -25,6 +24,7 @@ from tests.support.codex import CodexSession, Order
 CODEX = Codex()
 ID = "019e0000-0000-7000-8000-00000000000c"
 PARENT = "019e0000-0000-7000-8000-00000000000a"
+ROLLOUT = "019e0000-0000-7000-8000-00000000000f"
 INJECTED = [
     "<environment_context>\n  <cwd>/x</cwd>\n</environment_context>",
     "<user_instructions>\n\nx</user_instructions>",
@@ -127,12 +127,6 @@ class TestMeta:
         assert begin(files[1].file_name) == [Identity(native_id=ID, origin="")]
         assert identity(CodexSession(id="x")) != identity(CodexSession(id="x", start=again))
 
-    def test_the_file_of_a_reverted_thread_is_known_by_its_own_id(self) -> None:
-        """Newer builds have it in the meta; forks name it as what they go on from."""
-        assert Entry(PARENT) in run(CodexSession(id=ID, rollout=PARENT))[1]
-        assert Entry(PARENT) in run(CodexSession(id=ID, rollout_id=PARENT))[1]
-        assert not [op for op in run(CodexSession(id=ID, rollout_id=ID))[1] if isinstance(op, Entry)]
-
     @pytest.mark.parametrize(
         ("base", "value"),
         [
@@ -145,8 +139,33 @@ class TestMeta:
         ],
     )
     def test_a_paginated_fork_says_what_it_goes_on_from(self, base: Any, value: list[str]) -> None:
-        """A rollout, up to an ordinal."""
+        """A thread, up to an ordinal."""
         assert facts(CodexSession(history_base=base), "base") == value
+
+    @pytest.mark.parametrize(
+        ("rollout", "base", "parent", "found"),
+        [
+            (None, "a file of p, or a thread above p", "p", ("p:7", 0)),
+            (ROLLOUT, ID, None, (f"{ID}:7", 0)),
+            (ROLLOUT, "an earlier file", None, (f"{ID}:7", 0)),
+            (ROLLOUT, "an earlier file", "p", (f"{ID}:7", 0)),
+            (ROLLOUT, "p", "p", ("p:7", 1)),
+        ],
+    )
+    def test_what_it_goes_on_from_is_a_thread(
+        self, rollout: str | None, base: str, parent: str | None, found: tuple[str, int]
+    ) -> None:
+        """Codex names a file of it: a fork's parent leads there; a reverted thread goes on from itself, or from its parent."""
+        session = CodexSession(
+            id=ID, rollout=rollout, forked_from_id=parent, history_base={"thread_id": base, "end_ordinal_exclusive": 7}
+        )
+        assert [(op.value, op.rank) for op in run(session)[1] if isinstance(op, Fact) and op.field == "base"] == [found]
+
+    @pytest.mark.parametrize(("own", "rank"), [(ID, 3), (ROLLOUT, 4)])
+    def test_a_files_own_id_may_stand_in_its_meta(self, own: str, rank: int) -> None:
+        """Of newer builds; the first file of a thread has the thread's."""
+        session = CodexSession(id=ID, rollout_id=own).event("thread_name_updated", thread_name="x")
+        assert [op.rank for op in run(session)[1] if isinstance(op, Fact) and op.field == "name"] == [rank]
 
     def test_a_copied_meta_changes_nothing(self) -> None:
         """A fork has its parent's after its own."""

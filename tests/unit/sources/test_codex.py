@@ -12,6 +12,7 @@ from sesamed.model import (
     Identity,
     Message,
     Operation,
+    Outcome,
     ToolCall,
     ToolResult,
     Undone,
@@ -475,6 +476,25 @@ class TestCalls:
         """An exit code is a fact, a text may say anything."""
         session = CodexSession().call("x", {}, "c1").event("exec_command_end", call_id="c1", exit_code=1)
         assert results(session.output("Exit code: 0", "c1"))[0].is_error
+
+    @pytest.mark.parametrize(
+        ("output", "exit_code", "wrong"),
+        [("It runs on.", 1, [True]), ("It runs on.", 0, []), ("It runs on.", None, []), ("Exit code: 0", 1, [])],
+    )
+    def test_an_exit_code_may_come_late(self, output: str, exit_code: int | None, wrong: list[bool]) -> None:
+        """Of a command that ran on after its output; once."""
+        session = CodexSession().call("x", {}, "c1").output(output, "c1")
+        for _ in range(2):
+            session.event("exec_command_end", call_id="c1", exit_code=exit_code)
+        found = [op for op in run(session)[1] if isinstance(op, Outcome)]
+        assert [(op.key, op.is_error) for op in found] == [(calls(session)[0].key, failed) for failed in wrong]
+
+    def test_only_the_last_calls_may_end_late(self) -> None:
+        """The state stays small."""
+        session = CodexSession()
+        for number in range(40):
+            session.call("x", {}, f"c{number}").output("It runs on.", f"c{number}")
+        assert list(run(session)[0].done) == [f"c{number}" for number in range(8, 40)]
 
     def test_results_find_their_calls(self) -> None:
         """In whatever order they come."""

@@ -16,7 +16,7 @@ CHILD = "019e0000-0000-7000-8000-00000000000b"
 prompts = st.sampled_from(["go on", "why?", "go on ", ""])
 orders: st.SearchStrategy[Order] = st.sampled_from(["item first", "event first", "item"])
 answers = st.tuples(st.just("answer"), st.sampled_from(["I look.", "Done.", "go on"]))
-calls = st.tuples(st.just("call"), st.sampled_from(["", "call_0", "call_1"]))
+calls = st.tuples(st.just("call"), st.sampled_from(["", "call_0", "call_0000000000000000"]))
 more = st.sampled_from([("compacted", "sum"), ("back", "1"), ("back", "2"), ("shell", "ls")])
 turns_of = st.lists(st.tuples(prompts, orders, st.lists(answers | calls | more, max_size=5)), min_size=1, max_size=4)
 scripts = st.tuples(st.booleans(), turns_of)

@@ -150,6 +150,34 @@ def test_many_at_once(daemon: Daemon, session: str) -> None:
     assert daemon.texts(session) == sorted(placed, key=lambda text: placed[text])
 
 
+def test_while_the_index_is_built_anew(daemon: Daemon, session: str) -> None:
+    """An append may meet two indexes, in which everything has another number: it is placed all the same, and nothing is lost."""
+    for number in range(3):  # so that numbers differ between the indexes
+        path = daemon.write(f"passing-{number}.jsonl", PiSession(id=f"passing-{number}").user("x").bytes())
+        daemon.sync()
+        os.unlink(path)
+    daemon.sync()
+    daemon.call("index", dropGone=True)
+    ended = threading.Event()
+
+    def rebuild() -> None:
+        with daemon.connect() as client:
+            for _ in range(10):
+                client.call("index", full=True)
+        ended.set()
+
+    thread = threading.Thread(target=rebuild)
+    thread.start()
+    placed: list[int] = []
+    while not ended.is_set():
+        placed.append(
+            daemon.call("append_message", sessionId=session, role="user", text=f"the turn {len(placed)}")["msgIdx"]
+        )
+    thread.join()
+    assert placed == list(range(len(placed)))
+    assert daemon.texts(session) == [f"the turn {number}" for number in placed]
+
+
 def test_a_torn_line_does_not_spoil_the_next(daemon: Daemon, session: str) -> None:
     """What somebody left without its end stays alone on its line."""
     path = daemon.call("get_session_meta", sessionId=session)["path"]

@@ -140,6 +140,7 @@ class Runs:
             raise
         await self._indexer.look_around()
         await self._remember_sync()
+        self._indexer.wake()  # or nobody folds in the new index's WAL
         return IndexReport(added=sums.added, errors=len(sums.failed), bad_lines=sums.bad_lines, bytes=sums.bytes)
 
     async def _build(self, writer: Writer, told: Told | None) -> Outcome:

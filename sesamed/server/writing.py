@@ -73,11 +73,11 @@ class Writing:
         """Add to such a session."""
         said = _utterance(params)
         async with self._turns:
-            session, path = await self._asking.ask(partial(kept.writable, reference=params.session_id))
+            path = await self._asking.ask(partial(kept.writable, reference=params.session_id))
             if (key := self._keeper.key(path, said)) is not None:
                 await self._asking.ask(partial(kept.check_call, key=key, said=said))
             key = await self._keeper.append(path, said)
-        return Appended(msg_idx=await self._asking.ask(partial(kept.place, session=session, key=key, path=path)))
+        return Appended(msg_idx=await self._asking.ask(partial(kept.place, key=key, path=path)))
 
     async def set_session_meta(self, call: Call, params: SetSessionMetaParams) -> SessionMeta:
         """Keep what a person says of a session."""

@@ -28,8 +28,8 @@ from sesamed.model import (
 )
 from sesamed.sources.calls import OpenCall, closed, opened
 from sesamed.sources.keys import record_key
+from sesamed.sources.naming import session_name
 from sesamed.sources.ours import is_ours
-from sesamed.sources.pi_text import session_name
 from sesamed.sources.times import millis
 from sesamed.sources.tolerant import repaired
 

@@ -1,5 +1,7 @@
 """What may be written to, and where it came to stand, as the index knows it. Reads only."""
 
+import os
+
 import apsw
 
 from sesamed.errors import RefusedError, StoreError
@@ -7,8 +9,8 @@ from sesamed.model import SessionKey, Utterance
 from sesamed.store import read, sqlite, summaries
 
 
-def writable(connection: apsw.Connection, reference: str) -> tuple[int, str]:
-    """A session that can be added to, and its file."""
+def writable(connection: apsw.Connection, reference: str) -> str:
+    """The file of a session that can be added to. Not its number: another index may come in between."""
     session = summaries.find(connection, reference)
     source, public, gone = sqlite.one(
         connection, "SELECT source, public_id, gone FROM sessions WHERE id = ?", (session,)
@@ -20,7 +22,7 @@ def writable(connection: apsw.Connection, reference: str) -> tuple[int, str]:
     (path,) = sqlite.one(
         connection, "SELECT path FROM files WHERE session = ? ORDER BY gone_ms IS NOT NULL, path LIMIT 1", (session,)
     )
-    return session, path.decode("utf-8", "surrogateescape")
+    return os.fsdecode(path)
 
 
 def check_call(connection: apsw.Connection, key: int, said: Utterance) -> None:
@@ -34,12 +36,13 @@ def check_call(connection: apsw.Connection, key: int, said: Utterance) -> None:
         raise RefusedError("toolCallId: that call has its result already")
 
 
-def place(connection: apsw.Connection, session: int, key: int, path: str) -> int:
+def place(connection: apsw.Connection, key: int, path: str) -> int:
     """Where the record with this key stands in the session that it was written to."""
-    row = connection.execute("SELECT id FROM records WHERE key = ?", (key,)).fetchone()
+    sql = "SELECT f.session, r.id FROM files f JOIN records r ON r.key = ?2 WHERE f.path = ?1 AND f.session IS NOT NULL"
+    row = connection.execute(sql, (os.fsencode(path), key)).fetchone()
     if row is None:
         raise StoreError(f"{path} was written, but the line could not be indexed; limits.maxLineBytes may be too small")
-    return read.position(connection, session, row[0])
+    return read.position(connection, *row)
 
 
 def named(connection: apsw.Connection, reference: str) -> tuple[SessionKey, str]:

@@ -194,7 +194,7 @@ META = {
 }  # fmt: skip
 MESSAGES = [
     {"msgIdx": 4, "role": "user", "kind": "message", "text": "why\n\n\tis it\x1b[2J?", "timestamp": None, "truncated": True},
-    {"msgIdx": 5, "role": "assistant", "kind": "tool_call", "toolName": "ba\x07sh", "isError": True, "text": "o\n" * 20,
+    {"msgIdx": 5, "role": "assistant", "kind": "tool_call", "toolName": "ba\x07sh", "isError": True, "undone": True, "text": "o\n" * 20,
      "timestamp": "2025-12-15T10:30:00.000Z", "truncated": False},
 ]  # fmt: skip
 
@@ -210,7 +210,7 @@ def test_show(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert out.startswith("A name\nabcdef: pi, /x on main, 2 messages\n2025-12-15 10:00 UTC to 2025-12-15 11:00 UTC\n")
     assert "\n#4 user\n  why\n\n      is it?\n  (the rest of this text is left out)\n" in out
-    assert "\n#5 tool bash failed 2025-12-15 10:30 UTC\n" in out
+    assert "\n#5 tool bash failed (taken back) 2025-12-15 10:30 UTC\n" in out
     assert "(9 more lines: --all)" in out
     assert out.endswith("Messages 4 to 5 of 9. Next: sesamectl show abcdef --offset 6\n")
     assert main(["show", "abc", "--all"]) == 0

@@ -21,9 +21,15 @@ import pytest
 PI = "@earendil-works/pi-coding-agent"
 NODE = "22.23.3"
 NEWEST, TYPES, OLDEST = "1.5.0", "0.87.1", "0.74.2"
-INSTALL_S = 400
+INSTALL_S = 300
 NODE_22 = (22, 19)  # what pi asks for from 0.75 on
-OPTIONS = ("--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", "--fetch-retries=1")
+OPTIONS = (
+    "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error",
+    "--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-timeout=60000",
+)  # fmt: skip
+OUT_OF_REACH = re.compile(r"ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH|took more")
+
+_failed: dict[str, str] = {}  # what could not be had, and why: nobody is to wait for it twice; "" for everything
 
 
 @dataclass(frozen=True)
@@ -82,7 +88,6 @@ def typescript() -> Path:
     return installed(Install(("typescript@5.9.3", "@types/node@22.20.5")))
 
 
-@functools.cache
 def installed(what: Install) -> Path:
     """The `node_modules` directory with these packages."""
     node()
@@ -92,6 +97,8 @@ def installed(what: Install) -> Path:
     with open(cache / f"{name}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (cache / name).exists():
+            if reason := _failed.get("") or _failed.get(name):
+                pytest.skip(reason)
             _install(what, cache, name)
     return cache / name / "node_modules"
 
@@ -99,33 +106,41 @@ def installed(what: Install) -> Path:
 def _install(what: Install, cache: Path, name: str) -> None:
     making = Path(tempfile.mkdtemp(prefix="making-", dir=cache))
     try:
-        (making / "package.json").write_text('{"private": true}\n')
-        _npm(making, "install", "--prefix", str(making), *OPTIONS, *what.packages)
-        if what.unpacked:
-            archive = _npm(making, "pack", "--silent", *OPTIONS, what.unpacked).strip().split("\n")[-1]
-            place = making / "node_modules" / what.unpacked.rpartition("@")[0]
-            place.mkdir(parents=True)
-            subprocess.run(["tar", "xzf", str(making / archive), "--strip-components=1", "-C", str(place)], check=True)
+        _fill(what, making)
         making.rename(cache / name)
+    except NpmError as error:
+        everything = OUT_OF_REACH.search(str(error)) is not None
+        _failed["" if everything else name] = str(error)
+        pytest.skip(str(error))
     finally:
         shutil.rmtree(making, ignore_errors=True)
 
 
+def _fill(what: Install, directory: Path) -> None:
+    (directory / "package.json").write_text('{"private": true}\n')
+    _npm(directory, "install", "--prefix", str(directory), *OPTIONS, *what.packages)
+    if what.unpacked:
+        archive = _npm(directory, "pack", "--silent", *OPTIONS, what.unpacked).strip().split("\n")[-1]
+        place = directory / "node_modules" / what.unpacked.rpartition("@")[0]
+        place.mkdir(parents=True)
+        subprocess.run(["tar", "xzf", str(directory / archive), "--strip-components=1", "-C", str(place)], check=True)
+
+
+class NpmError(Exception):
+    """npm did not get it."""
+
+
 def _npm(directory: Path, *arguments: str) -> str:
+    command = ["npm", *arguments]
     try:
         done = subprocess.run(
-            ["npm", *arguments],
-            cwd=directory,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=INSTALL_S,
+            command, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=INSTALL_S
         )
     except subprocess.TimeoutExpired:
-        pytest.skip(f"npm {arguments[0]} took more than {INSTALL_S} s")
+        raise NpmError(f"npm {arguments[0]} of {arguments[-1]} took more than {INSTALL_S} s") from None
     if done.returncode:
-        said = [line for line in done.stderr.split("\n") if "npm error" in line] or [done.stderr.strip()[-200:]]
-        pytest.skip(f"npm {arguments[0]} cannot get {arguments[-1]}: {' '.join(said[:2])}")
+        said = re.search(r"npm error code (\w+)", done.stderr)
+        raise NpmError(f"npm cannot get {arguments[-1]}: {said[1] if said else done.stderr.strip()[:200]}")
     return done.stdout
 
 

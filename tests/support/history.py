@@ -120,7 +120,7 @@ class History:
             lambda: scribe.bash("make", text, len(text) % 2),
             lambda: scribe.name(text.strip()),
             lambda: scribe.compaction(text),
-            lambda: scribe.custom(text),
+            lambda: scribe.custom(text, ("note", "sesame-reference")[len(text) % 2]),
             lambda: scribe.entry("future", text=text),
             lambda: scribe.entry("label", targetId="x", label=text),
         )

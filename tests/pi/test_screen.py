@@ -80,3 +80,29 @@ def test_names_complete_while_typing_and_the_reference_is_shown(desk: Desk, scre
     assert "read on:" not in seen  # folded
     screen.press("C-o")
     screen.shows("read on:")
+
+
+def test_an_ambiguous_reference_leaves_the_text_to_be_mended(desk: Desk, screen: Screen) -> None:
+    desk.keep(desk.session(3).user("a").name("Twin"), desk.session(4).user("b").name("Twin"))
+    desk.daemon.sync()
+    screen.shows("[Extensions]")
+    screen.type("see @@twin please")
+    screen.shows("see @@twin please")
+    screen.press("Enter")
+    screen.shows("fits 2 sessions")
+    screen.shows("see @@twin please")
+    screen.type("!")
+    screen.shows("see @@twin please!")
+    assert desk.model.requests == []
+
+
+def test_sessions_are_chosen_from_a_list(desk: Desk, screen: Screen) -> None:
+    desk.model.says("Beside the barn.")
+    desk.ask("where shall the walnut stand?")
+    screen.shows("[Extensions]")
+    screen.type("/sessions walnut")
+    screen.shows("/sessions walnut")
+    screen.press("Enter")
+    screen.shows("Sessions with walnut")
+    screen.press("Enter")
+    screen.shows("Beside the barn.")

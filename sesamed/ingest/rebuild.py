@@ -15,6 +15,7 @@ from sesamed.store.files import Files
 from sesamed.store.places import record_at
 from sesamed.store.rows import Change, Row, Text
 from sesamed.store.sqlite import Packer
+from sesamed.store.wordforms import inner_words
 from sesamed.store.texts import Texts
 from sesamed.store.write import Writer
 
@@ -89,7 +90,7 @@ class Replay:
         if answer is not None and answer.text is not None:
             texts[Kind.RESULT] = answer.text.text
         return Row(
-            key=key, role=role, kind=Kind(kind), texts=tuple(Text(number, text, self._packer.pack(text)) for number, text in texts.items()),
+            key=key, role=role, kind=Kind(kind), texts=tuple(Text(number, text, self._packer.pack(text), inner_words(number, text)) for number, text in texts.items()),
             prompt=bool(prompt), time_ms=time_ms, entry=entry, parent=parent, tool=tool,
             is_error=None if answer is None else answer.is_error, touched=tuple(tail for (tail,) in touched),
         )  # fmt: skip

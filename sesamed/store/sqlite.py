@@ -7,7 +7,8 @@ two); readers cannot write.
 import os
 import stat
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,6 +16,7 @@ import apsw
 
 from sesamed.errors import SchemaTooNewError, StoreError
 from sesamed.store import schema
+from sesamed.store.wordforms import inner_words
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -126,6 +128,8 @@ def _prepare(connection: apsw.Connection, pragmas: tuple[str, ...]) -> None:
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     unpack: Any = plain
     connection.create_scalar_function("plain", unpack, 1, deterministic=True, flags=apsw.SQLITE_INNOCUOUS)
+    inner: Any = inner_words
+    connection.create_scalar_function("inner_words", inner, 2, deterministic=True, flags=apsw.SQLITE_INNOCUOUS)
     for pragma in pragmas:
         connection.execute(f"PRAGMA {pragma}").fetchall()
 
@@ -178,3 +182,8 @@ def rows(connection: apsw.Connection, sql: str, values: Values = ()) -> list[tup
     """All rows, read to the end, so that the next statement may change what they come from."""
     found: list[tuple[Any, ...]] = connection.execute(sql, values).fetchall()
     return found
+
+
+def numbers(values: Iterable[int]) -> Any:
+    """Numbers of rows for `carray(?)`, which takes no empty array."""
+    return apsw.carray(array("q", [0, *sorted(values)]))

@@ -1,11 +1,13 @@
 """Words in texts, as the index sees them: FTS5's own tokenizer says what a word is, so that what is highlighted is what matched."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import apsw
 
-TOKENIZER = ("porter", ["unicode61"])
+from sesamed.store.terms import TOKENIZER, Shape, Term
+from sesamed.store.wordforms import inner_parts
+
 SNIPPET_CHARACTERS = 240
 LEAD_CHARACTERS = 40
 MAX_SPANS = 200  # matches that are looked at for the best window
@@ -18,28 +20,30 @@ class Excerpt(NamedTuple):
     highlights: list[tuple[int, int]]
 
 
+Token = tuple[int, int, str]  # where it begins and ends, in bytes, and its stem
+
+
 class Words:
     """The words of one query."""
 
-    def __init__(self, connection: apsw.Connection, words: Sequence[str]) -> None:
+    def __init__(self, connection: apsw.Connection, terms: Sequence[Term] = ()) -> None:
         self._tokenize = connection.fts5_tokenizer(TOKENIZER[0], TOKENIZER[1])
-        self.words = tuple(words)
-        self._phrases = {word: tuple(self.stems(word)) for word in words}
-
-    def stems(self, word: str) -> list[str]:
-        """What the index keeps of a word; several when it is made of parts."""
-        return [stem for _, _, stem in self._tokens(word)]
+        self._terms = tuple(terms)
+        self._wanted = {stem for term in terms for shape in term.shapes for stem in shape.stems}
+        self._begun = tuple(shape.stems[-1] for term in terms for shape in term.shapes if shape.is_prefix)
 
     def matched(self, *texts: str) -> tuple[list[str], list[str]]:
         """The words that stand in the texts, and those that don't."""
-        found: set[str] = set()
+        found: set[Term] = set()
         for text in texts:
             stems = [stem for _, _, stem in self._tokens(text)]
-            present = set(stems)
+            inner = [stem for _, _, stem in self._inner(text)]
+            streams = ((stems, set(stems)), (inner, set(inner)))
             found.update(
-                word for word, phrase in self._phrases.items() if word not in found and _stands(phrase, stems, present)
+                term for term in self._terms if any(_stands(shape, *streams[shape.is_inner]) for shape in term.shapes)
             )
-        return [word for word in self.words if word in found], [word for word in self.words if word not in found]
+        matched = [term.unit.text for term in self._terms if term in found]
+        return matched, [term.unit.text for term in self._terms if term not in found]
 
     def excerpt(self, text: str) -> Excerpt:
         """The part of a text where the most different words stand closest together."""
@@ -56,12 +60,20 @@ class Words:
         return Excerpt(one_line(text[first:last]), inside)
 
     def _spans(self, text: str) -> list[tuple[int, int, str]]:
-        wanted = {stem for phrase in self._phrases.values() for stem in phrase}
-        return [token for token in self._tokens(text) if token[2] in wanted]
+        tokens = self._tokens(text)
+        if any(shape.is_inner for term in self._terms for shape in term.shapes) or not text.isascii():
+            tokens = sorted([*tokens, *self._inner(text)])
+        return _apart(token for token in tokens if token[2] in self._wanted or token[2].startswith(self._begun))
 
-    def _tokens(self, text: str) -> list[tuple[int, int, str]]:
+    def _inner(self, text: str) -> list[Token]:
+        """The words within words, once each word has been stemmed."""
+        parts = inner_parts(text)
+        stems = {word: self._tokens(word) for word in {part.word for part in parts}}
+        return [(part.begin, part.end, stem) for part in parts for _, _, stem in stems[part.word]]
+
+    def _tokens(self, text: str) -> list[Token]:
         found: Any = self._tokenize(text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_colocated=False)
-        tokens: list[tuple[int, int, str]] = found
+        tokens: list[Token] = found
         return tokens
 
 
@@ -70,13 +82,32 @@ def one_line(text: str) -> str:
     return "".join(character if character.isprintable() else " " for character in text)
 
 
-def _stands(phrase: tuple[str, ...], stems: list[str], present: set[str]) -> bool:
-    if not phrase or not present.issuperset(phrase):
+def _apart(tokens: Iterable[Token]) -> list[Token]:
+    """Without those that begin inside the one before: pairs of characters overlap."""
+    found: list[Token] = []
+    for begin, end, stem in tokens:
+        if found and begin < found[-1][1]:
+            begin = found[-1][1]
+        if begin < end:
+            found.append((begin, end, stem))
+    return found
+
+
+def _stands(shape: Shape, stems: list[str], present: set[str]) -> bool:
+    *first, last = shape.stems
+    if not present.issuperset(first):
         return False
-    length = len(phrase)
-    return length == 1 or any(
-        tuple(stems[at : at + length]) == phrase for at, stem in enumerate(stems) if stem == phrase[0]
-    )
+    if not first:
+        return last in present or (shape.is_prefix and any(stem.startswith(last) for stem in present))
+    length = len(first)
+    return any(
+        stems[at : at + length] == first and at + length < len(stems) and _fits(stems[at + length], last, shape)
+        for at, stem in enumerate(stems) if stem == first[0]
+    )  # fmt: skip
+
+
+def _fits(stem: str, wanted: str, shape: Shape) -> bool:
+    return stem.startswith(wanted) if shape.is_prefix else stem == wanted
 
 
 def _best_start(spans: list[tuple[int, int, str]]) -> int:

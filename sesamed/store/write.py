@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 import apsw
 
 from sesamed.model import Kind
-from sesamed.store import sqlite
+from sesamed.store import openings, sqlite
 from sesamed.store.answers import Answers
 from sesamed.store.files import Files
 from sesamed.store.places import POSITION_MASK, Places, record_at
@@ -108,6 +108,7 @@ class Transaction:
         self._records: dict[int, list[object]] = {}
         self._keys: dict[int, int] = {}
         self._touched: list[tuple[int, str]] = []
+        self._changed: set[int] = set()  # sessions
         self._messages = self._tool_calls = 0
         self._written = written
 
@@ -164,6 +165,8 @@ class Transaction:
     def finish(self) -> None:
         """Write what was gathered."""
         self._flush()
+        for session in self._changed:
+            openings.settle(self._connection, session)
 
     # -- sessions
 
@@ -180,6 +183,7 @@ class Transaction:
 
     def _leave(self, session: int) -> None:
         """A file left this session."""
+        self._changed.add(session)
         if not self._sessions.drop_if_empty(session):
             self._sessions.recount(session)
             self._sessions.resolve(session)
@@ -189,6 +193,7 @@ class Transaction:
 
     def _describe(self, file: int, session: int, change: Change, tally: Tally, came: tuple[bool, bool]) -> None:
         """Bring the session's fields up to date with what its file now says. It may just have joined, or come back or moved."""
+        self._changed.add(session)
         joined, moved = came
         if change.facts:
             self._sessions.state(file, change.source, change.facts)

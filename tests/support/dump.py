@@ -23,15 +23,17 @@ PLACE = """
 
 def dumped(connection: apsw.Connection) -> dict[str, Any]:
     """Everything that can be asked of an index, without its row numbers."""
-    connection.execute("INSERT INTO fts(fts, rank) VALUES('integrity-check', 1)")
+    for table in ("fts", "headings"):
+        connection.execute(f"INSERT INTO {table}({table}, rank) VALUES('integrity-check', 1)")
     numbers = sqlite.rows(connection, "SELECT id, source, public_id, origin, tool_calls, exchanges FROM sessions")
+    openings = dict(sqlite.rows(connection, "SELECT id, opening FROM sessions"))
     names = {number: f"{source}:{public}" for number, source, public, *_ in numbers}
     summary = summaries.by_number(connection, names, "00000000")
     return {
         "sessions": {
             names[number]: {
                 **msgspec.to_builtins(summary[number]),
-                "origin": origin, "tool_calls": tool_calls, "exchanges": exchanges,
+                "origin": origin, "opening": openings[number], "tool_calls": tool_calls, "exchanges": exchanges,
                 "children": sorted(summaries.children(connection, number)),
                 "tools": read.tool_counts(connection, number),
                 "items": [_item(connection, number, item, names) for item in read.items(connection, number, 0, 10_000)],

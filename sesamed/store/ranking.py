@@ -1,0 +1,167 @@
+"""Ranked search: two halves are added, the best chunks of a session and the session as a whole; each by its best in this answer.
+
+Docs: docs/search.md, with what each step is worth.
+"""
+
+from collections import defaultdict
+from typing import NamedTuple
+
+import apsw
+
+from sesamed.store import filters, prose, search, sqlite
+from sesamed.store.search import Chunk
+from sesamed.store.terms import Terms
+
+DAMPED = (1.0, 0.5, 0.25)  # what the best, second and third chunk count; all of them would make long sessions win
+SESSION_SHARE = 0.6
+ALL_SAID = 10.0  # more than any score: one word is either said, or only done
+
+# A subagent's session is shown as the one that began it all, when that is indexed; `depth` ends what goes in circles.
+SHOWN = """(
+    WITH RECURSIVE up(id, depth) AS (
+      SELECT s.id, 0
+      UNION ALL
+      SELECT above.id, depth + 1 FROM up JOIN sessions here ON here.id = up.id AND here.subagent
+      JOIN sessions above ON above.source = here.source AND above.native_id = here.parent_id AND above.ordinal = 1
+      WHERE depth < 8 AND above.id <> here.id)
+    SELECT id FROM up ORDER BY depth DESC LIMIT 1)"""
+
+
+class Found(NamedTuple):
+    """A session to show, the one that really matched, its best chunk (None: only what it is called matches), how good that is, how
+    many subagents are folded into it, and which other sessions are shown as this one because they begin alike."""
+
+    shown: int
+    session: int
+    chunk: int | None
+    score: float
+    subagents: int
+    similar: frozenset[int]
+
+
+class Scored(NamedTuple):
+    """A session's score and best chunk."""
+
+    session: int
+    chunk: int | None
+    score: float
+
+
+class _Shown(NamedTuple):
+    shown: int
+    opening: int | None
+    order: tuple[int, str, str]  # newer ones first, then by name
+
+
+def ranked(
+    connection: apsw.Connection, terms: Terms, where: filters.Compiled, limit: int, offset: int, *, recent: bool = False
+) -> list[Found]:
+    """One page of the sessions that fit a question best."""
+    counted = prose.counts(connection, terms)
+    bounded = search.is_bounded(terms) or recent or bool(where.record)
+    found = _page(connection, terms, where, counted, (limit, offset, recent), everything=bounded)
+    if len(found) < limit and not bounded:
+        found = _page(connection, terms, where, counted, (limit, offset, recent), everything=True)
+    return found
+
+
+def count(connection: apsw.Connection, terms: Terms, where: filters.Compiled) -> int:
+    """How many hits there are in all."""
+    return len(ranked(connection, terms, where, 1 << 40, 0, recent=True))
+
+
+def _page(
+    connection: apsw.Connection,
+    terms: Terms,
+    where: filters.Compiled,
+    counted: prose.Counts,
+    page: tuple[int, int, bool],
+    *,
+    everything: bool,
+) -> list[Found]:
+    limit, offset, recent = page
+    one_word = len(terms.terms) == 1
+    chunks = search.best(connection, terms, where, everything=everything, messages_first=one_word)
+    called = set() if where.record else _passing(connection, counted.headings, where)
+    scored = _fused(connection, chunks, called, counted, one_word=one_word)
+    for session in _excluded(connection, terms, set(scored)):
+        del scored[session]
+    folded = _folded(connection, list(scored.values()), where, recent=recent)
+    return folded[offset : offset + limit]
+
+
+def _fused(
+    connection: apsw.Connection, chunks: list[Chunk], called: set[int], counted: prose.Counts, *, one_word: bool
+) -> dict[int, Scored]:
+    by_session: dict[int, list[Chunk]] = defaultdict(list)
+    for chunk in chunks:
+        by_session[chunk.session].append(chunk)
+    halves = {}
+    for session, some in by_session.items():
+        some.sort(key=lambda chunk: (not (one_word and chunk.is_message), -chunk.score, chunk.chunk))
+        halves[session] = sum(share * chunk.score for share, chunk in zip(DAMPED, some, strict=False))
+    whole = prose.scores(connection, counted)
+    sessions = set(by_session) | called
+    most = max(halves.values(), default=0.0) or 1.0
+    most_whole = max((whole.get(session, 0.0) for session in sessions), default=0.0) or 1.0
+    result = {}
+    for session in sessions:
+        best = by_session[session][0] if session in by_session else None
+        score = halves.get(session, 0.0) / most + SESSION_SHARE * whole.get(session, 0.0) / most_whole
+        if one_word and (best is None or best.is_message):
+            score += ALL_SAID
+        result[session] = Scored(session, best and best.chunk, score)
+    return result
+
+
+def _passing(connection: apsw.Connection, sessions: frozenset[int], where: filters.Compiled) -> set[int]:
+    if not where.session:
+        return set(sessions)
+    sql = f"SELECT s.id FROM sessions s WHERE s.id IN carray(:sessions) AND {where.session}"
+    return {session for (session,) in connection.execute(sql, {**where.values, "sessions": sqlite.numbers(sessions)})}
+
+
+def _excluded(connection: apsw.Connection, terms: Terms, sessions: set[int]) -> set[int]:
+    """Sessions in which something is said, or called, that is to be left out."""
+    sql = """
+        WITH x(chunk) AS MATERIALIZED (SELECT rowid FROM fts WHERE fts MATCH :match AND rowid & 7 < 4)
+        SELECT session FROM files WHERE id IN (SELECT chunk >> 24 FROM x)
+        UNION SELECT f.session FROM x JOIN copies c ON c.record = x.chunk >> 3 JOIN files f ON f.id = c.file
+        UNION SELECT rowid FROM headings WHERE headings MATCH :match
+    """
+    if not terms.excluded:
+        return set()
+    match = " OR ".join(terms.excluded)
+    return sessions & {session for (session,) in connection.execute(sql, {"match": match})}
+
+
+def _folded(
+    connection: apsw.Connection, scored: list[Scored], where: filters.Compiled, *, recent: bool
+) -> list[Found]:
+    """Subagents under their parents, then sessions that begin alike under the best of them."""
+    shown = _shown(connection, [one.session for one in scored], folds=where.folds)
+    groups: dict[int, list[Scored]] = defaultdict(list)
+    for one in sorted(scored, key=lambda one: (-one.score, shown[one.session].order, one.session)):
+        groups[shown[one.session].shown].append(one)
+    heads = [(group[0].score, shown[group[0].session], group) for group in groups.values()]
+    heads.sort(key=lambda head: (head[1].order[0], -head[0], head[1].order) if recent else (-head[0], head[1].order))
+    result: list[Found] = []
+    place_of: dict[int, int] = {}
+    for score, about, group in heads:
+        if about.opening is not None and (place := place_of.setdefault(about.opening, len(result))) < len(result):
+            first = result[place]
+            result[place] = first._replace(similar=first.similar | {about.shown})
+            continue
+        subagents = sum(one.session != about.shown for one in group)
+        result.append(Found(about.shown, group[0].session, group[0].chunk, score, subagents, frozenset()))
+    return result
+
+
+def _shown(connection: apsw.Connection, sessions: list[int], *, folds: bool) -> dict[int, _Shown]:
+    target = f"CASE WHEN s.subagent THEN {SHOWN} ELSE s.id END" if folds else "s.id"
+    sql = f"""
+        SELECT s.id, o.id, o.opening, -o.modified_ms, o.source, o.public_id
+        FROM sessions s CROSS JOIN sessions o ON o.id = {target} WHERE s.id IN carray(?)
+    """
+    rows = sqlite.rows(connection, sql, (sqlite.numbers(sessions),))
+    return {session: _Shown(shown, opening, (newer, source, name)) for session, shown, opening, newer, source, name in rows}

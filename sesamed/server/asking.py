@@ -74,6 +74,7 @@ class Asking:
             try:
                 if job.given_up:
                     raise apsw.InterruptError
-                return question(connection)
+                with connection:  # one state of the index, however many statements
+                    return question(connection)
             finally:
                 job.connection = None

@@ -65,6 +65,8 @@ def best(
     connection: apsw.Connection, terms: Terms, where: filters.Compiled, *, everything: bool, messages_first: bool
 ) -> list[Chunk]:
     """The best chunks of each file that has any. Without `everything`, words that are in very many chunks count in messages only."""
+    if not terms.forms:
+        return []
     parts, values = _matched(connection, terms, where, everything=everything)
     passing = where.session or "1"
     sql = BEST.format(

@@ -8,6 +8,7 @@ the same words again when a text is deleted: a change needs a migration.
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import accumulate
 from typing import NamedTuple
 
 from sesamed.model import Kind
@@ -54,8 +55,8 @@ def inner_words(kind: int, text: str) -> str:
     return " ".join(words)
 
 
-def inner_parts(text: str) -> list[Part]:
-    """The same words with their places, each time that they occur."""
+def inner_parts(text: str, *, with_pairs: bool) -> list[Part]:
+    """The same words with their places, each time that they occur; the many pairs only if they are wanted."""
     data = text.encode()
     mask = data.translate(CLASSES)
     parts: list[Part] = []
@@ -63,9 +64,9 @@ def inner_parts(text: str) -> list[Part]:
         for found in PART.finditer(data[begin:end].decode()):
             parts.append(Part(begin + found.start(), begin + found.end(), found[0]))
     if WIDE in mask:
-        for begin, end, word in _wide_parts(text):
-            first = len(text[:begin].encode())
-            parts.append(Part(first, first + len(text[begin:end].encode()), word))
+        wide = list(_wide_parts(text) if with_pairs else _beside(text))
+        places = [0, *accumulate(len(character.encode()) for character in text)] if wide else []
+        parts += [Part(places[begin], places[end], word) for begin, end, word in wide]
     return parts
 
 
@@ -113,5 +114,9 @@ def _wide_parts(text: str) -> Iterator[Part]:
     for run in RUN.finditer(text):
         for offset, pair in enumerate(pairs(run[0])):
             yield Part(run.start() + offset, run.start() + offset + len(pair), pair)
+    yield from _beside(text)
+
+
+def _beside(text: str) -> Iterator[Part]:
     for word in BESIDE.finditer(text):
         yield Part(word.start(), word.end(), word[0])

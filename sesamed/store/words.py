@@ -1,12 +1,12 @@
 """Words in texts, as the index sees them: FTS5's own tokenizer says what a word is, so that what is highlighted is what matched."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import apsw
 
 from sesamed.store.terms import TOKENIZER, Shape, Term
-from sesamed.store.wordforms import inner_parts
+from sesamed.store.wordforms import inner_parts, runs
 
 SNIPPET_CHARACTERS = 240
 LEAD_CHARACTERS = 40
@@ -30,20 +30,28 @@ class Words:
         self._tokenize = connection.fts5_tokenizer(TOKENIZER[0], TOKENIZER[1])
         self._terms = tuple(terms)
         self._wanted = {stem for term in terms for shape in term.shapes for stem in shape.stems}
+        self._wide = any(runs(term.unit.text) for term in terms)
         self._begun = tuple(shape.stems[-1] for term in terms for shape in term.shapes if shape.is_prefix)
 
     def matched(self, *texts: str) -> tuple[list[str], list[str]]:
         """The words that stand in the texts, and those that don't."""
         found: set[Term] = set()
         for text in texts:
-            stems = [stem for _, _, stem in self._tokens(text)]
-            inner = [stem for _, _, stem in self._inner(text)]
-            streams = ((stems, set(stems)), (inner, set(inner)))
-            found.update(
-                term for term in self._terms if any(_stands(shape, *streams[shape.is_inner]) for shape in term.shapes)
-            )
+            found.update(self._standing(text, found))
         matched = [term.unit.text for term in self._terms if term in found]
         return matched, [term.unit.text for term in self._terms if term not in found]
+
+    def _standing(self, text: str, found: set[Term]) -> Iterator[Term]:
+        stems = [stem for _, _, stem in self._tokens(text)]
+        missing = [term for term in self._terms if term not in found]
+        for inner in (False, True):
+            present = set(stems)
+            shapes = {term: [s for s in term.shapes if inner or not s.is_inner] for term in missing}
+            yield from (term for term in missing if any(_stands(shape, stems, present) for shape in shapes[term]))
+            missing = [term for term in missing if not any(_stands(shape, stems, present) for shape in shapes[term])]
+            if not missing:
+                return
+            stems = [stem for _, _, stem in self._inner(text)]
 
     def excerpt(self, text: str) -> Excerpt:
         """The part of a text where the most different words stand closest together."""
@@ -61,13 +69,13 @@ class Words:
 
     def _spans(self, text: str) -> list[tuple[int, int, str]]:
         tokens = self._tokens(text)
-        if any(shape.is_inner for term in self._terms for shape in term.shapes) or not text.isascii():
+        if not self._wanted.issubset(stem for _, _, stem in tokens):
             tokens = sorted([*tokens, *self._inner(text)])
         return _apart(token for token in tokens if token[2] in self._wanted or token[2].startswith(self._begun))
 
     def _inner(self, text: str) -> list[Token]:
         """The words within words, once each word has been stemmed."""
-        parts = inner_parts(text)
+        parts = inner_parts(text, with_pairs=self._wide)
         stems = {word: self._tokens(word) for word in {part.word for part in parts}}
         return [(part.begin, part.end, stem) for part in parts for _, _, stem in stems[part.word]]
 

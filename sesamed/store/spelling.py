@@ -11,6 +11,7 @@ Tokens = Callable[[str], list[tuple[str, str]]]  # the words of a text, as they 
 
 LEAST_LETTERS = 5
 MOST_LETTERS = 24
+SHORT_LETTERS = 5  # of a stem: two slips in so few letters may be any word
 NEAREST = 3
 LEAST_CHUNKS = 2  # what stands only once may be a slip itself
 
@@ -22,7 +23,8 @@ def nearest(connection: apsw.Connection, word: str, tokens_of: Tokens) -> list[s
     stem = tokens_of(word)[0][1]
     if connection.execute("SELECT 1 FROM vocabulary WHERE term = ?", (stem,)).fetchone():
         return []
-    near = sorted(_near(connection, stem, 1 if len(word) == LEAST_LETTERS else 2))[:NEAREST]
+    near = sorted(_near(connection, stem, 1 if len(stem) <= SHORT_LETTERS else 2))[:NEAREST]
+    near = [found for found in near if found[0] == near[0][0]]
     words = (_as_written(connection, term, tokens_of) for _, _, term in near)
     return list(dict.fromkeys(word for word in words if word is not None))
 

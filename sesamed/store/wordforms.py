@@ -8,7 +8,6 @@ the same words again when a text is deleted: a change needs a migration.
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import accumulate
 from typing import NamedTuple
 
 from sesamed.model import Kind
@@ -64,10 +63,17 @@ def inner_parts(text: str, *, with_pairs: bool) -> list[Part]:
         for found in PART.finditer(data[begin:end].decode()):
             parts.append(Part(begin + found.start(), begin + found.end(), found[0]))
     if WIDE in mask:
-        wide = list(_wide_parts(text) if with_pairs else _beside(text))
-        places = [0, *accumulate(len(character.encode()) for character in text)] if wide else []
-        parts += [Part(places[begin], places[end], word) for begin, end, word in wide]
+        parts += _in_bytes(text, _wide_parts(text) if with_pairs else _beside(text))
     return parts
+
+
+def _in_bytes(text: str, parts: Iterator[Part]) -> Iterator[Part]:
+    """Parts whose places are in characters; most follow each other."""
+    at = place = 0
+    for begin, end, word in parts:
+        place += len(text[at:begin].encode()) if begin >= at else -len(text[begin:at].encode())
+        at = begin
+        yield Part(place, place + len(text[begin:end].encode()), word)
 
 
 def identifier_parts(word: str) -> list[str]:

@@ -18,50 +18,53 @@ K1, B = 0.8, 0.5
 TITLE_COUNT, PLACE_COUNT = 3, 1  # a title or short summary counts as so many messages; so does the directory or branch
 TITLE, PLACE = "{name}", "{cwd git_branch}"
 SAID = "SELECT rowid >> 24, count(*) FROM fts WHERE fts MATCH ? AND rowid & 7 < 4 GROUP BY 1"
+ABOUT = """
+    SELECT f.id, s.id, s.messages FROM files f CROSS JOIN sessions s ON s.id = f.session WHERE f.id IN carray(?1)
+    UNION ALL SELECT NULL, id, messages FROM sessions WHERE id IN carray(?2)
+"""
 CALLED = "SELECT rowid FROM headings WHERE headings MATCH ?"
 
 
 class Counts(NamedTuple):
-    """How often each form stands in each session, and which sessions' headings hold any."""
+    """How often each form stands in each session, how many messages those have, and which sessions' headings hold any."""
 
-    forms: tuple[tuple[Form, Mapping[int, int]], ...]
+    forms: tuple[Mapping[int, int], ...]
+    messages: Mapping[int, int]
     headings: frozenset[int]
 
 
 def counts(connection: apsw.Connection, terms: Terms) -> Counts:
     """Count all forms of a question."""
     said = {form: dict(sqlite.rows(connection, SAID, (form.match,))) for form in terms.forms}
+    called = {form: _called(connection, form) for term in terms.terms for form in term.forms}
+    headings = frozenset().union(*called.values())
     files = {file for found in said.values() for file in found}
-    sql = "SELECT id, session FROM files WHERE id IN carray(?)"
-    session_of = dict(sqlite.rows(connection, sql, (sqlite.numbers(files),)))
-    headings: set[int] = set()
+    rows = sqlite.rows(connection, ABOUT, (sqlite.numbers(files), sqlite.numbers(headings)))
+    session_of = {file: session for file, session, _ in rows}
     found = []
-    for form in dict.fromkeys(form for term in terms.terms for form in term.forms):
-        count: Counter[int] = Counter()
-        for file, messages in said.get(form, {}).items():
-            count[session_of[file]] += messages
-        for column, times in ((TITLE, TITLE_COUNT), (PLACE, PLACE_COUNT)):
-            for (session,) in connection.execute(CALLED, (f"{column} : {form.match}",)):
-                count[session] += times
-                headings.add(session)
-        found.append((form, count))
-    return Counts(tuple(found), frozenset(headings))
+    for form, count in called.items():
+        for file, times in said.get(form, {}).items():
+            count[session_of[file]] += times
+        found.append(count)
+    return Counts(tuple(found), {session: messages for _, session, messages in rows}, headings)
+
+
+def _called(connection: apsw.Connection, form: Form) -> Counter[int]:
+    count: Counter[int] = Counter()
+    for column, times in ((TITLE, TITLE_COUNT), (PLACE, PLACE_COUNT)):
+        for (session,) in connection.execute(CALLED, (f"{column} : {form.match}",)):
+            count[session] += times
+    return count
 
 
 def scores(connection: apsw.Connection, counted: Counts) -> dict[int, float]:
     """BM25 of each session. Words in most sessions weigh little, but never nothing: an answer can be made of them alone."""
     sessions, messages = sqlite.one(connection, "SELECT (SELECT count(*) FROM sessions), messages FROM totals")
-    lengths = _lengths(connection, {session for _, count in counted.forms for session in count})
     average = messages / max(1, sessions) + 1
     result: dict[int, float] = defaultdict(float)
-    for _, count in counted.forms:
+    lengths = {session: 1 - B + B * (own + 1) / average for session, own in counted.messages.items()}
+    for count in counted.forms:
         weight = math.log(1 + (sessions - len(count) + 0.5) / (len(count) + 0.5))
         for session, times in count.items():
-            length = 1 - B + B * (lengths[session] + 1) / average
-            result[session] += weight * times * (K1 + 1) / (times + K1 * length)
+            result[session] += weight * times * (K1 + 1) / (times + K1 * lengths[session])
     return result
-
-
-def _lengths(connection: apsw.Connection, sessions: set[int]) -> dict[int, int]:
-    sql = "SELECT id, messages FROM sessions WHERE id IN carray(?)"
-    return dict(sqlite.rows(connection, sql, (sqlite.numbers(sessions),)))

@@ -3,17 +3,18 @@
 Docs: docs/search.md, with what each step is worth.
 """
 
+import heapq
 from collections import defaultdict
 from typing import NamedTuple
 
 import apsw
 
 from sesamed.store import filters, prose, search, sqlite
-from sesamed.store.search import Chunk
 from sesamed.store.terms import Terms
 
 DAMPED = (1.0, 0.5, 0.25)  # what the best, second and third chunk count; all of them would make long sessions win
 SESSION_SHARE = 0.6
+LOOKED_AT = 500  # so many sessions are folded together; what is below cannot come on the page
 ALL_SAID = 10.0  # more than any score: one word is either said, or only done
 
 # A subagent's session is shown as the one that began it all, when that is indexed; `depth` ends what goes in circles.
@@ -25,6 +26,9 @@ SHOWN = """(
       JOIN sessions above ON above.source = here.source AND above.native_id = here.parent_id AND above.ordinal = 1
       WHERE depth < 8 AND above.id <> here.id)
     SELECT id FROM up ORDER BY depth DESC LIMIT 1)"""
+
+
+Matched = tuple[int, int, float]  # session, chunk and score
 
 
 class Found(NamedTuple):
@@ -58,7 +62,7 @@ def ranked(
 ) -> list[Found]:
     """One page of the sessions that fit a question best."""
     counted = prose.counts(connection, terms)
-    bounded = search.is_bounded(terms) or recent or bool(where.record)
+    bounded = recent or bool(where.record) or (len(terms.terms) > 1 and search.is_bounded(terms))
     found = _page(connection, terms, where, counted, (limit, offset, recent), everything=bounded)
     if len(found) < limit and not bounded:
         found = _page(connection, terms, where, counted, (limit, offset, recent), everything=True)
@@ -86,32 +90,40 @@ def _page(
     scored = _fused(connection, chunks, called, counted, one_word=one_word)
     for session in _excluded(connection, terms, set(scored)):
         del scored[session]
-    folded = _folded(connection, list(scored.values()), where, recent=recent)
+    best = list(scored.values())
+    if not recent:
+        best = heapq.nlargest(max(LOOKED_AT, 4 * (offset + limit)), best, key=lambda one: one.score)
+    folded = _folded(connection, best, where, recent=recent)
     return folded[offset : offset + limit]
 
 
 def _fused(
-    connection: apsw.Connection, chunks: list[Chunk], called: set[int], counted: prose.Counts, *, one_word: bool
+    connection: apsw.Connection, chunks: list[Matched], called: set[int], counted: prose.Counts, *, one_word: bool
 ) -> dict[int, Scored]:
-    by_session: dict[int, list[Chunk]] = defaultdict(list)
-    for chunk in chunks:
-        by_session[chunk.session].append(chunk)
-    halves = {}
-    for session, some in by_session.items():
-        some.sort(key=lambda chunk: (not (one_word and chunk.is_message), -chunk.score, chunk.chunk))
-        halves[session] = sum(share * chunk.score for share, chunk in zip(DAMPED, some, strict=False))
+    by_session: dict[int, list[tuple[float, int]]] = defaultdict(list)
+    said = {session for session, chunk, _ in chunks if chunk & 7 < 4} if one_word else set()
+    for session, chunk, score in chunks:
+        if chunk & 7 < 4 or session not in said:
+            by_session[session].append((-score, chunk))
+    halves = {session: _damped(some) for session, some in by_session.items()}
     whole = prose.scores(connection, counted)
-    sessions = set(by_session) | called
-    most = max(halves.values(), default=0.0) or 1.0
+    sessions = by_session.keys() | called
+    most = max((halves[session] for session in said or halves), default=0.0) or 1.0
     most_whole = max((whole.get(session, 0.0) for session in sessions), default=0.0) or 1.0
     result = {}
     for session in sessions:
-        best = by_session[session][0] if session in by_session else None
         score = halves.get(session, 0.0) / most + SESSION_SHARE * whole.get(session, 0.0) / most_whole
-        if one_word and (best is None or best.is_message):
+        if one_word and (session in said or session in called):
             score += ALL_SAID
-        result[session] = Scored(session, best and best.chunk, score)
+        best = min(by_session[session])[1] if session in by_session else None
+        result[session] = Scored(session, best, score)
     return result
+
+
+def _damped(chunks: list[tuple[float, int]]) -> float:
+    if len(chunks) == 1:
+        return -chunks[0][0]
+    return -sum(share * score for share, (score, _) in zip(DAMPED, sorted(chunks), strict=False))
 
 
 def _passing(connection: apsw.Connection, sessions: frozenset[int], where: filters.Compiled) -> set[int]:

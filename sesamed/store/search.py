@@ -3,7 +3,7 @@
 The row number carries file and kind, so that the many rows of a common word are grouped before anything is joined.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
 
@@ -12,7 +12,7 @@ from sesamed.store.terms import Form, Terms
 
 # A tool's output mentions much and is about little (docs/search.md).
 WEIGHT = "CASE m.chunk & 7 WHEN 0 THEN 1.3 WHEN 4 THEN 0.8 WHEN 5 THEN 0.4 ELSE 1.0 END"
-ROWS_OF_ALL_KINDS = 40_000  # what is in more chunks than this is looked for in messages only, when rarer words are asked for, too
+ROWS_OF_ALL_KINDS = 15_000  # what is in more chunks than this is looked for in messages only, when rarer words are asked for, too
 BEST_CHUNKS = 3
 BEST_FILES = 200  # of the other ones only the best chunk counts
 ABOVE = 1000.0  # far more than any score
@@ -48,23 +48,10 @@ BEST = """
 """
 
 
-class Chunk(NamedTuple):
-    """A chunk that matches, the session it counts for, and how good it is."""
-
-    session: int
-    chunk: int
-    score: float
-
-    @property
-    def is_message(self) -> bool:
-        """Something said, not something done by a tool."""
-        return self.chunk & 7 < 4
-
-
 def best(
     connection: apsw.Connection, terms: Terms, where: filters.Compiled, *, everything: bool, messages_first: bool
-) -> list[Chunk]:
-    """The best chunks of each file that has any. Without `everything`, words that are in very many chunks count in messages only."""
+) -> list[tuple[int, int, float]]:
+    """The best chunks of each file that has any, as session, chunk and score. Without `everything`, words that are in very many chunks count in messages only."""
     if not terms.forms:
         return []
     parts, values = _matched(connection, terms, where, everything=everything)
@@ -76,7 +63,7 @@ def best(
     )  # fmt: skip
     if where.session and _has_copies(connection):
         sql += "UNION ALL" + COPIED.format(passing=passing)
-    return [Chunk(*row) for row in connection.execute(sql, {**where.values, **values})]
+    return sqlite.rows(connection, sql, {**where.values, **values})
 
 
 def is_bounded(terms: Terms) -> bool:

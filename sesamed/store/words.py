@@ -29,6 +29,7 @@ class Words:
     def __init__(self, connection: apsw.Connection, terms: Sequence[Term] = ()) -> None:
         self._tokenize = connection.fts5_tokenizer(TOKENIZER[0], TOKENIZER[1])
         self._terms = tuple(terms)
+        self._last: tuple[str, list[Token]] = ("", [])
         self._wanted = {stem for term in terms for shape in term.shapes for stem in shape.stems}
         self._wide = any(runs(term.unit.text) for term in terms)
         self._begun = tuple(shape.stems[-1] for term in terms for shape in term.shapes if shape.is_prefix)
@@ -80,9 +81,10 @@ class Words:
         return [(part.begin, part.end, stem) for part in parts for _, _, stem in stems[part.word]]
 
     def _tokens(self, text: str) -> list[Token]:
-        found: Any = self._tokenize(text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_colocated=False)
-        tokens: list[Token] = found
-        return tokens
+        if self._last[0] != text:
+            found: Any = self._tokenize(text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_colocated=False)
+            self._last = (text, found)
+        return self._last[1]
 
 
 def one_line(text: str) -> str:

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from sesamed.model import Kind, SessionSummary
 from sesamed.protocol import Hit, Match, WordCount
-from sesamed.store import filters, ranking, read, search, summaries
+from sesamed.store import filters, headings, ranking, read, search, summaries
+from sesamed.store.confidence import is_weak
 from sesamed.store.query import Query
 from sesamed.store.ranking import Found
 from sesamed.store.terms import Terms, expanded
@@ -44,11 +45,13 @@ class Searcher:
         if self._query.everything:
             _, sessions = summaries.listed(self._connection, self._where, limit, offset, self._workstation)
             return Answered([self._listed(number, summary) for number, summary in sessions], self._terms)
-        found = ranking.ranked(self._connection, self._terms, self._where, limit, offset, recent=recent)
-        best = max((one.score for one in found), default=1.0)
-        hits = [self._hit(one, round(one.score / best, 4)) for one in found]
-        left = 0 if hits or offset else self._filtered_out()
-        return Answered(hits, self._terms, left)
+        found = ranking.ranked(self._connection, self._terms, self._where, limit + offset, recent=recent)
+        if not found:
+            return Answered([], self._terms, 0 if offset else self._filtered_out())
+        best = max(found, key=lambda one: one.score)
+        hits = [self._hit(one, one.score / best.score) for one in found[offset:]]
+        matched = hits[found.index(best) - offset].matched_words if best in found[offset:] else self._matched(best)[0]
+        return Answered(hits, self._terms, weak=is_weak(self._terms, matched))
 
     def _filtered_out(self) -> int:
         if not (self._where.session or self._where.record):
@@ -57,21 +60,25 @@ class Searcher:
 
     def _hit(self, found: Found, score: float) -> Hit:
         known = summaries.by_number(self._connection, {found.shown, found.session}, self._workstation)
+        shown, session = known[found.shown], known[found.session]
+        others: set[int] = set()
         if found.chunk is None:
-            hit = self._listed(found.session, known[found.session], known[found.shown])
-            texts, others = {}, set[int]()
+            hit = self._listed(found.session, session, shown)
         else:
             record = found.chunk >> 3
-            texts = read.texts(self._connection, record)
-            excerpt = self._words.excerpt(texts.get(found.chunk & 7, ""))
-            place = match(known[found.session], read.item(self._connection, found.session, record))
-            hit = _made(known[found.shown], score, excerpt, place)
+            excerpt = self._words.excerpt(read.texts(self._connection, record).get(found.chunk & 7, ""))
+            hit = _made(shown, score, excerpt, match(session, read.item(self._connection, found.session, record)))
             others = search.others_with(self._connection, record, found.session)
-        matched, missing = self._words.matched(*texts.values(), known[found.session].name or "")
-        similar = len((others | found.similar) - {found.shown})
+        matched, missing = self._matched(found)
         return replace(
-            hit, score=score, matched_words=matched, missing_words=missing, similar=similar, subagents=found.subagents
-        )
+            hit, score=round(score, 4), matched_words=matched, missing_words=missing,
+            similar=len((others | found.similar) - {found.shown}), subagents=found.subagents,
+        )  # fmt: skip
+
+    def _matched(self, found: Found) -> tuple[list[str], list[str]]:
+        """Which words stand in the best place of a session, or in what it is called."""
+        texts = [] if found.chunk is None else read.texts(self._connection, found.chunk >> 3).values()
+        return self._words.matched(*texts, *headings.texts(self._connection, found.session))
 
     def _listed(self, session: int, summary: SessionSummary, shown: SessionSummary | None = None) -> Hit:
         """A hit without a place: the session's first message stands for it."""

@@ -5,56 +5,45 @@ for its title. It is made when asked for: nothing is written anew when a session
 """
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple
 
 import apsw
 
-from sesamed.store import sqlite
+from sesamed.store import headings, sqlite
 from sesamed.store.terms import Form, Terms
 
 K1, B = 0.8, 0.5
-TITLE_COUNT, PLACE_COUNT = 3, 1  # a title or short summary counts as so many messages; so does the directory or branch
-TITLE, PLACE = "{name}", "{cwd git_branch}"
 SAID = "SELECT rowid >> 24, count(*) FROM fts WHERE fts MATCH ? AND rowid & 7 < 4 GROUP BY 1"
 ABOUT = """
     SELECT f.id, s.id, s.messages FROM files f CROSS JOIN sessions s ON s.id = f.session WHERE f.id IN carray(?1)
     UNION ALL SELECT NULL, id, messages FROM sessions WHERE id IN carray(?2)
 """
-CALLED = "SELECT rowid FROM headings WHERE headings MATCH ?"
 
 
 class Counts(NamedTuple):
-    """How often each form stands in each session, how many messages those have, and which sessions' headings hold any."""
+    """How often each form stands in each session, how many messages those have, and the sessions whose headings hold any."""
 
     forms: tuple[Mapping[int, int], ...]
     messages: Mapping[int, int]
-    headings: frozenset[int]
+    named: frozenset[int]
 
 
 def counts(connection: apsw.Connection, terms: Terms) -> Counts:
     """Count all forms of a question."""
     said = {form: dict(sqlite.rows(connection, SAID, (form.match,))) for form in terms.forms}
-    called = {form: _called(connection, form) for term in terms.terms for form in term.forms}
-    headings = frozenset().union(*called.values())
+    called = {form: headings.counts(connection, form.match) for term in terms.terms for form in term.forms}
+    named = frozenset(session for count in called.values() for session in count)
     files = {file for found in said.values() for file in found}
-    rows = sqlite.rows(connection, ABOUT, (sqlite.numbers(files), sqlite.numbers(headings)))
+    rows = sqlite.rows(connection, ABOUT, (sqlite.numbers(files), sqlite.numbers(named)))
     session_of = {file: session for file, session, _ in rows}
     found = []
     for form, count in called.items():
         for file, times in said.get(form, {}).items():
             count[session_of[file]] += times
         found.append(count)
-    return Counts(tuple(found), {session: messages for _, session, messages in rows}, headings)
-
-
-def _called(connection: apsw.Connection, form: Form) -> Counter[int]:
-    count: Counter[int] = Counter()
-    for column, times in ((TITLE, TITLE_COUNT), (PLACE, PLACE_COUNT)):
-        for (session,) in connection.execute(CALLED, (f"{column} : {form.match}",)):
-            count[session] += times
-    return count
+    return Counts(tuple(found), {session: messages for _, session, messages in rows}, named)
 
 
 def scores(connection: apsw.Connection, counted: Counts) -> dict[int, float]:

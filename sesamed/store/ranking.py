@@ -58,20 +58,20 @@ class _Shown(NamedTuple):
 
 
 def ranked(
-    connection: apsw.Connection, terms: Terms, where: filters.Compiled, limit: int, offset: int, *, recent: bool = False
+    connection: apsw.Connection, terms: Terms, where: filters.Compiled, limit: int, *, recent: bool = False
 ) -> list[Found]:
-    """One page of the sessions that fit a question best."""
+    """The sessions that fit a question best."""
     counted = prose.counts(connection, terms)
     bounded = recent or bool(where.record) or (len(terms.terms) > 1 and search.is_bounded(terms))
-    found = _page(connection, terms, where, counted, (limit, offset, recent), everything=bounded)
+    found = _page(connection, terms, where, counted, (limit, recent), everything=bounded)
     if len(found) < limit and not bounded:
-        found = _page(connection, terms, where, counted, (limit, offset, recent), everything=True)
+        found = _page(connection, terms, where, counted, (limit, recent), everything=True)
     return found
 
 
 def count(connection: apsw.Connection, terms: Terms, where: filters.Compiled) -> int:
     """How many hits there are in all."""
-    return len(ranked(connection, terms, where, 1 << 40, 0, recent=True))
+    return len(ranked(connection, terms, where, 1 << 40, recent=True))
 
 
 def _page(
@@ -79,22 +79,22 @@ def _page(
     terms: Terms,
     where: filters.Compiled,
     counted: prose.Counts,
-    page: tuple[int, int, bool],
+    page: tuple[int, bool],
     *,
     everything: bool,
 ) -> list[Found]:
-    limit, offset, recent = page
+    limit, recent = page
     one_word = len(terms.terms) == 1
     chunks = search.best(connection, terms, where, everything=everything, messages_first=one_word)
-    called = set() if where.record else _passing(connection, counted.headings, where)
+    called = set() if where.record else _passing(connection, counted.named, where)
     scored = _fused(connection, chunks, called, counted, one_word=one_word)
     for session in _excluded(connection, terms, set(scored)):
         del scored[session]
     best = list(scored.values())
     if not recent:
-        best = heapq.nlargest(max(LOOKED_AT, 4 * (offset + limit)), best, key=lambda one: one.score)
+        best = heapq.nlargest(max(LOOKED_AT, 4 * limit), best, key=lambda one: one.score)
     folded = _folded(connection, best, where, recent=recent)
-    return folded[offset : offset + limit]
+    return folded[:limit]
 
 
 def _fused(

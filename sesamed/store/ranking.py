@@ -53,7 +53,7 @@ class Scored(NamedTuple):
 
 class _Shown(NamedTuple):
     shown: int
-    opening: int | None
+    alike: tuple[str, int] | None  # its project and how it begins
     order: tuple[int, str, str]  # newer ones first, then by name
 
 
@@ -86,7 +86,7 @@ def _page(
     limit, recent = page
     one_word = len(terms.terms) == 1
     chunks = search.best(connection, terms, where, everything=everything, messages_first=one_word)
-    called = set() if where.record else _passing(connection, counted.named, where)
+    called = set() if where.record else _only_called(connection, terms, where, counted.named - {row[0] for row in chunks})
     scored = _fused(connection, chunks, called, counted, one_word=one_word)
     for session in _excluded(connection, terms, set(scored)):
         del scored[session]
@@ -113,7 +113,7 @@ def _fused(
     result = {}
     for session in sessions:
         score = halves.get(session, 0.0) / most + SESSION_SHARE * whole.get(session, 0.0) / most_whole
-        if one_word and (session in said or session in called):
+        if session in said or (one_word and session in called):
             score += ALL_SAID
         best = min(by_session[session])[1] if session in by_session else None
         result[session] = Scored(session, best, score)
@@ -126,11 +126,20 @@ def _damped(chunks: list[tuple[float, int]]) -> float:
     return -sum(share * score for share, (score, _) in zip(DAMPED, sorted(chunks), strict=False))
 
 
-def _passing(connection: apsw.Connection, sessions: frozenset[int], where: filters.Compiled) -> set[int]:
-    if not where.session:
-        return set(sessions)
-    sql = f"SELECT s.id FROM sessions s WHERE s.id IN carray(:sessions) AND {where.session}"
-    return {session for (session,) in connection.execute(sql, {**where.values, "sessions": sqlite.numbers(sessions)})}
+def _only_called(
+    connection: apsw.Connection, terms: Terms, where: filters.Compiled, sessions: frozenset[int]
+) -> set[int]:
+    """Of sessions that are called so, those of which no text matches: a fork's copies count for the session that they come from."""
+    if not sessions:
+        return set()
+    sql = f"""
+        SELECT s.id FROM sessions s WHERE s.id IN carray(:sessions) AND {where.session or "1"} AND s.id NOT IN (
+          SELECT f.session FROM files f JOIN copies c ON c.file = f.id
+          WHERE f.session IN carray(:sessions) AND c.record IN (SELECT rowid >> 3 FROM fts WHERE fts MATCH :match))
+    """
+    match = " OR ".join(form.match for term in terms.terms for form in term.forms)
+    values = {**where.values, "sessions": sqlite.numbers(sessions), "match": match}
+    return {session for (session,) in connection.execute(sql, values)}
 
 
 def _excluded(connection: apsw.Connection, terms: Terms, sessions: set[int]) -> set[int]:
@@ -150,7 +159,7 @@ def _excluded(connection: apsw.Connection, terms: Terms, sessions: set[int]) -> 
 def _folded(
     connection: apsw.Connection, scored: list[Scored], where: filters.Compiled, *, recent: bool
 ) -> list[Found]:
-    """Subagents under their parents, then sessions that begin alike under the best of them."""
+    """Subagents under their parents, then sessions of a project that begin alike under the best of them."""
     shown = _shown(connection, [one.session for one in scored], folds=where.folds)
     groups: dict[int, list[Scored]] = defaultdict(list)
     for one in sorted(scored, key=lambda one: (-one.score, shown[one.session].order, one.session)):
@@ -158,9 +167,9 @@ def _folded(
     heads = [(group[0].score, shown[group[0].session], group) for group in groups.values()]
     heads.sort(key=lambda head: (head[1].order[0], -head[0], head[1].order) if recent else (-head[0], head[1].order))
     result: list[Found] = []
-    place_of: dict[int, int] = {}
+    place_of: dict[tuple[str, int], int] = {}
     for score, about, group in heads:
-        if about.opening is not None and (place := place_of.setdefault(about.opening, len(result))) < len(result):
+        if about.alike is not None and (place := place_of.setdefault(about.alike, len(result))) < len(result):
             first = result[place]
             result[place] = first._replace(similar=first.similar | {about.shown})
             continue
@@ -172,8 +181,11 @@ def _folded(
 def _shown(connection: apsw.Connection, sessions: list[int], *, folds: bool) -> dict[int, _Shown]:
     target = f"CASE WHEN s.subagent THEN {SHOWN} ELSE s.id END" if folds else "s.id"
     sql = f"""
-        SELECT s.id, o.id, o.opening, -o.modified_ms, o.source, o.public_id
+        SELECT s.id, o.id, o.project, o.opening, -o.modified_ms, o.source, o.public_id
         FROM sessions s CROSS JOIN sessions o ON o.id = {target} WHERE s.id IN carray(?)
     """
     rows = sqlite.rows(connection, sql, (sqlite.numbers(sessions),))
-    return {session: _Shown(shown, opening, (newer, source, name)) for session, shown, opening, newer, source, name in rows}
+    return {
+        session: _Shown(shown, None if opening is None else (project, opening), (newer, source, name))
+        for session, shown, project, opening, newer, source, name in rows
+    }

@@ -6,9 +6,9 @@ from typing import Any
 import apsw
 import msgspec
 
-from sesamed.store import filters, query, read, search, sqlite, summaries
+from sesamed.store import filters, query, ranking, read, search, sqlite, summaries, terms
 
-WORDS = ("alpha", "beta gamma", "make", "done boom", "delta")
+WORDS = ("alpha", "beta gamma", "make", "done boom", "delta", "alpha -beta", '"beta gamma" del*', "alhpa")
 FILES = """
     SELECT f.path, f.bad_lines, f.unknown_lines, f.gone_ms IS NOT NULL, f.complete, f.offset, f.skipping, f.loose, f.position,
       s.origin FROM files f LEFT JOIN sessions s ON s.id = f.session
@@ -54,7 +54,7 @@ def _item(connection: apsw.Connection, session: int, item: read.Item, names: dic
     assert read.item(connection, session, item.record) == item
     return (
         item.position, item.role, item.kind, item.tool, read.whole_text(connection, item.record), item.is_error, item.time_ms,
-        item.entry, touched, names[owner], search.others_with(connection, item.record, session),
+        item.entry, touched, names[owner], len(search.others_with(connection, item.record, session)),
     )  # fmt: skip
 
 
@@ -82,9 +82,13 @@ def _totals(connection: apsw.Connection) -> tuple[Any, ...]:
     return totals
 
 
-def _hits(connection: apsw.Connection, words: str, names: dict[int, str]) -> list[tuple[str, int, float]]:
+def _hits(connection: apsw.Connection, words: str, names: dict[int, str]) -> list[tuple[str, int, list[str], float]]:
     """Which sessions a search finds, and how well; of chunks that are as good any may be the one that is shown."""
     where = filters.compiled(filters.Where())
-    found = search.search(connection, query.compiled(words), where, 1000, 0, recent=False)
-    assert len(found) + sum(hit.subagents for hit in found) >= search.count(connection, query.compiled(words), where)
-    return sorted((names[hit.shown], hit.subagents, round(hit.best, 6)) for hit in found)
+    asked = terms.expanded(connection, query.compiled(words))
+    found = ranking.ranked(connection, asked, where, 1000)
+    assert len(found) == ranking.count(connection, asked, where)
+    return sorted(
+        (names[hit.shown], hit.subagents, sorted(names[other] for other in hit.similar), round(hit.score, 6))
+        for hit in found
+    )

@@ -78,11 +78,13 @@ class Line(msgspec.Struct, gc=False, rename="camel"):
     timestamp: Time = None
     cwd: str | None = None
     git_branch: str | None = None
+    version: str | None = None
     agent_id: str | None = None
     is_sidechain: bool | None = None
     is_meta: bool | None = None
     is_compact_summary: bool | None = None
     is_api_error_message: bool | None = None
+    supersedes_uuids: list[str] | None = None
     prompt_source: str | None = None
     origin: Origin | None = None
     message: Spoken | None = None

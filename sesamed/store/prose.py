@@ -12,7 +12,7 @@ from typing import NamedTuple
 import apsw
 
 from sesamed.store import headings, sqlite
-from sesamed.store.terms import Form, Terms
+from sesamed.store.terms import Terms
 
 K1, B = 0.8, 0.5
 SAID = "SELECT rowid >> 24, count(*) FROM fts WHERE fts MATCH ? AND rowid & 7 < 4 GROUP BY 1"

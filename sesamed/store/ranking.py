@@ -86,7 +86,9 @@ def _page(
     limit, recent = page
     one_word = len(terms.terms) == 1
     chunks = search.best(connection, terms, where, everything=everything, messages_first=one_word)
-    called = set() if where.record else _only_called(connection, terms, where, counted.named - {row[0] for row in chunks})
+    called = (
+        set() if where.record else _only_called(connection, terms, where, counted.named - {row[0] for row in chunks})
+    )
     scored = _fused(connection, chunks, called, counted, one_word=one_word)
     for session in _excluded(connection, terms, set(scored)):
         del scored[session]
@@ -156,9 +158,7 @@ def _excluded(connection: apsw.Connection, terms: Terms, sessions: set[int]) -> 
     return sessions & {session for (session,) in connection.execute(sql, {"match": match})}
 
 
-def _folded(
-    connection: apsw.Connection, scored: list[Scored], where: filters.Compiled, *, recent: bool
-) -> list[Found]:
+def _folded(connection: apsw.Connection, scored: list[Scored], where: filters.Compiled, *, recent: bool) -> list[Found]:
     """Subagents under their parents, then sessions of a project that begin alike under the best of them."""
     shown = _shown(connection, [one.session for one in scored], folds=where.folds)
     groups: dict[int, list[Scored]] = defaultdict(list)

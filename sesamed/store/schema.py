@@ -12,7 +12,7 @@ import apsw
 from sesamed.store import openings
 
 APPLICATION_ID = 0x5E5A3E01
-VERSION = 2
+VERSION = 3
 
 FILE_BITS = 24
 KIND_BITS = 3
@@ -26,11 +26,12 @@ CREATE TABLE sessions(
   source TEXT NOT NULL, native_id TEXT NOT NULL, origin TEXT NOT NULL, ordinal INTEGER NOT NULL DEFAULT 1,
   public_id TEXT NOT NULL,
   name TEXT, cwd TEXT, project_path TEXT, project TEXT NOT NULL DEFAULT '', git_branch TEXT,
-  parent_path TEXT, parent_id TEXT, subagent INTEGER NOT NULL DEFAULT 0,
+  parent_path TEXT, parent_id TEXT, subagent INTEGER NOT NULL DEFAULT 0, base TEXT,
   began_ms INTEGER, first_ms INTEGER, last_ms INTEGER, file_ms INTEGER NOT NULL DEFAULT 0,
   created_ms INTEGER NOT NULL DEFAULT 0, modified_ms INTEGER NOT NULL DEFAULT 0,
   messages INTEGER NOT NULL DEFAULT 0, tool_calls INTEGER NOT NULL DEFAULT 0, exchanges INTEGER NOT NULL DEFAULT 0,
   gone INTEGER NOT NULL DEFAULT 0,
+  title TEXT, -- the name, where it is more than the beginning of the first prompt
   opening INTEGER, -- a digest of the first prompts: who begins alike is shown as one hit
   UNIQUE(source, native_id, origin)
 );
@@ -62,9 +63,11 @@ CREATE TABLE records(
 CREATE UNIQUE INDEX records_by_key ON records(key);
 
 -- The other places that hold a record: forks and resumed sessions copy history. Indexed once, read everywhere. What a place
--- (file << 21 | position) says otherwise than the record's home is its own: pi's migration gives old copies ids that differ.
+-- (file << 21 | position) says otherwise than the record's home is its own: pi's migration gives old
+-- copies ids that differ, and forks of Codex have other times.
 CREATE TABLE copies(
-  file INTEGER NOT NULL, position INTEGER NOT NULL, record INTEGER NOT NULL, entry TEXT, parent TEXT, PRIMARY KEY(file, position)
+  file INTEGER NOT NULL, position INTEGER NOT NULL, record INTEGER NOT NULL, entry TEXT, parent TEXT, time_ms INTEGER,
+  PRIMARY KEY(file, position)
 ) WITHOUT ROWID;
 CREATE INDEX copies_by_record ON copies(record);
 
@@ -95,6 +98,24 @@ CREATE TABLE facts(
 ) WITHOUT ROWID;
 CREATE INDEX facts_by_session ON facts(native_id) WHERE native_id <> '';
 
+-- Entries that files have, and what files say of the session that has an entry. `wanted`: somebody says something of it.
+CREATE TABLE entries(file INTEGER NOT NULL, digest INTEGER NOT NULL, wanted INTEGER NOT NULL, PRIMARY KEY(file, digest)) WITHOUT ROWID;
+CREATE INDEX entries_by_digest ON entries(digest);
+CREATE INDEX entries_wanted ON entries(file) WHERE wanted;
+CREATE TABLE remarks(
+  file INTEGER NOT NULL, entry INTEGER NOT NULL, field TEXT NOT NULL, rank INTEGER NOT NULL, value TEXT NOT NULL,
+  PRIMARY KEY(file, entry, field, rank)
+) WITHOUT ROWID;
+CREATE INDEX remarks_by_entry ON remarks(entry);
+
+-- The number that a thread gives to what stands at a place, where other files point to it; and what a file takes back, by positions.
+CREATE TABLE ordinals(
+  file INTEGER NOT NULL, position INTEGER NOT NULL, ordinal INTEGER NOT NULL, PRIMARY KEY(file, position)
+) WITHOUT ROWID;
+CREATE TABLE undone(
+  file INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, PRIMARY KEY(file, first)
+) WITHOUT ROWID;
+
 -- Files that tool calls touched, as each place says: relative paths depend on the session's directory. `tail` is the path's parts from
 -- the last to the first, so that trailing parts are a range.
 CREATE TABLE paths(id INTEGER PRIMARY KEY, tail TEXT NOT NULL UNIQUE);
@@ -115,7 +136,7 @@ def _changed(columns: str) -> str:
 FTS_SETTINGS = (("pgsz", 16000), ("hashsize", 16 << 20), ("automerge", 4))
 
 # What a session is called, and where it worked. A row is written anew when one of its columns changes, never because a session grew.
-HEADING = "name, cwd, git_branch"
+HEADING = "title, cwd, git_branch"
 HEADINGS = f"""
 CREATE INDEX sessions_by_opening ON sessions(opening) WHERE opening IS NOT NULL;
 CREATE VIRTUAL TABLE headings USING fts5({HEADING}, content='sessions', content_rowid='id', tokenize='porter unicode61');
@@ -139,9 +160,38 @@ def _set_up_fts(connection: apsw.Connection) -> None:
         connection.execute("INSERT INTO fts(fts, rank) VALUES(?, ?)", (name, value))
 
 
-def _headings(connection: apsw.Connection) -> None:
+def _since_1(connection: apsw.Connection) -> None:
+    connection.execute("""
+        ALTER TABLE sessions ADD COLUMN base TEXT;
+        ALTER TABLE copies ADD COLUMN time_ms INTEGER;
+        UPDATE copies SET time_ms = (SELECT time_ms FROM records WHERE id = record);
+        CREATE TABLE entries(
+          file INTEGER NOT NULL, digest INTEGER NOT NULL, wanted INTEGER NOT NULL, PRIMARY KEY(file, digest)) WITHOUT ROWID;
+        CREATE INDEX entries_by_digest ON entries(digest);
+        CREATE INDEX entries_wanted ON entries(file) WHERE wanted;
+        CREATE TABLE remarks(
+          file INTEGER NOT NULL, entry INTEGER NOT NULL, field TEXT NOT NULL, rank INTEGER NOT NULL, value TEXT NOT NULL,
+          PRIMARY KEY(file, entry, field, rank)
+        ) WITHOUT ROWID;
+        CREATE INDEX remarks_by_entry ON remarks(entry);
+        CREATE TABLE ordinals(
+          file INTEGER NOT NULL, position INTEGER NOT NULL, ordinal INTEGER NOT NULL, PRIMARY KEY(file, position)) WITHOUT ROWID;
+        CREATE TABLE undone(
+          file INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, PRIMARY KEY(file, first)) WITHOUT ROWID;
+    """)
+
+
+def _since_2(connection: apsw.Connection) -> None:
     """Words within words, headings and openings; the full-text index is built anew from the stored texts."""
-    connection.execute("DROP TABLE vocabulary; DROP TABLE fts; DROP VIEW texts; ALTER TABLE sessions ADD COLUMN opening INTEGER")
+    connection.execute("""
+        DROP TABLE vocabulary;
+        DROP TABLE fts;
+        DROP VIEW texts;
+        ALTER TABLE sessions ADD COLUMN title TEXT;
+        ALTER TABLE sessions ADD COLUMN opening INTEGER;
+        UPDATE sessions SET title = name WHERE name IN (
+          SELECT value FROM facts WHERE field = 'name' AND rank > 1 UNION SELECT value FROM remarks WHERE field = 'name' AND rank > 1);
+    """)
     connection.execute(TEXTS)
     _set_up_fts(connection)
     connection.execute("INSERT INTO fts(fts) VALUES('rebuild')")
@@ -152,7 +202,7 @@ def _headings(connection: apsw.Connection) -> None:
 
 
 Migration = Callable[[apsw.Connection], None]
-MIGRATIONS: Mapping[int, Migration] = {1: _headings}  # from version n to n + 1
+MIGRATIONS: Mapping[int, Migration] = {1: _since_1, 2: _since_2}  # from version n to n + 1
 
 
 def create(connection: apsw.Connection) -> None:

@@ -12,7 +12,9 @@ from sesamed.store.terms import Form, Terms
 
 # A tool's output mentions much and is about little (docs/search.md).
 WEIGHT = "CASE m.chunk & 7 WHEN 0 THEN 1.3 WHEN 4 THEN 0.8 WHEN 5 THEN 0.4 ELSE 1.0 END"
-ROWS_OF_ALL_KINDS = 15_000  # what is in more chunks than this is looked for in messages only, when rarer words are asked for, too
+ROWS_OF_ALL_KINDS = (
+    15_000  # what is in more chunks than this is looked for in messages only, when rarer words are asked for, too
+)
 BEST_CHUNKS = 3
 BEST_FILES = 200  # of the other ones only the best chunk counts
 ABOVE = 1000.0  # far more than any score

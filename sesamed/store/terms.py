@@ -56,7 +56,8 @@ class Terms(NamedTuple):
     def forms(self) -> list[Form]:
         """All that is searched, each once, the rarest first."""
         return sorted(
-            dict.fromkeys(form for term in self.terms for form in term.forms if form.chunks), key=lambda f: (f.chunks, f)
+            dict.fromkeys(form for term in self.terms for form in term.forms if form.chunks),
+            key=lambda f: (f.chunks, f),
         )
 
     @property

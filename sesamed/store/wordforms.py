@@ -100,7 +100,9 @@ def pairs(run: str) -> list[str]:
 def _identifiers(mask: bytes) -> Iterator[tuple[int, int]]:
     at = mask.find(b"aA")
     while at >= 0:
-        begin = max(mask.rfind(b" ", 0, at), mask.rfind(b"C", 0, at)) + 1 if WIDE in mask else mask.rfind(b" ", 0, at) + 1
+        begin = (
+            max(mask.rfind(b" ", 0, at), mask.rfind(b"C", 0, at)) + 1 if WIDE in mask else mask.rfind(b" ", 0, at) + 1
+        )
         end = mask.find(b" ", at)
         end = len(mask) if end < 0 else end
         if (wide := mask.find(b"C", at, end)) >= 0:

@@ -51,10 +51,10 @@ def _item(connection: apsw.Connection, session: int, item: read.Item, names: dic
     place = sqlite.rows(connection, PLACE, (session, item.record))
     touched = [sqlite.rows(connection, sql, (number,)) for (number,) in place]
     owner = sqlite.one(connection, "SELECT session FROM files WHERE id = ?", (item.record >> 21,))[0]
-    assert read.item(connection, session, item.record) == item
+    assert not place or read.item(connection, session, item.record) == item  # no place: the session goes on from it
     return (
         item.position, item.role, item.kind, item.tool, read.whole_text(connection, item.record), item.is_error, item.time_ms,
-        item.entry, touched, names[owner], len(search.others_with(connection, item.record, session)),
+        item.entry, item.undone, touched, names[owner], len(search.others_with(connection, item.record, session)),
     )  # fmt: skip
 
 
@@ -76,9 +76,14 @@ def _totals(connection: apsw.Connection) -> tuple[Any, ...]:
           (SELECT count(*) FROM said WHERE place NOT IN places),
           (SELECT count(*) FROM rivals WHERE record NOT IN (SELECT id FROM records)),
           (SELECT count(*) FROM facts WHERE file NOT IN (SELECT id FROM files)),
+          (SELECT count(*) FROM remarks WHERE file NOT IN (SELECT id FROM files)),
+          (SELECT count(*) FROM entries WHERE file NOT IN (SELECT id FROM files)),
+          (SELECT count(*) FROM entries e WHERE NOT wanted AND EXISTS(SELECT 1 FROM remarks WHERE entry = e.digest)),
+          (SELECT count(*) FROM ordinals WHERE file << 21 | position NOT IN places),
+          (SELECT count(*) FROM undone WHERE file << 21 | first NOT IN places OR file << 21 | last NOT IN places),
           (SELECT count(*) FROM sessions WHERE id NOT IN (SELECT session FROM files WHERE session IS NOT NULL))
     """
-    assert sqlite.one(connection, orphans) == (0,) * 9
+    assert sqlite.one(connection, orphans) == (0,) * 14
     return totals
 
 

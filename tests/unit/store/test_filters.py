@@ -201,12 +201,7 @@ def test_a_hit_of_a_shared_record_goes_to_the_earliest_that_remains(history: His
     hits, failed = [], terms.expanded(connection, query.compiled("failed"))
     for exclude in ((), ("one",), ("one", "fork"), ("one", "second")):
         where = filters.compiled(Where(exclude=exclude or None, tool=("bash",)))
-        hits.append(
-            [
-                names[hit.session]
-                for hit in ranking.ranked(connection, failed, where, 10)
-            ]
-        )
+        hits.append([names[hit.session] for hit in ranking.ranked(connection, failed, where, 10)])
     assert hits == [["one"], ["fork"], ["second"], ["fork"]]
 
 

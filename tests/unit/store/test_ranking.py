@@ -1,9 +1,8 @@
 """Rules of ranking, each on an index of a few sessions."""
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-import pytest
 
 from tests.support.sessions import PiSession
 from tests.support.tiny import Tiny, session, tiny

@@ -74,7 +74,15 @@ class Asking:
             try:
                 if job.given_up:
                     raise apsw.InterruptError
-                with connection:  # one state of the index, however many statements
-                    return question(connection)
+                _end(connection)
+                connection.execute("BEGIN")  # one state of the index, however many statements
+                return question(connection)
             finally:
                 job.connection = None
+                _end(connection)
+
+
+def _end(connection: apsw.Connection) -> None:
+    """End the reading; an interrupt may come at any time, and hit the end of the one before."""
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")

@@ -5,6 +5,7 @@ differ all the same.
 """
 
 from hashlib import blake2b
+from typing import Any
 
 import apsw
 
@@ -22,7 +23,7 @@ PROMPTS = """
 """
 
 
-def settle(connection: apsw.Connection, session: int) -> None:
+def settle(connection: apsw.Connection, session: Any) -> None:
     """Bring a session's digest up to date; what is looked at does not grow with the session."""
     opening = _opening(connection, session)
     digest = None
@@ -32,7 +33,7 @@ def settle(connection: apsw.Connection, session: int) -> None:
     connection.execute(change, (session, digest))
 
 
-def _opening(connection: apsw.Connection, session: int) -> list[str]:
+def _opening(connection: apsw.Connection, session: Any) -> list[str]:
     found: list[str] = []
     files = "SELECT id FROM files WHERE session = ? ORDER BY path LIMIT 8"
     for (file,) in connection.execute(files, (session,)).fetchall():
@@ -43,7 +44,7 @@ def _opening(connection: apsw.Connection, session: int) -> list[str]:
     return found
 
 
-def _text(connection: apsw.Connection, record: int) -> str:
+def _text(connection: apsw.Connection, record: Any) -> str:
     sql = "SELECT plain(text) FROM chunks WHERE id BETWEEN ?1 << 3 AND (?1 << 3) + 7 ORDER BY id LIMIT 1"
     row = connection.execute(sql, (record,)).fetchone()
     return "" if row is None else " ".join(str(row[0])[:MOST_CHARACTERS].split())

@@ -4,6 +4,7 @@ Docs: docs/search.md, with what each step is worth.
 """
 
 import heapq
+import math
 from collections import defaultdict
 from typing import NamedTuple
 
@@ -65,8 +66,16 @@ def ranked(
     bounded = recent or bool(where.record) or (len(terms.terms) > 1 and search.is_bounded(terms))
     found = _page(connection, terms, where, counted, (limit, recent), everything=bounded)
     if len(found) < limit and not bounded:
-        found = _page(connection, terms, where, counted, (limit, recent), everything=True)
-    return found
+        more = _page(connection, terms, where, counted, (limit, recent), everything=True)
+        found += _less(
+            more, found[-1].score if found else math.inf, {s for hit in found for s in (hit.shown, *hit.similar)}
+        )
+    return found[:limit]
+
+
+def _less(found: list[Found], most: float, known: set[int]) -> list[Found]:
+    """Hits that come after those that are known already, in the same order on every page."""
+    return [hit._replace(score=min(hit.score, most)) for hit in found if hit.shown not in known]
 
 
 def count(connection: apsw.Connection, terms: Terms, where: filters.Compiled) -> int:

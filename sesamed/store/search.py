@@ -39,8 +39,8 @@ BEST = """
     w(chunk, score) AS MATERIALIZED (SELECT m.chunk, m.score * {weight} FROM m {records}),
     b(file, chunk, score, place) AS (SELECT chunk >> 24, chunk, score, max(score + {tier}) FROM w GROUP BY chunk >> 24),
     p(file, session, chunk, score, place) AS MATERIALIZED (
-      SELECT b.file, f.session, b.chunk, b.score, b.place FROM b CROSS JOIN files f ON f.id = b.file CROSS JOIN sessions s ON s.id = f.session
-      WHERE {passing}),
+      SELECT b.file, f.session, b.chunk, b.score, b.place
+      FROM b CROSS JOIN files f ON f.id = b.file CROSS JOIN sessions s ON s.id = f.session WHERE {passing}),
     top(file, session) AS MATERIALIZED (SELECT file, session FROM p ORDER BY place DESC, file LIMIT {files})
     SELECT session, chunk, score FROM (
       SELECT top.session, w.chunk, w.score, row_number() OVER (PARTITION BY top.file ORDER BY w.score + {tier} DESC, w.chunk) AS turn
@@ -53,7 +53,10 @@ BEST = """
 def best(
     connection: apsw.Connection, terms: Terms, where: filters.Compiled, *, everything: bool, messages_first: bool
 ) -> list[tuple[int, int, float]]:
-    """The best chunks of each file that has any, as session, chunk and score. Without `everything`, words that are in very many chunks count in messages only."""
+    """The best chunks of each file that has any, as session, chunk and score.
+
+    Without `everything`, words that are in very many chunks count in messages only.
+    """
     if not terms.forms:
         return []
     parts, values = _matched(connection, terms, where, everything=everything)

@@ -60,8 +60,8 @@ def inner_parts(text: str, *, with_pairs: bool) -> list[Part]:
     mask = data.translate(CLASSES)
     parts: list[Part] = []
     for begin, end in _identifiers(mask):
-        for found in PART.finditer(data[begin:end].decode()):
-            parts.append(Part(begin + found.start(), begin + found.end(), found[0]))
+        found = PART.finditer(data[begin:end].decode())
+        parts += [Part(begin + part.start(), begin + part.end(), part[0]) for part in found]
     if WIDE in mask:
         parts += _in_bytes(text, _wide_parts(text) if with_pairs else _beside(text))
     return parts

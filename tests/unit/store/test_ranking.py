@@ -1,8 +1,9 @@
 """Rules of ranking, each on an index of a few sessions."""
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from tests.support.sessions import PiSession
 from tests.support.tiny import Tiny, session, tiny
@@ -73,7 +74,7 @@ def test_recency_breaks_ties_only() -> None:
 
 
 @pytest.fixture(scope="module")
-def words() -> "st.SearchStrategy[Tiny]":
+def words() -> Iterator[Tiny]:
     with tiny(
         session(0, cwd="/a").user("call parseHTTPDate from streamSimple please"),
         session(1, cwd="/b").user("我们用React组件来做設定檔案"),

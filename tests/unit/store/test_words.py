@@ -16,8 +16,6 @@ from sesamed.store.words import SNIPPET_CHARACTERS, Words, one_line
 
 CONNECTION = apsw.Connection(":memory:")
 schema.create(CONNECTION)
-CONNECTION.create_scalar_function("plain", lambda text: text)
-CONNECTION.create_scalar_function("inner_words", lambda kind, text: "")
 
 
 def asked(words: list[str]) -> Words:

@@ -15,6 +15,7 @@ from sesamed.store import headings, sqlite
 from sesamed.store.terms import Terms
 
 K1, B = 0.8, 0.5
+MANY_NAMED = 200  # a word in more headings than this (`home` of all directories) is no reason by itself to show a session
 SAID = "SELECT rowid >> 24, count(*) FROM fts WHERE fts MATCH ? AND rowid & 7 < 4 GROUP BY 1"
 ABOUT = """
     SELECT f.id, s.id, s.messages FROM files f CROSS JOIN sessions s ON s.id = f.session WHERE f.id IN carray(?1)
@@ -34,7 +35,7 @@ def counts(connection: apsw.Connection, terms: Terms) -> Counts:
     """Count all forms of a question."""
     said = {form: dict(sqlite.rows(connection, SAID, (form.match,))) for form in terms.forms}
     called = {form: headings.counts(connection, form.match) for term in terms.terms for form in term.forms}
-    named = frozenset(session for count in called.values() for session in count)
+    named = frozenset(session for count in called.values() if len(count) <= MANY_NAMED for session in count)
     files = {file for found in said.values() for file in found}
     rows = sqlite.rows(connection, ABOUT, (sqlite.numbers(files), sqlite.numbers(named)))
     session_of = {file: session for file, session, _ in rows}

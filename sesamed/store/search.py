@@ -93,7 +93,8 @@ def _matched(
         f"AND rowid >> 24 IN (SELECT f.id FROM files f JOIN sessions s ON s.id = f.session WHERE {where.session})"
     )  # fmt: skip
     without = f" NOT ({' OR '.join(terms.excluded)})" if terms.excluded else ""
-    rare, common = ([*terms.forms], []) if everything else _split(terms.forms)
+    most = 0 if len(terms.terms) == 1 else ROWS_OF_ALL_KINDS  # what is only done by tools is below all that is said
+    rare, common = (terms.forms, []) if everything else _split(terms.forms, most)
     parts, values = [], {}
     if rare:
         values["rare"] = f"({_any(rare)})" + (f" AND ({_any([*rare, *common])})" if common else "") + without
@@ -104,12 +105,12 @@ def _matched(
     return parts, values
 
 
-def _split(forms: list[Form]) -> tuple[list[Form], list[Form]]:
+def _split(forms: list[Form], most: int) -> tuple[list[Form], list[Form]]:
     """Forms that are looked for everywhere, and those that are too common for it."""
     total, rare = 0, 0
     for form in forms:
         total += form.chunks
-        rare += total <= ROWS_OF_ALL_KINDS
+        rare += total <= most
     return forms[:rare], forms[rare:]
 
 

@@ -70,9 +70,17 @@ class Words:
 
     def _spans(self, text: str) -> list[tuple[int, int, str]]:
         tokens = self._tokens(text)
-        if not self._wanted.issubset(stem for _, _, stem in tokens):
-            tokens = sorted([*tokens, *self._inner(text)])
-        return _apart(token for token in tokens if token[2] in self._wanted or token[2].startswith(self._begun))
+        near = self._wanted_of(tokens)
+        present = {stem for _, _, stem in near}
+        if not all(any(present.issuperset(shape.stems) for shape in term.shapes) for term in self._terms):
+            near = sorted([*near, *self._wanted_of(self._inner(text))])
+        return _apart(near)
+
+    def _wanted_of(self, tokens: list[Token]) -> list[Token]:
+        wanted, begun = self._wanted, self._begun
+        if begun:
+            return [token for token in tokens if token[2] in wanted or token[2].startswith(begun)]
+        return [token for token in tokens if token[2] in wanted]
 
     def _inner(self, text: str) -> list[Token]:
         """The words within words, once each word has been stemmed."""

@@ -36,8 +36,9 @@ def counts(connection: apsw.Connection, terms: Terms) -> Counts:
     said = {form: dict(sqlite.rows(connection, SAID, (form.match,))) for form in terms.forms}
     called = {form: headings.counts(connection, form.match) for term in terms.terms for form in term.forms}
     named = frozenset(session for count in called.values() if len(count) <= MANY_NAMED for session in count)
+    headed = {session for count in called.values() for session in count}
     files = {file for found in said.values() for file in found}
-    rows = sqlite.rows(connection, ABOUT, (sqlite.numbers(files), sqlite.numbers(named)))
+    rows = sqlite.rows(connection, ABOUT, (sqlite.numbers(files), sqlite.numbers(headed)))
     session_of = {file: session for file, session, _ in rows}
     found = []
     for form, count in called.items():

@@ -15,7 +15,9 @@ from sesamed.store import headings, sqlite
 from sesamed.store.terms import Terms
 
 K1, B = 0.8, 0.5
-MANY_NAMED = 200  # a word in more headings than this (`home` of all directories) is no reason by itself to show a session
+MANY_NAMED = (
+    200  # a word in more headings than this (`home` of all directories) is no reason by itself to show a session
+)
 SAID = "SELECT rowid >> 24, count(*) FROM fts WHERE fts MATCH ? AND rowid & 7 < 4 GROUP BY 1"
 ABOUT = """
     SELECT f.id, s.id, s.messages FROM files f CROSS JOIN sessions s ON s.id = f.session WHERE f.id IN carray(?1)

@@ -4,7 +4,6 @@ Docs: docs/search.md, with what each step is worth.
 """
 
 import heapq
-import math
 from collections import defaultdict
 from typing import NamedTuple
 
@@ -67,15 +66,23 @@ def ranked(
     found = _page(connection, terms, where, counted, (limit, recent), everything=bounded)
     if len(found) < limit and not bounded:
         more = _page(connection, terms, where, counted, (limit, recent), everything=True)
-        found += _less(
-            more, found[-1].score if found else math.inf, {s for hit in found for s in (hit.shown, *hit.similar)}
-        )
+        found = _joined(found, more)
     return found[:limit]
 
 
-def _less(found: list[Found], most: float, known: set[int]) -> list[Found]:
-    """Hits that come after those that are known already, in the same order on every page."""
-    return [hit._replace(score=min(hit.score, most)) for hit in found if hit.shown not in known]
+def _joined(found: list[Found], more: list[Found]) -> list[Found]:
+    """Hits, and after them those of a longer list that are none of them: the order is the same on every page."""
+    place_of = {session: place for place, hit in enumerate(found) for session in (hit.shown, *hit.similar)}
+    joined = list(found)
+    for hit in more:
+        sessions = hit.similar | {hit.shown}
+        place = next((place_of[session] for session in sorted(sessions) if session in place_of), None)
+        if place is None:
+            joined.append(hit._replace(score=min(hit.score, found[-1].score)) if found else hit)
+        else:
+            known = joined[place]
+            joined[place] = known._replace(similar=(known.similar | sessions) - {known.shown})
+    return joined
 
 
 def count(connection: apsw.Connection, terms: Terms, where: filters.Compiled) -> int:

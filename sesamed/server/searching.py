@@ -9,8 +9,8 @@ from sesamed.model import Kind, SessionSummary
 from sesamed.protocol import Hit, Match, WordCount
 from sesamed.store import filters, headings, ranking, read, search, summaries
 from sesamed.store.confidence import is_weak
+from sesamed.store.folding import Found
 from sesamed.store.query import Query
-from sesamed.store.ranking import Found
 from sesamed.store.terms import Terms, expanded
 from sesamed.store.words import Excerpt, Words
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from sesamed.store import search
 from tests.support.sessions import PiSession
 from tests.support.tiny import Tiny, session, tiny
 from tests.unit.store.test_query import TEXTS
@@ -192,3 +193,19 @@ def test_a_fork_that_went_on_is_similar() -> None:
         assert [(hit.session_id, hit.similar) for hit in index.ask("xyzzy").hits] == [("fork", 0)]
         assert [(hit.session_id, hit.similar) for hit in index.ask("patrol").hits] == [("first", 1)]
         assert [(hit.session_id, hit.similar) for hit in index.ask("xyzzy plugh").hits] == [("fork", 1)]
+
+
+@pytest.mark.parametrize("text", ["stuck", "patrol", "nothing stuck", "patrol xyzzy"])
+def test_common_words_find_the_same(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """What is in very many chunks is looked for in messages first; tool calls come after, and pages fit together."""
+    said = [session(number, cwd=f"/{number}").user(f"{LONG} {number}").assistant("stuck") for number in range(3)]
+    done = [session(n, cwd=f"/{n}").user(OTHER).tool("bash", {"command": f"patrol stuck {n}"}, "") for n in range(3, 6)]
+    with tiny(*said, *done, session(6).user("xyzzy")) as index:
+        whole = set(index.found(text))
+        monkeypatch.setattr(search, "ROWS_OF_ALL_KINDS", 0)
+        found = index.found(text)
+        assert set(found) == whole
+        assert [one for page in range(4) for one in index.found(text, limit=2, offset=2 * page)] == found
+        assert [hit.score for hit in index.ask(text).hits] == sorted(
+            (h.score for h in index.ask(text).hits), reverse=True
+        )

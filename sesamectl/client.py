@@ -1,34 +1,40 @@
 """One connection to sesamed: a method and its params in, the result out, or an error that says what to do.
 
-    with Client() as client:
+    with Client(start=True) as client:
         answer = client.call("search", query="nix flake", limit=3)
+        for hit in answer["results"]:
+            print(hit["score"], hit["sessionId"], hit["matchedSnippet"])
 
-Params and results are as in docs/protocol.md, the errors in `sesamectl.errors`. Every wait has a deadline.
+Params and results are as in docs/protocol.md, the errors in `sesamectl.errors`. Every wait has a deadline. One thread at a
+time; a connection is good for any number of calls. After a ClientError it is not to be used again: make a new one.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import time
 
-from sesamectl.connect import connect
+from sesamectl import wire
+from sesamectl.connect import connect, peer_pid
 from sesamectl.errors import ClosedError, DeadlineError, NotRunningError, NotSesameError, RpcError
 from sesamectl.where import socket_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import socket
+    from _socket import socket
     from collections.abc import Callable
     from typing import Any, Self
 
+PROTOCOL = 1  # the version of docs/protocol.md that this speaks
 MAX_ANSWER_BYTES = 4 << 20
 
 
 class Client:
     """A connection, made on entering. `timeout` is for connecting, and for each line that is waited for.
 
-    `progress` gets the params of the daemon's notifications, which come before the result of `index` with progress.
+    `path` is the socket, the user's own if none is given. With `start` the daemon is started when nothing listens there, and
+    `started` says that it was. `progress` gets the params of the daemon's notifications, which come before the result of
+    `index` with progress.
     """
 
     def __init__(
@@ -36,16 +42,29 @@ class Client:
         path: str | None = None,
         timeout: float = 10.0,
         progress: Callable[[dict[str, Any]], None] | None = None,
+        *,
+        start: bool = False,
     ) -> None:
         self.path = _default_path() if path is None else path
+        self.started = False
+        self._start = start
         self._timeout = timeout
         self._progress = progress
-        self._socket: socket.socket | None = None
+        self._socket: socket | None = None
         self._received = bytearray()
         self._last_id = 0
 
     def __enter__(self) -> Self:
-        self._socket = connect(self.path, self._timeout)
+        try:
+            self._socket = connect(self.path, self._timeout)
+        except NotRunningError:
+            if not self._start:
+                raise
+            from sesamectl.launch import launch
+
+            launch(self.path)
+            self.started = True
+            self._socket = connect(self.path, self._timeout)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -57,7 +76,7 @@ class Client:
         """The method's result; raises RpcError when the daemon refuses, ClientError when it cannot be asked."""
         self._last_id += 1
         request = {"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params}
-        self._send(json.dumps(request).encode() + b"\n")
+        self._send(wire.dumps(request).encode() + b"\n")
         while True:
             answer = self._message()
             if "method" in answer:
@@ -85,7 +104,7 @@ class Client:
     def _message(self) -> dict[str, Any]:
         line = self._line()
         try:
-            message = json.loads(line)
+            message = wire.loads(line)
         except (ValueError, RecursionError):
             message = None
         if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
@@ -115,18 +134,19 @@ class Client:
         except OSError:
             received = b""
         if not received:
-            raise ClosedError(f"sesamed at {self.path} closed the connection before it answered; try again")
+            when = "in the middle of its answer" if self._received else "before it answered"
+            raise ClosedError(f"sesamed at {self.path} closed the connection {when}; try again")
         return received
 
-    def _connected(self) -> socket.socket:
+    def _connected(self) -> socket:
         if self._socket is None:
             raise RuntimeError("not connected: use `with Client() as client`")
         return self._socket
 
     def _late(self) -> DeadlineError:
-        return DeadlineError(
-            f"sesamed at {self.path} did not answer within {self._timeout:g} s; try again, or restart it"
-        )
+        who = f" (pid {pid})" if (pid := peer_pid(self._connected())) else ""
+        todo = f"try again, or end it with `kill -9 {pid or 'PID'}`: nothing is lost, the next call starts it anew"
+        return DeadlineError(f"sesamed{who} at {self.path} did not answer within {self._timeout:g} s; {todo}")
 
     def _notified(self, message: dict[str, Any]) -> None:
         if self._progress is not None and message["method"] == "progress":

@@ -7,19 +7,20 @@ in the daemon's place. Linux also says whose process listens.
 from __future__ import annotations
 
 import os
-import socket
 import sys
+from _socket import AF_UNIX, SOCK_STREAM, SOL_SOCKET, socket  # `socket` itself costs a search 2 ms
 
 from sesamectl.errors import DeadlineError, NotRunningError, UnsafeError
 from sesamectl.where import is_private
 
+HANGS = "it hangs: `kill -9` the pid that is in sesamed.lock beside the index, and the next call starts it anew"
 MAX_PATH_BYTES = 103  # macOS; Linux takes 107
 
 
-def connect(path: str, timeout: float) -> socket.socket:
+def connect(path: str, timeout: float) -> socket:
     """A connection to the daemon of this user, and to nobody else."""
     _check_path(path)
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection = socket(AF_UNIX, SOCK_STREAM)
     try:
         connection.settimeout(timeout)
         _connect_to(connection, path, timeout)
@@ -40,23 +41,37 @@ def _check_path(path: str) -> None:
         raise UnsafeError(f"{directory} is not yours alone, nothing was sent; make it yours and `chmod 700` it")
 
 
-def _connect_to(connection: socket.socket, path: str, timeout: float) -> None:
+def _connect_to(connection: socket, path: str, timeout: float) -> None:
     try:
         connection.connect(path)
     except (FileNotFoundError, ConnectionRefusedError):
         raise _not_running(path) from None
     except (TimeoutError, BlockingIOError):  # the queue of those who wait to be let in is full
-        raise DeadlineError(f"sesamed at {path} lets nobody in within {timeout:g} s; restart it") from None
+        raise DeadlineError(f"sesamed at {path} lets nobody in within {timeout:g} s; {HANGS}") from None
     except OSError as error:
         raise UnsafeError(f"cannot connect to {path}: {error.strerror}") from None
 
 
 def _not_running(path: str) -> NotRunningError:
-    return NotRunningError(f"sesamed is not running: nothing listens at {path}; start it with `sesamed`")
+    return NotRunningError(f"sesamed is not running: nothing listens at {path}; start it with `sesamectl start`")
 
 
-def _check_peer(connection: socket.socket, path: str) -> None:
-    if sys.platform == "linux":
-        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)  # pid, uid, gid
-        if (uid := int.from_bytes(credentials[4:8], sys.byteorder)) != os.geteuid():
-            raise UnsafeError(f"what listens at {path} belongs to uid {uid}, not to you: nothing was sent")
+def peer_pid(connection: socket) -> int | None:
+    """Whose process listens, where the system says so."""
+    return _credential(connection, 0)
+
+
+def _check_peer(connection: socket, path: str) -> None:
+    uid = _credential(connection, 1)
+    if uid is not None and uid != os.geteuid():
+        raise UnsafeError(f"what listens at {path} belongs to uid {uid}, not to you: nothing was sent")
+
+
+def _credential(connection: socket, field: int) -> int | None:
+    """Linux's pid, uid or gid of who listens."""
+    if sys.platform != "linux":
+        return None
+    from _socket import SO_PEERCRED
+
+    credentials = connection.getsockopt(SOL_SOCKET, SO_PEERCRED, 12)
+    return int.from_bytes(credentials[4 * field : 4 * field + 4], sys.byteorder)

@@ -1,4 +1,4 @@
-"""Why there is no answer: the daemon could not be asked (ClientError), or it refused (RpcError)."""
+"""Why there is no answer: it was asked wrongly (UsageError), the daemon could not be asked (ClientError), or it refused (RpcError)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,24 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+class UsageError(Exception):
+    """The command line says what there is not."""
+
+    def __init__(self, message: str, command: str = "") -> None:
+        super().__init__(message)
+        self.command = command
+
+
 class ClientError(Exception):
     """The daemon could not be asked."""
 
 
 class NotRunningError(ClientError):
     """Nothing listens on the socket."""
+
+
+class StartError(ClientError):
+    """It was started, and did not come to answer."""
 
 
 class UnsafeError(ClientError):
@@ -29,6 +41,10 @@ class ClosedError(ClientError):
 
 class NotSesameError(ClientError):
     """What answered does not speak the protocol."""
+
+
+class VersionError(ClientError):
+    """It speaks another version of the protocol."""
 
 
 class RpcError(Exception):

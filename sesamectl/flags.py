@@ -1,4 +1,4 @@
-"""The command line's grammar: commands, flags, help texts. Knows no socket and no output.
+"""The command line's grammar: commands, flags, help texts. Data only; `parse` and `help` read it.
 
 A flag's `dest` is the name of the parameter on the wire, so that what was given is what is sent.
 """
@@ -7,143 +7,130 @@ from __future__ import annotations
 
 import os
 
-from sesamectl.render import clean
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
-Flag = tuple[str, "dict[str, Any]"]
+
+class Flag:
+    """`--name` or, with a metavar or choices, `--name VALUE`. `convert` raises ValueError with what was expected."""
+
+    __slots__ = ("choices", "convert", "dest", "help", "many", "metavar", "name")
+
+    def __init__(
+        self, name: str, metavar: str, help: str, convert: Callable[[str], Any] = str, *, dest: str = ""  # noqa: A002
+    ) -> None:  # fmt: skip
+        self.name = name
+        self.dest = dest or name
+        self.choices = tuple(metavar.split("|")) if "|" in metavar else ()
+        self.many = metavar.endswith("...")
+        self.metavar = metavar.removesuffix("...")
+        self.help = help
+        self.convert = convert
 
 
-def _date(text: str) -> str:
-    from argparse import ArgumentTypeError
+class Command:
+    """What stands behind `sesamectl`. `operand` names the words that are no flags: none, one, or any number with `...`."""
 
+    __slots__ = ("examples", "flags", "operand", "summary")
+
+    def __init__(self, summary: str, operand: str, flags: tuple[Flag, ...], examples: tuple[str, ...]) -> None:
+        self.summary = summary
+        self.operand = operand
+        self.flags = flags
+        self.examples = examples
+
+
+class Arguments:
+    """What was given on a command line: the words, and the values of flags by `dest`."""
+
+    __slots__ = ("values", "words")
+
+    def __init__(self, words: list[str], values: dict[str, Any]) -> None:
+        self.words = words
+        self.values = values
+
+    def given(self, flags: Iterable[Flag]) -> dict[str, Any]:
+        """What was given of these flags, as params. What was not is the daemon's to decide."""
+        return {flag.dest: self.values[flag.dest] for flag in flags if flag.dest in self.values}
+
+    def has(self, name: str) -> bool:
+        """Whether this switch was given."""
+        return name in self.values
+
+
+def count(text: str) -> int:
+    """A whole number that is not negative."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 15):
+        raise ValueError(f"{text!r} is no whole number of 0 or more")
+    return int(text)
+
+
+def date(text: str) -> str:
+    """A date, a time or a span as the wire wants it."""
     from sesamectl.when import utc
 
-    try:
-        return utc(text)
-    except ValueError as error:
-        raise ArgumentTypeError(str(error)) from None
+    return utc(text)
 
 
-def _count(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise ValueError(text)
-    return number
-
-
-_count.__name__ = "count"  # argparse says "invalid count value"
-
-FILTERS: tuple[Flag, ...] = (
-    ("--cwd", {"metavar": "DIR", "type": os.path.abspath, "help": "sessions of this directory and below; `.` is here"}),
-    (
-        "--after",
-        {"metavar": "WHEN", "type": _date, "help": "active since: 2025-12-15, 2025-12-15T18:30, 12h, 7d, 2w, 1m"},
-    ),
-    ("--before", {"metavar": "WHEN", "type": _date, "help": "begun before"}),
-    ("--source", {"metavar": "NAME", "action": "append", "help": "of this agent: pi, claude, codex, ...; repeatable"}),
-    (
-        "--role",
-        {"metavar": "ROLE", "action": "append", "help": "messages of this role: user, assistant, ...; repeatable"},
-    ),
-    ("--tool", {"metavar": "NAME", "action": "append", "help": "calls of this tool: bash, write, ...; repeatable"}),
-    ("--exclude", {"metavar": "ID", "action": "append", "help": "leave this session out; repeatable"}),
-    ("--tools", {"action": "store_true", "help": "tool calls only"}),
-    ("--path", {"metavar": "FILE", "help": "that touched this file: config.ts finds src/config.ts"}),
-    ("--status", {"choices": ["success", "error"], "help": "how the tool call ended"}),
-    ("--subagents", {"choices": ["include", "exclude", "only"], "help": "what subagents did; include is the default"}),
-    ("--workstation", {"metavar": "NAME", "help": "of this machine"}),
-    ("--project", {"metavar": "NAME", "help": "of this project"}),
+FILTERS = (
+    Flag("cwd", "DIR", "sessions of this directory and below; `.` is here", os.path.abspath),
+    Flag("after", "WHEN", "active since: 2025-12-15, 2025-12-15T18:30, 12h, 7d, 2w, 1m", date),
+    Flag("before", "WHEN", "begun before", date),
+    Flag("source", "NAME...", "of this agent: pi, claude, codex; repeatable"),
+    Flag("role", "ROLE...", "messages of this role: user, assistant, ...; repeatable"),
+    Flag("tool", "NAME...", "calls of this tool: bash, write, ...; repeatable"),
+    Flag("exclude", "ID...", "leave this session out; repeatable"),
+    Flag("tools", "", "tool calls only"),
+    Flag("path", "FILE", "that touched this file: config.ts finds src/config.ts"),
+    Flag("status", "success|error", "how the tool call ended"),
+    Flag("subagents", "include|exclude|only", "what subagents did; include is the default"),
+    Flag("workstation", "ID", "of this machine (the first part of a session's key)"),
+    Flag("project", "ID", "of this project (the second part of a session's key)"),
 )
-SEARCH: tuple[Flag, ...] = (
-    ("--limit", {"metavar": "N", "type": _count, "help": "at most so many sessions; 10 is the default"}),
-    ("--offset", {"metavar": "N", "type": _count, "help": "leave out the first N"}),
-    ("--sort", {"choices": ["relevance", "recent"], "help": "best first, the default, or newest first"}),
-    ("--fresh", {"action": "store_true", "help": "read what is on disk first, so that nothing is missed"}),
+PAGE = (
+    Flag("limit", "N", "at most so many", count),
+    Flag("offset", "N", "leave out the first N", count),
+)
+SEARCH = (
+    Flag("limit", "N", "at most so many sessions; 10 is the default", count),
+    Flag("offset", "N", "leave out the first N", count),
+    Flag("sort", "relevance|recent", "best first, the default, or newest first"),
+    Flag("fresh", "", "look at the disk first, so that nothing is missed"),
     *FILTERS,
 )
-INDEX: tuple[Flag, ...] = (
-    ("--full", {"action": "store_true", "help": "build the index anew, beside the old one, then swap"}),
-    ("--drop-gone", {"action": "store_true", "dest": "dropGone", "help": "forget sessions whose file is gone"}),
+SHOW = (*PAGE, Flag("around", "N", "the page with message N in its middle", count))
+INDEX = (
+    Flag("full", "", "build the index anew, beside the old one, then swap"),
+    Flag("drop-gone", "", "forget sessions whose file is gone", dest="dropGone"),
 )
-WAIT: Flag = (
-    "--wait",
-    {
-        "metavar": "S",
-        "type": _count,
-        "default": 0,
-        "help": "wait up to S seconds for the daemon and for what is on disk",
-    },
-)
-JSON: Flag = ("--json", {"action": "store_true", "help": "print the daemon's answer as it is"})
+FULL_TEXT = Flag("all", "", "show outputs of tools in full")
+JSON = Flag("json", "", "print the answer as JSON, as the daemon gives it")
+NO_START = Flag("no-start", "", "don't start the daemon when it is not running (also: SESAME_NO_START=1)")
 
-COMMANDS: Mapping[str, tuple[str, str, tuple[Flag, ...]]] = {
-    "search": (
-        "find sessions by words; none lists the newest",
-        "search nix flake --after 7d --cwd .",
-        (*SEARCH, WAIT, JSON),
+COMMANDS: Mapping[str, Command] = {
+    "search": Command(
+        "find sessions by words; without words, the newest", "WORD...", (*SEARCH, JSON, NO_START),
+        ("search nix flake --after 7d --cwd .", 'search "retry logic" --tool edit', "search --path config.ts --json"),
     ),
-    "status": ("what is indexed, watched and pending", "status --json", (JSON,)),
-    "index": ("look at every file now", "index --full", (*INDEX, JSON)),
-    "stop": ("stop the daemon", "stop", ()),
-}
-
-
-def parse(words: Sequence[str]) -> tuple[str, Namespace]:
-    """The command and its arguments; exits with 2 for wrong usage, with 0 after `--help`."""
-    if not words or words[0] not in COMMANDS:
-        top = _top()
-        top.parse_args(words)
-        top.error("the command comes first")
-    parser = _command(words[0])
-    end = words.index("--") if "--" in words else len(words)  # argparse looks for flags behind it too
-    arguments = parser.parse_intermixed_args(words[1:end])
-    if plain := words[end + 1 :]:
-        if "words" not in arguments:
-            parser.error(f"unrecognized arguments: {' '.join(plain)}")
-        arguments.words += plain
-    return words[0], arguments
-
-
-def given(arguments: Namespace, flags: Iterable[Flag]) -> dict[str, Any]:
-    """What was given of these flags, as params. What was not is the daemon's to decide."""
-    names = [options.get("dest", flag.removeprefix("--")) for flag, options in flags]
-    values = {name: getattr(arguments, name) for name in names}
-    return {name: value for name, value in values.items() if value is not None and value is not False}
-
-
-def _top() -> ArgumentParser:
-    commands = "\n".join(f"  {name:<8}{summary}" for name, (summary, _, _) in COMMANDS.items())
-    top = _parser("sesamectl", "Ask sesamed what coding agents did.", f"commands:\n{commands}", "search nix flake")
-    top.add_argument("command", metavar="COMMAND", choices=list(COMMANDS), help="see below; each has its own --help")
-    return top
-
-
-def _command(name: str) -> ArgumentParser:
-    summary, example, flags = COMMANDS[name]
-    parser = _parser(f"sesamectl {name}", f"{summary[0].upper()}{summary[1:]}.", "", example)
-    if name == "search":
-        parser.add_argument("words", metavar="WORD", nargs="*", help="put `--` before words that begin with a dash")
-    for flag, options in flags:
-        parser.add_argument(flag, **options)
-    return parser
-
-
-def _parser(name: str, description: str, epilog: str, example: str) -> ArgumentParser:
-    import argparse
-
-    class Parser(argparse.ArgumentParser):
-        def error(self, message: str) -> Any:
-            self.exit(2, f"{self.prog}: {clean(message)}; see `{self.prog} --help`\n")
-
-    return Parser(
-        prog=name,
-        description=description,
-        epilog=f"{epilog}\n\nexample:\n  sesamectl {example}".strip(),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    "list": Command(
+        "list sessions, newest activity first", "", (*PAGE, *FILTERS, JSON, NO_START),
+        ("list --cwd . --limit 5", "list --source claude --after 2w"),
+    ),
+    "show": Command(
+        "read a session", "SESSION", (*SHOW, FULL_TEXT, JSON, NO_START),
+        ("show 019e62c4", "show 019e62c4 --around 12 --limit 5"),
+    ),
+    "index": Command(
+        "look at every file now", "", (*INDEX, JSON, NO_START), ("index", "index --full", "index --drop-gone"),
+    ),
+    "status": Command("what is indexed, watched and pending", "", (JSON,), ("status", "status --json")),
+    "config": Command("the settings that count, and where each comes from", "", (JSON,), ("config", "config --json")),
+    "start": Command("start the daemon", "", (JSON,), ("start",)),
+    "stop": Command("stop the daemon", "", (JSON,), ("stop",)),
+    "restart": Command("stop the daemon and start it again", "", (JSON,), ("restart",)),
+    "demo": Command(
+        "a search over made-up sessions, in a private place that is removed again", "", (JSON,), ("demo",),
+    ),
+}  # fmt: skip

@@ -1,6 +1,6 @@
-"""Where the daemon's socket is. Knows nothing of how to talk to it.
+"""Where the daemon's socket and data are. Knows nothing of how to talk to it.
 
-The order stands in docs/protocol.md and is the daemon's too. It follows from the user, not from the environment, so
+The order of sockets stands in docs/protocol.md and is the daemon's too. It follows from the user, not from the environment, so
 that a shell under ssh, a tmux and a login service agree.
 """
 
@@ -26,6 +26,15 @@ def socket_path(environ: Mapping[str, str]) -> str:
     if is_private(runtime := f"/run/user/{uid}", uid):
         return os.path.join(runtime, "sesame", NAME)
     return os.path.join(_home(uid), ".local/state/sesame/run", NAME)
+
+
+def data_directory(environ: Mapping[str, str]) -> str:
+    """Where the daemon keeps its index, and its log when a client starts it: as platformdirs says it to the daemon."""
+    if directory := environ.get("SESAME_DATA_DIR"):
+        return os.path.normpath(directory)
+    if os.path.isabs(base := environ.get("XDG_DATA_HOME", "").strip()):
+        return os.path.join(base, "sesame")
+    return os.path.join(os.path.expanduser("~/.local/share"), "sesame")
 
 
 def is_private(path: str, uid: int) -> bool:

@@ -182,9 +182,15 @@ class Indexer:
 
     async def look_around(self) -> dict[bytes, int]:
         """Sweep all roots; says under which marks what was found will be served."""
-        due = await self.due(self._ingest)
+        found = await self.due(self._ingest)
+        due = [item for item in found if self._is_still_due(item)]
         self.last_sweep_ms = int(time.time() * 1000)
         return self.inbox.add(due)
+
+    def _is_still_due(self, found: Due) -> bool:
+        """What another sweep has found, too, may have been read meanwhile."""
+        version = self._version(found.target.source)
+        return found.signature is None or self._ingest.is_due(found.target.path, found.signature, version)
 
     async def due(self, ingest: Ingest) -> list[Due]:
         """What differs from what an index knows."""

@@ -1,0 +1,61 @@
+"""`--help`: the table in `flags` as text."""
+
+from __future__ import annotations
+
+from sesamectl.flags import COMMANDS
+from sesamectl.render.terminal import wrapped
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+INDENT = 24
+LEAST_WIDTH = 20
+
+
+def text(name: str, width: int) -> str:
+    """The help for a command, or for all of them, in lines of this width."""
+    return "\n".join(_command(name, width) if name else _overview(width))
+
+
+def _overview(width: int) -> Iterator[str]:
+    yield "usage: sesamectl COMMAND ... (each has its own --help)"
+    yield ""
+    yield "Finds what coding agents did. The first search starts the daemon that indexes their sessions."
+    yield ""
+    yield "commands:"
+    for name, command in COMMANDS.items():
+        yield from _entry(name, command.summary, width)
+    yield ""
+    yield "exit codes: 0 done (also with no hits), 2 usage, 3 no daemon to ask, 4 refused or failed, 130 interrupted"
+    yield ""
+    yield "examples:"
+    for example in ("search nix flake", "show 019e62c4", "demo"):
+        yield f"  sesamectl {example}"
+
+
+def _command(name: str, width: int) -> Iterator[str]:
+    command = COMMANDS[name]
+    operand = f" [{command.operand}]" if command.operand.endswith("...") else f" {command.operand}"
+    yield f"usage: sesamectl {name} [FLAG ...]{operand.rstrip()}"
+    yield ""
+    yield f"{command.summary[0].upper()}{command.summary[1:]}."
+    yield ""
+    yield "flags:"
+    for flag in command.flags:
+        yield from _entry(f"--{flag.name} {flag.metavar}".rstrip(), flag.help, width)
+    yield ""
+    yield "examples:"
+    for example in command.examples:
+        yield f"  sesamectl {example}"
+
+
+def _entry(what: str, explained: str, width: int) -> Iterator[str]:
+    """Two columns; below each other where there is no room."""
+    lines = [explained[begin:end] for begin, end in wrapped(explained, max(LEAST_WIDTH, width - INDENT))]
+    first = f"  {what}".ljust(INDENT)
+    if len(first) > INDENT or width < INDENT + LEAST_WIDTH:
+        yield f"  {what}"
+        first = " " * INDENT
+    yield f"{first}{lines[0]}".rstrip()
+    yield from (" " * INDENT + line for line in lines[1:])

@@ -1,0 +1,109 @@
+"""Answers as text for people. Knows nothing of sockets.
+
+What is printed was written by others, and some of it to deceive: every field is cleaned of what a terminal would obey
+or hide, wherever the output goes.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+_INTRODUCERS = "\x1b\x90\x98\x9b\x9d\x9e\x9f"  # of sequences that take the text behind them along
+_SPACE = "\t\n\v\f\r\x85\u2028\u2029"
+_HIDDEN = (
+    (0x00, 0x1F), (0x7F, 0x9F), (0xAD, 0xAD), (0x61C, 0x61C), (0x180E, 0x180E), (0x200B, 0x200F), (0x202A, 0x202E),
+    (0x2060, 0x206F), (0xFEFF, 0xFEFF), (0xFFF9, 0xFFFB), (0xE0000, 0xE0FFF),
+)  # fmt: skip
+
+
+class _Table(dict[int, "str | int | None"]):
+    """What `str.translate` makes of a character: filled as characters come, since most texts have few."""
+
+    def __missing__(self, code: int) -> str | int | None:
+        kept: str | int | None = code
+        if chr(code) in _SPACE:
+            kept = "\n"
+        elif any(first <= code <= last for first, last in _HIDDEN):
+            kept = None
+        elif 0xD800 <= code <= 0xDFFF:  # half a pair, which no encoding can say
+            kept = "\ufffd"
+        self[code] = kept
+        return kept
+
+
+_TABLE = _Table()
+
+
+def clean(text: object) -> str:
+    """The text on one line, without anything that a terminal obeys, reorders or hides."""
+    text = str(text)
+    if text.isascii() and text.isprintable():
+        return text
+    text = _without_sequences(text).translate(_TABLE)
+    while "\n\n" in text:
+        text = text.replace("\n\n", "\n")
+    return text.replace("\n", " ")
+
+
+def _without_sequences(text: str) -> str:
+    """Without colours, cursor movements, titles, links: their introducer and all that belongs to it."""
+    if not any(introducer in text for introducer in _INTRODUCERS):
+        return text
+    import re  # 4 ms, for texts that need it
+
+    sequence = (
+        r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
+        r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"  # OSC, DCS, SOS, PM, APC
+        r"|\x1b[ -/]*[0-~]"
+    )
+    return re.sub(sequence, "", text)
+
+
+def clean_lines(text: object) -> list[str]:
+    """The lines of a text, each of them clean; tabs are four blanks."""
+    return [clean(line) for line in _without_sequences(str(text)).replace("\r\n", "\n").expandtabs(4).split("\n")]
+
+
+def quoted(text: str, ranges: Sequence[Sequence[int]]) -> tuple[str, list[tuple[int, int]]]:
+    """The clean text, and where in it these ranges of the given text are. Each piece is cleaned by itself."""
+    parts, found, here, length = [], [], 0, 0
+    for begin, end in sorted((int(begin), int(end)) for begin, end in ranges):
+        if here <= begin < end <= len(text):
+            before, within = clean(text[here:begin]), clean(text[begin:end])
+            found.append((length + len(before), length + len(before) + len(within)))
+            parts += [before, within]
+            here, length = end, length + len(before) + len(within)
+    return "".join((*parts, clean(text[here:]))), found
+
+
+def progress(state: Mapping[str, Any]) -> str:
+    """How far an index run is."""
+    done, total = size(state.get("bytesDone", 0)), size(state.get("bytesTotal", 0))
+    return f"{state.get('filesDone', 0)} of {state.get('filesTotal', 0)} files, {done} of {total}"
+
+
+def size(count: int) -> str:
+    """A number of bytes as a person reads it."""
+    amount, units = float(count), ["bytes", "KiB", "MiB", "GiB"]
+    while amount >= 1024 and len(units) > 1:
+        amount /= 1024
+        units.pop(0)
+    return f"{amount:.0f} {units[0]}" if units[0] == "bytes" else f"{amount:.1f} {units[0]}"
+
+
+def pending(left: Mapping[str, Any]) -> str:
+    """What is on disk and not yet searchable."""
+    return f"{left['files']} files, {size(left['bytes'])}" if left["files"] else "nothing"
+
+
+def listed(words: Iterable[object]) -> str:
+    """Words in a row."""
+    return ", ".join(clean(word) for word in words)
+
+
+def number(count: int, thing: str) -> str:
+    """So many of a thing."""
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"

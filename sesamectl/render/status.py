@@ -1,0 +1,58 @@
+"""A status at a glance: what state it is in, what it holds, and what is wrong; details below."""
+
+from __future__ import annotations
+
+from sesamectl.render import clean, number, pending, progress, size
+from sesamectl.render.terminal import BOLD, DIM, MARK
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from sesamectl.render.terminal import Terminal
+
+
+def lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
+    """The lines of a status answer."""
+    counts, database = answer["counts"], answer["database"]
+    state = clean(answer["state"])
+    held = f"{number(counts['sessions'], 'session')}, {number(counts['messages'], 'message')}"
+    painted = terminal.paint(BOLD if state == "ready" else MARK, state)
+    yield f"sesamed {clean(answer['version'])}: {painted}; {held}, {number(counts['toolCalls'], 'tool call')}"
+    for warning in answer["warnings"]:
+        yield terminal.paint(MARK, f"warning   {clean(warning['message'])} (since {clean(warning['since'])})")
+    yield ""
+    if answer.get("indexing"):
+        yield f"indexing  {progress(answer['indexing'])}"
+    yield f"pending   {pending(answer['pending'])}"
+    if unread := _unread(counts):
+        yield f"unread    {unread}"
+    for source in answer["sources"]:
+        yield from _source(source, terminal)
+    yield f"fresh     {_percentiles(answer['freshness'])} from append to commit"
+    yield f"queries   {_percentiles(answer['queries'])}"
+    yield f"index     {clean(database['path'])} ({size(database['bytes'] + database['walBytes'])})"
+    yield f"socket    {clean(answer['socket'])}"
+    yield f"process   {clean(answer['pid'])}, since {clean(answer['startedAt'])}"
+
+
+def _source(source: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
+    mode, place = clean(source["mode"]), f"{clean(source['parser']):<7} {clean(source['path'])}"
+    if mode == "missing":
+        yield terminal.paint(DIM, f"source    {place}: not there")
+    else:
+        yield f"source    {place}: {number(source['sessions'], 'session')} ({mode})"
+    yield from (f"          {clean(warning)}" for warning in source["warnings"])
+
+
+def _unread(counts: Mapping[str, Any]) -> str:
+    gone = f"{number(counts['gone'], 'session')} whose file is gone" if counts.get("gone") else ""
+    bad = f"{number(counts['badLines'], 'line')} that could not be decoded" if counts.get("badLines") else ""
+    return ", ".join(part for part in (bad, gone) if part)
+
+
+def _percentiles(times: Mapping[str, Any]) -> str:
+    if times["p50Ms"] is None:
+        return "no samples"
+    return f"p50 {times['p50Ms']:.1f} ms, p95 {times['p95Ms']:.1f} ms, p99 {times['p99Ms']:.1f} ms"

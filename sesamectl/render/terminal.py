@@ -1,0 +1,98 @@
+"""What the output is: how wide, and whether it takes colours. Text cut into lines by what it takes on a screen."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import TextIO
+
+BOLD, DIM, MARK = "1", "2", "1;33"
+LEAST_WIDTH = 20
+USUAL_WIDTH = 80
+
+
+class Terminal:
+    """An output. `width` is 0 where it is no terminal."""
+
+    __slots__ = ("colours", "width")
+
+    def __init__(self, width: int = 0, *, colours: bool = False) -> None:
+        self.width = width
+        self.colours = colours
+
+    def paint(self, code: str, text: str) -> str:
+        """The text in a colour, where there are colours."""
+        return f"\x1b[{code}m{text}\x1b[0m" if self.colours and text else text
+
+    def marked(self, text: str, begin: int, end: int, ranges: Sequence[tuple[int, int]]) -> str:
+        """`text[begin:end]` with these ranges of the text painted."""
+        parts, here = [], begin
+        for first, last in ranges:
+            first, last = max(first, here), min(last, end)
+            if first < last:
+                parts += [text[here:first], self.paint(MARK, text[first:last])]
+                here = last
+        return "".join((*parts, text[here:end]))
+
+
+def of(stream: TextIO) -> Terminal:
+    """What this stream is. NO_COLOR and TERM=dumb are heeded."""
+    if not stream.isatty():
+        return Terminal()
+    colours = not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
+    return Terminal(max(LEAST_WIDTH, _width(stream)), colours=colours)
+
+
+def _width(stream: TextIO) -> int:
+    said = os.environ.get("COLUMNS", "")
+    if said.isdecimal() and int(said):
+        return int(said)
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or USUAL_WIDTH
+    except (ValueError, OSError):
+        return USUAL_WIDTH
+
+
+def columns(text: str) -> int:
+    """How many columns a clean text takes."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def fitted(text: str, width: int) -> str:
+    """The text, cut with an ellipsis to this many columns."""
+    if columns(text) <= width:
+        return text
+    used, end = 1, 0
+    while end < len(text) and (used := used + columns(text[end])) <= width:
+        end += 1
+    return text[:end] + "…"
+
+
+def wrapped(text: str, width: int) -> Iterator[tuple[int, int]]:
+    """Begin and end of each line of a text on lines of this width, cut at blanks where there are any."""
+    begin = 0
+    while True:
+        end = _line_end(text, begin, width)
+        yield begin, end
+        begin = end + (text[end : end + 1] == " ")
+        if begin >= len(text):
+            return
+
+
+def _line_end(text: str, begin: int, width: int) -> int:
+    used, end, blank = 0, begin, begin
+    while end < len(text):
+        if text[end] == " ":
+            blank = end
+        used += columns(text[end])
+        if used > width and end > begin:
+            return end if text[end] == " " else (blank if blank > begin else end)
+        end += 1
+    return end

@@ -11,6 +11,7 @@ import apsw
 
 FIRST = 64  # prompts are looked for in so many records of a file
 ENOUGH_CHARACTERS = 40
+LEAST_WORDS = 3  # who says less in all has not begun like anybody
 MOST_PROMPTS = 3
 MOST_CHARACTERS = 4096  # of a prompt
 
@@ -27,7 +28,7 @@ def settle(connection: apsw.Connection, session: Any) -> None:
     """Bring a session's digest up to date; what is looked at does not grow with the session."""
     opening = _opening(connection, session)
     digest = None
-    if opening:
+    if sum(len(text.split()) for text in opening) >= LEAST_WORDS:
         digest = int.from_bytes(blake2b("\n".join(opening).encode(), digest_size=8).digest(), "big") >> 1
     change = "UPDATE sessions SET opening = ?2 WHERE id = ?1 AND opening IS NOT ?2"
     connection.execute(change, (session, digest))

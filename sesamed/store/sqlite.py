@@ -126,12 +126,16 @@ def _prepare(connection: apsw.Connection, pragmas: tuple[str, ...]) -> None:
     connection.set_busy_timeout(BUSY_TIMEOUT_MS)
     # Plans must not depend on bound values: each new value would be a reason to prepare a statement again, 3 % of a load.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-    unpack: Any = plain
-    connection.create_scalar_function("plain", unpack, 1, deterministic=True, flags=apsw.SQLITE_INNOCUOUS)
-    inner: Any = inner_words
-    connection.create_scalar_function("inner_words", inner, 2, deterministic=True, flags=apsw.SQLITE_INNOCUOUS)
+    add_functions(connection)
     for pragma in pragmas:
         connection.execute(f"PRAGMA {pragma}").fetchall()
+
+
+def add_functions(connection: apsw.Connection) -> None:
+    """What the schema's views need to be read."""
+    functions: list[tuple[str, Any, int]] = [("plain", plain, 1), ("inner_words", inner_words, 2)]
+    for name, function, count in functions:
+        connection.create_scalar_function(name, function, count, deterministic=True, flags=apsw.SQLITE_INNOCUOUS)
 
 
 def _check_ours(path: str) -> None:

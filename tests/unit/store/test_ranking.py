@@ -181,8 +181,9 @@ def test_sessions_that_begin_alike_are_one_hit() -> None:
 def test_short_beginnings_are_not_enough() -> None:
     """Many sessions begin with a greeting, and go on otherwise."""
     greeted = [session(number).user("hello").user(f"xyzzy {number} {OTHER}") for number in range(2)]
-    with tiny(*greeted) as index:
-        assert sorted(index.found("xyzzy")) == ["s0", "s1"]
+    curt = [session(number).user("hello").user("xyzzy") for number in (2, 3)]
+    with tiny(*greeted, *curt) as index:
+        assert sorted(index.found("xyzzy")) == ["s0", "s1", "s2", "s3"]
 
 
 def test_a_fork_that_went_on_is_similar() -> None:

@@ -28,6 +28,7 @@ SOURCES = ("pi", "claude", "codex")
 HEADER = ("step", "P@1", "H@3", "H@10", "MRR", "empty")
 ONE_FORM = terms.Maker.term
 ONLY_TEXT_SAID = prose.SAID.replace("MATCH ?", "MATCH '{text} : (' || ? || ')'")
+ONLY_TEXT_STANDS = terms.STANDS.replace("MATCH ?", "MATCH '{text} : (' || ? || ')'")
 ONLY_TEXT = search.MATCHED.replace(":{name}", "'{{text}} : (' || :{name} || ')'")
 
 
@@ -60,6 +61,7 @@ STEPS: dict[str, list[tuple[Any, str, Any]]] = {
         (terms.Maker, "term", _first_form),
         (search, "MATCHED", ONLY_TEXT),
         (prose, "SAID", ONLY_TEXT_SAID),
+        (terms, "STANDS", ONLY_TEXT_STANDS),
     ],
     "spelling": [(spelling, "NEAREST", 0)],
 }

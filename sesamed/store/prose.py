@@ -12,7 +12,7 @@ from typing import NamedTuple
 import apsw
 
 from sesamed.store import headings, sqlite
-from sesamed.store.terms import Terms
+from sesamed.store.terms import Form, Terms
 
 K1, B = 0.8, 0.5
 MANY_NAMED = (
@@ -35,7 +35,7 @@ class Counts(NamedTuple):
 
 def counts(connection: apsw.Connection, terms: Terms) -> Counts:
     """Count all forms of a question."""
-    said = {form: dict(sqlite.rows(connection, SAID, (form.match,))) for form in terms.forms}
+    said = {form: terms.said.get(form.match) or _said(connection, form) for form in terms.forms}
     called = {form: headings.counts(connection, form.match) for term in terms.terms for form in term.forms}
     named = frozenset(session for count in called.values() if len(count) <= MANY_NAMED for session in count)
     headed = {session for count in called.values() for session in count}
@@ -48,6 +48,10 @@ def counts(connection: apsw.Connection, terms: Terms) -> Counts:
             count[session_of[file]] += times
         found.append(count)
     return Counts(tuple(found), {session: messages for _, session, messages in rows}, named)
+
+
+def _said(connection: apsw.Connection, form: Form) -> Mapping[int, int]:
+    return dict(sqlite.rows(connection, SAID, (form.match,)))
 
 
 def scores(connection: apsw.Connection, counted: Counts) -> dict[int, float]:

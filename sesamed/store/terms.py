@@ -4,7 +4,7 @@ FTS5 makes a phrase of `package.json` by itself. Besides the unit as it was type
 pairs of characters in scripts without spaces, and for a word that the index does not know the nearest ones that it does.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import apsw
@@ -13,6 +13,12 @@ from sesamed.store import spelling, sqlite, wordforms
 from sesamed.store.query import STOP_WORDS, Query, Unit, quoted
 
 TOKENIZER = ("porter", ["unicode61"])
+# Phrases and prefixes are counted by looking for them, which is dear: what else needs to be known of them is found in the same pass.
+STANDS = """
+    SELECT rowid >> 24, count(*), count(*) FILTER (WHERE rowid & 7 < 4) FROM fts WHERE fts MATCH ? GROUP BY 1
+"""
+
+MOST_ROWS = 150_000  # of all words together; the most common ones beyond it are left out
 MAX_PARTS = 8  # of one word
 MAX_PAIRS = 32
 FEW_CHUNKS = 1000  # in a small index nothing is too common
@@ -51,6 +57,7 @@ class Terms(NamedTuple):
     excluded: tuple[str, ...]
     dropped: tuple[str, ...]
     chunks: int  # in the index
+    said: Mapping[str, Mapping[int, int]]  # of forms that had to be looked for to be counted: messages by file
 
     @property
     def forms(self) -> list[Form]:
@@ -74,10 +81,11 @@ def expanded(connection: apsw.Connection, query: Query) -> Terms:
     most = COMMON_SHARE * maker.chunks
     telling = [term for term in terms if maker.chunks < FEW_CHUNKS or term.unit.is_phrase or term.chunks <= most]
     telling = telling if any(form.chunks for term in telling for form in term.forms) else terms
+    telling = _affordable(telling)
     searched = {term.unit for term in telling}
     dropped = [*query.dropped, *(unit.text for unit in query.units if unit not in searched)]
     excluded = [form.match for unit in query.excluded for form in maker.term(unit, exact=True).forms]
-    return Terms(tuple(telling), tuple(excluded), tuple(dropped), maker.chunks)
+    return Terms(tuple(telling), tuple(excluded), tuple(dropped), maker.chunks, maker.said)
 
 
 class Maker:
@@ -87,6 +95,7 @@ class Maker:
         self._connection = connection
         self._tokenize = connection.fts5_tokenizer(TOKENIZER[0], TOKENIZER[1])
         self.chunks = int(sqlite.one(connection, "SELECT chunks FROM totals")[0])
+        self.said: dict[str, dict[int, int]] = {}
 
     def term(self, unit: Unit, *, exact: bool = False) -> Term:
         """What is searched for a unit; without forms when FTS5 sees no word in it."""
@@ -121,7 +130,7 @@ class Maker:
 
     def _parts(self, unit: Unit, words: list[str]) -> Iterator[str]:
         if len(words) > 1:
-            yield from words[:MAX_PARTS]
+            yield from [word for word in words if word.casefold() not in STOP_WORDS][:MAX_PARTS]
         for run in wordforms.runs(unit.text):
             yield from wordforms.pairs(run)[:MAX_PAIRS]
         yield from wordforms.beside(unit.text)
@@ -137,7 +146,20 @@ class Maker:
         if len(stems) == 1 and not match.endswith("*"):
             row = self._connection.execute("SELECT doc FROM vocabulary WHERE term = ?", (stems[0],)).fetchone()
             return Form(match, 0 if row is None else int(row[0]))
-        return Form(match, int(sqlite.one(self._connection, "SELECT count(*) FROM fts WHERE fts MATCH ?", (match,))[0]))
+        rows = sqlite.rows(self._connection, STANDS, (match,))
+        self.said[match] = {file: messages for file, _, messages in rows if messages}
+        return Form(match, sum(chunks for _, chunks, _ in rows))
+
+
+def _affordable(terms: list[Term]) -> list[Term]:
+    """The rarest, as long as not too many rows are to be looked at; at least one."""
+    rows, kept = 0, set[Term]()
+    for term in sorted(terms, key=lambda term: term.chunks):
+        rows += term.chunks
+        if kept and rows > MOST_ROWS:
+            break
+        kept.add(term)
+    return [term for term in terms if term in kept]
 
 
 def _is_stop_word(unit: Unit) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from sesamed.store import search
+from sesamed.store import search, terms
 from tests.support.sessions import PiSession
 from tests.support.tiny import Tiny, session, tiny
 from tests.unit.store.test_query import TEXTS
@@ -136,6 +136,14 @@ def test_stop_words_are_left_out_when_there_are_others(words: Tiny) -> None:
     assert (answered.terms.dropped, [count.word for count in answered.words]) == (("the", "and"), ["fox"])
     assert words.ask("the").terms.dropped == ()
     assert words.ask('"the" fox').terms.dropped == ()
+
+
+def test_the_most_common_words_are_left_out_of_too_many(words: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Never all of them."""
+    monkeypatch.setattr(terms, "MOST_ROWS", 2)
+    answered = words.ask("fox jumped red")
+    assert ([count.word for count in answered.words], answered.terms.dropped) == (["jumped"], ("fox", "red"))
+    assert words.ask("fox").terms.dropped == ()
 
 
 def test_highlights_are_in_the_identifier(words: Tiny) -> None:

@@ -44,6 +44,8 @@ class Part(NamedTuple):
 
 def inner_words(kind: int, text: str) -> str:
     """What the index holds of a text besides its words: each identifier once. Not those of results, most of which is noise."""
+    if kind == Kind.RESULT and text.isascii():
+        return ""
     data = text.encode()
     mask = data.translate(CLASSES)
     words: list[str] = []

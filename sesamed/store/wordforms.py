@@ -100,15 +100,13 @@ def pairs(run: str) -> list[str]:
 
 
 def _identifiers(mask: bytes) -> Iterator[tuple[int, int]]:
+    if WIDE in mask:
+        mask = mask.replace(b"C", b" ")
     at = mask.find(b"aA")
     while at >= 0:
-        begin = (
-            max(mask.rfind(b" ", 0, at), mask.rfind(b"C", 0, at)) + 1 if WIDE in mask else mask.rfind(b" ", 0, at) + 1
-        )
+        begin = mask.rfind(b" ", 0, at) + 1
         end = mask.find(b" ", at)
         end = len(mask) if end < 0 else end
-        if (wide := mask.find(b"C", at, end)) >= 0:
-            end = wide
         if end - begin <= MAX_IDENTIFIER:
             yield begin, end
         at = mask.find(b"aA", end)

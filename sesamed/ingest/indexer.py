@@ -6,7 +6,7 @@ Everything that writes goes through `writing`, one at a time. Nothing here knows
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, TypeVar
@@ -19,7 +19,7 @@ from sesamed.ingest.inbox import Inbox, Mark
 from sesamed.ingest.ingest import Ingest, Outcome
 from sesamed.ingest.reading import Limits, Reading
 from sesamed.ingest.sweep import Due, Sweep
-from sesamed.model import Progress, Source
+from sesamed.model import Progress, SessionKey, Source
 from sesamed.store.index import Index
 from sesamed.store.upkeep import Upkeep
 from sesamed.store.write import Writer
@@ -232,6 +232,12 @@ class Indexer:
             await self.in_thread(partial(self._ingest.drop, paths))
             self._upkeep.wrote()
         return len(paths)
+
+    async def forget(self, sessions: Sequence[SessionKey]) -> None:
+        """Take sessions out, and never in again."""
+        async with self.writing():
+            await self.in_thread(partial(self._ingest.forget, sessions))
+            self._upkeep.wrote()
 
     async def replace_index(self) -> None:
         """Somebody has deleted the index under us: make it anew, from the files that are there."""

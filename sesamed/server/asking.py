@@ -1,7 +1,8 @@
 """Questions to the index off the event loop, with a deadline that interrupts SQLite."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar
 
@@ -74,15 +75,20 @@ class Asking:
             try:
                 if job.given_up:
                     raise apsw.InterruptError
-                _end(connection)
-                connection.execute("BEGIN")  # one state of the index, however many statements
-                return question(connection)
+                with _snapshot(connection):
+                    return question(connection)
             finally:
                 job.connection = None
-                _end(connection)
 
 
-def _end(connection: apsw.Connection) -> None:
-    """End the reading; an interrupt may come at any time, and hit the end of the one before."""
-    if connection.in_transaction:
+@contextmanager
+def _snapshot(connection: apsw.Connection) -> Iterator[None]:
+    """All statements of a question see the same index: a session that is dropped meanwhile stays whole."""
+    if connection.in_transaction:  # the one before was interrupted when it ended
         connection.execute("ROLLBACK")
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")

@@ -12,7 +12,7 @@ import apsw
 from sesamed.store import openings
 
 APPLICATION_ID = 0x5E5A3E01
-VERSION = 3
+VERSION = 4
 
 FILE_BITS = 24
 KIND_BITS = 3
@@ -31,6 +31,7 @@ CREATE TABLE sessions(
   created_ms INTEGER NOT NULL DEFAULT 0, modified_ms INTEGER NOT NULL DEFAULT 0,
   messages INTEGER NOT NULL DEFAULT 0, tool_calls INTEGER NOT NULL DEFAULT 0, exchanges INTEGER NOT NULL DEFAULT 0,
   gone INTEGER NOT NULL DEFAULT 0,
+  summary TEXT, description TEXT, tags TEXT, agent TEXT, created_by TEXT,
   title TEXT, -- the name, where it is more than the beginning of the first prompt
   opening INTEGER, -- a digest of the first prompts: who begins alike is shown as one hit
   UNIQUE(source, native_id, origin)
@@ -91,12 +92,19 @@ CREATE VIRTUAL TABLE places USING fts5vocab(fts, instance);
 
 REST = """
 
--- What one file says of a session's field: of its own session ('') or of another one, which may come later.
+-- What one file says of a session's field: of its own session ('') or of another one, which may come later. `source` is '' where it is
+-- the file's own.
 CREATE TABLE facts(
-  file INTEGER NOT NULL, native_id TEXT NOT NULL, field TEXT NOT NULL, rank INTEGER NOT NULL, value TEXT NOT NULL,
-  PRIMARY KEY(file, native_id, field, rank)
+  file INTEGER NOT NULL, native_id TEXT NOT NULL, source TEXT NOT NULL, field TEXT NOT NULL, rank INTEGER NOT NULL, value TEXT NOT NULL,
+  PRIMARY KEY(file, native_id, source, field, rank)
 ) WITHOUT ROWID;
 CREATE INDEX facts_by_session ON facts(native_id) WHERE native_id <> '';
+
+-- What must never come in again; `forgotten.jsonl` beside the index says the same, so that an index that is made anew knows it, too.
+-- No origin: every session with this id.
+CREATE TABLE forgotten(
+  source TEXT NOT NULL, native_id TEXT NOT NULL, origin TEXT NOT NULL, PRIMARY KEY(source, native_id, origin)
+) WITHOUT ROWID;
 
 -- Entries that files have, and what files say of the session that has an entry. `wanted`: somebody says something of it.
 CREATE TABLE entries(file INTEGER NOT NULL, digest INTEGER NOT NULL, wanted INTEGER NOT NULL, PRIMARY KEY(file, digest)) WITHOUT ROWID;
@@ -136,7 +144,7 @@ def _changed(columns: str) -> str:
 FTS_SETTINGS = (("pgsz", 16000), ("hashsize", 16 << 20), ("automerge", 4))
 
 # What a session is called, and where it worked. A row is written anew when one of its columns changes, never because a session grew.
-HEADING = "title, cwd, git_branch"
+HEADING = "title, summary, description, tags, cwd, git_branch"
 HEADINGS = f"""
 CREATE INDEX sessions_by_opening ON sessions(opening) WHERE opening IS NOT NULL;
 CREATE VIRTUAL TABLE headings USING fts5({HEADING}, content='sessions', content_rowid='id', tokenize='porter unicode61');
@@ -182,6 +190,29 @@ def _since_1(connection: apsw.Connection) -> None:
 
 
 def _since_2(connection: apsw.Connection) -> None:
+    """Words on sessions of any source, and forgetting."""
+    connection.execute("""
+        ALTER TABLE sessions ADD COLUMN summary TEXT;
+        ALTER TABLE sessions ADD COLUMN description TEXT;
+        ALTER TABLE sessions ADD COLUMN tags TEXT;
+        ALTER TABLE sessions ADD COLUMN agent TEXT;
+        ALTER TABLE sessions ADD COLUMN created_by TEXT;
+        ALTER TABLE facts RENAME TO facts_2;
+        DROP INDEX facts_by_session;
+        CREATE TABLE facts(
+          file INTEGER NOT NULL, native_id TEXT NOT NULL, source TEXT NOT NULL, field TEXT NOT NULL, rank INTEGER NOT NULL,
+          value TEXT NOT NULL, PRIMARY KEY(file, native_id, source, field, rank)
+        ) WITHOUT ROWID;
+        CREATE INDEX facts_by_session ON facts(native_id) WHERE native_id <> '';
+        INSERT INTO facts SELECT file, native_id, '', field, rank, value FROM facts_2;
+        DROP TABLE facts_2;
+        CREATE TABLE forgotten(
+          source TEXT NOT NULL, native_id TEXT NOT NULL, origin TEXT NOT NULL, PRIMARY KEY(source, native_id, origin)
+        ) WITHOUT ROWID;
+    """)
+
+
+def _since_3(connection: apsw.Connection) -> None:
     """Words within words, headings and openings; the full-text index is built anew from the stored texts."""
     connection.execute("""
         DROP TABLE vocabulary;
@@ -202,7 +233,7 @@ def _since_2(connection: apsw.Connection) -> None:
 
 
 Migration = Callable[[apsw.Connection], None]
-MIGRATIONS: Mapping[int, Migration] = {1: _since_1, 2: _since_2}  # from version n to n + 1
+MIGRATIONS: Mapping[int, Migration] = {1: _since_1, 2: _since_2, 3: _since_3}  # from version n to n + 1
 
 
 def create(connection: apsw.Connection) -> None:

@@ -29,11 +29,14 @@ def dumped(connection: apsw.Connection) -> dict[str, Any]:
     openings = dict(sqlite.rows(connection, "SELECT id, opening FROM sessions"))
     names = {number: f"{source}:{public}" for number, source, public, *_ in numbers}
     summary = summaries.by_number(connection, names, "00000000")
+    sql = "SELECT id, summary, description, tags, agent, created_by FROM sessions"
+    words = {number: said for number, *said in sqlite.rows(connection, sql)}
     return {
         "sessions": {
             names[number]: {
                 **msgspec.to_builtins(summary[number]),
-                "origin": origin, "opening": openings[number], "tool_calls": tool_calls, "exchanges": exchanges,
+                "origin": origin, "tool_calls": tool_calls, "exchanges": exchanges,
+                "words": words[number], "opening": openings[number],
                 "children": sorted(summaries.children(connection, number)),
                 "tools": read.tool_counts(connection, number),
                 "items": [_item(connection, number, item, names) for item in read.items(connection, number, 0, 10_000)],

@@ -69,3 +69,4 @@ CREATE TABLE paths(id INTEGER PRIMARY KEY, tail TEXT NOT NULL UNIQUE);
 CREATE TABLE touched(place INTEGER NOT NULL, path INTEGER NOT NULL REFERENCES paths(id), PRIMARY KEY(place, path)) WITHOUT ROWID;
 CREATE INDEX touched_by_path ON touched(path, place);
 CREATE TABLE totals(chunks INTEGER NOT NULL, messages INTEGER NOT NULL, tool_calls INTEGER NOT NULL);
+INSERT INTO totals VALUES(0, 0, 0);

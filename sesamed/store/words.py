@@ -1,6 +1,6 @@
 """Words in texts, as the index sees them: FTS5's own tokenizer says what a word is, so that what is highlighted is what matched."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import apsw
@@ -10,6 +10,7 @@ from sesamed.store.wordforms import inner_parts, runs
 
 SNIPPET_CHARACTERS = 240
 LEAD_CHARACTERS = 40
+CERTAIN = 2  # so many letters of a stem are those of the word
 MAX_SPANS = 200  # matches that are looked at for the best window
 
 
@@ -42,17 +43,13 @@ class Words:
         matched = [term.unit.text for term in self._terms if term in found]
         return matched, [term.unit.text for term in self._terms if term not in found]
 
-    def _standing(self, text: str, found: set[Term]) -> Iterator[Term]:
-        stems = [stem for _, _, stem in self._tokens(text)]
+    def _standing(self, text: str, found: set[Term]) -> set[Term]:
         missing = [term for term in self._terms if term not in found]
-        for inner in (False, True):
-            present = set(stems)
-            shapes = {term: [s for s in term.shapes if inner or not s.is_inner] for term in missing}
-            yield from (term for term in missing if any(_stands(shape, stems, present) for shape in shapes[term]))
-            missing = [term for term in missing if not any(_stands(shape, stems, present) for shape in shapes[term])]
-            if not missing:
-                return
-            stems = [stem for _, _, stem in self._inner(text)]
+        standing = _standing_in(self._tokens(text), missing, inner=False)
+        missing = [term for term in missing if term not in standing]
+        if _may_be_within(missing, text):
+            standing |= _standing_in(self._inner(text), missing, inner=True)
+        return standing
 
     def excerpt(self, text: str) -> Excerpt:
         """The part of a text where the most different words stand closest together."""
@@ -72,7 +69,8 @@ class Words:
         tokens = self._tokens(text)
         near = self._wanted_of(tokens)
         present = {stem for _, _, stem in near}
-        if not all(any(present.issuperset(shape.stems) for shape in term.shapes) for term in self._terms):
+        lacking = [t for t in self._terms if not any(present.issuperset(shape.stems) for shape in t.shapes)]
+        if _may_be_within(lacking, text):
             near = sorted([*near, *self._wanted_of(self._inner(text))])
         return _apart(near)
 
@@ -85,14 +83,36 @@ class Words:
     def _inner(self, text: str) -> list[Token]:
         """The words within words, once each word has been stemmed."""
         parts = inner_parts(text, with_pairs=self._wide)
-        stems = {word: self._tokens(word) for word in {part.word for part in parts}}
+        stems = {word: self._tokenized(word) for word in {part.word for part in parts}}
         return [(part.begin, part.end, stem) for part in parts for _, _, stem in stems[part.word]]
 
     def _tokens(self, text: str) -> list[Token]:
         if self._last[0] != text:
-            found: Any = self._tokenize(text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_colocated=False)
-            self._last = (text, found)
+            self._last = (text, self._tokenized(text))
         return self._last[1]
+
+    def _tokenized(self, text: str) -> list[Token]:
+        found: Any = self._tokenize(text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_colocated=False)
+        tokens: list[Token] = found
+        return tokens
+
+
+def _standing_in(tokens: list[Token], terms: list[Term], *, inner: bool) -> set[Term]:
+    stems = [stem for _, _, stem in tokens]
+    present = set(stems)
+    return {
+        term for term in terms
+        if any(_stands(shape, stems, present) for shape in term.shapes if inner or not shape.is_inner)
+    }  # fmt: skip
+
+
+def _may_be_within(terms: list[Term], text: str) -> bool:
+    """Whether a look at the words within words could find one of the terms; it is dear, and mostly in vain."""
+    lowered = text.lower()
+    shapes = (shape for term in terms for shape in term.shapes)
+    return any(
+        all(stem[:CERTAIN] in lowered or not stem[:CERTAIN].isascii() for stem in shape.stems) for shape in shapes
+    )
 
 
 def one_line(text: str) -> str:

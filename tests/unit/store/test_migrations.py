@@ -66,7 +66,7 @@ def test_old_texts_are_found_by_the_words_within_their_words(tmp_path: Path) -> 
         INSERT INTO records(id, key, role, kind, prompt) VALUES(2097152, 1, 'user', 0, 1);
         INSERT INTO chunks VALUES(16777216, 'please call streamSimple for me');
         INSERT INTO fts(rowid, text) VALUES(16777216, 'please call streamSimple for me');
-        UPDATE totals SET chunks = 1, messages = 1;
+        INSERT INTO totals VALUES(1, 1, 0);
     """)
     connection.pragma("application_id", schema.APPLICATION_ID)
     connection.pragma("user_version", 3)

@@ -81,7 +81,7 @@ class _Reading:
         words, operand = self._given.words, self._operand
         if operand.endswith("..."):
             return
-        if operand and not words:
+        if operand and not words and not operand.startswith("["):
             raise UsageError(f"which {operand.lower()}?")
         if surplus := words[1 if operand else 0 :]:
             raise UsageError(f"nothing is expected here: {' '.join(surplus)}")

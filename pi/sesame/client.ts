@@ -17,6 +17,7 @@ const COMMANDS: Record<string, Spoken> = {
   search: { words: ({ query, ...rest }) => ["search", ...flags(rest), "--", String(query)], answer: WHOLE },
   list_sessions: { words: (params) => ["list", ...flags(params)], answer: WHOLE },
   list_messages: { words: ({ sessionId, ...rest }) => ["show", ...flags(rest), "--", String(sessionId)], answer: (printed) => printed.messages },
+  resolve_session: { words: ({ ref, ...rest }) => ["resolve", ...flags(rest), "--", String(ref)], answer: WHOLE },
   get_session_meta: { words: ({ sessionId }) => ["show", "--json", "--limit=1", "--", String(sessionId)], answer: (printed) => printed.session },
 };
 

@@ -27,7 +27,7 @@ const OFFSET = whole("Leave out the first so many", 0, 100_000);
 
 export const SEARCH = object(
   {
-    query: text('Words to look for; any of them count, the rarer the more. "" lists the newest'),
+    query: text('Words to look for, as somebody would have said them; any of them count, the rarer the more. "a phrase", -word and pre* are understood. An empty one lists the newest'),
     ...PLACE,
     ...WITHIN,
     sort: choice(["relevance", "recent"], "Best first (default) or newest first"),

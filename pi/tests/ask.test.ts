@@ -55,7 +55,7 @@ test("when the socket stays out of reach, sesamectl is asked", async () => {
   assert.equal(how.via, "sesamectl");
   assert.deepEqual(await ask("list_messages", { sessionId: "-id", around: 4 }), { b: 2 });
   assert.deepEqual(ran[2]?.slice(1), ["show", "--json", "--around=4", "--", "-id"]);
-  await assert.rejects(ask("resolve_session", { ref: "x" }), /no command for resolve_session/);
+  await assert.rejects(ask("set_session_meta", {}), /no command for set_session_meta/);
 });
 
 test("what the daemon refuses is never hidden behind another way", async () => {

@@ -171,7 +171,7 @@ def test_sesamectl_is_asked_when_the_socket_is_out_of_reach(desk: Desk) -> None:
     desk.environ |= {"SESAMECTL": str(program), "SESAME_SOCKET": str(desk.daemon.directory / "inside.sock")}
     calls = [
         Use("search_sessions", {"query": "plum", "cwd": ".", "limit": 3}),
-        Use("read_session", {"session": PLUM, "around": 1}),
+        Use("read_session", {"session": "plum-tree-care", "around": 1}),
         Use("list_sessions", {"limit": 5}),
     ]
     desk.model.says(*calls)

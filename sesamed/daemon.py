@@ -146,7 +146,8 @@ class _Daemon:
 
     def _ingest(self) -> tuple[Indexer, Tending, IngestControl]:
         config = self._setting.config
-        sweep = Sweep(self._roots(), Exclusion(config.exclude).excludes)
+        side_files = {name: source.side_files for name, source in SOURCES.items()}
+        sweep = Sweep(self._roots(), Exclusion(config.exclude).excludes, side_files)
         inbox = Inbox(_Bell(lambda: indexer.wake()))
         limits = ReadingLimits(line_bytes=config.limits.max_line_bytes, chunk_bytes=config.limits.max_chunk_bytes)
         indexer = Indexer(self._index, SOURCES, sweep, limits, inbox, config.gone_days)

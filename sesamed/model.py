@@ -4,6 +4,7 @@ Words: a *source* is an agent's format; a *record* is one decoded thing with a n
 row of the full-text index (a message, a call, a result); a *fact* is one file's word on a field of a session.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Iterable
 from enum import IntEnum
 from pathlib import PurePath
@@ -37,6 +38,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     parent: str | None = None  # only where it does not simply follow the line before it
     time_ms: int | None = None
     prompt: bool = False  # begins an exchange
+    ordinal: int | None = None  # its number in the thread, where other files point to it
 
 
 class ToolCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -53,6 +55,7 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     output: str | None = None
     is_error: bool | None = None
     hidden: bool = False  # a search of ours: searching it again would find searches
+    ordinal: int | None = None
 
 
 class ToolResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -72,13 +75,15 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     origin: str
 
 
-Field = Literal["name", "cwd", "project_path", "began", "parent_path", "parent_id", "subagent", "git_branch"]
+Field = Literal["name", "cwd", "project_path", "began", "parent_path", "parent_id", "subagent", "git_branch", "base"]
 
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """This file's word on a field of a session: its own, or another one of the same source (`native_id`).
+    """This file's word on a field of a session: its own, or another one of the same source, which is known by its `native_id`, or
+    as the one that has a certain `entry`.
 
-    Of several facts the highest `rank` that is not empty counts; within one file and rank the first or the last one stands.
+    Of several facts the highest `rank` that is not empty counts; within one file and rank the first or the last one stands. `base` is
+    `<native id>:<ordinal>`: the session goes on from what that one holds before the ordinal.
     """
 
     field: Field
@@ -86,6 +91,20 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     rank: int = 0
     keep: Literal["first", "last"] = "first"
     native_id: str | None = None
+    entry: str | None = None
+
+
+class Entry(msgspec.Struct, frozen=True, gc=False):
+    """The file has an entry with this id, whether or not it gave a record: facts of other files may mean it."""
+
+    id: str
+
+
+class Undone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The person took back what this file holds so far: from the record with this key on, or that one alone. It stays, marked."""
+
+    key: int
+    alone: bool = False
 
 
 class Unknown(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -98,7 +117,7 @@ class Bad(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A line, or a part of one, could not be decoded; what was salvaged of it stands in the other operations."""
 
 
-Operation = Message | ToolCall | ToolResult | Identity | Fact | Unknown | Bad
+Operation = Message | ToolCall | ToolResult | Identity | Fact | Entry | Undone | Unknown | Bad
 
 
 class BadLineError(Exception):
@@ -112,6 +131,17 @@ class ForeignFileError(Exception):
 S = TypeVar("S")
 
 
+SESSION_FILES = (".jsonl", ".jsonl.zst")
+
+
+class SideFiles(msgspec.Struct, frozen=True, gc=False):
+    """Files besides the sessions that tell of them. Those below a root are documents: all of one is one line, read anew when it
+    changes. Those beside a root (in the directory above it) are read like sessions."""
+
+    below: re.Pattern[str] = re.compile(r"(?!)")  # by their names; none
+    beside: tuple[str, ...] = ()
+
+
 class Source(Protocol[S]):
     """An agent's format, pure: lines in, operations out. The state is small and is stored with the cursor, so that a restart
     between two lines changes nothing."""
@@ -119,6 +149,10 @@ class Source(Protocol[S]):
     @property
     def name(self) -> str:
         """The parser's name in the configuration and in answers."""
+
+    @property
+    def side_files(self) -> SideFiles:
+        """What else is read."""
 
     @property
     def version(self) -> int:

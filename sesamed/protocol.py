@@ -186,6 +186,7 @@ class Match(Answer, frozen=True, kw_only=True):
     msg_idx: int
     entry_id: str | None
     timestamp: str | None
+    undone: bool = False
 
 
 class Hit(Answer, frozen=True, kw_only=True):
@@ -276,6 +277,7 @@ class MessageItem(Answer, frozen=True, kw_only=True):
     entry_id: str | None
     text: str
     truncated: bool
+    undone: bool = False  # taken back by the person: a reverted or rolled back turn, a message that was replaced
 
 
 class MessageList(Answer, frozen=True, kw_only=True):

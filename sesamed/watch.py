@@ -43,7 +43,7 @@ EVENTS: list[type[FileSystemEvent]] = [
     DirMovedEvent,
     DirDeletedEvent,
 ]
-SUFFIXES = (".jsonl", ".jsonl.zst")
+SUFFIXES = (".jsonl", ".jsonl.zst", ".json")
 
 if sys.platform == "linux":
     from watchdog.observers.inotify import InotifyEmitter

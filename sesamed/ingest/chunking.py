@@ -6,12 +6,13 @@ All text work is done here, before the transaction.
 import os.path
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from hashlib import blake2b
 from typing import Any
 
 import msgspec
 
-from sesamed.model import Bad, Fact, Identity, Kind, Message, Operation, ToolCall, ToolResult, Unknown
-from sesamed.store.rows import Change, ResultRow, Row, Text
+from sesamed.model import Bad, Entry, Fact, Identity, Kind, Message, Operation, ToolCall, ToolResult, Undone, Unknown
+from sesamed.store.rows import Change, Remark, ResultRow, Row, Text, UndoneRow
 from sesamed.store.sqlite import Packer
 
 KIND_OF_ROLE: Mapping[str, Kind] = {
@@ -56,8 +57,10 @@ class Chunking:
             Message: lambda change, said: change.rows.append(self._message(said)),
             ToolCall: lambda change, call: change.rows.append(self._call(call)),
             ToolResult: lambda change, result: change.rows.append(self._result(result)),
-            Fact: lambda change, fact: change.facts.append(_cleaned_fact(fact)),
+            Fact: _state,
             Identity: _identify,
+            Entry: _enter,
+            Undone: _undo,
             Unknown: _count_unknown,
             Bad: _count_bad,
         }
@@ -71,7 +74,7 @@ class Chunking:
         kind = KIND_OF_ROLE[message.role]
         return Row(
             key=message.key, role=message.role, kind=kind, texts=tuple(self._texts(kind, message.text)), prompt=message.prompt,
-            time_ms=message.time_ms, entry=_cleaned(message.entry), parent=_cleaned(message.parent),
+            time_ms=message.time_ms, entry=_cleaned(message.entry), parent=_cleaned(message.parent), ordinal=message.ordinal,
         )  # fmt: skip
 
     def _call(self, call: ToolCall) -> Row:
@@ -83,7 +86,7 @@ class Chunking:
         return Row(
             key=call.key, role=call.role, kind=Kind.CALL, texts=tuple(texts), time_ms=call.time_ms, entry=_cleaned(call.entry),
             parent=_cleaned(call.parent), tool=clean(call.name), is_error=call.is_error,
-            touched=tuple(touched(arguments, call.cwd)),
+            touched=tuple(touched(arguments, call.cwd)), ordinal=call.ordinal,
         )  # fmt: skip
 
     def _result(self, result: ToolResult) -> ResultRow:
@@ -99,6 +102,29 @@ class Chunking:
 
 def _identify(change: Change, identity: Identity) -> None:
     change.identity = Identity(native_id=clean(identity.native_id), origin=clean(identity.origin))
+
+
+def _state(change: Change, fact: Fact) -> None:
+    value = clean(fact.value)
+    if fact.entry is None:
+        change.facts.append(msgspec.structs.replace(fact, value=value, native_id=_cleaned(fact.native_id)))
+        return
+    digest = entry_digest(change.source, fact.entry)
+    change.remarks.append(Remark(entry=digest, field=fact.field, value=value, rank=fact.rank, keep=fact.keep))
+
+
+def _enter(change: Change, entry: Entry) -> None:
+    change.entries.append(entry_digest(change.source, entry.id))
+
+
+def entry_digest(source: str, entry: str) -> int:
+    """An entry's id, as facts of other files mean it."""
+    named = f"{source}\0{entry}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(named, digest_size=8).digest(), "big") >> 1
+
+
+def _undo(change: Change, undone: Undone) -> None:
+    change.rows.append(UndoneRow(undone.key, undone.alone))
 
 
 def _count_unknown(change: Change, _: Unknown) -> None:
@@ -180,7 +206,3 @@ def _paths(value: Any) -> Iterator[str]:
 
 def _cleaned(text: str | None) -> str | None:
     return None if text is None else clean(text)
-
-
-def _cleaned_fact(fact: Fact) -> Fact:
-    return msgspec.structs.replace(fact, value=clean(fact.value), native_id=_cleaned(fact.native_id))

@@ -203,6 +203,12 @@ class Indexer:
             if (target := self.sweep.target(path)) is not None:
                 self.inbox.mark(target)
 
+    def mark_beside(self) -> None:
+        """Files beside the roots that have changed: asked for, as nobody watches them. In a thread."""
+        for due in self.sweep.beside(self._ingest, self._version):
+            if due.target.path not in self.failed:  # the sweeps try those again
+                self.inbox.mark(due.target)
+
     async def expire(self, now_ms: int | None = None) -> int:
         """Drop what is excluded by now, and what is gone for longer than the configuration keeps it."""
         paths = {path for path in self._ingest.glances if self.sweep.excludes(path)}

@@ -15,6 +15,8 @@ from sesamed.ingest.tail import Read, Tail, Verdict
 from sesamed.model import Bad, BadLineError, Fact, ForeignFileError, Operation, Source
 from sesamed.store.rows import Change, Cursor, Known, Signature
 
+DOCUMENT = b".json"  # all of the file is one line
+DOCUMENT_BYTES = 1 << 20
 QUIET_S = 2.0  # a last line without newline is taken as it is when its file was left alone for so long
 
 
@@ -80,12 +82,24 @@ class Reading:
             cursor=cursor, complete=True, replace=replace, counted_from_start=not cursor.state,
             moved_from=known.path if known is not None and known.path != target.path else None,
         )  # fmt: skip
+        if target.path.endswith(DOCUMENT):
+            return self._document(change, tail, source, replace=known is not None)
         try:
             if replace:
                 self._searched.pop(target.path, None)
             self._decode(change, tail, source, self._lines(target.path, tail, cursor, budget))
         except ForeignFileError:
             self._foreign(change)
+        return change
+
+    def _document(self, change: Change, tail: Tail, source: Source[Any], *, replace: bool) -> Change:
+        """A small file that is written anew as a whole."""
+        change.replace, change.counted_from_start = replace, True
+        size = tail.signature.size
+        state, operations = self._place(change.path, change.root, source)
+        state, said = self._step(source, state, tail.start(size) if size <= DOCUMENT_BYTES else None)
+        self._chunking.fill(change, operations + said)
+        change.cursor = Cursor(offset=size, state=source.freeze(state))
         return change
 
     def _lines(self, path: bytes, tail: Tail, cursor: Cursor, budget: int) -> Read:

@@ -12,20 +12,27 @@ from sesamed.model import Fact, Identity, Kind
 from sesamed.store import read, sqlite
 from sesamed.store.answers import Answers
 from sesamed.store.files import Files
-from sesamed.store.places import record_at
-from sesamed.store.rows import Change, Row, Text
+from sesamed.store.places import home_of, record_at
+from sesamed.store.rows import Change, Remark, Row, Text
 from sesamed.store.sqlite import Packer
 from sesamed.store.texts import Texts
 from sesamed.store.write import Writer
 
 RECORDS_AT_ONCE = 1000
 
+FILES = """
+    SELECT id, path, gone_ms FROM files f WHERE session IS NOT NULL OR EXISTS(SELECT 1 FROM facts WHERE file = f.id)
+"""
 ABOUT = """
-    SELECT s.native_id, s.origin, f.bad_lines, f.unknown_lines FROM files f JOIN sessions s ON s.id = f.session WHERE f.id = ?
+    SELECT s.native_id, s.origin, f.bad_lines, f.unknown_lines FROM files f LEFT JOIN sessions s ON s.id = f.session WHERE f.id = ?
 """
 FACTS = "SELECT native_id, field, rank, value FROM facts WHERE file = ?"
+REMARKS = "SELECT entry, field, rank, value FROM remarks WHERE file = ?"
+ENTRIES = "SELECT digest FROM entries WHERE file = ?"
+ORDINAL = "SELECT ordinal FROM ordinals WHERE file = ? AND position = ?"
+UNDONE = "SELECT first, last FROM undone WHERE file = ? ORDER BY first"
 SAID = """
-    SELECT r.key, r.role, r.kind, r.prompt, r.time_ms, r.tool,
+    SELECT r.key, r.role, r.kind, r.prompt, iif(c.record IS NULL, r.time_ms, c.time_ms), r.tool,
       iif(c.record IS NULL, r.entry, c.entry), iif(c.record IS NULL, r.parent, c.parent)
     FROM records r LEFT JOIN copies c ON c.file = :place >> 21 AND c.position = :place & 0x1fffff AND c.record = r.id
     WHERE r.id = :record
@@ -45,9 +52,7 @@ class Replay:
 
     def run(self) -> Iterator[None]:
         """One step each time it is advanced, so that live work goes on between them."""
-        for file, path, gone_ms in sqlite.rows(
-            self._old, "SELECT id, path, gone_ms FROM files WHERE session IS NOT NULL"
-        ):
+        for file, path, gone_ms in sqlite.rows(self._old, FILES):
             if self._new.files.known_or_none(path) is not None or not self._wanted(path, gone_ms is not None):
                 continue
             for change in self._changes(file, path):
@@ -60,23 +65,35 @@ class Replay:
     def _changes(self, file: int, path: bytes) -> Iterator[Change]:
         known = Files(self._old).known(path)
         native_id, origin, bad, unknown = sqlite.one(self._old, ABOUT, (file,))
-        facts = [
-            Fact(field=field, value=value, rank=rank, native_id=other or None)
-            for other, field, rank, value in sqlite.rows(self._old, FACTS, (file,))
-        ]
         position = 0
         while True:
             items = sqlite.rows(self._old, read.ONE_FILE, {"file": file, "first": position, "count": RECORDS_AT_ONCE})
-            yield Change(
+            change = Change(
                 path=path, root=known.root, source=known.source, source_version=known.source_version, signature=known.signature,
                 cursor=msgspec.structs.replace(known.cursor, position=position), complete=known.complete,
-                identity=Identity(native_id=native_id, origin=origin),
-                facts=[] if position else facts, rows=[self._row(record_at(file, item[0]), item[1]) for item in items],
+                identity=None if native_id is None else Identity(native_id=native_id, origin=origin),
+                rows=[self._row(record_at(file, item[0]), item[1]) for item in items],
                 bad_lines=bad, unknown_lines=unknown, counted_from_start=True,
             )  # fmt: skip
+            if position == 0:
+                self._add_words(file, change)
+            yield change
             position += len(items)
             if len(items) < RECORDS_AT_ONCE:
                 return
+
+    def _add_words(self, file: int, change: Change) -> None:
+        """What the file says of sessions and of its own places."""
+        change.facts = [
+            Fact(field=field, value=value, rank=rank, native_id=other or None)
+            for other, field, rank, value in sqlite.rows(self._old, FACTS, (file,))
+        ]
+        change.remarks = [
+            Remark(entry=entry, field=field, rank=rank, value=value, keep="first")
+            for entry, field, rank, value in sqlite.rows(self._old, REMARKS, (file,))
+        ]
+        change.entries = [digest for (digest,) in sqlite.rows(self._old, ENTRIES, (file,))]
+        change.undone = sqlite.rows(self._old, UNDONE, (file,))
 
     def _row(self, place: int, record: int) -> Row:
         """A record as this place says it."""
@@ -84,6 +101,7 @@ class Replay:
             self._old, SAID, {"place": place, "record": record}
         )
         touched = sqlite.rows(self._old, TOUCHED, (place,))
+        numbered = self._old.execute(ORDINAL, home_of(place)).fetchone()
         answer = self._answers.word_of(place, record)
         texts = {number: text for number, text in read.texts(self._old, record).items() if number != Kind.RESULT}
         if answer is not None and answer.text is not None:
@@ -92,4 +110,5 @@ class Replay:
             key=key, role=role, kind=Kind(kind), texts=tuple(Text(number, text, self._packer.pack(text)) for number, text in texts.items()),
             prompt=bool(prompt), time_ms=time_ms, entry=entry, parent=parent, tool=tool,
             is_error=None if answer is None else answer.is_error, touched=tuple(tail for (tail,) in touched),
+            ordinal=None if numbered is None else numbered[0],
         )  # fmt: skip

@@ -79,6 +79,10 @@ class Tail:
                 break
         return Read(lines, self._cursor(cursor.offset + cutter.consumed, cutter, cursor), cutter.rest, at_end)
 
+    def start(self, count: int) -> bytes:
+        """The first bytes."""
+        return self._pread(count, 0)
+
     def has_newline(self, start: int) -> bool:
         """Whether a line ends behind `start`; so that a long line that grows slowly is not read again with every growth."""
         return any(b"\n" in block for block in self._plain_blocks(start))

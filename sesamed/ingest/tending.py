@@ -15,7 +15,7 @@ from sesamed.ingest.sweep import Root
 
 log = logging.getLogger(__name__)
 
-TICK_S = 0.5  # a root that is made is noticed within this; a tick costs one stat a root
+TICK_S = 0.5  # a root that is made is noticed within this; a tick costs one stat a root and a file beside it
 POLLING_S = 5.0  # between sweeps where there are no events
 LOOK_AGAIN_S = 2.0  # when fewer directories are watched than there are
 CLOCK_JUMP_S = 60.0  # the machine slept, or the clock was set: events may have been lost
@@ -105,7 +105,9 @@ class Tending:
 
     def _tick(self) -> tuple[list[str], bool]:
         """The roots that have just come, and whether the index is where it was: all that is asked when nothing happens."""
-        return self._look(), self._indexer.index.is_in_place()
+        fresh = self._look()
+        self._indexer.mark_beside()
+        return fresh, self._indexer.index.is_in_place()
 
     def _look(self) -> list[str]:
         """See which roots are there, and watch them. Gives those that were not watched a moment ago."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import apsw
 
 from sesamed.protocol import ListMessagesParams, MessageItem, MessageList, Resume, SessionMeta
-from sesamed.store import read, sqlite, summaries
+from sesamed.store import read, sqlite, summaries, thread
 
 TEXT_BYTES = 64 << 10
 PAGE_BYTES = 3 << 20  # of an answer's 4 MiB
@@ -27,6 +27,7 @@ def messages(connection: apsw.Connection, params: ListMessagesParams) -> Message
     public, total = sqlite.one(
         connection, "SELECT public_id, messages + tool_calls FROM sessions WHERE id = ?", (session,)
     )
+    total += thread.inherited(connection, session)
     limit = min(params.limit, MAX_MESSAGES)
     first = params.offset if params.around is None else max(0, min(params.around, total - 1) - limit // 2)
     page: list[MessageItem] = []
@@ -65,6 +66,7 @@ def _message(connection: apsw.Connection, item: read.Item, text_offset: int) -> 
     return MessageItem(
         msg_idx=item.position, role=item.role, kind="tool_call" if item.is_call else "message", tool_name=item.tool,
         is_error=item.is_error, timestamp=summaries.iso(item.time_ms), entry_id=item.entry, text=kept, truncated=len(kept) < len(text),
+        undone=item.undone,
     )  # fmt: skip
 
 

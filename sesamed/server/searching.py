@@ -95,5 +95,5 @@ def match(summary: SessionSummary, item: read.Item) -> Match:
     """Where in a session something is."""
     return Match(
         session_id=summary.session_id, path=summary.path, kind="tool_call" if item.is_call else "message", role=item.role,
-        tool_name=item.tool, msg_idx=item.position, entry_id=item.entry, timestamp=summaries.iso(item.time_ms),
+        tool_name=item.tool, msg_idx=item.position, entry_id=item.entry, timestamp=summaries.iso(item.time_ms), undone=item.undone,
     )  # fmt: skip

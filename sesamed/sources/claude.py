@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
-from sesamed.model import Bad, BadLineError, Fact, ForeignFileError, Identity, Operation
-from sesamed.sources.claude_facts import Step, dated, noted, replaced
+from sesamed.model import Bad, BadLineError, Fact, ForeignFileError, Identity, Operation, SideFiles
+from sesamed.sources.claude_facts import Step, dated, noted, replaced, side_title
 from sesamed.sources.claude_lines import STARTS, Line
 from sesamed.sources.claude_records import ASIDE, CHAIN, odd_blocks, unknown
 from sesamed.sources.claude_state import ClaudeState, Told, telling
@@ -22,6 +22,7 @@ THAW: Final = msgspec.json.Decoder(ClaudeState)
 UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 SUBAGENTS: Final = "subagents"
 JOURNALS: Final = frozenset({"journal.jsonl", "history.jsonl"})
+SIDE_FILES: Final = re.compile(r"custom-title\.json|agent-.+\.meta\.json")
 JOURNALED: Final = frozenset({"started", "result"})  # a journal begins so, and no session
 
 
@@ -29,11 +30,14 @@ class Claude:
     """The source of Claude Code's sessions."""
 
     name = "claude"
-    version = 1
+    version = 2
+    side_files = SideFiles(below=SIDE_FILES)
 
     def begin(self, path: PurePath) -> Step:
         """An empty file is a session: its name has the id. A session's directory holds its subagents."""
-        stem = _clean(path.name).removesuffix(".jsonl")
+        if SIDE_FILES.fullmatch(path.name):
+            return ClaudeState(told=Told(file_id=path.name, titled=_titled(path))), []
+        stem = _clean(path.name).removesuffix(".zst").removesuffix(".jsonl")
         parts = path.parts[:-1]
         below = SUBAGENTS in parts
         subagent = below or stem.startswith("agent-")
@@ -53,6 +57,8 @@ class Claude:
 
     def step(self, state: ClaudeState, line: bytes) -> Step:
         """A line's operations, and the state after it."""
+        if state.told.titled is not None:
+            return state, side_title(state.told.titled, line)
         try:
             entry = LINES.decode(line)
         except BadLineError:
@@ -110,6 +116,12 @@ def _salvaged(state: ClaudeState, line: bytes) -> Step:
         state, more = _stepped(state, entry)
         operations += more
     return state, operations
+
+
+def _titled(path: PurePath) -> str:
+    """The session that a document is about: `<session>/custom-title.json`, `agent-<id>.meta.json`."""
+    named = path.name.removesuffix(".meta.json")
+    return _clean(path.parent.name if named == path.name else named)
 
 
 def _clean(name: str) -> str:

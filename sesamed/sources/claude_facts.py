@@ -1,17 +1,22 @@
 """What a line of Claude Code says of the session itself: who it is, where and when it began, what it is called."""
 
-from typing import Any
+import re
+from typing import Any, Final
 
 import msgspec
 
-from sesamed.model import Fact, Identity, Operation
+from sesamed.model import BadLineError, Entry, Fact, Identity, Operation
 from sesamed.sources.claude_lines import Line
-from sesamed.sources.claude_state import ClaudeState, Told, awaiting, telling
+from sesamed.sources.claude_state import TITLE_CHARS, ClaudeState, Told, telling
 from sesamed.sources.times import millis
+from sesamed.sources.tolerant import FAILURES
 
 Step = tuple[ClaudeState, list[Operation]]
 
-BY_SUMMARY = 2
+# The versions that give sessions their titles in files of other ones, by the id of a line: only of these the ids are kept.
+WITH_SUMMARIES: Final = re.compile(r"[01]\.|2\.0\.|2\.1\.\d\d?$")
+BY_SUMMARY = 2  # 0 and 1 are prompts
+BY_DESCRIPTION = 2  # of a subagent, by who began it: its prompt is long, and often begins like all of them
 BY_MODEL = 3
 BY_PERSON = 4
 
@@ -19,16 +24,16 @@ BY_PERSON = 4
 def noted(state: ClaudeState, line: Line) -> Step:
     """What a line of the conversation says besides its words. Most say nothing new."""
     told = state.told
-    if told.begun and told.dated and told.cwd and line.git_branch in (told.branch, None, "") and not told.titles:
-        return state, []
-    operations: list[Operation] = []
+    entered: list[Operation] = []
+    if line.uuid and (line.version is None or WITH_SUMMARIES.match(line.version)):
+        entered.append(Entry(line.uuid))
+    if told.begun and told.dated and told.cwd and line.git_branch in (told.branch, None, ""):
+        return state, entered
+    operations = entered
     if not told.begun:
         told = _begun(told, line, operations)
     told = _where(told, line, operations)
     told = dated(told, line, operations)
-    if line.uuid in told.titles:
-        operations.append(_title(told.titles[line.uuid], BY_SUMMARY))
-        told = replaced(told, titles={uuid: title for uuid, title in told.titles.items() if uuid != line.uuid})
     return telling(state, told), operations
 
 
@@ -55,12 +60,30 @@ def ai_title(state: ClaudeState, line: Line) -> Step:
 
 def summary(state: ClaudeState, line: Line) -> Step:
     """The title of the conversation that has a certain line; it may be above in this file, below, or in another one."""
-    title, leaf = line.summary or "", line.leaf_uuid or ""
-    if not title.strip() or not leaf:
+    title, leaf = (line.summary or "").strip()[:TITLE_CHARS], line.leaf_uuid
+    if not title or not leaf:
         return state, []
-    if leaf in state.recent:
-        return state, [_title(title, BY_SUMMARY)]
-    return telling(state, replaced(state.told, titles=awaiting(state.told.titles, leaf, title))), []
+    return state, [Fact(field="name", value=title, rank=BY_SUMMARY, keep="last", entry=leaf)]
+
+
+class Document(msgspec.Struct, gc=False, rename="camel"):
+    """A session's title, or what a subagent was asked to do."""
+
+    custom_title: str | None = None
+    description: str | None = None
+
+
+def side_title(session: str, document: bytes) -> list[Operation]:
+    """The title that a document beside a session tells."""
+    try:
+        told = msgspec.json.decode(document, type=Document)
+    except FAILURES:
+        raise BadLineError("no object with a title") from None
+    title = told.custom_title if told.custom_title is not None else told.description
+    if title is None:
+        return []
+    rank = BY_DESCRIPTION if told.custom_title is None else BY_PERSON
+    return [Fact(field="name", value=title.strip(), rank=rank, keep="last", native_id=session)]
 
 
 def replaced(told: Told, **changes: Any) -> Told:

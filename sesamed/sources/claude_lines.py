@@ -78,6 +78,7 @@ class Line(msgspec.Struct, gc=False, rename="camel"):
     timestamp: Time = None
     cwd: str | None = None
     git_branch: str | None = None
+    version: str | None = None
     agent_id: str | None = None
     is_sidechain: bool | None = None
     is_meta: bool | None = None

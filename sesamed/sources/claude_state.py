@@ -5,9 +5,7 @@ import msgspec
 from sesamed.sources.calls import OpenCall
 from sesamed.sources.claude_lines import Line
 
-RECENT = 64
 ID_CHARS = 128  # a longer uuid is none, and not kept
-TITLES = 16
 TITLE_CHARS = 256
 
 
@@ -26,40 +24,23 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     named: bool = False  # a prompt gave the name
     cwd: str | None = None
     branch: str | None = None
-    titles: dict[str, str] = {}  # of conversations that have not been seen, by the uuid of their last line
+    titled: str | None = None  # not a session, but a document that tells the name of the one with this id
 
 
 class ClaudeState(msgspec.Struct, frozen=True, kw_only=True):
     """Never changed in place, its dict neither: a caller may step twice from the same state."""
 
     told: Told
-    recent: tuple[str, ...] = ()  # uuids, the last one last
+    last: str | None = None  # the uuid of the line before
     calls: dict[str, OpenCall] = {}  # without result yet, by tool_use_id, oldest first
-
-    @property
-    def last(self) -> str | None:
-        """The uuid of the line before."""
-        return self.recent[-1] if self.recent else None
 
 
 def after(state: ClaudeState, line: Line, calls: dict[str, OpenCall] | None = None) -> ClaudeState:
     """The state once this line of the conversation was read."""
-    recent = state.recent
-    if line.uuid and len(line.uuid) <= ID_CHARS:
-        recent = (*recent[1 - RECENT :], line.uuid)
-    return ClaudeState(told=state.told, recent=recent, calls=state.calls if calls is None else calls)
+    last = line.uuid if line.uuid and len(line.uuid) <= ID_CHARS else state.last
+    return ClaudeState(told=state.told, last=last, calls=state.calls if calls is None else calls)
 
 
 def telling(state: ClaudeState, told: Told) -> ClaudeState:
     """The state with something more said of the session."""
-    return ClaudeState(told=told, recent=state.recent, calls=state.calls)
-
-
-def awaiting(titles: dict[str, str], leaf: str, title: str) -> dict[str, str]:
-    """The titles that wait for their conversation, with one more; the oldest give way."""
-    if len(leaf) > ID_CHARS:
-        return titles
-    everything = {uuid: other for uuid, other in titles.items() if uuid != leaf} | {leaf: title[:TITLE_CHARS]}
-    for uuid in list(everything)[:-TITLES]:
-        del everything[uuid]
-    return everything
+    return ClaudeState(told=told, last=state.last, calls=state.calls)

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from sesamed.model import Bad, BadLineError, ForeignFileError, Identity, Operation, Unknown
+from sesamed.model import Bad, BadLineError, ForeignFileError, Identity, Operation, SideFiles, Unknown
 from sesamed.sources.codex_lines import STARTS, Line, Payload, is_dropped
 from sesamed.sources.codex_meta import INDEX, Step, bare_header, file_id, index_entry, is_bare_header
 from sesamed.sources.codex_records import LINES_OF, enveloped, response_item
@@ -26,6 +26,7 @@ class Codex:
 
     name = "codex"
     version = 1
+    side_files = SideFiles(beside=(INDEX,))
 
     def begin(self, path: PurePath) -> Step:
         """An empty file is a session: its name has the id. The index of names is none."""

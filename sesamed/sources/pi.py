@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from sesamed.model import Bad, BadLineError, Fact, ForeignFileError, Identity, Operation
+from sesamed.model import Bad, BadLineError, Fact, ForeignFileError, Identity, Operation, SideFiles
 from sesamed.sources.pi_lines import STARTS, Line
 from sesamed.sources.pi_records import HANDLERS, Step, unknown
 from sesamed.sources.pi_state import PiState
@@ -26,6 +26,7 @@ class Pi:
 
     name = "pi"
     version = 1
+    side_files = SideFiles()
 
     def begin(self, path: PurePath) -> Step:
         """An empty file is a session: its name has the id. A directory named like a session holds its subagents."""

@@ -4,6 +4,8 @@ A record's number names its home. When an earlier holder turns up, or the home l
 which files are read makes no difference.
 """
 
+from typing import NamedTuple
+
 import apsw
 
 from sesamed.store import sqlite
@@ -39,6 +41,14 @@ def records_of(file: int) -> tuple[int, int]:
     return file << POSITION_BITS, (file + 1 << POSITION_BITS) - 1
 
 
+class Said(NamedTuple):
+    """What a place says of its record, and other places may say otherwise."""
+
+    entry: str | None
+    parent: str | None
+    time_ms: int | None
+
+
 class Places:
     """Holdings within one transaction."""
 
@@ -57,10 +67,10 @@ class Places:
         ).fetchone()
         return None if row is None else int(row[0])
 
-    def copy(self, place: int, record: int, entry: str | None, parent: str | None) -> None:
+    def copy(self, place: int, record: int, said: Said) -> None:
         """This place holds the record, too."""
-        sql = "INSERT INTO copies(file, position, record, entry, parent) VALUES(?, ?, ?, ?, ?)"
-        self._connection.execute(sql, (*home_of(place), record, entry, parent))
+        sql = "INSERT INTO copies(file, position, record, entry, parent, time_ms) VALUES(?, ?, ?, ?, ?, ?)"
+        self._connection.execute(sql, (*home_of(place), record, *said))
 
     def sessions_with(self, record: int) -> set[int]:
         """The sessions that hold a record."""
@@ -82,9 +92,11 @@ class Places:
         """Move a shared record to the earliest created session that holds it."""
         file, position = sqlite.one(self._connection, PLACES, {"record": record, "home": 1})
         if (file, position) != home_of(record):
-            entry, parent = sqlite.one(self._connection, "SELECT entry, parent FROM records WHERE id = ?", (record,))
+            said = Said(
+                *sqlite.one(self._connection, "SELECT entry, parent, time_ms FROM records WHERE id = ?", (record,))
+            )
             moved = self._move(record, file, position)
-            self.copy(record, moved, entry, parent)
+            self.copy(record, moved, said)
 
     def release(self, file: int) -> None:
         """Let go of all that a file holds; what others hold as well stays with them, as they have it."""
@@ -92,6 +104,8 @@ class Places:
         self._connection.execute("DELETE FROM copies WHERE file = ?", (file,))
         for table in ("said", "touched"):
             self._connection.execute(f"DELETE FROM {table} WHERE place BETWEEN ? AND ?", records_of(file))
+        for table in ("ordinals", "undone"):
+            self._connection.execute(f"DELETE FROM {table} WHERE file = ?", (file,))
         for (record,) in held:
             self._answers.settle(record)
         homes = "SELECT DISTINCT record FROM copies WHERE record BETWEEN ? AND ?"
@@ -113,11 +127,11 @@ class Places:
     def _move(self, record: int, file: int, position: int) -> int:
         target = record_at(file, position)
         self._texts.flush()
-        sql = "DELETE FROM copies WHERE file = ? AND position = ? RETURNING entry, parent"
-        entry, parent = sqlite.one(self._connection, sql, (file, position))
+        sql = "DELETE FROM copies WHERE file = ? AND position = ? RETURNING entry, parent, time_ms"
+        said = sqlite.one(self._connection, sql, (file, position))
         self._connection.execute("UPDATE copies SET record = ? WHERE record = ?", (target, record))
-        sql = "UPDATE records SET id = ?, entry = ?, parent = ? WHERE id = ?"
-        self._connection.execute(sql, (target, entry, parent, record))
+        sql = "UPDATE records SET id = ?, entry = ?, parent = ?, time_ms = ? WHERE id = ?"
+        self._connection.execute(sql, (target, *said, record))
         self._answers.move(record, target)
         self._texts.move(record, target)
         return target

@@ -1,35 +1,39 @@
 """Reading a session: its records in file order, those it shares with others included."""
 
+import sys
 from typing import Any, NamedTuple
 
 import apsw
 
 from sesamed.model import Kind
-from sesamed.store import sqlite
+from sesamed.store import sqlite, thread
 from sesamed.store.schema import KIND_BITS
 
-RECORD = "r.id, r.role, r.kind, r.tool, r.is_error, r.time_ms"
+RECORD = "r.id, r.role, r.kind, r.tool, r.is_error"
+
+UNDONE = "EXISTS(SELECT 1 FROM undone u WHERE u.file = {file} AND {position} BETWEEN u.first AND u.last)"
 
 ONE_FILE = f"""
-    SELECT p.position, {RECORD}, p.entry FROM (
-      SELECT id & 0x1fffff AS position, id AS record, entry FROM records
+    SELECT p.position, {RECORD}, p.time_ms, p.entry, {UNDONE.format(file=":file", position="p.position")} FROM (
+      SELECT id & 0x1fffff AS position, id AS record, entry, time_ms FROM records
       WHERE id BETWEEN (:file << 21) + :first AND (:file << 21) + min(:first + :count - 1, 0x1fffff)
       UNION ALL
-      SELECT position, record, entry FROM copies WHERE file = :file AND position BETWEEN :first AND :first + :count - 1
+      SELECT position, record, entry, time_ms FROM copies WHERE file = :file AND position BETWEEN :first AND :first + :count - 1
     ) p JOIN records r ON r.id = p.record ORDER BY p.position
 """
 
 # Several files: each record once, where it first stands; files in order of path.
 IN_ORDER = """
     WITH place AS (
-      SELECT f.path, r.id & 0x1fffff AS position, r.id AS record, r.entry FROM files f
+      SELECT f.path, f.id AS file, r.id & 0x1fffff AS position, r.id AS record, r.entry, r.time_ms FROM files f
       JOIN records r ON r.id BETWEEN f.id << 21 AND (f.id << 21) + 0x1fffff WHERE f.session = :session
       UNION ALL
-      SELECT f.path, c.position, c.record, c.entry FROM files f JOIN copies c ON c.file = f.id WHERE f.session = :session
-    ), first AS (
-      SELECT record, row_number() OVER (PARTITION BY record ORDER BY path, position) AS turn, path, position, entry FROM place
+      SELECT f.path, f.id, c.position, c.record, c.entry, c.time_ms FROM files f JOIN copies c ON c.file = f.id WHERE f.session = :session
+    ), once AS (
+      SELECT *, row_number() OVER (PARTITION BY record ORDER BY path, position) AS turn FROM place
     ), ordered AS (
-      SELECT record, row_number() OVER (ORDER BY path, position) - 1 AS position, entry FROM first WHERE turn = 1
+      SELECT record, row_number() OVER (ORDER BY path, position) - 1 AS position, entry, time_ms, file, position AS place
+      FROM once WHERE turn = 1
     )
 """
 
@@ -45,6 +49,7 @@ class Item(NamedTuple):
     is_error: bool | None
     time_ms: int | None
     entry: str | None
+    undone: bool
 
     @property
     def is_call(self) -> bool:
@@ -53,16 +58,17 @@ class Item(NamedTuple):
 
 
 def items(connection: apsw.Connection, session: int, first: int, count: int) -> list[Item]:
-    """Some of a session's records, counted from 0 over messages and tool calls in file order."""
-    files = _files(connection, session)
-    values: dict[str, Any] = {"session": session, "first": first, "count": count}
-    if len(files) == 1:
-        rows = sqlite.rows(connection, ONE_FILE, {"file": files[0], "first": first, "count": count})
-    else:
-        sql = f"""{IN_ORDER} SELECT o.position, {RECORD}, o.entry FROM ordered o JOIN records r ON r.id = o.record
-            WHERE o.position BETWEEN :first AND :first + :count - 1 ORDER BY o.position"""
-        rows = sqlite.rows(connection, sql, values)
-    return [_item(row) for row in rows]
+    """Some of a session's records, counted from 0 over messages and tool calls in file order; what it goes on from comes before."""
+    found: list[Item] = []
+    before = 0
+    for part in thread.parts(connection, session):
+        here = max(first - before, 0)
+        wanted = min(first + count - before, sys.maxsize if part.length is None else part.length) - here
+        if wanted > 0:
+            held = _held(connection, part.session, here, wanted)
+            found += [item._replace(position=item.position + before) for item in held]
+        before += part.length or 0
+    return found
 
 
 def item(connection: apsw.Connection, session: int, record: int) -> Item:
@@ -72,14 +78,28 @@ def item(connection: apsw.Connection, session: int, record: int) -> Item:
 
 def position(connection: apsw.Connection, session: int, record: int) -> int:
     """Where a record stands in a session that holds it."""
+    inherited = thread.inherited(connection, session)
     files = _files(connection, session)
     if len(files) > 1:
         sql = f"{IN_ORDER} SELECT position FROM ordered WHERE record = :record"
-        return int(sqlite.one(connection, sql, {"session": session, "record": record})[0])
+        return inherited + int(sqlite.one(connection, sql, {"session": session, "record": record})[0])
     if record >> 21 == files[0]:
-        return record & 0x1FFFFF
+        return inherited + (record & 0x1FFFFF)
     sql = "SELECT position FROM copies WHERE record = ? AND file = ?"
-    return int(sqlite.one(connection, sql, (record, files[0]))[0])
+    return inherited + int(sqlite.one(connection, sql, (record, files[0]))[0])
+
+
+def _held(connection: apsw.Connection, session: int, first: int, count: int) -> list[Item]:
+    """Some of what the session's own files hold."""
+    files = _files(connection, session)
+    if len(files) == 1:
+        return [
+            _item(row) for row in sqlite.rows(connection, ONE_FILE, {"file": files[0], "first": first, "count": count})
+        ]
+    undone = UNDONE.format(file="o.file", position="o.place")
+    sql = f"""{IN_ORDER} SELECT o.position, {RECORD}, o.time_ms, o.entry, {undone} FROM ordered o JOIN records r ON r.id = o.record
+        WHERE o.position BETWEEN :first AND :first + :count - 1 ORDER BY o.position"""
+    return [_item(row) for row in sqlite.rows(connection, sql, {"session": session, "first": first, "count": count})]
 
 
 def texts(connection: apsw.Connection, record: int) -> dict[int, str]:
@@ -111,5 +131,6 @@ def _files(connection: apsw.Connection, session: int) -> list[int]:
 
 
 def _item(row: tuple[Any, ...]) -> Item:
-    position, record, role, kind, tool, is_error, time_ms, entry = row
-    return Item(position, record, role, kind, tool, None if is_error is None else bool(is_error), time_ms, entry)
+    position, record, role, kind, tool, is_error, time_ms, entry, undone = row
+    failed = None if is_error is None else bool(is_error)
+    return Item(position, record, role, kind, tool, failed, time_ms, entry, bool(undone))

@@ -3,9 +3,11 @@
 All text work (cleaning, cutting, packing) is done before, so that a transaction only writes.
 """
 
+from typing import Literal
+
 import msgspec
 
-from sesamed.model import Fact, Identity
+from sesamed.model import Fact, Field, Identity
 
 
 class Signature(msgspec.Struct, frozen=True, gc=False):
@@ -58,6 +60,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     tool: str | None = None
     is_error: bool | None = None
     touched: tuple[str, ...] = ()
+    ordinal: int | None = None
 
 
 class ResultRow(msgspec.Struct, frozen=True, gc=False):
@@ -66,6 +69,23 @@ class ResultRow(msgspec.Struct, frozen=True, gc=False):
     key: int
     text: Text | None
     is_error: bool
+
+
+class Remark(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A fact of the session that has an entry, by the entry's digest."""
+
+    entry: int
+    field: Field
+    value: str
+    rank: int
+    keep: Literal["first", "last"]
+
+
+class UndoneRow(msgspec.Struct, frozen=True, gc=False):
+    """What the file holds so far is taken back, from the record with this key on."""
+
+    key: int
+    alone: bool
 
 
 class Change(msgspec.Struct, kw_only=True):
@@ -83,7 +103,10 @@ class Change(msgspec.Struct, kw_only=True):
     foreign: bool = False
     identity: Identity | None = None
     facts: list[Fact] = []
-    rows: list[Row | ResultRow] = []
+    remarks: list[Remark] = []
+    entries: list[int] = []
+    undone: list[tuple[int, ...]] = []  # first and last positions, of a file that cannot be read now
+    rows: list[Row | ResultRow | UndoneRow] = []
     loose_from: int | None = None  # rows from here on come from the loose line: the stored position stays before them
     bad_lines: int = 0
     unknown_lines: int = 0

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 import apsw
 
 APPLICATION_ID = 0x5E5A3E01
-VERSION = 1
+VERSION = 2
 
 FILE_BITS = 24
 KIND_BITS = 3
@@ -24,7 +24,7 @@ CREATE TABLE sessions(
   source TEXT NOT NULL, native_id TEXT NOT NULL, origin TEXT NOT NULL, ordinal INTEGER NOT NULL DEFAULT 1,
   public_id TEXT NOT NULL,
   name TEXT, cwd TEXT, project_path TEXT, project TEXT NOT NULL DEFAULT '', git_branch TEXT,
-  parent_path TEXT, parent_id TEXT, subagent INTEGER NOT NULL DEFAULT 0,
+  parent_path TEXT, parent_id TEXT, subagent INTEGER NOT NULL DEFAULT 0, base TEXT,
   began_ms INTEGER, first_ms INTEGER, last_ms INTEGER, file_ms INTEGER NOT NULL DEFAULT 0,
   created_ms INTEGER NOT NULL DEFAULT 0, modified_ms INTEGER NOT NULL DEFAULT 0,
   messages INTEGER NOT NULL DEFAULT 0, tool_calls INTEGER NOT NULL DEFAULT 0, exchanges INTEGER NOT NULL DEFAULT 0,
@@ -59,9 +59,11 @@ CREATE TABLE records(
 CREATE UNIQUE INDEX records_by_key ON records(key);
 
 -- The other places that hold a record: forks and resumed sessions copy history. Indexed once, read everywhere. What a place
--- (file << 21 | position) says otherwise than the record's home is its own: pi's migration gives old copies ids that differ.
+-- (file << 21 | position) says otherwise than the record's home is its own: pi's migration gives old
+-- copies ids that differ, and forks of Codex have other times.
 CREATE TABLE copies(
-  file INTEGER NOT NULL, position INTEGER NOT NULL, record INTEGER NOT NULL, entry TEXT, parent TEXT, PRIMARY KEY(file, position)
+  file INTEGER NOT NULL, position INTEGER NOT NULL, record INTEGER NOT NULL, entry TEXT, parent TEXT, time_ms INTEGER,
+  PRIMARY KEY(file, position)
 ) WITHOUT ROWID;
 CREATE INDEX copies_by_record ON copies(record);
 
@@ -84,6 +86,24 @@ CREATE TABLE facts(
 ) WITHOUT ROWID;
 CREATE INDEX facts_by_session ON facts(native_id) WHERE native_id <> '';
 
+-- Entries that files have, and what files say of the session that has an entry. `wanted`: somebody says something of it.
+CREATE TABLE entries(file INTEGER NOT NULL, digest INTEGER NOT NULL, wanted INTEGER NOT NULL, PRIMARY KEY(file, digest)) WITHOUT ROWID;
+CREATE INDEX entries_by_digest ON entries(digest);
+CREATE INDEX entries_wanted ON entries(file) WHERE wanted;
+CREATE TABLE remarks(
+  file INTEGER NOT NULL, entry INTEGER NOT NULL, field TEXT NOT NULL, rank INTEGER NOT NULL, value TEXT NOT NULL,
+  PRIMARY KEY(file, entry, field, rank)
+) WITHOUT ROWID;
+CREATE INDEX remarks_by_entry ON remarks(entry);
+
+-- The number that a thread gives to what stands at a place, where other files point to it; and what a file takes back, by positions.
+CREATE TABLE ordinals(
+  file INTEGER NOT NULL, position INTEGER NOT NULL, ordinal INTEGER NOT NULL, PRIMARY KEY(file, position)
+) WITHOUT ROWID;
+CREATE TABLE undone(
+  file INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, PRIMARY KEY(file, first)
+) WITHOUT ROWID;
+
 -- Files that tool calls touched, as each place says: relative paths depend on the session's directory. `tail` is the path's parts from
 -- the last to the first, so that trailing parts are a range.
 CREATE TABLE paths(id INTEGER PRIMARY KEY, tail TEXT NOT NULL UNIQUE);
@@ -99,7 +119,30 @@ INSERT INTO totals VALUES(0, 0, 0);
 FTS_SETTINGS = (("pgsz", 16000), ("hashsize", 16 << 20), ("automerge", 4))
 
 Migration = Callable[[apsw.Connection], None]
-MIGRATIONS: Mapping[int, Migration] = {}  # from version n to n + 1
+
+
+def _since_1(connection: apsw.Connection) -> None:
+    connection.execute("""
+        ALTER TABLE sessions ADD COLUMN base TEXT;
+        ALTER TABLE copies ADD COLUMN time_ms INTEGER;
+        UPDATE copies SET time_ms = (SELECT time_ms FROM records WHERE id = record);
+        CREATE TABLE entries(
+          file INTEGER NOT NULL, digest INTEGER NOT NULL, wanted INTEGER NOT NULL, PRIMARY KEY(file, digest)) WITHOUT ROWID;
+        CREATE INDEX entries_by_digest ON entries(digest);
+        CREATE INDEX entries_wanted ON entries(file) WHERE wanted;
+        CREATE TABLE remarks(
+          file INTEGER NOT NULL, entry INTEGER NOT NULL, field TEXT NOT NULL, rank INTEGER NOT NULL, value TEXT NOT NULL,
+          PRIMARY KEY(file, entry, field, rank)
+        ) WITHOUT ROWID;
+        CREATE INDEX remarks_by_entry ON remarks(entry);
+        CREATE TABLE ordinals(
+          file INTEGER NOT NULL, position INTEGER NOT NULL, ordinal INTEGER NOT NULL, PRIMARY KEY(file, position)) WITHOUT ROWID;
+        CREATE TABLE undone(
+          file INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, PRIMARY KEY(file, first)) WITHOUT ROWID;
+    """)
+
+
+MIGRATIONS: Mapping[int, Migration] = {1: _since_1}  # from version n to n + 1
 
 
 def create(connection: apsw.Connection) -> None:

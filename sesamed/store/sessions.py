@@ -1,31 +1,22 @@
-"""Sessions: made when a file names one, described by the facts of files, counted by what they hold."""
-
-import hashlib
-from collections.abc import Iterable
+"""Sessions: made when a file names one, counted and dated by what they hold. What they are called is in `facts`."""
 
 import apsw
 
-from sesamed.model import Fact, Identity, Kind
+from sesamed.model import Identity, Kind
 from sesamed.store import sqlite
 from sesamed.store.rows import Row
 
-FIELDS = ("name", "cwd", "project_path", "began", "parent_path", "parent_id", "subagent", "git_branch")
 ROLES_WITH_TIMES = ("user", "assistant")
 
 HELD = """
     WITH held AS (
-      SELECT r.id FROM files f JOIN records r ON r.id BETWEEN f.id << 21 AND (f.id << 21) + 0x1fffff WHERE f.session = :session
-      UNION SELECT c.record FROM files f JOIN copies c ON c.file = f.id WHERE f.session = :session
-    )
+      SELECT r.id, r.time_ms FROM files f JOIN records r ON r.id BETWEEN f.id << 21 AND (f.id << 21) + 0x1fffff WHERE f.session = :session
+      UNION ALL SELECT c.record, c.time_ms FROM files f JOIN copies c ON c.file = f.id WHERE f.session = :session
+    ), once AS (SELECT id, min(time_ms) AS first_ms, max(time_ms) AS last_ms FROM held GROUP BY id)
     SELECT count(*) FILTER (WHERE kind <> 4), count(*) FILTER (WHERE kind = 4), coalesce(sum(prompt), 0),
-      min(time_ms) FILTER (WHERE role IN ('user', 'assistant')), max(time_ms) FILTER (WHERE role IN ('user', 'assistant'))
-    FROM held JOIN records USING (id)
+      min(first_ms) FILTER (WHERE role IN ('user', 'assistant')), max(last_ms) FILTER (WHERE role IN ('user', 'assistant'))
+    FROM once JOIN records USING (id)
 """
-
-
-def project_id(cwd: str | None) -> str:
-    """The project's part of a key; an unknown directory counts as the empty string."""
-    return hashlib.sha256((cwd or "").encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
 class Tally:
@@ -43,6 +34,10 @@ class Tally:
         else:
             self.messages += 1
         self.exchanges += row.prompt
+        self.note_time(row)
+
+    def note_time(self, row: Row) -> None:
+        """A record is held at one more place, which has a time of its own."""
         if row.time_ms is not None and row.role in ROLES_WITH_TIMES:
             self.first_ms = row.time_ms if self.first_ms is None else min(self.first_ms, row.time_ms)
             self.last_ms = row.time_ms if self.last_ms is None else max(self.last_ms, row.time_ms)
@@ -79,50 +74,6 @@ class Sessions:
             )
             self._connection.execute(change, (other, ordinal, public))
 
-    def state(self, file: int, source: str, facts: Iterable[Fact]) -> None:
-        """Keep what a file says; it describes its own session or another one."""
-        for fact in facts:
-            verb = "REPLACE" if fact.keep == "last" else "IGNORE"
-            sql = f"INSERT OR {verb} INTO facts(file, native_id, field, rank, value) VALUES(?, ?, ?, ?, ?)"
-            self._connection.execute(sql, (file, fact.native_id or "", fact.field, fact.rank, fact.value))
-            if fact.native_id:
-                self._resolve_named(source, fact.native_id)
-
-    def forget_facts(self, file: int) -> None:
-        """Take a file's word back."""
-        sql = "SELECT DISTINCT f.source, a.native_id FROM facts a JOIN files f ON f.id = a.file WHERE file = ? AND a.native_id <> ''"
-        others = sqlite.rows(self._connection, sql, (file,))
-        self._connection.execute("DELETE FROM facts WHERE file = ?", (file,))
-        for source, native_id in others:
-            self._resolve_named(source, native_id)
-
-    def resolve(self, session: int) -> bool:
-        """Choose the fields from the facts: the highest rank that is not empty, present files before gone ones, in order of path.
-
-        Says whether the session's beginning moved, and with it the order of sessions.
-        """
-        sql = """
-            WITH said(field, value, rank, gone, path) AS (
-              SELECT a.field, a.value, a.rank, f.gone_ms IS NOT NULL, f.path
-              FROM files f CROSS JOIN facts a ON a.file = f.id AND a.native_id = '' WHERE f.session = ?1
-              UNION ALL
-              SELECT a.field, a.value, a.rank, f.gone_ms IS NOT NULL, f.path
-              FROM sessions s CROSS JOIN facts a ON a.native_id = s.native_id AND a.native_id <> ''
-              CROSS JOIN files f ON f.id = a.file AND f.source = s.source WHERE s.id = ?1)
-            SELECT field, value FROM said ORDER BY rank, gone DESC, path DESC
-        """
-        chosen: dict[str, str | None] = dict.fromkeys(FIELDS)
-        chosen.update((field, value) for field, value in self._connection.execute(sql, (session,)) if value)
-        chosen["project"] = project_id(chosen["cwd"])
-        change = """
-            UPDATE sessions SET name = :name, cwd = :cwd, project_path = coalesce(:project_path, :cwd), project = :project,
-              git_branch = :git_branch, parent_path = :parent_path, parent_id = :parent_id,
-              subagent = :subagent IS NOT NULL, began_ms = CAST(:began AS INTEGER)
-            WHERE id = :session RETURNING began_ms
-        """
-        before = self._connection.execute("SELECT began_ms FROM sessions WHERE id = ?", (session,)).fetchone()
-        return bool(self._connection.execute(change, {**chosen, "session": session}).fetchone() != before)
-
     def gain(self, session: int, tally: Tally) -> None:
         """Add what the session newly holds; the cost does not depend on what it held."""
         sql = """
@@ -158,8 +109,3 @@ class Sessions:
         if left := sqlite.rows(self._connection, sql, (session,)):
             self._number(*left[0])
         return bool(left)
-
-    def _resolve_named(self, source: str, native_id: str) -> None:
-        sql = "SELECT id FROM sessions WHERE (source, native_id) = (?, ?)"
-        for (session,) in sqlite.rows(self._connection, sql, (source, native_id)):
-            self.resolve(session)

@@ -12,13 +12,16 @@ import apsw
 from sesamed.model import Kind
 from sesamed.store import sqlite
 from sesamed.store.answers import Answers
+from sesamed.store.facts import Facts
 from sesamed.store.files import Files
-from sesamed.store.places import POSITION_MASK, Places, record_at
-from sesamed.store.rows import Change, Known, ResultRow, Row
+from sesamed.store.places import POSITION_MASK, Places, Said, home_of, record_at
+from sesamed.store.rows import Change, Known, ResultRow, Row, UndoneRow
 from sesamed.store.sessions import Sessions, Tally
 from sesamed.store.texts import Texts
 
 TOO_LONG = POSITION_MASK  # a file holds at most this many records; what is more is counted as bad
+
+UNDO = "REPLACE INTO undone(file, first, last) VALUES(?, ?, ?)"
 
 
 class Written:
@@ -104,10 +107,12 @@ class Transaction:
         self._answers = Answers(connection, self._texts)
         self._places = Places(connection, self._texts, self._answers)
         self._sessions = Sessions(connection)
+        self._facts = Facts(connection)
         self._files = Files(connection)
         self._records: dict[int, list[object]] = {}
         self._keys: dict[int, int] = {}
         self._touched: list[tuple[int, str]] = []
+        self._ordinals: list[tuple[int, int, int]] = []
         self._messages = self._tool_calls = 0
         self._written = written
 
@@ -135,9 +140,17 @@ class Transaction:
         session = self._session(file, before, change)
         position, tally, shared = self._put_all(file, session, change)
         self._files.keep(file, change, position)
+        others = self._facts.state(file, change.source, change.facts, change.remarks)
+        if elsewhere:
+            others |= self._facts.about_others(file)
+        meant = self._facts.enter(file, change.entries)
+        self._connection.executemany(UNDO, [(file, *places) for places in change.undone])
         if session is not None:
-            self._describe(file, session, change, tally, (is_new or session != before, elsewhere))
+            told = bool(change.facts or meant or session in others or change.replace)
+            self._describe(session, tally, told, (is_new or session != before, elsewhere))
             self._settle(shared)
+        for other in others - {session}:
+            self._facts.resolve(other)
         self._written.known.append(self._files.known(change.path))
 
     def _lose(self, path: bytes, now_ms: int) -> None:
@@ -145,8 +158,11 @@ class Transaction:
         if found is None:
             return
         self._written.gone += 1
-        if (session := found[1]) is not None:
-            self._sessions.resolve(session)
+        file, session = found
+        for meant in self._facts.about_others(file):
+            self._facts.resolve(meant)
+        if session is not None:
+            self._facts.resolve(session)
             self._sessions.date(session)
         self._written.known.append(self._files.known(path))
 
@@ -182,17 +198,15 @@ class Transaction:
         """A file left this session."""
         if not self._sessions.drop_if_empty(session):
             self._sessions.recount(session)
-            self._sessions.resolve(session)
+            self._facts.resolve(session)
             self._sessions.date(session)
             self._sessions.number(session)
             self._settle(self._places.shared_by(session))
 
-    def _describe(self, file: int, session: int, change: Change, tally: Tally, came: tuple[bool, bool]) -> None:
-        """Bring the session's fields up to date with what its file now says. It may just have joined, or come back or moved."""
+    def _describe(self, session: int, tally: Tally, told: bool, came: tuple[bool, bool]) -> None:
+        """Bring the session's fields up to date with what its files now say. The file may just have joined, or come back or moved."""
         joined, moved = came
-        if change.facts:
-            self._sessions.state(file, change.source, change.facts)
-        began_moved = (change.facts or joined or moved) and self._sessions.resolve(session)
+        began_moved = (told or joined or moved) and self._facts.resolve(session)
         self._sessions.gain(session, tally)
         if joined and self._files.count(session) > 1:
             self._flush()
@@ -210,7 +224,7 @@ class Transaction:
 
     def _let_go(self, file: int, session: int | None) -> None:
         self._flush()
-        self._sessions.forget_facts(file)
+        self._facts.forget(file)
         self._places.release(file)
         self._keys.clear()
         if session is not None:
@@ -227,9 +241,8 @@ class Transaction:
             if index == change.loose_from:
                 kept = position
             record = self._keys.get(row.key, known.get(row.key))
-            if isinstance(row, ResultRow):
-                if record is not None:
-                    self._result(file, record, row)
+            if not isinstance(row, Row):
+                self._later(file, record, position, row)
             elif record is not None:
                 position = self._again(file, session, position, record, row, (tally, shared))
             elif position >= TOO_LONG:
@@ -241,7 +254,16 @@ class Transaction:
         at_end = change.loose_from in (None, len(change.rows))  # the loose line may have no records
         return (position if at_end else kept), tally, shared
 
-    def _known(self, rows: Sequence[Row | ResultRow]) -> dict[int, int]:
+    def _later(self, file: int, record: int | None, position: int, row: ResultRow | UndoneRow) -> None:
+        """Something about a record that came before."""
+        if record is None:
+            return
+        if isinstance(row, ResultRow):
+            self._result(file, record, row)
+        else:
+            self._undo(file, record, position, row)
+
+    def _known(self, rows: Sequence[Row | ResultRow | UndoneRow]) -> dict[int, int]:
         """The numbers of the records that the index has already."""
         if not rows:
             return {}
@@ -255,7 +277,7 @@ class Transaction:
         ]  # fmt: skip
         for text in row.texts:
             self._texts.add(record, text)
-        self._touched.extend((record, path) for path in row.touched)
+        self._place(record, row)
         if row.kind == Kind.CALL:
             self._tool_calls += 1
         else:
@@ -269,17 +291,29 @@ class Transaction:
         held = self._places.position_in(file, record)
         if held is None:
             tally, shared = found
-            if session not in self._places.sessions_with(record):
-                tally.add(row)
+            (tally.note_time if session in self._places.sessions_with(record) else tally.add)(row)
             self._answers.share(record)
-            self._places.copy(record_at(file, position), record, row.entry, row.parent)
+            self._places.copy(record_at(file, position), record, Said(row.entry, row.parent, row.time_ms))
             shared.add(record)
         place = record_at(file, position if held is None else held)
-        self._touched.extend((place, path) for path in row.touched)
+        self._place(place, row)
         if row.is_error is not None:
             results = [text for text in row.texts if text.kind == Kind.RESULT]
             self._answers.state(record, place, ResultRow(row.key, results[0] if results else None, row.is_error))
         return position + (held is None or held == position)
+
+    def _place(self, place: int, row: Row) -> None:
+        """What is said of the place, not of the record."""
+        self._touched.extend((place, path) for path in row.touched)
+        if row.ordinal is not None:
+            self._ordinals.append((*home_of(place), row.ordinal))
+
+    def _undo(self, file: int, record: int, position: int, undone: UndoneRow) -> None:
+        """Mark what is taken back. It stays: the person saw it."""
+        first = self._places.position_in(file, record)
+        if first is not None and first < position:
+            last = first if undone.alone else position - 1
+            self._connection.execute(UNDO, (file, first, last))
 
     def _result(self, file: int, record: int, result: ResultRow) -> None:
         """Give a call its result."""
@@ -310,4 +344,9 @@ class Transaction:
             sql = "INSERT OR IGNORE INTO touched(place, path) SELECT ?, id FROM paths WHERE tail = ?"
             self._connection.executemany(sql, self._touched)
             self._touched.clear()
+        if self._ordinals:
+            self._connection.executemany(
+                "REPLACE INTO ordinals(file, position, ordinal) VALUES(?, ?, ?)", self._ordinals
+            )
+            self._ordinals.clear()
         self._texts.flush()

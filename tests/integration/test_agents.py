@@ -63,3 +63,40 @@ def test_copied_history_is_indexed_once(daemon: Daemon) -> None:
         assert [hit["similar"] for hit in results] == [1]
     assert [session["messageCount"] for session in daemon.call("list_sessions")["sessions"]] == [2, 2, 2, 2]
     daemon.check_index()
+
+
+def named(daemon: Daemon) -> dict[str, str | None]:
+    """The sessions' names."""
+    return {session["sessionId"]: session["name"] for session in daemon.call("list_sessions")["sessions"]}
+
+
+def test_titles_come_from_other_files(daemon: Daemon) -> None:
+    """A summary in another session, a document beside the session: live, whichever is there first."""
+    project = daemon.home / ".claude/projects/-home-me-project"
+    told, other = (ClaudeSession(id=f"11111111-2222-4333-8444-55555555555{n}", version="2.0.76") for n in (1, 2))
+    told.user("a quince tart")
+    other.summary("All about tarts", told.last).user("a medlar jam").write(project)
+    told.write(project)
+    eventually(lambda: named(daemon) == {told.id: "All about tarts", other.id: "a medlar jam"})
+    document = project / told.id / "custom-title.json"
+    document.parent.mkdir()
+    document.write_text('{\n  "customTitle": "Mine"\n}')
+    eventually(lambda: named(daemon)[told.id] == "Mine")
+    document.write_text('{"customTitle":""}')
+    eventually(lambda: named(daemon)[told.id] == "All about tarts")
+
+
+def test_codexs_index_of_names_is_read(daemon: Daemon) -> None:
+    """It lies beside the roots, where nobody watches; the last line of a session counts, and an empty one takes the name back."""
+    session = CodexSession().user("a quince tart")
+    index = daemon.home / ".codex/session_index.jsonl"
+    index.write_text(f'{{"id":"{session.id}","thread_name":"The tart"}}\n')
+    session.write(daemon.home / ".codex/sessions/2026/03/01")
+    eventually(lambda: named(daemon) == {session.id: "The tart"})
+    with open(index, "a") as file:
+        file.write(f'{{"id":"{session.id}","thread_name":""}}\n')
+    eventually(lambda: named(daemon) == {session.id: "a quince tart"})
+    index.with_suffix(".tmp").write_text(f'{{"id":"{session.id}","thread_name":"Tart again"}}\n')
+    index.with_suffix(".tmp").rename(index)
+    eventually(lambda: named(daemon) == {session.id: "Tart again"})
+    assert daemon.call("status")["pending"] == {"files": 0, "bytes": 0}

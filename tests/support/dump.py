@@ -52,7 +52,7 @@ def _item(connection: apsw.Connection, session: int, item: read.Item, names: dic
     assert read.item(connection, session, item.record) == item
     return (
         item.position, item.role, item.kind, item.tool, read.whole_text(connection, item.record), item.is_error, item.time_ms,
-        item.entry, touched, names[owner], search.others_with(connection, item.record, session),
+        item.entry, item.undone, touched, names[owner], search.others_with(connection, item.record, session),
     )  # fmt: skip
 
 
@@ -74,9 +74,14 @@ def _totals(connection: apsw.Connection) -> tuple[Any, ...]:
           (SELECT count(*) FROM said WHERE place NOT IN places),
           (SELECT count(*) FROM rivals WHERE record NOT IN (SELECT id FROM records)),
           (SELECT count(*) FROM facts WHERE file NOT IN (SELECT id FROM files)),
+          (SELECT count(*) FROM remarks WHERE file NOT IN (SELECT id FROM files)),
+          (SELECT count(*) FROM entries WHERE file NOT IN (SELECT id FROM files)),
+          (SELECT count(*) FROM entries e WHERE NOT wanted AND EXISTS(SELECT 1 FROM remarks WHERE entry = e.digest)),
+          (SELECT count(*) FROM ordinals WHERE file << 21 | position NOT IN places),
+          (SELECT count(*) FROM undone WHERE file << 21 | first NOT IN places OR file << 21 | last NOT IN places),
           (SELECT count(*) FROM sessions WHERE id NOT IN (SELECT session FROM files WHERE session IS NOT NULL))
     """
-    assert sqlite.one(connection, orphans) == (0,) * 9
+    assert sqlite.one(connection, orphans) == (0,) * 14
     return totals
 
 

@@ -288,6 +288,6 @@ def agree(dump: dict[str, Any], world: World) -> None:
             (number, r.role, r.tool, world.text(r), world.is_error(r), r.time_ms, r.entry, f"pi:{world.holders[k][0].public_id}",
              len(world.holders[k]) - 1) for number, (k, r) in enumerate(records.items())
         ]  # fmt: skip
-        same([(*item[:2], *item[3:8], *item[9:]) for item in found["items"]], expected, session.public_id)
+        same([(*item[:2], *item[3:8], *item[10:]) for item in found["items"]], expected, session.public_id)
     counted = {path: (file.bad, file.unknown) for s in world.sessions for path, file, _ in s.files}
     assert {path: (row[0], row[1]) for path, row in dump["files"].items() if row[-1] is not None} == counted

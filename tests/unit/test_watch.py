@@ -130,7 +130,7 @@ def test_a_file_moved_out_is_posted(root: Path, posted: Posted, tmp_path: Path) 
 
 def test_other_files_are_not_posted(root: Path, posted: Posted) -> None:
     """Only names that may be sessions are."""
-    for name in ("a.json", "b.jsonl.tmp", "jsonl", "c.jsonl"):
+    for name in ("a.js", "a.json.tmp", "b.jsonl.tmp", "jsonl", "c.jsonl"):
         _append(root / name)
     assert posted.queue.get(timeout=10) == ("file", str(root / "c.jsonl"))
 

@@ -9,6 +9,7 @@ import pytest
 from sesamed.model import (
     Bad,
     BadLineError,
+    Entry,
     Fact,
     ForeignFileError,
     Identity,
@@ -20,7 +21,7 @@ from sesamed.model import (
 )
 from sesamed.sources.calls import OPEN_CALLS
 from sesamed.sources.claude import Claude
-from sesamed.sources.claude_state import RECENT, TITLES, ClaudeState
+from sesamed.sources.claude_state import ClaudeState
 from sesamed.sources.claude_text import is_command, prompt_name, prompt_of
 from tests.support.claude import ID, ClaudeSession
 from tests.support.sessions import Call
@@ -194,11 +195,34 @@ class TestName:
         ]
 
     def test_a_summary_names_the_session_that_has_its_line(self) -> None:
-        """Above it or, in a resumed session, below it."""
-        above = ClaudeSession().assistant("a")
-        assert facts(above.summary("t", above.last), "name") == [Fact(field="name", value="t", rank=2, keep="last")]
-        below = ClaudeSession().summary("t", "x").summary("lost", "y").assistant("a", uuid="x")
-        assert facts(below, "name") == [Fact(field="name", value="t", rank=2, keep="last")]
+        """Whichever that is: it need not be this one, and it may be read later."""
+        session = ClaudeSession().summary("t", "x").summary("  ", "y").summary("u", "").assistant("a", uuid="x")
+        assert facts(session, "name") == [Fact(field="name", value="t", rank=2, keep="last", entry="x")]
+
+    @pytest.mark.parametrize(
+        ("version", "kept"), [("0.2.126", 1), ("2.0.76", 1), ("2.1.19", 1), ("2.1.326", 0), ("3.0.1", 0)]
+    )
+    def test_ids_of_lines_are_kept_where_summaries_may_mean_them(self, version: str, kept: int) -> None:
+        """Later versions write the title into the session's own file."""
+        session = ClaudeSession(version=version).user("a", uuid="x")
+        assert all_of(Entry, session) == [Entry("x")] * kept
+
+    @pytest.mark.parametrize(
+        ("path", "document", "about", "rank"),
+        [
+            ("p/5a1e/custom-title.json", b'{"customTitle": " Mine "}', "5a1e", 4),
+            ("p/5a1e/subagents/agent-ab.meta.json", b'{"agentType":"x",\n"description":"Mine"}', "agent-ab", 2),
+        ],
+    )
+    def test_documents_beside_a_session_name_it(self, path: str, document: bytes, about: str, rank: int) -> None:
+        """They are no sessions themselves."""
+        state, begun = CLAUDE.begin(PurePath(path))
+        _, told = CLAUDE.step(CLAUDE.thaw(CLAUDE.freeze(state)), document)
+        assert begun == []
+        assert told == [Fact(field="name", value="Mine", rank=rank, keep="last", native_id=about)]
+        assert CLAUDE.step(state, b'{"agentType": "x"}')[1] == []
+        with pytest.raises(BadLineError):
+            CLAUDE.step(state, b'{"customTitle": 1}')
 
     def test_a_prompt_aside_does_not_name_the_session(self) -> None:
         """It is an agent's."""
@@ -294,12 +318,12 @@ class TestState:
     """What is stored with the cursor."""
 
     def test_it_stays_small(self) -> None:
-        """Open calls, uuids and waiting titles are bounded."""
+        """Open calls and uuids are bounded."""
         session = ClaudeSession()
         for number in range(300):
-            session.call(Call("Bash", {}, f"toolu_{number}")).summary("t" * 9999, f"leaf {number}")
-        state, _ = run(session.summary("t", "l" * 9999).user("a", uuid="u" * 9999))
-        assert (len(state.calls), len(state.recent), len(state.told.titles)) == (OPEN_CALLS, RECENT, TITLES)
+            session.call(Call("Bash", {}, f"toolu_{number}"))
+        state, _ = run(session.user("a", uuid="u" * 9999))
+        assert (len(state.calls), len(state.last or "")) == (OPEN_CALLS, 36)
         assert len(CLAUDE.freeze(state)) < 20_000
 
 

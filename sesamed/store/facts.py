@@ -1,0 +1,114 @@
+"""What files say of sessions: kept as said, file by file, and chosen from. A file speaks of its own session, of another one by its
+id, or of whichever has a certain entry; who is meant may come later, and a file's word goes with the file.
+"""
+
+import hashlib
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+import apsw
+
+from sesamed.model import Fact
+from sesamed.store import sqlite
+from sesamed.store.rows import Remark
+
+FIELDS = ("name", "cwd", "project_path", "began", "parent_path", "parent_id", "subagent", "git_branch", "base")
+
+# Everything that was said of a session; of words of one rank the last row stands.
+SAID = """
+    WITH said(field, value, rank, gone, path, entry) AS (
+      SELECT a.field, a.value, a.rank, f.gone_ms IS NOT NULL, f.path, 0
+      FROM files f CROSS JOIN facts a ON a.file = f.id AND a.native_id = '' WHERE f.session = ?1
+      UNION ALL
+      SELECT a.field, a.value, a.rank, f.gone_ms IS NOT NULL, f.path, 0
+      FROM sessions s CROSS JOIN facts a ON a.native_id = s.native_id AND a.native_id <> ''
+      CROSS JOIN files f ON f.id = a.file AND f.source = s.source WHERE s.id = ?1
+      UNION ALL
+      SELECT a.field, a.value, a.rank, f.gone_ms IS NOT NULL, f.path, a.entry
+      FROM files h CROSS JOIN entries e ON e.file = h.id AND e.wanted CROSS JOIN remarks a ON a.entry = e.digest
+      CROSS JOIN files f ON f.id = a.file WHERE h.session = ?1)
+    SELECT field, value FROM said ORDER BY rank, gone DESC, path DESC, entry, value
+"""
+CHOSEN = """
+    UPDATE sessions SET name = :name, cwd = :cwd, project_path = coalesce(:project_path, :cwd), project = :project,
+      git_branch = :git_branch, parent_path = :parent_path, parent_id = :parent_id,
+      subagent = :subagent IS NOT NULL, began_ms = CAST(:began AS INTEGER), base = :base
+    WHERE id = :session RETURNING began_ms
+"""
+OTHERS = """
+    SELECT s.id FROM facts a JOIN files f ON f.id = a.file JOIN sessions s ON s.source = f.source AND s.native_id = a.native_id
+    WHERE a.file = ?1 AND a.native_id <> ''
+    UNION
+    SELECT h.session FROM remarks a JOIN entries e ON e.digest = a.entry JOIN files h ON h.id = e.file
+    WHERE a.file = ?1 AND h.session IS NOT NULL
+"""
+
+
+def project_id(cwd: str | None) -> str:
+    """The project's part of a key; an unknown directory counts as the empty string."""
+    return hashlib.sha256((cwd or "").encode("utf-8", "surrogatepass")).hexdigest()[:8]
+
+
+class Facts:
+    """The facts of one transaction."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    def state(self, file: int, source: str, facts: Sequence[Fact], remarks: Sequence[Remark]) -> set[int]:
+        """Keep what a file says. Gives the other sessions that it is said of."""
+        meant: set[int] = set()
+        for fact in facts:
+            sql = f"INSERT OR {_verb(fact.keep)} INTO facts(file, native_id, field, rank, value) VALUES(?, ?, ?, ?, ?)"
+            self._connection.execute(sql, (file, fact.native_id or "", fact.field, fact.rank, fact.value))
+            if fact.native_id:
+                sql = "SELECT id FROM sessions WHERE (source, native_id) = (?, ?)"
+                meant |= self._numbers(sql, (source, fact.native_id))
+        for remark in remarks:
+            sql = f"INSERT OR {_verb(remark.keep)} INTO remarks(file, entry, field, rank, value) VALUES(?, ?, ?, ?, ?)"
+            self._connection.execute(sql, (file, remark.entry, remark.field, remark.rank, remark.value))
+            self._connection.execute("UPDATE entries SET wanted = 1 WHERE digest = ? AND NOT wanted", (remark.entry,))
+            sql = "SELECT session FROM files WHERE session IS NOT NULL AND id IN (SELECT file FROM entries WHERE digest = ?)"
+            meant |= self._numbers(sql, (remark.entry,))
+        return meant
+
+    def enter(self, file: int, entries: Sequence[int]) -> bool:
+        """The file has these entries; says whether somebody has spoken of one of them."""
+        if not entries:
+            return False
+        sql = "INSERT OR IGNORE INTO entries(file, digest, wanted) SELECT ?1, ?2, EXISTS(SELECT 1 FROM remarks WHERE entry = ?2)"
+        self._connection.executemany(sql, [(file, digest) for digest in entries])
+        numbers = apsw.carray(array("q", entries))
+        sql = "SELECT EXISTS(SELECT 1 FROM remarks WHERE entry IN carray(?))"
+        return bool(sqlite.one(self._connection, sql, (numbers,))[0])
+
+    def about_others(self, file: int) -> set[int]:
+        """The sessions that a file speaks of, its own aside."""
+        return self._numbers(OTHERS, (file,))
+
+    def forget(self, file: int) -> None:
+        """Take a file's word back."""
+        others = self.about_others(file)
+        for table in ("facts", "remarks", "entries"):
+            self._connection.execute(f"DELETE FROM {table} WHERE file = ?", (file,))
+        for session in others:
+            self.resolve(session)
+
+    def resolve(self, session: int) -> bool:
+        """Choose the fields from the facts: the highest rank that is not empty, present files before gone ones, in order of path.
+
+        Says whether the session's beginning moved, and with it the order of sessions.
+        """
+        chosen: dict[str, Any] = dict.fromkeys(FIELDS)
+        chosen.update((field, value) for field, value in self._connection.execute(SAID, (session,)) if value)
+        chosen["project"] = project_id(chosen["cwd"])
+        before = self._connection.execute("SELECT began_ms FROM sessions WHERE id = ?", (session,)).fetchone()
+        return bool(self._connection.execute(CHOSEN, {**chosen, "session": session}).fetchone() != before)
+
+    def _numbers(self, sql: str, values: tuple[Any, ...]) -> set[int]:
+        return {number for (number,) in sqlite.rows(self._connection, sql, values)}
+
+
+def _verb(keep: str) -> str:
+    return "REPLACE" if keep == "last" else "IGNORE"

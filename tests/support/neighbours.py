@@ -1,0 +1,143 @@
+"""Sessions of several agents that speak of each other, below real roots, and an index that looks at them now and then.
+
+Without a model: what is compared is the index with a rebuild of the same files, in another order.
+"""
+
+import os
+import random
+import shutil
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from sesamed.ingest.ingest import Ingest
+from sesamed.ingest.reading import Limits, Reading, Target
+from sesamed.ingest.rebuild import Replay
+from sesamed.ingest.sweep import Root, Sweep
+from sesamed.sources import SOURCES
+from sesamed.store.write import Writer
+from tests.support.dump import dumped
+from tests.support.history import NOON, look_until_done
+
+LIMITS = Limits(line_bytes=100_000, chunk_bytes=100_000)
+
+
+class Neighbours:
+    """A directory of each agent's, an index, and what the files that are gone held when they went."""
+
+    def __init__(self) -> None:
+        self.base = Path(tempfile.mkdtemp(prefix="neighbours-")).resolve()
+        self.claude = self.base / "claude/projects"
+        self.codex = self.base / "codex"
+        roots = {"claude": self.claude, "codex": self.codex / "sessions"}
+        archive = self.codex / "archived_sessions"
+        for root in (*roots.values(), archive):
+            root.mkdir(parents=True)
+        self.now = NOON
+        self.gone: dict[Path, bytes] = {}
+        side_files = {name: source.side_files for name, source in SOURCES.items()}
+        named = [Root(parser, str(path)) for parser, path in roots.items()]
+        self.sweep = Sweep([*named, Root("codex", str(archive))], lambda path: False, side_files)
+        self._numbers = 0
+        self._abandoned: list[Ingest] = []
+        self.ingest = self.opened("index.sqlite")
+
+    def close(self) -> None:
+        """Take everything away."""
+        for ingest in (*self._abandoned, self.ingest):
+            ingest.writer.close()
+        shutil.rmtree(self.base)
+
+    def opened(self, name: str) -> Ingest:
+        """An index in this file."""
+        return Ingest(Writer(str(self.base / name)), Reading(SOURCES, LIMITS, lambda: self.now))
+
+    def restart(self) -> None:
+        """The daemon is killed, and started again."""
+        self._abandoned.append(self.ingest)
+        self.ingest = self.opened("index.sqlite")
+
+    def number(self) -> int:
+        """One that was not given before."""
+        self._numbers += 1
+        return self._numbers
+
+    def paths(self) -> list[Path]:
+        """All files that are read."""
+        found = [path for name in ("claude", "codex") for path in (self.base / name).rglob("*") if path.is_file()]
+        return sorted(path for path in found if self.sweep.target(os.fsencode(path)) is not None)
+
+    def put(self, path: Path, data: bytes, *, append: bool = False) -> None:
+        """Written to, or written anew."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(path, "ab" if append else "wb") as file:
+            file.write(data)
+        self.now += 0.001
+        os.utime(path, (self.now, self.now))
+        self.gone.pop(path, None)
+
+    def delete(self, path: Path) -> None:
+        """Gone; what was read of it stays. All of it was."""
+        self.look_at_everything()
+        self.gone[path] = path.read_bytes()
+        path.unlink()
+        self.look_at_everything()
+
+    def move(self, path: Path, target: Path) -> None:
+        """To a place where nothing was; all of it was read."""
+        self.look_at_everything()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        documents = path.suffix in (".json", ".zst")  # not recognised by their content: gone, and new
+        if documents:
+            self.gone[path] = path.read_bytes()
+        path.rename(target)
+        self.gone.pop(target, None)
+        self.look([target, path])
+
+    def look(self, paths: Iterable[Path]) -> None:
+        """At these, in this order."""
+        look_until_done(self.ingest, self._targets(paths))
+
+    def look_at_everything(self) -> None:
+        """As a sweep does, until nothing is left to do."""
+        self.now += 60
+        for _ in range(10):
+            due = [item.target for item in self.sweep.due(self.ingest, lambda parser: SOURCES[parser].version)]
+            if not due:
+                return
+            look_until_done(self.ingest, due)
+        raise AssertionError(f"never done with {due}")
+
+    def dump(self) -> dict[str, Any]:
+        """The index as it is."""
+        return dumped(self.ingest.writer.connection)
+
+    def rebuilt(self, seed: int) -> dict[str, Any]:
+        """The dump of a new index of the same files in another order; what is gone is laid back for it, and lost again."""
+        mix = random.Random(seed)
+        ingest = self.opened(f"fresh-{self.number()}.sqlite")
+        for path, data in self.gone.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+            os.utime(path, (NOON, NOON))
+        look_until_done(ingest, self._targets(mix.sample(self.paths(), len(self.paths()))))
+        for path in self.gone:
+            path.unlink()
+        look_until_done(ingest, self._targets(mix.sample(list(self.gone), len(self.gone))))
+        found = dumped(ingest.writer.connection)
+        ingest.writer.close()
+        return found
+
+    def carried_over(self) -> dict[str, Any]:
+        """The dump of a new index as `index --full` makes it: what is there is read, what is gone comes from the old one."""
+        new = self.opened(f"new-{self.number()}.sqlite")
+        look_until_done(new, [item.target for item in self.sweep.due(new, lambda parser: SOURCES[parser].version)])
+        for _ in Replay(self.ingest.writer.connection, new.writer, lambda path, gone: True).run():
+            pass
+        found = dumped(new.writer.connection)
+        new.writer.close()
+        return found
+
+    def _targets(self, paths: Iterable[Path]) -> list[Target]:
+        return [target for path in paths if (target := self.sweep.target(os.fsencode(path))) is not None]

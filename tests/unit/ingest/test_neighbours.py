@@ -1,0 +1,232 @@
+"""Facts from elsewhere: any history of Claude Code's and Codex's files, which speak of each other, gives the index of a rebuild."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+
+from tests.support.claude import ClaudeSession
+from tests.support.codex import CodexSession
+from tests.support.history import same
+from tests.support.neighbours import Neighbours
+from tests.support.sessions import encoded
+
+NUMBERS = st.integers(0, 50)
+TEXTS = st.sampled_from(["alpha", "beta gamma", "make", "done boom", "delta", "", "é😀 alpha"])
+
+
+class Histories(RuleBasedStateMachine):
+    """Sessions come, grow, are resumed, forked, named, archived and deleted; looks may come at any time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.files = Neighbours()
+        self.claude: dict[Path, ClaudeSession] = {}
+        self.codex: dict[Path, CodexSession] = {}
+
+    def teardown(self) -> None:
+        """In the end all agree."""
+        try:
+            self.compare(1)
+        finally:
+            self.files.close()
+
+    def some_claude(self, number: int) -> tuple[Path, ClaudeSession]:
+        """One of them."""
+        return list(self.claude.items())[number % len(self.claude)]
+
+    def some_codex(self, number: int) -> tuple[Path, CodexSession]:
+        """One of them."""
+        return list(self.codex.items())[number % len(self.codex)]
+
+    def has_claude(self) -> bool:
+        """For what needs one."""
+        return bool(self.claude)
+
+    def has_codex(self) -> bool:
+        """For what needs one."""
+        return bool(self.codex)
+
+    def grown(self, path: Path, session: Any) -> None:
+        """What the session has more than its file is appended."""
+        lines = session.lines()[path.read_bytes().count(b"\n") :]
+        self.files.put(path, b"".join(line + b"\n" for line in lines), append=True)
+
+    # -- Claude Code
+
+    @rule(text=TEXTS, version=st.sampled_from(["1.0.98", "2.1.326"]), agent=st.booleans(), number=NUMBERS)
+    def begin_claude(self, text: str, version: str, agent: bool, number: int) -> None:
+        """A session, or a subagent of one."""
+        made = self.files.number()
+        session = ClaudeSession(id=f"5a1e0000-0000-4000-8000-{made:012}", version=version)
+        directory = self.files.claude / "-p"
+        if agent and self.claude:
+            parent, _ = self.some_claude(number)
+            session = ClaudeSession(id=parent.stem, version=version, agent=f"{made:04x}")
+            directory = self.files.claude / "-p" / parent.stem / "subagents"
+        path = directory / session.file_name
+        self.files.put(path, b"")
+        self.claude[path] = session.user(text or "alpha")
+        self.grown(path, session)
+
+    @precondition(has_claude)
+    @rule(number=NUMBERS, text=TEXTS, kind=st.integers(0, 5))
+    def append_claude(self, number: int, text: str, kind: int) -> None:
+        """Something is said, done or named."""
+        path, session = self.some_claude(number)
+        (
+            lambda: session.user(text),
+            lambda: session.assistant(text),
+            lambda: session.tool("Bash", {"command": text}, "done", error=len(text) % 2 == 0),
+            lambda: session.title(text),
+            lambda: session.ai_title(text),
+            lambda: session.compaction(text),
+        )[kind]()
+        self.grown(path, session)
+
+    @precondition(has_claude)
+    @rule(number=NUMBERS, other=NUMBERS, text=TEXTS)
+    def summarise(self, number: int, other: int, text: str) -> None:
+        """A session tells the title of another one, or of one that comes later."""
+        path, session = self.some_claude(number)
+        _, about = self.some_claude(other)
+        known = [json.loads(line).get("uuid") for line in about.lines()]
+        leaf = [uuid for uuid in known if uuid][other % 2 :] or ["nobody"]
+        self.grown(path, session.summary(text, leaf[0]))
+
+    @precondition(has_claude)
+    @rule(number=NUMBERS)
+    def resume_claude(self, number: int) -> None:
+        """A copy under another id, as 1.0.x made it."""
+        path, session = self.some_claude(number)
+        if session.agent is None:
+            child = session.resumed(f"5a1e0000-0000-4000-9000-{self.files.number():012}").user("beta")
+            copy = path.with_name(child.file_name)
+            self.files.put(copy, b"")
+            self.claude[copy] = child
+            self.grown(copy, child)
+
+    @precondition(has_claude)
+    @rule(number=NUMBERS, text=TEXTS, gone=st.booleans())
+    def name_beside(self, number: int, text: str, gone: bool) -> None:
+        """A document tells a title; it is written anew, empty, broken, or deleted."""
+        path, session = self.some_claude(number)
+        document = path.parent / path.stem / "custom-title.json"
+        told = {"customTitle": text}
+        if session.agent is not None:
+            document, told = path.with_name(f"{path.stem}.meta.json"), {"agentType": "x", "description": text}
+        if gone and document.exists():
+            self.files.delete(document)
+        else:
+            self.files.put(document, (b"", b"{", json.dumps(told).encode())[min(len(text), 2)])
+
+    # -- Codex
+
+    @rule(text=TEXTS)
+    def begin_codex(self, text: str) -> None:
+        """A rollout."""
+        session = CodexSession(id=f"019e0000-0000-7000-8000-{self.files.number():012}").turn().user(text or "alpha")
+        self.write_codex(session)
+
+    def write_codex(self, session: CodexSession) -> None:
+        """As Codex does."""
+        path = self.files.codex / "sessions/2026/03/01" / session.file_name
+        self.files.put(path, session.bytes())
+        self.codex[path] = session
+
+    @precondition(has_codex)
+    @rule(number=NUMBERS, text=TEXTS, kind=st.integers(0, 5))
+    def append_codex(self, number: int, text: str, kind: int) -> None:
+        """Something is said, done, named or taken back."""
+        path, session = self.some_codex(number)
+        (
+            lambda: session.turn().user(text or "make"),
+            lambda: session.assistant(text or "done"),
+            lambda: session.tool("exec_command", {"cmd": text}, "Process exited with code 0"),
+            lambda: session.event("thread_name_updated", thread_id=session.id, thread_name=text),
+            lambda: session.compacted(text),
+            lambda: session.event("thread_rolled_back", num_turns=1 + len(text) % 3),
+        )[kind]()
+        self.grown(path, session)
+
+    @precondition(has_codex)
+    @rule(number=NUMBERS, subagent=st.booleans(), at=NUMBERS)
+    def fork_codex(self, number: int, subagent: bool, at: int) -> None:
+        """With the parent's history under new times."""
+        _, session = self.some_codex(number)
+        made = f"019e0000-0000-7000-9000-{self.files.number():012}"
+        self.write_codex(session.fork(id=made, subagent=subagent, at=at + 3).turn().user("gamma"))
+
+    @precondition(has_codex)
+    @rule(number=NUMBERS, end=st.integers(0, 12))
+    def point_into(self, number: int, end: int) -> None:
+        """A paginated fork, which copies nothing."""
+        _, session = self.some_codex(number)
+        base = {"thread_id": session.id, "end_ordinal_exclusive": end, "end_byte_offset": 0}
+        made = f"019e0000-0000-7000-a000-{self.files.number():012}"
+        child = CodexSession(id=made, forked_from_id=session.id, history_mode="paginated", history_base=base)
+        self.write_codex(child.turn().user("delta"))
+
+    @rule(number=NUMBERS, text=TEXTS, anew=st.booleans())
+    def name_in_index(self, number: int, text: str, anew: bool) -> None:
+        """The index of names grows, or is written anew; its sessions may come later."""
+        known = f"019e0000-0000-7000-8000-{number:012}"
+        line = encoded({"id": known, "thread_name": text, "updated_at": "2026-03-01T09:00:00Z"}).encode() + b"\n"
+        self.files.put(self.files.codex / "session_index.jsonl", line, append=not anew)
+
+    @precondition(has_codex)
+    @rule(number=NUMBERS)
+    def archive(self, number: int) -> None:
+        """Renamed into another root, or back."""
+        path, session = self.some_codex(number)
+        archived = path.parent.name == "archived_sessions"
+        target = self.files.codex / ("sessions/2026/03/01" if archived else "archived_sessions") / path.name
+        del self.codex[path]
+        self.codex[target] = session
+        self.files.move(path, target)
+
+    # -- both
+
+    @precondition(lambda self: bool(self.claude or self.codex))
+    @rule(number=NUMBERS)
+    def delete(self, number: int) -> None:
+        """Agents delete transcripts."""
+        path = [*self.claude, *self.codex][number % len([*self.claude, *self.codex])]
+        (self.claude if path in self.claude else self.codex).pop(path)
+        self.files.delete(path)
+
+    @rule(seed=st.integers(0, 1000), some=st.integers(1, 6))
+    def look(self, seed: int, some: int) -> None:
+        """At some files, in any order."""
+        paths = self.files.paths()
+        self.files.look([paths[(seed * 7 + step * 13) % len(paths)] for step in range(some)] if paths else [])
+
+    @rule()
+    def restart(self) -> None:
+        """Killed, and started again."""
+        self.files.restart()
+
+    @rule(seed=st.integers(0, 1000))
+    def compare(self, seed: int) -> None:
+        """Look at everything; then rebuilds must be the same."""
+        self.files.look_at_everything()
+        same(self.files.dump(), self.files.rebuilt(seed))
+        same(with_sessions(self.files.dump()), with_sessions(self.files.carried_over()))
+
+
+def with_sessions(dump: dict[str, Any]) -> dict[str, Any]:
+    """Without the files that are no sessions: of those that are gone, only what they say is kept."""
+    return {**dump, "files": {path: row for path, row in dump["files"].items() if row[-1] is not None}}
+
+
+@pytest.mark.timeout(600)
+def test_any_history_of_neighbours_gives_the_index_of_a_rebuild() -> None:
+    """Promise 3 for what spans files."""
+    run_state_machine_as_test(
+        Histories,
+        settings=settings(stateful_step_count=25, suppress_health_check=list(HealthCheck), report_multiple_bugs=False),
+    )

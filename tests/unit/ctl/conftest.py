@@ -1,4 +1,4 @@
-"""A daemon in a thread that says what the test wrote down for it."""
+"""A daemon in a thread that says what the test wrote down for it; and no test starts a real one by accident."""
 
 import json
 import os
@@ -6,7 +6,7 @@ import shutil
 import socket
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -14,13 +14,14 @@ import pytest
 
 
 class Stub:
-    """Listens, reads one line a connection, says its lines, and closes."""
+    """Listens. With answers by method (`on`) it answers each line of a connection; else it reads one, says its lines, and closes."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.asked: list[dict[str, Any]] = []
         self.says: list[bytes] = []
         self.hangs = False
+        self._by_method: dict[str, list[Any]] = {}
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(path)
         self._listener.listen()
@@ -30,6 +31,13 @@ class Stub:
 
     def answer(self, result: Any) -> None:
         self.say({"jsonrpc": "2.0", "id": 1, "result": result})
+
+    def on(self, method: str, *results: Any) -> None:
+        """Answer a method with these results, one after the other; the last one stays. An int is an error's code."""
+        self._by_method[method] = list(results)
+
+    def methods(self) -> list[str]:
+        return [asked["method"] for asked in self.asked]
 
     def fail(self, code: int, message: str, data: Any = None) -> None:
         self.say({"jsonrpc": "2.0", "id": 1, "error": {"code": code, "message": message, "data": data}})
@@ -41,6 +49,11 @@ class Stub:
         while True:
             client, _ = self._listener.accept()
             with client, client.makefile("rb") as lines:
+                if self._by_method:
+                    self._converse(client, lines)
+                    if self._done.is_set():
+                        return
+                    continue
                 line = lines.readline()
                 if self._done.is_set():
                     return
@@ -51,6 +64,19 @@ class Stub:
                         client.sendall(say)
                 if self.hangs:
                     self._done.wait()
+
+    def _converse(self, client: socket.socket, lines: Iterable[bytes]) -> None:
+        with suppress(ConnectionError):
+            for line in lines:
+                request = json.loads(line)
+                self.asked.append(request)
+                results = self._by_method.get(request["method"], [-32601])
+                result = results.pop(0) if len(results) > 1 else results[0]
+                if isinstance(result, bytes):  # the end in the middle of an answer
+                    client.sendall(result)
+                    return
+                key, value = ("error", {"code": result, "message": "no"}) if isinstance(result, int) else ("result", result)
+                client.sendall(json.dumps({"jsonrpc": "2.0", "id": request["id"], key: value}).encode() + b"\n")
 
     def close(self) -> None:
         self._done.set()
@@ -74,3 +100,8 @@ def stub(directory: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
     monkeypatch.setenv("SESAME_SOCKET", daemon.path)
     yield daemon
     daemon.close()
+
+
+@pytest.fixture(autouse=True)
+def _never_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SESAME_NO_START", "1")

@@ -75,7 +75,9 @@ class Stub:
                 if isinstance(result, bytes):  # the end in the middle of an answer
                     client.sendall(result)
                     return
-                key, value = ("error", {"code": result, "message": "no"}) if isinstance(result, int) else ("result", result)
+                key, value = (
+                    ("error", {"code": result, "message": "no"}) if isinstance(result, int) else ("result", result)
+                )
                 client.sendall(json.dumps({"jsonrpc": "2.0", "id": request["id"], key: value}).encode() + b"\n")
 
     def close(self) -> None:

@@ -146,9 +146,7 @@ def test_another_language(stub: Stub, capsys: pytest.CaptureFixture[str]) -> Non
     assert "does not speak sesame's protocol" in capsys.readouterr().err
 
 
-def test_a_daemon_that_hangs(
-    stub: Stub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_daemon_that_hangs(stub: Stub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """A daemon that does not answer is named, and how to end it."""
     monkeypatch.setattr("sesamectl.asking.ANSWER_TIMEOUT_S", 0.02)
     stub.hangs = True
@@ -160,7 +158,14 @@ def test_a_daemon_that_hangs(
 
 def test_a_list(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
     """`list` passes its filters on."""
-    session = {"sessionId": "abc", "name": "n\x1b[1m", "modified": "2025-12-15T", "source": "pi", "cwd": "/x", "messageCount": 2}
+    session = {
+        "sessionId": "abc",
+        "name": "n\x1b[1m",
+        "modified": "2025-12-15T",
+        "source": "pi",
+        "cwd": "/x",
+        "messageCount": 2,
+    }
     stub.on("list_sessions", {"total": 3, "sessions": [session], "nextOffset": 1})
     assert main(["list", "--limit", "1", "--source", "pi"]) == 0
     assert stub.asked[0]["params"] == {"limit": 1, "source": ["pi"]}
@@ -309,7 +314,10 @@ def test_not_running(directory: str, capsys: pytest.CaptureFixture[str], monkeyp
     monkeypatch.setenv("SESAME_SOCKET", f"{directory}/none\x1b[31m")
     assert main(["status"]) == 3
     err = capsys.readouterr().err
-    assert err == f"sesamectl: sesamed is not running: nothing listens at {directory}/none; start it with `sesamectl start`\n"
+    assert (
+        err
+        == f"sesamectl: sesamed is not running: nothing listens at {directory}/none; start it with `sesamectl start`\n"
+    )
 
 
 def test_refused(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:

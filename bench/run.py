@@ -1,6 +1,6 @@
 """All benches with one command; prints markdown.
 
-    python -m bench.run [--messages 100000] [--sessions 2000] [--corpus DIR] [--only cold,append,query,idle]
+    python -m bench.run [--messages 100000] [--sessions 2000] [--corpus DIR] [--only cold,append,query,client,idle]
 
 Makes the corpus unless it is given one. Takes about six minutes, four of them idle. What the figures mean is in docs/benchmarks.md.
 """
@@ -10,11 +10,11 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 
-from bench import append, cold, generate, idle, query
+from bench import append, client, cold, generate, idle, query
 from bench.instance import scratch
 from bench.tables import Table, machine, show
 
-BENCHES = ("cold", "append", "query", "idle")
+BENCHES = ("cold", "append", "query", "client", "idle")
 
 
 def main() -> None:
@@ -28,6 +28,7 @@ def main() -> None:
             "cold": lambda: cold.measure(corpus, flags.rounds),
             "append": lambda: append.measure(corpus, flags.samples),
             "query": lambda: query.measure(corpus, max(1, flags.samples // 6)),
+            "client": lambda: client.measure(corpus, flags.samples),
             "idle": lambda: idle.measure(corpus, flags.settle, flags.seconds),
         }
         if not flags.json:
@@ -53,7 +54,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--sessions", type=int, default=2_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=3, help="of floor and daemon")
-    parser.add_argument("--samples", type=int, default=300, help="of appends; a sixth of it of each kind of query")
+    parser.add_argument(
+        "--samples", type=int, default=300, help="of appends and of client calls; a sixth of it of each kind of query"
+    )
     parser.add_argument("--settle", type=float, default=60.0, help="seconds between indexing and being idle")
     parser.add_argument("--seconds", type=float, default=60.0, help="seconds of being idle")
     parser.add_argument("--only", default=",".join(BENCHES), help="some of the benches, with commas")

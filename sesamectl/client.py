@@ -11,10 +11,10 @@ time; a connection is good for any number of calls. After a ClientError it is no
 
 from __future__ import annotations
 
-import json
 import os
 import time
 
+from sesamectl import wire
 from sesamectl.connect import connect, peer_pid
 from sesamectl.errors import ClosedError, DeadlineError, NotRunningError, NotSesameError, RpcError
 from sesamectl.where import socket_path
@@ -76,7 +76,7 @@ class Client:
         """The method's result; raises RpcError when the daemon refuses, ClientError when it cannot be asked."""
         self._last_id += 1
         request = {"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params}
-        self._send(json.dumps(request).encode() + b"\n")
+        self._send(wire.dumps(request).encode() + b"\n")
         while True:
             answer = self._message()
             if "method" in answer:
@@ -104,7 +104,7 @@ class Client:
     def _message(self) -> dict[str, Any]:
         line = self._line()
         try:
-            message = json.loads(line)
+            message = wire.loads(line)
         except (ValueError, RecursionError):
             message = None
         if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
+from sesamectl import wire
 from sesamectl.errors import RpcError
 from sesamectl.render.terminal import of
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def show(answer: dict[str, Any], lines: Lines, arguments: Arguments) -> None:
     """Print it. What people get is text that this output's encoding can say."""
     if arguments.has("json"):
-        print(json.dumps(answer))
+        print(wire.dumps(answer))
         return
     try:
         text = "\n".join(lines(answer, of(sys.stdout)))

@@ -84,7 +84,7 @@ def _who(hello: Mapping[str, Any]) -> dict[str, Any]:
 
 def _running(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:
     how = "started" if answer["started"] else "runs already"
-    yield f"sesamed {clean(answer['version'])} {how}: pid {answer['pid']}, {clean(answer['socket'])}"
+    yield f"sesamed {clean(answer['version'])} {how}: pid {clean(answer['pid'])}, {clean(answer['socket'])}"
 
 
 def _ended(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:

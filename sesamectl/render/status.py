@@ -34,7 +34,7 @@ def lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     yield f"queries   {_percentiles(answer['queries'])}"
     yield f"index     {clean(database['path'])} ({size(database['bytes'] + database['walBytes'])})"
     yield f"socket    {clean(answer['socket'])}"
-    yield f"process   {answer['pid']}, since {clean(answer['startedAt'])}"
+    yield f"process   {clean(answer['pid'])}, since {clean(answer['startedAt'])}"
 
 
 def _source(source: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:

@@ -84,6 +84,7 @@ class Line(msgspec.Struct, gc=False, rename="camel"):
     is_meta: bool | None = None
     is_compact_summary: bool | None = None
     is_api_error_message: bool | None = None
+    supersedes_uuids: list[str] | None = None
     prompt_source: str | None = None
     origin: Origin | None = None
     message: Spoken | None = None

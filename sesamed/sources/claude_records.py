@@ -5,6 +5,7 @@ from typing import Final
 
 from sesamed.model import Operation, Unknown
 from sesamed.sources.calls import OpenCall, opened
+from sesamed.sources.claude_answers import replacing
 from sesamed.sources.claude_facts import Step, ai_title, custom_title, summary
 from sesamed.sources.claude_lines import Content, Line
 from sesamed.sources.claude_operations import answered, place_of, said, tool_call
@@ -25,8 +26,9 @@ def assistant(state: ClaudeState, line: Line) -> Step:
     place = place_of(state, line)
     if isinstance(spoken.content, str):
         text = spoken.content
-        return after(state, line), [answered(place, spoken.id, text)] if text.strip() else []
-    operations: list[Operation] = []
+        state, operations = replacing(state, line, [answered(place, spoken.id, text)] if text.strip() else [])
+        return after(state, line), operations
+    operations = []
     new: dict[str, OpenCall] = {}
     for block in spoken.content or ():
         if block.type == "text" and block.text and not block.text.isspace():
@@ -37,6 +39,7 @@ def assistant(state: ClaudeState, line: Line) -> Step:
             operations.append(call)
             if block.id:
                 new[block.id] = OpenCall(call.key, call.hidden)
+    state, operations = replacing(state, line, operations)
     calls = opened(state.calls, new) if new else state.calls
     calls, answers = results(calls, place, spoken.content)
     return after(state, line, calls), operations + answers

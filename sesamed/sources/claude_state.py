@@ -5,6 +5,7 @@ import msgspec
 from sesamed.sources.calls import OpenCall
 from sesamed.sources.claude_lines import Line
 
+ANSWERS = 8
 ID_CHARS = 128  # a longer uuid is none, and not kept
 TITLE_CHARS = 256
 
@@ -27,20 +28,37 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     titled: str | None = None  # not a session, but a document that tells the name of the one with this id
 
 
+class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A text of the model's that later lines may replace."""
+
+    key: int
+    entry: str | None
+    message: str | None
+    length: int
+    checksum: int
+
+
 class ClaudeState(msgspec.Struct, frozen=True, kw_only=True):
     """Never changed in place, its dict neither: a caller may step twice from the same state."""
 
     told: Told
     last: str | None = None  # the uuid of the line before
     calls: dict[str, OpenCall] = {}  # without result yet, by tool_use_id, oldest first
+    answers: tuple[Answer, ...] = ()  # the last ones
 
 
 def after(state: ClaudeState, line: Line, calls: dict[str, OpenCall] | None = None) -> ClaudeState:
     """The state once this line of the conversation was read."""
     last = line.uuid if line.uuid and len(line.uuid) <= ID_CHARS else state.last
-    return ClaudeState(told=state.told, last=last, calls=state.calls if calls is None else calls)
+    calls = state.calls if calls is None else calls
+    return ClaudeState(told=state.told, last=last, calls=calls, answers=state.answers)
 
 
 def telling(state: ClaudeState, told: Told) -> ClaudeState:
     """The state with something more said of the session."""
-    return ClaudeState(told=told, last=state.last, calls=state.calls)
+    return ClaudeState(told=told, last=state.last, calls=state.calls, answers=state.answers)
+
+
+def answering(state: ClaudeState, answers: tuple[Answer, ...]) -> ClaudeState:
+    """The state with other last answers."""
+    return ClaudeState(told=state.told, last=state.last, calls=state.calls, answers=answers)

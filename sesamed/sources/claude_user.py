@@ -114,4 +114,4 @@ def _shell(state: ClaudeState, place: Place, raw: str) -> Step:
 
 
 def _with(state: ClaudeState, calls: dict[str, OpenCall]) -> ClaudeState:
-    return ClaudeState(told=state.told, last=state.last, calls=calls)
+    return ClaudeState(told=state.told, last=state.last, calls=calls, answers=state.answers)

@@ -28,7 +28,7 @@ def test_filters_are_the_same_everywhere() -> None:
     """The filters of the wire, of the store, of the command line and of the documents are the same."""
     wire = set(protocol.Filters.__struct_fields__)
     assert wire == set(filters.FILTERS)
-    assert wire == {flag.removeprefix("--") for flag, _ in flags.FILTERS}
+    assert wire == {flag.name for flag in flags.FILTERS}
     table = PROTOCOL_PAGE.partition("## Filters")[2].partition("# Methods")[0]
     assert wire == {
         name for row in re.findall(r"^\| (`[^|]*) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)

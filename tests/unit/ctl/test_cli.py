@@ -422,6 +422,9 @@ def test_the_client_is_light(stub: Stub) -> None:
     assert not loaded & {
         "argparse",
         "asyncio",
+        "enum",
+        "json",
+        "re",
         "socket",
         "datetime",
         "dataclasses",

@@ -1,5 +1,6 @@
 """What a person sees."""
 
+import itertools
 import unicodedata
 from typing import Any
 
@@ -7,8 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sesamectl import render
-from sesamectl.render import clean
+from sesamectl.render import clean, clean_lines, index, number, quoted, search, sessions, size, status
+from sesamectl.render.terminal import Terminal, columns, fitted, of, wrapped
+
+PLAIN = Terminal()
+TERMINAL = Terminal(80, colours=False)
+COLOURED = Terminal(80, colours=True)
 
 HOSTILE = [
     "\x1b[31m", "\x9b2J", "\x1b]52;c;ZXZpbA==\x07", "\x1b]8;;http://x\x1b\\", "\x1bP1$r\x1b\\", "\x9d0;t\x9c", "\x1bc", "\x1b", "\x07",
@@ -46,7 +51,7 @@ def answer(*hits: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 def test_a_search() -> None:
     """A session is its score, id, name and date, then what matched."""
-    assert list(render.search(answer(hit(), hit(name=None, matchedSnippet="", gone=True, score=1)))) == [
+    assert list(search.lines(answer(hit(), hit(name=None, matchedSnippet="", gone=True, score=1)), PLAIN)) == [
         'Found 2 sessions matching "nix flake"',
         "",
         "  [0.82] abc12345 (Simplify Nix flake setup) - 2025-12-15",
@@ -67,7 +72,7 @@ def test_a_search() -> None:
 )
 def test_the_headline(query: str, hits: int, line: str) -> None:
     """The first line says how many there are, and of what."""
-    assert next(iter(render.search(answer(*[hit()] * hits, query=query)))) == line
+    assert next(iter(search.lines(answer(*[hit()] * hits, query=query), PLAIN))) == line
 
 
 @pytest.mark.parametrize(
@@ -84,35 +89,37 @@ def test_the_headline(query: str, hits: int, line: str) -> None:
 )
 def test_how_far_it_can_be_trusted(more: dict[str, Any], line: str) -> None:
     """What limits the answer is said below it."""
-    assert list(render.search(answer(**more)))[1:] == ["", line]
+    assert list(search.lines(answer(**more), PLAIN))[1:] == ["", line]
 
 
 def test_a_corrected_word_is_not_missing() -> None:
     """A word that was corrected is not told twice."""
     more = {"words": [{"word": "flaek", "chunks": 0}], "corrected": {"flaek": "flake"}}
-    assert len(list(render.search(answer(**more)))) == 3
+    assert len(list(search.lines(answer(**more), PLAIN))) == 3
 
 
 def test_a_status() -> None:
     """A status is told in a few lines."""
     times = {"p50Ms": 1.25, "p95Ms": 2, "p99Ms": 3, "samples": 9}
     text = "\n".join(
-        render.status(
+        status.lines(
             {
                 "version": "0.1.0", "pid": 7, "startedAt": "T", "state": "ready", "socket": "/s",
                 "database": {"path": "/i", "bytes": 1000, "walBytes": 48},
-                "counts": {"sessions": 1, "messages": 2, "toolCalls": 3},
+                "counts": {"sessions": 1, "messages": 2000, "toolCalls": 3, "badLines": 1, "gone": 2},
                 "pending": {"files": 0, "bytes": 0},
                 "indexing": {"filesDone": 1, "filesTotal": 2, "bytesDone": 0, "bytesTotal": 5 << 30},
                 "freshness": times, "queries": {"p50Ms": None},
                 "sources": [{"parser": "pi", "path": "/p", "mode": "polling", "sessions": 1, "warnings": ["slow"]}],
                 "warnings": [{"message": "low\x1b[0m", "since": "T"}],
-            }
+            },
+            PLAIN,
         )
     )  # fmt: skip
     for part in (
-        "0.1.0: ready",
-        "pid 7",
+        "0.1.0: ready; 1 session, 2,000 messages, 3 tool calls",
+        "process   7",
+        "1 line that could not be decoded, 2 sessions whose file is gone",
         "1.0 KiB",
         "1 of 2 files",
         "5.0 GiB",
@@ -128,17 +135,45 @@ def test_a_status() -> None:
 def test_an_index_run() -> None:
     """An index run is told in a line, and one more when something was unreadable."""
     run = {"added": 1, "updated": 2, "skipped": 3, "gone": 0, "bytes": 10, "tookMs": 1500, "errors": 0, "badLines": 0}
-    assert list(render.index(run)) == ["1 added, 2 updated, 3 unchanged, 0 gone; 10 bytes read in 1.5 s"]
-    assert len(list(render.index({**run, "badLines": 1}))) == 2
+    assert list(index.lines(run, PLAIN)) == ["1 added, 2 updated, 3 unchanged, 0 gone; 10 bytes read in 1.5 s"]
+    assert len(list(index.lines({**run, "badLines": 1}, PLAIN))) == 2
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_nothing_hostile_is_printed(text: str) -> None:
     """Nothing that a terminal obeys, reorders or hides is printed, in whatever field it stands."""
-    fields = {"sessionId": text, "name": text + "n", "matchedSnippet": text + "s", "created": text}
+    fields: dict[str, Any] = {"sessionId": text, "name": text + "n", "matchedSnippet": text + "s", "created": text}
+    fields["highlights"] = [[0, 1]]
     more: dict[str, Any] = {"query": text, "corrected": {text: text}, "dropped": [text], "warnings": [text]}
     more["words"] = [{"word": text, "chunks": 0}]
-    for line in render.search(answer(hit(**fields), **more)):
+    for line in search.lines(answer(hit(**fields), **more), TERMINAL):
+        assert_harmless(line)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_nothing_hostile_in_any_field(text: str) -> None:
+    """Of a list, a session, a status, and a machine without sessions neither."""
+    numbers = {"messageCount": 1, "gone": True, "subagent": True}
+    names = ("sessionId", "name", "created", "modified", "source", "cwd", "gitBranch")
+    session = {**dict.fromkeys(names, f"a{text}b"), **numbers}
+    message = {**dict.fromkeys(("role", "toolName", "timestamp", "text"), f"a{text}b"), "msgIdx": 0}
+    page = {"total": 2, "nextOffset": 1, "messages": [{**message, "kind": kind} for kind in ("message", "tool_call")]}
+    source = {"parser": text, "path": text, "mode": text, "sessions": 0, "warnings": [text]}
+    numbered = dict.fromkeys(("sessions", "messages", "toolCalls", "bytes", "walBytes", "files"), 0)
+    state: dict[str, Any] = {
+        **dict.fromkeys(("version", "pid", "startedAt", "state", "socket"), text),
+        "counts": numbered,
+    }
+    state |= {"database": {**numbered, "path": text}, "pending": numbered, "sources": [source], "indexing": None}
+    state |= {"freshness": {"p50Ms": None}, "queries": {"p50Ms": None}, "warnings": [{"message": text, "since": text}]}
+    shown = [
+        *sessions.lines({"total": 2, "nextOffset": 1, "sessions": [session]}, TERMINAL),
+        *sessions.reading({"session": session, "messages": page}, TERMINAL, full=True),
+        *status.lines(state, PLAIN),
+        *search.nothing_at_all(state, PLAIN),
+    ]
+    assert len(shown) > 20
+    for line in shown:
         assert_harmless(line)
 
 
@@ -161,3 +196,136 @@ def test_text_is_kept() -> None:
     """What is only text stays, on one line."""
     assert clean("a\n\tb — é 日本語 😀") == "a b — é 日本語 😀"
     assert clean("a\x1b[1;31mred\x1b[0m") == "ared"
+
+
+@given(st.text(), st.lists(st.tuples(st.integers(-2, 30), st.integers(-2, 30))))
+def test_quoted(text: str, ranges: list[tuple[int, int]]) -> None:
+    """However wrong the ranges are, the text is harmless, and its ranges are in it and in order."""
+    shown, found = quoted(text, ranges)
+    assert_harmless(shown)
+    ends = [0, *(place for pair in found for place in pair), len(shown)]
+    assert ends == sorted(ends)
+
+
+def test_what_matched_is_marked() -> None:
+    """On a terminal what matched is marked, wherever the text is cut into lines; cleaning moves the marks along."""
+    snippet = "\n\x1b[1ma retry of the retries"
+    begin, later = snippet.index("retry"), snippet.index("retries")
+    shown = hit(matchedSnippet=snippet, highlights=[[later, later + 7], [begin, begin + 5]])
+    lines = list(search.lines(answer(shown), Terminal(25, colours=True)))
+    assert lines[3:5] == ['  "a \x1b[1;33mretry\x1b[0m of the', '  \x1b[1;33mretries\x1b[0m"']
+    plain = list(search.lines(answer(shown), PLAIN))
+    assert plain[3] == '         "a retry of the retries"'
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 200])
+def test_widths(width: int) -> None:
+    """The quote keeps to the terminal's width, and the name gives way; id and date stay whole."""
+    wide = hit(name="名前" * 60, matchedSnippet="word " * 60 + "x" * 300)
+    lines = list(search.lines(answer(wide), Terminal(width)))
+    assert "abc12345" in lines[2]
+    assert lines[2].endswith("2025-12-15")
+    assert columns(lines[2]) <= max(width, 48)
+    assert all(columns(line) <= width for line in lines[3:-2])
+
+
+def test_how_to_read_on() -> None:
+    """On a terminal the first hit can be read with what stands below; not that of a subagent, whose number it is not."""
+    own = hit(match={"sessionId": "abc12345", "msgIdx": 7})
+    other = hit(match={"sessionId": "sub", "msgIdx": 7})
+    assert list(search.lines(answer(own), TERMINAL))[-1] == "To read one: sesamectl show abc12345 --around 7"
+    assert list(search.lines(answer(other), TERMINAL))[-1] == "To read one: sesamectl show abc12345"
+
+
+@given(st.text(alphabet="ab 日", max_size=60), st.integers(2, 12))
+def test_wrapped(text: str, width: int) -> None:
+    """Lines are in order, lose nothing but blanks between them, and are no wider than they may be."""
+    spans = list(wrapped(text, width))
+    for begin, end in spans:
+        assert columns(text[begin:end]) <= width
+    joined = text[spans[0][0] : spans[0][1]]
+    for (_, before), (begin, end) in itertools.pairwise(spans):
+        assert text[before:begin] in {"", " "}
+        joined += text[before:end]
+    assert text.removeprefix(joined) in {"", " "}
+
+
+@given(st.text(alphabet="ab 日e\u0301", max_size=30), st.integers(1, 12))
+def test_fitted(text: str, width: int) -> None:
+    """A text that does not fit is cut, and says so."""
+    shown = fitted(text, width)
+    assert columns(shown) <= width
+    assert shown == text or (shown.endswith("…") and text.startswith(shown[:-1]))
+
+
+class Screen:
+    """A terminal, as far as anybody asks."""
+
+    def isatty(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        raise OSError
+
+
+@pytest.mark.parametrize(
+    ("environ", "width", "colours"),
+    [
+        ({"COLUMNS": "100", "TERM": "xterm"}, 100, True),
+        ({"COLUMNS": "0", "TERM": "xterm", "NO_COLOR": ""}, 80, True),
+        ({"COLUMNS": "5", "TERM": "xterm", "NO_COLOR": "1"}, 20, False),
+        ({"COLUMNS": "x", "TERM": "dumb"}, 80, False),
+        ({}, 80, False),
+    ],
+)
+def test_terminals(environ: dict[str, str], width: int, colours: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Width and colours follow from the environment."""
+    for name in ("COLUMNS", "TERM", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    screen: Any = Screen()
+    terminal = of(screen)
+    assert (terminal.width, terminal.colours) == (width, colours)
+
+
+@pytest.mark.parametrize(
+    ("state", "seconds", "got", "width", "line"),
+    [
+        ({}, 0.0, 0, 80, "[....................]   0%  0 of 0 files, 0 bytes of 0 bytes"),
+        (
+            {"filesDone": 1, "filesTotal": 4, "bytesDone": 1 << 20, "bytesTotal": 4 << 20}, 2.0, 1 << 20, 120,
+            "[#####...............]  25%  1 of 4 files, 1.0 MiB of 4.0 MiB, 512.0 KiB/s, 6 s left",
+        ),
+        (
+            {"filesDone": 1, "filesTotal": 4, "bytesDone": 1 << 20, "bytesTotal": 4 << 30}, 2.0, 1 << 20, 70,
+            "[....................]   0%  1 of 4 files, 1.0 MiB of 4.0 GiB",
+        ),
+        (
+            {"filesDone": 1, "filesTotal": 4, "bytesDone": 1 << 20, "bytesTotal": 4 << 30}, 2.0, 1 << 20, 60,
+            "1 of 4 files, 1.0 MiB of 4.0 GiB, 512.0 KiB/s, 136 min left",
+        ),
+        ({"filesDone": 1, "filesTotal": 4}, 2.0, 0, 20, "1 of 4 files, 0 byt…"),
+    ],
+)  # fmt: skip
+def test_the_bar(state: dict[str, int], seconds: float, got: int, width: int, line: str) -> None:
+    """Files, bytes, rate and time left, as far as there is room."""
+    assert index.drawn(state, seconds, got, width) == line
+
+
+def test_lines_of_a_text() -> None:
+    """Lines stay lines; what belongs to an escape sequence over two lines goes."""
+    assert clean_lines("a\r\nb\tc\x1b]0;x\ny\x07\n\x1b[1md") == ["a", "b   c", "d"]
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 bytes"), (1023, "1023 bytes"), (1024, "1.0 KiB"), (5 << 40, "5120.0 GiB")]
+)
+def test_sizes(count: int, text: str) -> None:
+    """Bytes as a person reads them."""
+    assert size(count) == text
+
+
+def test_numbers() -> None:
+    """One thing is one thing."""
+    assert (number(1, "session"), number(12345, "session")) == ("1 session", "12,345 sessions")

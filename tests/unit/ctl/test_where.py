@@ -7,6 +7,7 @@ import pytest
 
 from sesamectl import where
 from sesamectl.where import is_private, socket_path
+from sesamed import paths
 
 
 def test_the_variable_comes_first() -> None:
@@ -49,3 +50,25 @@ def test_what_is_no_directory_is_not_private(directory: str) -> None:
     """Neither a file nor nothing is a private directory."""
     assert not is_private(f"{directory}/none", os.geteuid())
     assert not is_private(__file__, os.stat(__file__).st_uid)
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {},
+        {"SESAME_DATA_DIR": "/a/../b/"},
+        {"XDG_DATA_HOME": "/x/y"},
+        {"XDG_DATA_HOME": " "},
+        {"XDG_DATA_HOME": "relative"},
+        {"XDG_DATA_HOME": "/x", "SESAME_DATA_DIR": "/d"},
+    ],
+)
+def test_the_data_is_where_the_daemon_keeps_it(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client's short way to the data directory leads where the daemon's goes."""
+    for name in ("SESAME_DATA_DIR", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("SESAME_RUNTIME_DIR", "/run/x")
+    assert where.data_directory(os.environ) == paths.find(os.environ).data_dir

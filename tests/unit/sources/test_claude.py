@@ -17,6 +17,7 @@ from sesamed.model import (
     Operation,
     ToolCall,
     ToolResult,
+    Undone,
     Unknown,
 )
 from sesamed.sources.calls import OPEN_CALLS
@@ -287,6 +288,24 @@ class TestCalls:
             (keys[0], "x", False),
             (keys[1], "y", True),
         ]
+
+    def test_a_text_that_grows_takes_its_shorter_forms_back(self) -> None:
+        """Some versions wrote a response anew as it came; another block, or another response, is no growth."""
+        session = (
+            ClaudeSession()
+            .assistant("It is", id="msg_01aaaaaaaaaaaaaaa")
+            .assistant("It is done", id="msg_01aaaaaaaaaaaaaaa")
+        )
+        session.assistant("Other", id="msg_01aaaaaaaaaaaaaaa").assistant("It is done now", id="msg_01bbbbbbbbbbbbbbb")
+        short, *_ = all_of(Message, session)
+        assert all_of(Undone, session) == [Undone(key=short.key, alone=True)]
+
+    def test_lines_that_are_superseded_are_taken_back(self) -> None:
+        """As the line that comes in their place says."""
+        session = (
+            ClaudeSession().user("why?").assistant("because", uuid="x").assistant("since", supersedesUuids=["x", "y"])
+        )
+        assert all_of(Undone, session) == [Undone(key=all_of(Message, session)[1].key, alone=True)]
 
     def test_a_result_without_an_id_is_nobodys(self) -> None:
         """Even if there is a call without one."""

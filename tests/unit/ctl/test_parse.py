@@ -1,0 +1,143 @@
+"""The command line's grammar."""
+
+import os
+import typing
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sesamectl import flags, help  # noqa: A004  # what it is
+from sesamectl.errors import UsageError
+from sesamectl.parse import parse
+from sesamectl.render.terminal import columns
+from sesamed.protocol import Filters, IndexParams, ListMessagesParams, ListSessionsParams, SearchParams
+
+
+def search(*words: str) -> dict[str, object]:
+    name, arguments = parse(["search", *words])
+    assert name == "search"
+    return {"words": arguments.words, **arguments.given(flags.SEARCH)}
+
+
+def names(of: typing.Iterable[flags.Flag]) -> set[str]:
+    return {flag.dest for flag in of}
+
+
+def test_every_filter_is_a_flag() -> None:
+    """Every filter of the protocol is a flag, and every flag a parameter."""
+    assert names(flags.FILTERS) == set(Filters.__struct_encode_fields__)
+    assert names(flags.SEARCH) < set(SearchParams.__struct_encode_fields__)
+    assert names(flags.INDEX) < set(IndexParams.__struct_encode_fields__)
+    assert names(flags.SHOW) < set(ListMessagesParams.__struct_encode_fields__)
+    assert names((*flags.PAGE, *flags.FILTERS)) == set(ListSessionsParams.__struct_encode_fields__)
+
+
+def test_only_what_is_given_is_sent() -> None:
+    """What was not given is left to the daemon."""
+    assert search("nix", "flake") == {"words": ["nix", "flake"]}
+    assert search() == {"words": []}
+
+
+def test_words_and_flags_mix() -> None:
+    """Flags may stand before, between and behind the words; their values behind a blank or an equals sign."""
+    assert search("--limit", "0", "a", "--sort=recent", "b", "--fresh") == {
+        "words": ["a", "b"],
+        "limit": 0,
+        "sort": "recent",
+        "fresh": True,
+    }
+    assert search("--path=--x=y")["path"] == "--x=y"
+
+
+def test_words_that_begin_with_a_dash() -> None:
+    """One dash makes no flag; behind `--` everything is a word."""
+    assert search("-x", "nix", "-flake") == {"words": ["-x", "nix", "-flake"]}
+    assert search("--limit", "3", "--", "-x", "--json", "--") == {"words": ["-x", "--json", "--"], "limit": 3}
+
+
+def test_lists() -> None:
+    """What the protocol takes as a list can be repeated; of the others the last one counts."""
+    given = search("--exclude", "a", "--exclude", "b", "--tool", "bash", "--source", "pi", "--role", "user")
+    assert given == {"words": [], "exclude": ["a", "b"], "tool": ["bash"], "source": ["pi"], "role": ["user"]}
+    assert search("--limit", "1", "--limit", "2")["limit"] == 2
+
+
+def test_a_directory_is_made_absolute() -> None:
+    """`--cwd .` is the directory that the person is in."""
+    assert search("--cwd", ".")["cwd"] == os.getcwd()
+
+
+def test_dates_are_made_utc() -> None:
+    """`--after` and `--before` go through the person's time zone."""
+    given = search("--after", "2025-12-15T10:00:00Z", "--before", "7d")
+    assert given == {"words": [], "after": "2025-12-15T10:00:00.000Z", "before": "7d"}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "no command; there are search, "),
+        (["nonsense"], "'nonsense' is no command; there are search, "),
+        (["--json", "status"], "'--json' is no command"),
+        (["search", "--nonsense"], "no flag is called --nonsense; put `--` before words"),
+        (["search", "--lim", "3"], "no flag is called --lim"),
+        (["search", "--limit", "-1"], "--limit: '-1' is no whole number"),
+        (["search", "--limit", "²"], "--limit: '²' is no whole number"),
+        (["search", "--limit", "9" * 5000], "is no whole number"),
+        (["search", "--limit"], "--limit needs a value: --limit N"),
+        (["search", "--cwd", "--json"], "--cwd needs a value: --cwd DIR"),
+        (["search", "--json=1"], "--json takes no value"),
+        (["search", "--after", "yesterday"], "--after: 'yesterday' is neither a date"),
+        (["search", "--sort", "up"], "--sort up: expected relevance or recent"),
+        (["status", "x", "y"], "nothing is expected here: x y"),
+        (["stop", "--", "now"], "nothing is expected here: now"),
+        (["show"], "which session?"),
+        (["show", "a", "b"], "nothing is expected here: b"),
+    ],
+)
+def test_usage(words: list[str], message: str) -> None:
+    """Wrong usage says what is wrong, and of which command."""
+    with pytest.raises(UsageError) as wrong:
+        parse(words)
+    assert message in str(wrong.value)
+    assert wrong.value.command == (words[0] if words and words[0] in flags.COMMANDS else "")
+
+
+WORDS = st.sampled_from(
+    [*flags.COMMANDS, "--", "--json", "--limit", "--limit=3", "-h", "--cwd", "--sort", "--sort=recent", "--all"]
+)
+
+
+@given(st.lists(WORDS | st.text(max_size=5), max_size=6))
+def test_any_line_is_understood_or_refused(words: list[str]) -> None:
+    """Whatever is typed gives a command and its arguments, or a UsageError; words are never lost."""
+    try:
+        name, arguments = parse(words)
+    except UsageError:
+        return
+    assert name in {"", *flags.COMMANDS}
+    if "--" in words[1:] and not arguments.has("help"):
+        behind = words[words.index("--", 1) + 1 :]
+        assert arguments.words[len(arguments.words) - len(behind) :] == behind
+
+
+def test_help_asked_for() -> None:
+    """`--help` anywhere in front of `--` is no search for it."""
+    assert parse(["search", "--limit", "x", "-h"])[1].has("help")
+    assert not parse(["search", "--", "-h"])[1].has("help")
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 200])
+@pytest.mark.parametrize("command", ["", *flags.COMMANDS])
+def test_help(command: str, width: int) -> None:
+    """Every help text names all flags or commands, has examples that are understood, and keeps to the width that there is."""
+    text = help.text(command, width)
+    names = [f"--{flag.name}" for flag in flags.COMMANDS[command].flags] if command else list(flags.COMMANDS)
+    assert all(f"\n  {name}" in text for name in names)
+    examples = text.partition("\nexamples:\n")[2].split("\n")
+    assert examples
+    for example in examples:
+        parse(example.replace('"', "").split()[1:])
+    tables = text.partition("\n\nexit codes")[0].partition("\nexamples")[0].split(":\n", 1)[1].split("\n")
+    assert all(columns(line) <= max(width, 44) for line in tables)

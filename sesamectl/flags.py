@@ -105,6 +105,15 @@ INDEX = (
     Flag("full", "", "build the index anew, beside the old one, then swap"),
     Flag("drop-gone", "", "forget sessions whose file is gone", dest="dropGone"),
 )
+LOGS = (
+    Flag("lines", "N", "so many of the last lines; 50 is the default", count),
+    Flag("follow", "", "go on with what comes"),
+)
+SERVICE = (
+    Flag("print", "", "install: show the files, write nothing"),
+    Flag("socket", "", "install: let the manager hold the socket, so that clients wait while the daemon restarts"),
+    Flag("purge", "", "uninstall: remove the index and the logs, too"),
+)
 FULL_TEXT = Flag("all", "", "show outputs of tools in full")
 JSON = Flag("json", "", "print the answer as JSON, as the daemon gives it")
 NO_START = Flag("no-start", "", "don't start the daemon when it is not running (also: SESAME_NO_START=1)")
@@ -130,6 +139,12 @@ COMMANDS: Mapping[str, Command] = {
     "start": Command("start the daemon", "", (JSON,), ("start",)),
     "stop": Command("stop the daemon", "", (JSON,), ("stop",)),
     "restart": Command("stop the daemon and start it again", "", (JSON,), ("restart",)),
+    "service": Command(
+        "run the daemon by systemd or launchd: from login on, started again when it fails",
+        "install|uninstall|status|logs", (*SERVICE, *LOGS, JSON),
+        ("service install", "service install --print", "service status", "service uninstall"),
+    ),
+    "logs": Command("what the daemon said of itself", "", LOGS, ("logs", "logs --lines 200", "logs --follow")),
     "demo": Command(
         "a search over made-up sessions, in a private place that is removed again", "", (JSON,), ("demo",),
     ),

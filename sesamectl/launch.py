@@ -100,7 +100,9 @@ class _Starting:
                 self._process = self._spawned()
         elif (code := self._process.poll()) == EX_TEMPFAIL:
             self._process, self._not_before = None, time.monotonic() + AGAIN_S
-        elif code is not None and (code or not self._managed):
+        elif code and self._managed:
+            raise StartError("the service manager cannot start sesamed; see `sesamectl service status` and `sesamectl service logs`")
+        elif code is not None and not self._managed:
             raise StartError(f"sesamed could not be started (exit {code}): {self.said()}")
 
     def said(self) -> str:

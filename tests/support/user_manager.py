@@ -54,7 +54,8 @@ class UserManager:
         self.place.chmod(0o755)
         self.home = self.place / "home"
         self.runtime = f"/run/user/{UID}"
-        self._log = open(self.place / "log", "wb")  # noqa: SIM115  # closed with the manager
+        (self.place / "log").mkdir()
+        self._log = open(self.place / "log/manager", "wb")  # noqa: SIM115  # closed with the manager
         revealed = sorted({str(ROOT), *(os.path.realpath(path) for path in (sys.prefix, sys.base_prefix))})
         self._process = subprocess.Popen(
             ["unshare", "--mount", "bash", str(SCRIPT), str(self.place), str(UID), *revealed],
@@ -67,7 +68,7 @@ class UserManager:
             raise
 
     def _runs(self) -> bool:
-        assert self._process.poll() is None, (self.place / "log").read_text(errors="replace")
+        assert self._process.poll() is None, self.log
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self.run("systemctl", "--user", "is-system-running").stdout.strip() in {"running", "degraded"}
         return False
@@ -123,7 +124,7 @@ class UserManager:
     @property
     def log(self) -> str:
         """What the manager and its services printed: there is no journal here."""
-        return (self.place / "log").read_text(errors="replace")
+        return "".join(path.read_text(errors="replace") for path in (self.place / "log").iterdir())
 
     def write(self, relative: str, data: bytes) -> Path:
         """A file of the user's."""

@@ -16,7 +16,10 @@ mount --bind "$place/etc/group" /etc/group
 mount -t tmpfs tmpfs /run
 mkdir -p /run/systemd/system "/run/user/$uid"
 chmod 700 "/run/user/$uid"
-chown "$uid:$uid" "$place/home" "/run/user/$uid"
+# There is no journal here: what services say goes into a file.
+mkdir -p "/run/user/$uid/systemd/user/service.d"
+printf '[Service]\nStandardError=append:%s\n' "$place/log/services" > "/run/user/$uid/systemd/user/service.d/log.conf"
+chown -R "$uid:$uid" "$place/home" "$place/log" "/run/user/$uid"
 
 as_user() { setpriv --reuid="$uid" --regid="$uid" --clear-groups --inh-caps=-all "$@"; }
 number=0

@@ -109,7 +109,7 @@ def test_a_hang(user: UserManager) -> None:
     before = main_pid(user)
     os.kill(before, signal.SIGSTOP)
     again(user, before)
-    assert "Watchdog timeout" in user.log
+    assert found(user, "--no-start") == ["session-1"]
 
 
 def test_a_writer_that_hangs(user: UserManager) -> None:
@@ -123,7 +123,6 @@ def test_a_writer_that_hangs(user: UserManager) -> None:
     user.write(".pi/agent/sessions/a/hang.jsonl", b"{}\n")
     eventually(lambda: main_pid(user) not in {0, before}, 60)
     assert "no progress error=TimeoutError" in user.log
-    assert "sesamed.service: Watchdog timeout" in user.log
 
 
 def test_stop_and_start(user: UserManager) -> None:
@@ -147,7 +146,7 @@ def test_twenty_clients_at_once(user: UserManager) -> None:
     script = " & ".join(["sesamectl search quince --json"] * 20) + " & wait"
     ran = user.run("bash", "-c", script)
     assert [json.loads(line)["resultCount"] for line in ran.stdout.splitlines()] == [1] * 20, ran.stderr
-    assert user.run("pgrep", "-u", str(UID), "-f", "-- -P -m sesamed$").stdout.split() == [str(main_pid(user))]
+    assert user.run("pgrep", "-u", str(UID), "-f", "sesamed$").stdout.split() == [str(main_pid(user))]
 
 
 def test_a_cold_start_through_the_socket(user: UserManager) -> None:

@@ -21,7 +21,7 @@ from sesamectl.where import data_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import IO
 
 PATIENCE_S = 20.0
@@ -76,6 +76,23 @@ def surroundings() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in MANAGERS}
 
 
+class Starters:
+    """The one of all clients that may start or end the daemon; waits for its turn."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._file = _opened(_made(data_directory(environ)), "start.lock")
+
+    def __enter__(self) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not _locked(self._file):
+            if time.monotonic() >= deadline:
+                raise StartError(f"another sesamectl has been starting sesamed for {PATIENCE_S:g} s; try again")
+            time.sleep(LOOK_S)
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+
 class _Starting:
     """One client's part in it."""
 
@@ -101,7 +118,9 @@ class _Starting:
         elif (code := self._process.poll()) == EX_TEMPFAIL:
             self._process, self._not_before = None, time.monotonic() + AGAIN_S
         elif code and self._managed:
-            raise StartError("the service manager cannot start sesamed; see `sesamectl service status` and `sesamectl service logs`")
+            raise StartError(
+                "the service manager cannot start sesamed; `sesamectl doctor` says why, `sesamectl service logs` what it said"
+            )
         elif code is not None and not self._managed:
             raise StartError(f"sesamed could not be started (exit {code}): {self.said()}")
 

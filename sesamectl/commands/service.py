@@ -60,9 +60,7 @@ def _written(manager: Manager, files: Mapping[str, str]) -> list[str]:
     surplus = [path for path in manager.leftovers() if path not in files]
     changed = [path for path, text in files.items() if service.read(path) != text]
     did = manager.switch_off() if surplus or (changed and manager.leftovers()) else []
-    os.makedirs(
-        data_directory(os.environ), mode=0o700, exist_ok=True
-    )  # launchd's log is there before the daemon
+    os.makedirs(data_directory(os.environ), mode=0o700, exist_ok=True)  # launchd's log is there before the daemon
     for path in surplus:
         os.unlink(path)
     did += [f"removed {path}" for path in surplus]

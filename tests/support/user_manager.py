@@ -41,7 +41,9 @@ def missing() -> str:
 
 def _namespace_refused() -> str:
     """Containers often allow neither mounts nor cgroups."""
-    try_it = "mount --make-rprivate / && mount -t tmpfs tmpfs /mnt && mount -t cgroup2 cgroup2 /mnt && mkdir /mnt/sesame-try && rmdir /mnt/sesame-try"
+    try_it = (
+        "mount --make-rprivate / && mount -t cgroup2 cgroup2 /mnt && mkdir /mnt/sesame-try && rmdir /mnt/sesame-try"
+    )
     tried = subprocess.run(["unshare", "--mount", "sh", "-c", try_it], capture_output=True, text=True, check=False)
     return f"no namespace with cgroup v2 here: {tried.stderr.strip()}" if tried.returncode else ""
 
@@ -82,10 +84,8 @@ class UserManager:
             self._process.kill()
             self._process.wait()
         self._log.close()
-        subprocess.run(
-            ["unshare", "--mount", "sh", "-c", f"mount -t cgroup2 cgroup2 /mnt; cd /mnt/{self.place.name} && find -depth -type d -exec rmdir {{}} +"],
-            capture_output=True, check=False,
-        )  # fmt: skip
+        empty = f"mount -t cgroup2 cgroup2 /mnt && find /mnt/{self.place.name} -depth -type d -exec rmdir {{}} +"
+        subprocess.run(["unshare", "--mount", "sh", "-c", empty], capture_output=True, check=False)
         shutil.rmtree(self.place, ignore_errors=True)
 
     def run(self, *words: str, environ: Mapping[str, str] | None = None) -> "subprocess.CompletedProcess[str]":

@@ -20,6 +20,8 @@ def _manager() -> Iterator[UserManager]:
 @pytest.fixture
 def user(_manager: UserManager) -> Iterator[UserManager]:
     """A user with one session about a quince, and nothing of ours installed."""
-    _manager.write(".pi/agent/sessions/a/one.jsonl", PiSession(id="session-1").user("a quince").assistant("an answer").bytes())
+    _manager.write(
+        ".pi/agent/sessions/a/one.jsonl", PiSession(id="session-1").user("a quince").assistant("an answer").bytes()
+    )
     yield _manager
     _manager.clean()

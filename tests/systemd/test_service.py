@@ -46,7 +46,9 @@ def test_install(user: UserManager) -> None:
     eventually(lambda: user.shown("StatusText").startswith("ready: 1 session files in 1 of 4"))
     assert "service   active: ready: 1 session files" in user.ctl("service", "status")
     socket = f"/run/user/{UID}/sesame/sesamed.sock"
-    modes = user.run("stat", "-c", "%a", socket, str(Path(socket).parent), str(user.home / ".local/share/sesame/index.sqlite"))
+    modes = user.run(
+        "stat", "-c", "%a", socket, str(Path(socket).parent), str(user.home / ".local/share/sesame/index.sqlite")
+    )
     assert modes.stdout.split() == ["600", "700", "600"]
 
 
@@ -180,7 +182,7 @@ def test_a_crash_storm(user: UserManager) -> None:
     user.ctl("stop")
     user.run("systemctl", "--user", "start", "sesamed.service")
     eventually(lambda: user.shown("ActiveState") == "failed", 30)
-    assert "sesamectl service" in user.ctl("search", "quince", code=3)
+    assert "`sesamectl doctor` says why" in user.ctl("search", "quince", code=3)
     assert "failed" in user.ctl("service", "status")
     (user.home / UNIT.replace(".service", ".service.d/test.conf")).unlink()
     user.systemctl("daemon-reload")
@@ -194,7 +196,7 @@ def test_a_wrong_configuration(user: UserManager) -> None:
     user.ctl("stop")
     user.write(".config/sesame/config.jsonc", b'{"sweepSecond": 5}')
     said = user.ctl("search", "quince", code=3)
-    assert "sesamectl service logs" in said
+    assert "`sesamectl doctor` says why" in said
     assert user.shown("ActiveState") == "failed"
     assert user.shown("NRestarts") == "0"
     assert "config.jsonc: $: Object contains unknown field `sweepSecond`" in user.log
@@ -225,4 +227,7 @@ def test_modes(user: UserManager) -> None:
     user.ctl("service", "install")
     written = (user.home / UNIT).stat()
     assert (written.st_uid, stat.S_IMODE(written.st_mode)) == (UID, 0o644)
-    assert sorted(path.name for path in (user.home / UNIT).parent.iterdir()) == ["default.target.wants", "sesamed.service"]
+    assert sorted(path.name for path in (user.home / UNIT).parent.iterdir()) == [
+        "default.target.wants",
+        "sesamed.service",
+    ]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import sesamectl
 import sesamed
 from sesamectl import flags, where
 from sesamed import errors, paths, protocol
@@ -45,8 +46,8 @@ def test_error_codes_are_documented_and_unique() -> None:
 
 
 def test_the_version_is_one() -> None:
-    """The package's version is the one of its metadata."""
-    assert importlib.metadata.version("sesame-index") == sesamed.__version__
+    """The package's version is the one of its metadata, and of the client, which imports nothing of the daemon."""
+    assert importlib.metadata.version("sesame-index") == sesamed.__version__ == sesamectl.__version__
 
 
 def test_every_older_schema_has_a_migration() -> None:

@@ -114,6 +114,7 @@ SERVICE = (
     Flag("socket", "", "install: let the manager hold the socket, so that clients wait while the daemon restarts"),
     Flag("purge", "", "uninstall: remove the index and the logs, too"),
 )
+DEEP = Flag("deep", "", "check every entry of the index, on a copy of it")
 FULL_TEXT = Flag("all", "", "show outputs of tools in full")
 JSON = Flag("json", "", "print the answer as JSON, as the daemon gives it")
 NO_START = Flag("no-start", "", "don't start the daemon when it is not running (also: SESAME_NO_START=1)")
@@ -143,6 +144,9 @@ COMMANDS: Mapping[str, Command] = {
         "run the daemon by systemd or launchd: from login on, started again when it fails",
         "install|uninstall|status|logs", (*SERVICE, *LOGS, JSON),
         ("service install", "service install --print", "service status", "service uninstall"),
+    ),
+    "doctor": Command(
+        "find out what is wrong, and what to do about it", "", (DEEP, JSON), ("doctor", "doctor --deep", "doctor --json"),
     ),
     "logs": Command("what the daemon said of itself", "", LOGS, ("logs", "logs --lines 200", "logs --follow")),
     "demo": Command(

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 
 from sesamectl import launch, service
-from sesamectl.asking import HELLO_TIMEOUT_S
-from sesamectl.client import Client
 from sesamectl.commands import life, logs
-from sesamectl.errors import ClientError, RpcError, StartError
+from sesamectl.errors import RpcError, StartError
 from sesamectl.output import show
 from sesamectl.render import clean
+from sesamectl.service_state import answers, state
 from sesamectl.where import data_directory
 
 TYPE_CHECKING = False
@@ -40,11 +39,11 @@ def _install(arguments: Arguments) -> None:
         return
     _check(manager)
     did = _written(manager, files)
-    if did or manager.state()["active"] != "active" or not _answers(wanted.socket):
+    if did or manager.state()["active"] != "active" or not answers(wanted.socket):
         did += _make_way(manager, wanted.socket)
         did += manager.switch_on(files)
-        _until_it_answers(wanted.socket)
-    show({**_state(manager, wanted.socket), "did": did}, _installed, arguments)
+        _until_itanswers(wanted.socket)
+    show({**state(manager, wanted.socket), "did": did}, _installed, arguments)
 
 
 def _check(manager: Manager) -> None:
@@ -69,30 +68,20 @@ def _written(manager: Manager, files: Mapping[str, str]) -> list[str]:
 
 def _make_way(manager: Manager, socket: str) -> list[str]:
     """A daemon that a client started holds the index: the service could not start."""
-    pid = _answers(socket)
+    pid = answers(socket)
     if pid is None or pid == manager.state()["pid"]:
         return []
     life.stopped(socket)
     return [f"stopped the daemon that ran without a service (pid {pid})"]
 
 
-def _until_it_answers(socket: str) -> None:
+def _until_itanswers(socket: str) -> None:
     try:
         launch.wait(socket)
     except StartError:
         raise StartError(
             f"the service was started, and nothing answers at {socket}; see `sesamectl service logs`"
         ) from None
-
-
-def _answers(socket: str) -> int | None:
-    """The pid of who answers."""
-    try:
-        with Client(socket, HELLO_TIMEOUT_S) as client:
-            pid = client.call("hello", client="sesamectl").get("pid")
-            return pid if isinstance(pid, int) else 0
-    except (ClientError, RpcError):
-        return None
 
 
 def _uninstall(arguments: Arguments) -> None:
@@ -126,19 +115,7 @@ def _purged(socket: str) -> list[str]:
 
 def _status(arguments: Arguments) -> None:
     manager, wanted = service.manager(), service.wanted(os.environ)
-    show(_state(manager, wanted.socket), _told, arguments)
-
-
-def _state(manager: Manager, socket: str) -> dict[str, Any]:
-    """What is installed, what the manager knows of it, and who answers."""
-    missing, text = manager.missing(), service.read(manager.unit())
-    found: dict[str, Any] = {"manager": manager.name, "missing": missing or None, "unit": manager.unit()}
-    found |= {"installed": text is not None, "ours": text is not None and manager.starts(text, socket)}
-    if text is not None and not missing:
-        found |= manager.state()
-        expected = manager.files(service.wanted(os.environ), socket=bool(found["socket"]))
-        found["current"] = all(service.read(path) == wanted for path, wanted in expected.items())
-    return {**found, "answers": _answers(socket)}
+    show(state(manager, wanted.socket), _told, arguments)
 
 
 def _files(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:

@@ -92,10 +92,8 @@ def test_no_transcript_text_at_any_level() -> None:
             {"sources": [{"parser": name, "path": str(daemon.root / name)} for name in ("pi", "claude", "codex")]}
         )
         daemon.write("pi/a.jsonl", PiSession(id="session-p").user(CANARY).assistant(CANARY).bytes() + bad_lines())
-        daemon.write(
-            "claude/a.jsonl",
-            b"".join(line + b"\n" for line in ClaudeSession().user(CANARY).assistant(CANARY).lines()) + bad_lines(),
-        )
+        claude = ClaudeSession().user(CANARY).assistant(CANARY).lines()
+        daemon.write("claude/a.jsonl", b"\n".join([*claude, b""]) + bad_lines())
         daemon.write("codex/a.jsonl", CodexSession().user(CANARY).assistant(CANARY).bytes() + bad_lines())
         daemon.start().sync()
         assert len(daemon.found(CANARY)) == 3
@@ -116,9 +114,5 @@ def test_no_transcript_text_at_any_level() -> None:
 def bad_lines() -> bytes:
     """Lines that nobody can decode, and lines of types that nobody knows."""
     unknown = json.dumps({"type": CANARY, "message": {"role": CANARY, "content": [{"type": CANARY, "text": CANARY}]}})
-    return (
-        f'{{"type":"message","x":"{CANARY}\n{CANARY}\n{unknown}\n{{"type":"{CANARY}"}} trailing {CANARY}\n'.encode()
-        + b"\xff"
-        + CANARY.encode()
-        + b"\n"
-    )
+    lines = [f'{{"type":"message","x":"{CANARY}', CANARY, unknown, f'{{"type":"{CANARY}"}} trailing {CANARY}']
+    return "\n".join([*lines, ""]).encode() + b"\xff" + CANARY.encode() + b"\n"

@@ -115,6 +115,7 @@ SERVICE = (
     Flag("purge", "", "uninstall: remove the index and the logs, too"),
 )
 DEEP = Flag("deep", "", "check every entry of the index, on a copy of it")
+MATCHING = Flag("matching", "TEXT", "sessions: whose id begins so, or whose name has these words")
 FULL_TEXT = Flag("all", "", "show outputs of tools in full")
 JSON = Flag("json", "", "print the answer as JSON, as the daemon gives it")
 NO_START = Flag("no-start", "", "don't start the daemon when it is not running (also: SESAME_NO_START=1)")
@@ -148,7 +149,12 @@ COMMANDS: Mapping[str, Command] = {
     "doctor": Command(
         "find out what is wrong, and what to do about it", "", (DEEP, JSON), ("doctor", "doctor --deep", "doctor --json"),
     ),
-    "logs": Command("what the daemon said of itself", "", LOGS, ("logs", "logs --lines 200", "logs --follow")),
+    "logs": Command("what the daemon said of itself", "", (*LOGS, JSON), ("logs", "logs --lines 200", "logs --follow")),
+    "completions": Command(
+        "completions for a shell, to be sourced; or the sessions that they ask for", "bash|zsh|fish|sessions", (MATCHING,),
+        ("completions bash > ~/.local/share/bash-completion/completions/sesamectl", "completions sessions --matching flake"),
+    ),
+    "man": Command("the manual page, for man(1) to show", "", (), ("man | man -l -", "man > ~/.local/share/man/man1/sesamectl.1")),
     "demo": Command(
         "a search over made-up sessions, in a private place that is removed again", "", (JSON,), ("demo",),
     ),

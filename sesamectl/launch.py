@@ -2,7 +2,7 @@
 
 Clients agree by a lock in the data directory: one of them starts the daemon, the others wait for the socket. Running means
 that a `hello` is answered. Where a service was installed for this socket its manager starts the daemon; else it is a process
-of its own, and logs to `sesamed.log` in the data directory, which it turns over itself.
+of its own, outside of the terminal's, and logs to `sesamed.log` in the data directory, which it turns over itself.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contextlib import ExitStack
 
 from sesamectl.client import Client
 from sesamectl.errors import ClosedError, DeadlineError, NotRunningError, StartError
-from sesamectl.service import start_command
+from sesamectl.service import manager, start_command
 from sesamectl.where import data_directory
 
 TYPE_CHECKING = False
@@ -28,6 +28,7 @@ PATIENCE_S = 20.0
 LOOK_S = 0.01  # between two looks at the socket; a look takes about 0.1 ms
 SAY_AFTER_S = 1.0
 EX_TEMPFAIL = 75  # another sesamed holds a lock; most likely one that is just going down
+OURS = (EX_TEMPFAIL, 78)  # sesamed itself has ended so, not what was to run it
 AGAIN_S = 0.2
 MAX_SAID_BYTES = 1 << 20
 MANAGERS = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES")
@@ -105,6 +106,7 @@ class _Starting:
         self._ours = False
         self._process: subprocess.Popen[bytes] | None = None
         self._managed = False  # what we started is a manager's command: it ends well before the daemon answers
+        self._apart = manager().apart()
         self._not_before = 0.0
 
     def go_on(self) -> None:
@@ -121,6 +123,8 @@ class _Starting:
             raise StartError(
                 "the service manager cannot start sesamed; `sesamectl doctor` says why, `sesamectl service logs` what it said"
             )
+        elif code is not None and not self._managed and self._apart and code not in OURS:
+            self._process, self._apart = None, []
         elif code is not None and not self._managed:
             raise StartError(f"sesamed could not be started (exit {code}): {self.said()}")
 
@@ -136,8 +140,9 @@ class _Starting:
         """A process that no terminal, directory or manager of ours holds on to."""
         command = start_command(self._path)
         self._managed = command is not None
+        apart = [] if self._managed else self._apart
         process = subprocess.Popen(  # noqa: S603  # our own words
-            command or [sys.executable, "-P", "-m", "sesamed"], env=surroundings(), cwd="/", start_new_session=True,
+            command or [*apart, sys.executable, "-P", "-m", "sesamed"], env=surroundings(), cwd="/", start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log,
         )  # fmt: skip
         _children.append(process)

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
         def start_command(self) -> list[str]:
             """What starts it; returns when it is started, or cannot be."""
 
+        def apart(self) -> list[str]:
+            """What runs a program outside of whatever started it; nothing where that takes nothing."""
+
         def switch_on(self, files: Mapping[str, str]) -> list[str]:
             """Have the manager know the files, start it now and at every login; what was done."""
 

@@ -66,6 +66,10 @@ class Launchd:
         """Returns at once; the daemon is ready when its socket answers."""
         return ["launchctl", "kickstart", f"{self._domain}/{LABEL}"]
 
+    def apart(self) -> list[str]:
+        """A session of its own is enough."""
+        return []
+
     def switch_on(self, files: Mapping[str, str]) -> list[str]:
         """Load it anew; RunAtLoad starts it."""
         self._unload()

@@ -62,6 +62,13 @@ class Systemd:
         """systemctl waits until the daemon is ready."""
         return ["env", f"XDG_RUNTIME_DIR={self._runtime}", "systemctl", "--user", "start", SERVICE]
 
+    def apart(self) -> list[str]:
+        """In a scope of its own: terminals have theirs, and end all that is in it when a tab is closed."""
+        there = os.path.exists(os.path.join(self._runtime, "bus")) and shutil.which("systemd-run") is not None
+        if not there or self.missing():
+            return []
+        return ["env", f"XDG_RUNTIME_DIR={self._runtime}", "systemd-run", "--user", "--scope", "--collect", "--quiet"]
+
     def switch_on(self, files: Mapping[str, str]) -> list[str]:
         """Load, enable, start. The socket comes first: a service that is there already has bound its own."""
         self._do("daemon-reload")

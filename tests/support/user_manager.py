@@ -96,10 +96,15 @@ class UserManager:
         }  # fmt: skip
         settings = [f"{name}={value}" for name, value in variables.items()]
         become = ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", "--inh-caps=-all"]
+        group = f"/sys/fs/cgroup/{self.place.name}/session/cgroup.procs"
+        session = ["sh", "-c", 'echo $$ > "$0" && exec "$@"', group]  # or the manager could not take it into its scopes
         return subprocess.run(
-            ["nsenter", f"--target={self._process.pid}", "--mount", f"--wd={self.place}", *become, "env", "-i", *settings, *words],
+            [*self._enter(), *session, *become, "env", "-i", *settings, *words],
             capture_output=True, text=True, timeout=COMMAND_S, check=False, stdin=subprocess.DEVNULL,
         )  # fmt: skip
+
+    def _enter(self) -> list[str]:
+        return ["nsenter", f"--target={self._process.pid}", "--mount", f"--wd={self.place}"]
 
     def systemctl(self, *words: str) -> str:
         """What systemctl says; it must succeed."""
@@ -141,10 +146,19 @@ class UserManager:
         self.write(".config/systemd/user/sesamed.service.d/test.conf", text.encode())
         self.systemctl("daemon-reload")
 
+    def bus(self) -> None:
+        """Have a message bus for the user's session, as a desktop has one."""
+        execute = f"ExecStart={shutil.which('dbus-daemon')} --session --address=unix:path=%t/bus --nofork --nopidfile --syslog-only"
+        self.write(".config/systemd/user/dbus.service", f"[Service]\n{execute}\n".encode())
+        self.systemctl("daemon-reload")
+        self.systemctl("start", "dbus.service")
+        eventually(lambda: self.run("systemd-run", "--user", "--scope", "--quiet", "true").returncode == 0)
+
     def clean(self) -> None:
         """As on the first day."""
-        self.run("systemctl", "--user", "stop", "sesamed.socket", "sesamed.service")
+        self.run("systemctl", "--user", "stop", "sesamed.socket", "sesamed.service", "dbus.service")
         self.run(sys.executable, "-P", "-m", "sesamectl", "service", "uninstall", "--purge")
+        self.run("rm", "-f", f"{self.runtime}/bus")
         for path in self.home.iterdir():
             shutil.rmtree(path)
         self.run("systemctl", "--user", "daemon-reload")

@@ -45,7 +45,7 @@ done
 
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
 group=/sys/fs/cgroup/$(basename "$place")
-mkdir -p "$group/manager"
+mkdir -p "$group/manager" "$group/session"
 chown -R "$uid:$uid" "$group"
 echo $$ > "$group/manager/cgroup.procs"
 cd "$place/home"

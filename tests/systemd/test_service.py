@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import stat
 import sys
@@ -220,6 +221,84 @@ def test_purge(user: UserManager) -> None:
     user.write(".local/share/sesame/somebody's", b"x")
     user.ctl("service", "uninstall", "--purge")
     assert [path.name for path in (user.home / ".local/share/sesame").iterdir()] == ["somebody's"]
+
+
+def test_odd_paths(user: UserManager) -> None:
+    """Whatever stands in a path, systemd reads it as it was written."""
+    odd = {"SESAME_DATA_DIR": f"{user.home}/a b%h\"c\\d$HOME'é", "CODEX_HOME": f"{user.home}/%%x"}
+    (user.home / "a").mkdir()
+    ran = user.run(sys.executable, "-P", "-m", "sesamectl", "service", "install", environ=odd)
+    assert ran.returncode == 0, ran.stderr
+    assert f"{user.home}/a b%h\"c\\d$HOME'é/index.sqlite" == user.json("status")["database"]["path"]
+    assert f"{user.home}/%%x/sessions" in [source["path"] for source in user.json("status")["sources"]]
+    verified = user.run("systemd-analyze", "--user", "verify", str(user.home / UNIT))
+    assert (verified.returncode, verified.stderr) == (0, "")
+    assert "removed" in user.run(sys.executable, "-P", "-m", "sesamectl", "service", "uninstall", environ=odd).stdout
+
+
+def test_an_upgrade(user: UserManager) -> None:
+    """An older daemon that the service runs is restarted once, through the manager, into the installed one."""
+    user.ctl("service", "install")
+    older(user)
+    user.systemctl("restart", "sesamed.service")
+    (user.home / UNIT.replace(".service", ".service.d/test.conf")).unlink()
+    user.systemctl("daemon-reload")
+    before = main_pid(user)
+    assert found(user) == ["session-1"]
+    assert answering(user) == main_pid(user) != before
+    before = main_pid(user)
+    assert found(user) == ["session-1"]
+    assert main_pid(user) == before
+
+
+def test_a_service_of_another_installation(user: UserManager) -> None:
+    """Where the service brings the old daemon back, it is restarted once and then left alone: nobody fights."""
+    user.ctl("service", "install")
+    older(user)
+    user.systemctl("restart", "sesamed.service")
+    before = main_pid(user)
+    assert found(user) == ["session-1"]
+    once = main_pid(user)
+    assert once != before
+    assert found(user) == ["session-1"]
+    assert main_pid(user) == once
+    assert "sesamed 0.0.9 runs" in user.run(sys.executable, "-P", "-m", "sesamectl", "doctor").stdout
+
+
+def older(user: UserManager) -> None:
+    """The unit starts an older daemon."""
+    program = ROOT / "tests/support/of_version.py"
+    user.drop_in(f"[Service]\nExecStart=\nExecStart={sys.executable} {program} 0.0.9\n")
+
+
+def test_the_doctor(user: UserManager) -> None:
+    """The doctor has nothing to say of a service that runs, and finds one that does not."""
+    user.ctl("service", "install")
+    assert "Nothing is wrong." in user.ctl("doctor")
+    user.systemctl("stop", "sesamed.service")
+    ran = user.run(sys.executable, "-P", "-m", "sesamectl", "doctor")
+    assert ran.returncode == 1
+    assert "wrong  service   it is inactive (success), and nobody answers" in ran.stdout
+
+
+def test_it_survives_a_terminal(user: UserManager) -> None:
+    """A daemon that was started within a terminal's scope lives on when that is ended with all that is in it."""
+    if shutil.which("dbus-daemon") is None:
+        pytest.skip("dbus-daemon is not installed, and systemd-run needs a bus")
+    user.bus()
+    ran = user.run(
+        "systemd-run",
+        "--user",
+        "--scope",
+        "--unit=tab",
+        "sh",
+        "-c",
+        "sesamectl search quince; sleep 1000 >/dev/null 2>&1 & exit",
+    )
+    assert "session-1" in ran.stdout, ran.stderr
+    before = answering(user)
+    user.systemctl("stop", "tab.scope")
+    assert answering(user) == before is not None
 
 
 def test_modes(user: UserManager) -> None:

@@ -28,10 +28,12 @@ def ask(arguments: Arguments, question: Callable[[Client], dict[str, Any]]) -> d
         return asked(arguments, question)
 
 
-def asked(arguments: Arguments, question: Callable[[Client], dict[str, Any]], **more: Any) -> dict[str, Any]:
+def asked(
+    arguments: Arguments, question: Callable[[Client], dict[str, Any]], timeout: float | None = None, **more: Any
+) -> dict[str, Any]:
     """The answer to a question; the daemon is started if nobody said not to."""
     may_start = _may_start(arguments)
-    client = Client(timeout=ANSWER_TIMEOUT_S, start=may_start, **more)
+    client = Client(timeout=timeout or ANSWER_TIMEOUT_S, start=may_start, **more)
     if may_start and _is_of_another_version(client.path):
         from sesamectl.upgrade import meet
 

@@ -13,6 +13,7 @@ from _socket import AF_UNIX, SOCK_STREAM, SOL_SOCKET, socket  # `socket` itself 
 from sesamectl.errors import DeadlineError, NotRunningError, UnsafeError
 from sesamectl.where import is_private
 
+HANGS = "it hangs: `kill -9` the pid that is in sesamed.lock beside the index, and the next call starts it anew"
 MAX_PATH_BYTES = 103  # macOS; Linux takes 107
 
 
@@ -46,7 +47,7 @@ def _connect_to(connection: socket, path: str, timeout: float) -> None:
     except (FileNotFoundError, ConnectionRefusedError):
         raise _not_running(path) from None
     except (TimeoutError, BlockingIOError):  # the queue of those who wait to be let in is full
-        raise DeadlineError(f"sesamed at {path} lets nobody in within {timeout:g} s; restart it") from None
+        raise DeadlineError(f"sesamed at {path} lets nobody in within {timeout:g} s; {HANGS}") from None
     except OSError as error:
         raise UnsafeError(f"cannot connect to {path}: {error.strerror}") from None
 

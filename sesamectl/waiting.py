@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from sesamectl.client import Client
 
 FIRST_INDEX_S = 10.0
-SLICE_MS = 500  # between two looks at how far it is
+LEAST_LOOK_S, MOST_LOOK_S = 0.01, 0.3  # between two looks at how far it is; each costs the daemon a millisecond
 
 
 def until_read(client: Client) -> None:
     """Wait until what is on disk is searchable, up to ten seconds; a terminal sees how far it is."""
-    deadline = time.monotonic() + FIRST_INDEX_S
+    deadline, look_s = time.monotonic() + FIRST_INDEX_S, LEAST_LOOK_S
     with Bar() as bar:
-        while (left_s := deadline - time.monotonic()) > 0:
-            client.call("sync", timeoutMs=min(SLICE_MS, int(left_s * 1000)))
-            status = client.call("status")
-            if not _is_reading(status):
-                return
+        while _is_reading(status := client.call("status")):
             bar.show(status.get("indexing") or {})
+            if time.monotonic() >= deadline:
+                return
+            time.sleep(look_s)
+            look_s = min(2 * look_s, MOST_LOOK_S)
 
 
 def again(client: Client, params: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:

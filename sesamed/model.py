@@ -68,6 +68,13 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     hidden: bool = False
 
 
+class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How the call with this key went after all: something told it after its result. The text stays."""
+
+    key: int
+    is_error: bool
+
+
 class Identity(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Which session the file belongs to. `origin` tells two sessions with one native id apart."""
 
@@ -117,7 +124,7 @@ class Bad(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A line, or a part of one, could not be decoded; what was salvaged of it stands in the other operations."""
 
 
-Operation = Message | ToolCall | ToolResult | Identity | Fact | Entry | Undone | Unknown | Bad
+Operation = Message | ToolCall | ToolResult | Outcome | Identity | Fact | Entry | Undone | Unknown | Bad
 
 
 class BadLineError(Exception):

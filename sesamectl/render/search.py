@@ -47,6 +47,7 @@ def _headline(answer: Mapping[str, Any]) -> str:
 def _hit(hit: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     score, session = f"  [{hit.get('score', 0):.2f}]", clean(hit.get("sessionId"))
     date = f"{clean(hit.get('created'))[:10]}{' (its file is gone)' if hit.get('gone') else ''}"
+    date += " (taken back)" if (hit.get("match") or {}).get("undone") else ""
     name = clean(hit.get("name") or "")
     if name and terminal.width:
         name = fitted(name, max(LEAST_NAME, terminal.width - columns(f"{score} {session} () - {date}")))

@@ -62,6 +62,7 @@ def reading(answer: Mapping[str, Any], terminal: Terminal, *, full: bool) -> Ite
 def _message(message: Mapping[str, Any], terminal: Terminal, *, full: bool) -> Iterator[str]:
     what = clean(message["role"]) if message["kind"] == "message" else f"tool {clean(message.get('toolName'))}"
     failed = terminal.paint(MARK, " failed") if message.get("isError") else ""
+    failed += " (taken back)" if message.get("undone") else ""
     when = f" {_minute(message['timestamp'])}" if message.get("timestamp") else ""
     yield f"#{int(message['msgIdx'])} {terminal.paint(BOLD, what)}{failed}{terminal.paint(DIM, when)}"
     text = clean_lines(message["text"])

@@ -11,8 +11,21 @@ from typing import Any
 
 import msgspec
 
-from sesamed.model import Bad, Entry, Fact, Identity, Kind, Message, Operation, ToolCall, ToolResult, Undone, Unknown
-from sesamed.store.rows import Change, Remark, ResultRow, Row, Text, UndoneRow
+from sesamed.model import (
+    Bad,
+    Entry,
+    Fact,
+    Identity,
+    Kind,
+    Message,
+    Operation,
+    Outcome,
+    ToolCall,
+    ToolResult,
+    Undone,
+    Unknown,
+)
+from sesamed.store.rows import Change, OutcomeRow, Remark, ResultRow, Row, Text, UndoneRow
 from sesamed.store.sqlite import Packer
 
 KIND_OF_ROLE: Mapping[str, Kind] = {
@@ -57,6 +70,7 @@ class Chunking:
             Message: lambda change, said: change.rows.append(self._message(said)),
             ToolCall: lambda change, call: change.rows.append(self._call(call)),
             ToolResult: lambda change, result: change.rows.append(self._result(result)),
+            Outcome: _correct,
             Fact: _state,
             Identity: _identify,
             Entry: _enter,
@@ -121,6 +135,10 @@ def entry_digest(source: str, entry: str) -> int:
     """An entry's id, as facts of other files mean it."""
     named = f"{source}\0{entry}".encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(named, digest_size=8).digest(), "big") >> 1
+
+
+def _correct(change: Change, outcome: Outcome) -> None:
+    change.rows.append(OutcomeRow(outcome.key, outcome.is_error))
 
 
 def _undo(change: Change, undone: Undone) -> None:

@@ -1,5 +1,7 @@
 """Calls that wait for their results, as the states of sources keep them: few, and never changed in place."""
 
+from typing import TypeVar
+
 import msgspec
 
 OPEN_CALLS = 128
@@ -13,7 +15,11 @@ class OpenCall(msgspec.Struct, frozen=True, array_like=True, gc=False):
     hidden: bool
 
 
-def opened(calls: dict[str, OpenCall], new: dict[str, OpenCall]) -> dict[str, OpenCall]:
+C = TypeVar("C", bound=OpenCall)
+T = TypeVar("T")
+
+
+def opened(calls: dict[str, C], new: dict[str, C]) -> dict[str, C]:
     """The open calls with new ones; the oldest give way, for an aborted turn leaves calls that no result will close."""
     everything = {name: call for name, call in calls.items() if name not in new} | new
     for name in [name for name in new if len(name) > ID_CHARS]:
@@ -23,6 +29,6 @@ def opened(calls: dict[str, OpenCall], new: dict[str, OpenCall]) -> dict[str, Op
     return everything
 
 
-def closed(calls: dict[str, OpenCall], name: str) -> dict[str, OpenCall]:
+def closed(calls: dict[str, T], name: str) -> dict[str, T]:
     """The open calls without the one that was answered."""
     return {other: call for other, call in calls.items() if other != name}

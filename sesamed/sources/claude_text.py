@@ -3,7 +3,7 @@
 import re
 
 from sesamed.sources.claude_lines import Content, Part
-from sesamed.sources.pi_text import session_name
+from sesamed.sources.naming import session_name
 
 # In front of a prompt, in the same message. What follows is the person's.
 WRAPPED = re.compile(

@@ -11,9 +11,10 @@ import msgspec
 
 from sesamed.model import Bad, BadLineError, ForeignFileError, Identity, Operation, SideFiles, Unknown
 from sesamed.sources.codex_lines import STARTS, Line, Payload, is_dropped
-from sesamed.sources.codex_meta import INDEX, Step, bare_header, file_id, index_entry, is_bare_header
+from sesamed.sources.codex_meta import bare_header, is_bare_header
+from sesamed.sources.codex_names import INDEX, file_ids, index_entry, root_of
 from sesamed.sources.codex_records import LINES_OF, enveloped, response_item
-from sesamed.sources.codex_state import CodexState, changed, rooted
+from sesamed.sources.codex_state import CodexState, Step, changed, rooted
 from sesamed.sources.tolerant import Lines
 
 LINES: Final = Lines(Line, STARTS)
@@ -25,7 +26,7 @@ class Codex:
     """The source of Codex's sessions."""
 
     name = "codex"
-    version = 1
+    version = 2
     side_files = SideFiles(beside=(INDEX,))
 
     def begin(self, path: PurePath) -> Step:
@@ -33,8 +34,8 @@ class Codex:
         name = path.name.encode("utf-8", "backslashreplace").decode()
         if name == INDEX:
             return CodexState(file_id=name, index=True), []
-        session = file_id(name)
-        return rooted(CodexState(file_id=session), session), [Identity(native_id=session, origin="")]
+        session, rollout = file_ids(name)
+        return CodexState(file_id=session, rollout=rollout), [Identity(native_id=session, origin="")]
 
     def step(self, state: CodexState, line: bytes) -> Step:
         """A line's operations, and the state after it."""
@@ -63,7 +64,8 @@ def _stepped(state: CodexState, entry: Line, line: bytes) -> Step:
     if state.begun:
         return _bare(state, entry, line) if state.bare and entry.payload is None else enveloped(state, entry)
     if entry.payload is not None and entry.type in LINES_OF:
-        return enveloped(changed(state, begun=True), entry)
+        root = root_of(state.file_id, entry.timestamp)  # for a file that has lost its beginning
+        return enveloped(rooted(changed(state, begun=True), root), entry)
     if is_bare_header(entry):
         return bare_header(state, entry)
     raise ForeignFileError("the first line is none of a rollout")

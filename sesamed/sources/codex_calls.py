@@ -4,10 +4,10 @@ import msgspec
 
 from sesamed.model import Role, ToolCall, ToolResult
 from sesamed.sources.codex_json import EMPTY, directory_in, encoded, object_of
-from sesamed.sources.codex_lines import Line, Payload
-from sesamed.sources.codex_meta import Step
+from sesamed.sources.codex_lines import Line, Payload, ordinal
+from sesamed.sources.codex_open import closed, doubted, opened
 from sesamed.sources.codex_outputs import output_of, tools_of
-from sesamed.sources.codex_state import CodexState, OpenCall, called, changed, closed, keyed, opened
+from sesamed.sources.codex_state import CodexState, Step, ToldCall, called, keyed
 from sesamed.sources.ours import is_ours
 from sesamed.sources.times import millis
 
@@ -72,13 +72,16 @@ def answered(state: CodexState, line: Line, item: Payload, text: str, is_error: 
         return _orphan(state, line, item, text, is_error=bool(is_error))
     wrong = bool(is_error) if call.failed is None else call.failed
     result = ToolResult(key=call.key, text=text, is_error=wrong, time_ms=millis(line.timestamp), hidden=call.hidden)
-    return closed(state, item.call_id), [result]
+    state = closed(state, item.call_id)
+    if is_error is None and call.failed is None and item.call_id:
+        state = doubted(state, item.call_id, call.key)
+    return state, [result]
 
 
 def waiting(state: CodexState, line: Line, call: Made) -> Step:
     """A call whose output comes later."""
     state, operation = _call(state, line, call)
-    return opened(state, call.call_id, OpenCall(operation.key, operation.hidden)), [operation]
+    return opened(state, call.call_id, ToldCall(operation.key, operation.hidden)), [operation]
 
 
 def made(state: CodexState, line: Line, call: Made) -> Step:
@@ -92,14 +95,6 @@ def shell_command(state: CodexState, line: Line, command: str, given: str) -> St
     arguments = encoded({"command": command})
     text, is_error = output_of(encoded(given.strip()))
     return made(state, line, Made("shell", arguments, None, text, bool(is_error), role="user"))
-
-
-def noted(state: CodexState, call_id: str, failed: bool | None) -> CodexState:
-    """An event said how an open call went."""
-    call = state.calls.get(call_id)
-    if call is None or failed is None:
-        return state
-    return changed(state, calls=state.calls | {call_id: OpenCall(call.key, call.hidden, failed)})
 
 
 def name_of(item: Payload) -> str:
@@ -130,6 +125,7 @@ def _operation(state: CodexState, line: Line, call: Made, key: int) -> ToolCall:
         output=call.output,
         is_error=call.is_error,
         hidden=_is_ours(call.name, call.arguments),
+        ordinal=ordinal(line.ordinal),
     )
 
 

@@ -6,14 +6,14 @@ An `item_completed` event has an item: the same things as the older events, in a
 from collections.abc import Callable
 from typing import Final
 
-from sesamed.model import Fact, Unknown
-from sesamed.sources.codex_calls import Made, made, noted
+from sesamed.model import Fact, Undone, Unknown
+from sesamed.sources.codex_calls import Made, made
 from sesamed.sources.codex_json import EMPTY, encoded
 from sesamed.sources.codex_lines import Line, Payload
 from sesamed.sources.codex_messages import answer, review, user_event, user_item
-from sesamed.sources.codex_meta import Step
+from sesamed.sources.codex_open import noted
 from sesamed.sources.codex_outputs import failed, told_output
-from sesamed.sources.codex_state import CodexState, turned
+from sesamed.sources.codex_state import CodexState, Step, rolled_back, turned
 from sesamed.sources.codex_text import text_of
 
 Handler = Callable[[CodexState, Line, Payload], Step]
@@ -48,10 +48,17 @@ def agent_message(state: CodexState, line: Line, told: Payload) -> Step:
 
 
 def thread_name(state: CodexState, _: Line, told: Payload) -> Step:
-    """The session was given a name. In a copy of the parent's lines it is the parent's."""
-    if told.thread_id is not None and told.thread_id != state.session:
+    """The session was given a name. In a copy of the parent's lines it is the parent's. Of a thread's files, the later one knows."""
+    if told.thread_id != state.session if told.thread_id is not None else state.copied:
         return state, []
-    return state, [Fact(field="name", value=(told.thread_name or "").strip(), rank=3, keep="last")]
+    rank = 3 if state.rollout is None else 4
+    return state, [Fact(field="name", value=(told.thread_name or "").strip(), rank=rank, keep="last")]
+
+
+def taken_back(state: CodexState, _: Line, told: Payload) -> Step:
+    """The person went back some turns."""
+    state, key = rolled_back(state, told.num_turns or 0)
+    return state, [] if key is None else [Undone(key=key)]
 
 
 def command(state: CodexState, line: Line, told: Payload) -> Step:
@@ -85,7 +92,7 @@ def _ran(state: CodexState, line: Line, told: Payload, name: str, arguments: byt
     call_id = told.call_id or told.id or ""
     is_error = failed(told)
     if state.responses:
-        return noted(state, call_id, is_error), []
+        return noted(state, call_id, is_error)
     cwd = (told.cwd or "").removeprefix("file://") or None
     return made(state, line, Made(name, arguments, call_id or None, told_output(told), bool(is_error), cwd))
 
@@ -94,7 +101,7 @@ TURNS: Final = frozenset({"task_started", "turn_started"})
 SILENT_EVENTS: Final = """
     agent_reasoning agent_reasoning_raw_content agent_reasoning_section_break token_count task_started task_complete
     turn_started turn_complete turn_aborted entered_review_mode context_compacted image_generation_end
-    thread_rolled_back thread_goal_updated thread_settings_applied sub_agent_activity collab_agent_spawn_begin
+    thread_goal_updated thread_settings_applied sub_agent_activity collab_agent_spawn_begin
     collab_agent_spawn_end collab_agent_interaction_begin collab_agent_interaction_end collab_waiting_begin
     collab_waiting_end collab_close_begin collab_close_end collab_resume_begin collab_resume_end guardian_assessment
     error warning stream_error exec_command_begin exec_command_output_delta patch_apply_begin mcp_tool_call_begin
@@ -114,6 +121,7 @@ EVENTS.update(
         "item_completed": item_completed,
         "exited_review_mode": review,
         "thread_name_updated": thread_name,
+        "thread_rolled_back": taken_back,
         "exec_command_end": command,
         "patch_apply_end": patch,
         "mcp_tool_call_end": tool,

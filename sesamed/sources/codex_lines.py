@@ -13,6 +13,7 @@ import msgspec
 from sesamed.sources.times import Time
 
 NULL: Final = msgspec.Raw(b"null")
+LAST_ORDINAL: Final = (1 << 63) - 1  # SQLite's integers end there
 NOTHING: Final = frozenset({b"", b"null", b"[]", b"{}", b'""', b"false"})
 
 
@@ -54,6 +55,13 @@ class Invocation(msgspec.Struct, gc=False):
     server: str | None = None
     tool: str | None = None
     arguments: msgspec.Raw = NULL
+
+
+class Base(msgspec.Struct, gc=False):
+    """What a paginated fork goes on from: a rollout, up to an ordinal."""
+
+    thread_id: str | None = None
+    end_ordinal_exclusive: int | None = None
 
 
 class Payload(msgspec.Struct, gc=False):
@@ -109,6 +117,10 @@ class Payload(msgspec.Struct, gc=False):
     thread_source: str | None = None
     forked_from_id: str | None = None
     parent_thread_id: str | None = None
+    rollout_id: str | None = None
+    history_base: Base | None = None
+    subagent_history_start_ordinal: int | None = None
+    num_turns: int | None = None
 
 
 class Line(msgspec.Struct, gc=False):
@@ -116,6 +128,7 @@ class Line(msgspec.Struct, gc=False):
 
     type: str = ""
     timestamp: Time = None
+    ordinal: int | None = None
     payload: Payload | None = None
     id: str | None = None
     instructions: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
@@ -131,6 +144,11 @@ DROPPED: Final = re.compile(
     rb'\{"timestamp":"[^"]*",(?:"ordinal":\d+,)?"type":"(?:response_item","payload":\{"type":"(?:ghost_snapshot|reasoning'
     rb'|compaction|context_compaction)|event_msg","payload":\{"type":"(?:token_count|agent_reasoning\w*)|world_state)"'
 )
+
+
+def ordinal(number: int | None) -> int | None:
+    """A line's number in its thread, which paginated files have, if it can be one."""
+    return number if number is not None and 0 <= number <= LAST_ORDINAL else None
 
 
 def is_dropped(line: bytes) -> bool:

@@ -5,12 +5,12 @@ Whichever comes first is kept; the other one finds its digest in the state and i
 was typed. A response item may be injected: marks tell in newer builds, else its beginning does.
 """
 
-from sesamed.model import Fact, Message, Role
+from sesamed.model import Fact, Message, Operation, Role
 from sesamed.sources.codex_calls import shell_command
-from sesamed.sources.codex_lines import NOTHING, Line, Payload
-from sesamed.sources.codex_meta import Step, in_directory
+from sesamed.sources.codex_lines import NOTHING, Line, Payload, ordinal
+from sesamed.sources.codex_meta import in_directory
 from sesamed.sources.codex_outputs import review_of
-from sesamed.sources.codex_state import CodexState, changed, keyed, paired, prompted, waiting_with
+from sesamed.sources.codex_state import CodexState, Step, changed, keyed, paired, prompted, waiting_with
 from sesamed.sources.codex_text import (
     SHELL,
     beginning_of,
@@ -84,15 +84,19 @@ def typed(state: CodexState, line: Line, text: str) -> Step:
 
 def answer(state: CodexState, line: Line, text: str) -> Step:
     """What the model said; a review that an event has told is not told again."""
-    if state.review and beginning_of(text) == state.review:
+    beginning = beginning_of(text)
+    if beginning and beginning == state.review:
         return changed(state, review=0), []
-    return said(state, line, "assistant", text)
+    return said(changed(state, answered=beginning), line, "assistant", text)
 
 
 def review(state: CodexState, line: Line, event: Payload) -> Step:
-    """What a review found; newer builds have the model say it, too."""
+    """What a review found; newer builds have the model say it, too, after that or before."""
     text = review_of(bytes(event.review_output))
-    return said(changed(state, review=beginning_of(text)), line, "assistant", text)
+    beginning = beginning_of(text)
+    if beginning and beginning == state.answered:
+        return changed(state, answered=0), []
+    return said(changed(state, review=beginning), line, "assistant", text)
 
 
 def said(state: CodexState, line: Line, role: Role, text: str) -> Step:
@@ -100,7 +104,9 @@ def said(state: CodexState, line: Line, role: Role, text: str) -> Step:
     if not text.strip():
         return state, []
     state, key = keyed(state, role, text)
-    return state, [Message(key=key, role=role, text=text, time_ms=millis(line.timestamp))]
+    return state, [
+        Message(key=key, role=role, text=text, time_ms=millis(line.timestamp), ordinal=ordinal(line.ordinal))
+    ]
 
 
 def heard(state: CodexState, line: Line, text: str) -> Step:
@@ -111,17 +117,28 @@ def heard(state: CodexState, line: Line, text: str) -> Step:
     told = paired(state.told, digest)
     if told is not None:
         return changed(state, told=told), []
-    return said(changed(state, told=waiting_with(state.told, digest)), line, "custom", text)
+    state, operations = said(changed(state, told=waiting_with(state.told, digest)), line, "custom", text)
+    state, names = _named(state, text) if state.subagent else (state, [])  # its task
+    return state, operations + names
 
 
 def _prompt(state: CodexState, line: Line, text: str) -> Step:
     state, key = prompted(state, squeezed(text))
     text = request_of(text)
-    prompt = Message(key=key, role="user", text=text, time_ms=millis(line.timestamp), prompt=True)
+    prompt = Message(
+        key=key, role="user", text=text, time_ms=millis(line.timestamp), prompt=True, ordinal=ordinal(line.ordinal)
+    )
+    state, names = _named(state, text)
+    return state, [prompt, *names]
+
+
+def _named(state: CodexState, text: str) -> Step:
+    """The first prompt names the session; a subagent's is the first after what it copied from its parent."""
     name = "" if state.named else title_of(text)
     if not name:
-        return state, [prompt]
-    return changed(state, named=True), [prompt, Fact(field="name", value=name, rank=1)]
+        return state, []
+    names: list[Operation] = [Fact(field="name", value=name, rank=1, keep="last" if state.subagent else "first")]
+    return changed(state, named=not state.copied), names
 
 
 def _injected(state: CodexState, line: Line, text: str) -> Step:

@@ -1,29 +1,15 @@
-"""Who a rollout is: its first session_meta, or the header of a bare one; and the index of names."""
+"""Who a rollout is: its first session_meta, or the header of a bare one."""
 
-import re
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
-from sesamed.model import Fact, Field, Identity, Operation, Unknown
-from sesamed.sources.codex_lines import Git, Line, Payload
-from sesamed.sources.codex_state import CodexState, changed, rooted, turned
+from sesamed.model import Fact, Field, Identity, Operation
+from sesamed.sources.codex_lines import Base, Git, Line, Payload, ordinal
+from sesamed.sources.codex_names import origin_of, root_of
+from sesamed.sources.codex_state import CodexState, Step, changed, rooted, turned
 from sesamed.sources.times import Time, millis
 from sesamed.sources.tolerant import FAILURES
-
-Step = tuple[CodexState, list[Operation]]
-
-INDEX: Final = "session_index.jsonl"
-UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
-# A thread that was reverted has files of its own: `…-<thread>_<rollout>`.
-NAME: Final = re.compile(rf"rollout-.*?({UUID})(?:_{UUID})?", re.DOTALL)
-
-
-def file_id(name: str) -> str:
-    """The session's id from its file's name, or all of the name."""
-    stem = name.removesuffix(".zst").removesuffix(".jsonl").removesuffix(".json")
-    match = NAME.fullmatch(stem)
-    return match[1] if match else stem
 
 
 def is_bare_header(line: Line) -> bool:
@@ -35,7 +21,7 @@ def is_bare_header(line: Line) -> bool:
 def bare_header(state: CodexState, line: Line) -> Step:
     """The session that a bare file holds."""
     session = line.id or state.file_id
-    after = rooted(changed(state, begun=True, bare=True, session=session), session)
+    after = rooted(changed(state, begun=True, bare=True, session=session), root_of(session, line.timestamp))
     return after, [_identity(session, line.timestamp), *_facts(("began", _millis(line.timestamp))), *_branch(line.git)]
 
 
@@ -45,8 +31,10 @@ def session_meta(state: CodexState, line: Line) -> Step:
     session = meta.id or state.file_id
     if state.session is None:
         return _first(state, meta, session)
-    news = _branch(meta.git) if session == state.session else []
-    return rooted(state, session), news
+    state = rooted(state, root_of(session, meta.timestamp))
+    if session == state.session:
+        return state, _branch(meta.git)
+    return changed(state, copied=state.copied or (state.subagent and not state.named)), []
 
 
 def turn_context(state: CodexState, line: Line) -> Step:
@@ -64,14 +52,6 @@ def in_directory(state: CodexState, cwd: str) -> Step:
     return changed(state, cwd=cwd), facts
 
 
-def index_entry(state: CodexState, line: Line) -> Step:
-    """A line of the index: the name that a person gave a session; an empty one takes it back."""
-    if not line.id:
-        return state, [Unknown(type="session_index")]
-    value = (line.thread_name or "").strip()
-    return state, [Fact(field="name", value=value, rank=4, keep="last", native_id=line.id)]
-
-
 def _first(state: CodexState, meta: Payload, session: str) -> Step:
     source = _decoded(bytes(meta.source))
     parent = meta.parent_thread_id or _spawner(source) or meta.forked_from_id or ""
@@ -81,12 +61,48 @@ def _first(state: CodexState, meta: Payload, session: str) -> Step:
     facts = _facts(
         ("cwd", meta.cwd or ""), ("began", _millis(meta.timestamp)), ("parent_id", parent), ("subagent", "1" if subagent else "")
     )  # fmt: skip
-    state = rooted(changed(state, begun=True, session=session, cwd=meta.cwd or state.cwd), session)
-    return state, [_identity(session, meta.timestamp), *facts, *_branch(meta.git)]
+    state = changed(
+        state, begun=True, session=session, cwd=meta.cwd or state.cwd, subagent=subagent, began_ms=millis(meta.timestamp),
+        rollout=_other(meta.rollout_id or state.rollout, session),
+    )  # fmt: skip
+    state = rooted(_inheriting(state, meta), _root(state, meta))
+    return state, [_identity(session, meta.timestamp), *facts, *_branch(meta.git), *_base(state, meta)]
+
+
+def _inheriting(state: CodexState, meta: Payload) -> CodexState:
+    """A subagent may begin with a copy of its parent's lines; newer builds say where its own begin."""
+    start = ordinal(meta.subagent_history_start_ordinal)
+    return changed(state, copied=True, own_from=start) if state.subagent and start else state
+
+
+def _other(rollout: str | None, session: str) -> str | None:
+    """A file's own id: the first one of a thread has the thread's."""
+    return None if rollout == session else rollout
+
+
+def _root(state: CodexState, meta: Payload) -> str:
+    """Each file of a reverted thread has keys of its own."""
+    root = root_of(state.session or "", meta.timestamp)
+    return root if state.rollout is None else f"{root}_{state.rollout}"
+
+
+def _base(state: CodexState, meta: Payload) -> list[Operation]:
+    """Where a paginated file goes on. It names a file, by an id that need not be a thread's: the fork's parent leads there, too.
+
+    A reverted thread goes on from itself, and leaves what it held from there on; unless that is within its own parent.
+    """
+    base = meta.history_base or Base()
+    end = ordinal(base.end_ordinal_exclusive)
+    if end is None or not base.thread_id:
+        return []
+    if state.rollout is None:
+        return _facts(("base", f"{meta.forked_from_id or base.thread_id}:{end}"))
+    above = base.thread_id == meta.forked_from_id
+    return [Fact(field="base", value=f"{base.thread_id if above else state.session}:{end}", rank=int(above))]
 
 
 def _identity(session: str, stamp: Time) -> Identity:
-    return Identity(native_id=session, origin=f"{session} {'' if stamp is None else stamp}")
+    return Identity(native_id=session, origin=origin_of(session, stamp))
 
 
 def _facts(*given: tuple[Field, str]) -> list[Operation]:

@@ -8,8 +8,8 @@ from sesamed.sources import codex_calls as calls
 from sesamed.sources.codex_events import Handler, event, silent
 from sesamed.sources.codex_lines import Line, Payload
 from sesamed.sources.codex_messages import heard, message, said
-from sesamed.sources.codex_meta import Step, session_meta, turn_context
-from sesamed.sources.codex_state import CodexState, changed
+from sesamed.sources.codex_meta import session_meta, turn_context
+from sesamed.sources.codex_state import CodexState, Step, changed
 from sesamed.sources.codex_text import text_of
 
 
@@ -33,6 +33,8 @@ def other_agent(state: CodexState, line: Line, item: Payload) -> Step:
 
 def enveloped(state: CodexState, line: Line) -> Step:
     """A line with a payload."""
+    if state.own_from is not None and line.ordinal is not None and line.ordinal >= state.own_from:
+        state = changed(state, copied=False, own_from=None)
     handler = LINES_OF.get(line.type)
     if handler is None or line.payload is None:
         return state, [Unknown(type=line.type)]

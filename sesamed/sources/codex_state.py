@@ -11,6 +11,10 @@ key, nor the calls and answers before. A message's key is made of
 - role and text, and a count where the same was said before since the last prompt.
 
 A call's id is random: where it looks so, it stands for itself, and no anchor is needed.
+
+A roll-back leaves the chain as it is: a prompt that is typed again after it is another record than the one that was
+taken back. What cannot be told apart: in files from before turns had ids, a fork's first own prompt from its parent's
+next one, if both say the same.
 """
 
 import re
@@ -18,21 +22,21 @@ from typing import Any, Final
 
 import msgspec
 
+from sesamed.model import Operation
+from sesamed.sources import calls
 from sesamed.sources.keys import record_key
 
-OPEN_CALLS = 128
 SAID = 128
+TURNS = 64  # so many can be taken back
 UNPAIRED = 8
-ID_CHARS = 1024  # longer ones are not kept
 
-RANDOM: Final = re.compile(r"[0-9A-Za-z]{16}|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-")
+RANDOM: Final = re.compile(r"(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[0-9A-Za-z]{16}|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-")
+UUID7: Final = re.compile(r"([0-9a-fA-F]{8})-([0-9a-fA-F]{4})-7[0-9a-fA-F]{3}-")
 
 
-class OpenCall(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class ToldCall(calls.OpenCall, frozen=True, array_like=True, gc=False):
     """A call that has no result yet, and how it went if an event told that already."""
 
-    key: int
-    hidden: bool
     failed: bool | None = None
 
 
@@ -40,11 +44,16 @@ class CodexState(msgspec.Struct, frozen=True, kw_only=True):
     """Never changed in place, its dict neither: a caller may step twice from the same state."""
 
     file_id: str  # the session's id as the file's name has it
+    rollout: str | None = None  # the file's own id, where a thread that was reverted has several files
     index: bool = False  # the index of names, no session
     begun: bool = False  # it is a rollout
     bare: bool = False  # its lines have no envelope
     session: str | None = None  # the id in the first session_meta
     cwd: str | None = None
+    subagent: bool = False
+    copied: bool = False  # a subagent's lines so far are its parent's
+    own_from: int | None = None  # the first ordinal of its own
+    began_ms: int | None = None
     named: bool = False
     responses: bool = False  # there are response items: events only add to them
     events: bool = False  # there are events of prompts
@@ -54,8 +63,14 @@ class CodexState(msgspec.Struct, frozen=True, kw_only=True):
     said: tuple[int, ...] = ()  # the keys since the last prompt
     typed: tuple[int, ...] = ()  # prompts from response items that no event has told
     told: tuple[int, ...] = ()  # prompts from events that no response item has told
+    turns: tuple[int, ...] = ()  # the keys of the last prompts that were not taken back
     review: int = 0  # how the review begins that an event told
-    calls: dict[str, OpenCall] = {}  # by call_id, oldest first
+    answered: int = 0  # how the last answer begins
+    calls: dict[str, ToldCall] = {}  # by call_id, oldest first
+    done: dict[str, int] = {}  # the last calls whose output did not say how they went
+
+
+Step = tuple[CodexState, list[Operation]]
 
 
 def changed(state: CodexState, **fields: Any) -> CodexState:
@@ -63,32 +78,44 @@ def changed(state: CodexState, **fields: Any) -> CodexState:
     return msgspec.structs.replace(state, **fields)
 
 
-def rooted(state: CodexState, session: str) -> CodexState:
+def rooted(state: CodexState, origin: str) -> CodexState:
     """A session_meta was read. Before the first record, the last one is the oldest ancestor's."""
     if state.anchored:
         return state
-    return changed(state, chain=record_key("session", session))
+    return changed(state, chain=record_key("session", origin))
 
 
 def turned(state: CodexState, turn: str | None) -> CodexState:
     """A turn began or goes on. The ids of old builds are counters: no anchors."""
-    if turn is None or turn == state.turn or len(turn) > ID_CHARS or not RANDOM.search(turn):
+    if turn is None or turn == state.turn or len(turn) > calls.ID_CHARS or not RANDOM.search(turn):
         return state
-    return changed(state, turn=turn, anchored=True, chain=record_key("turn", turn), said=())
+    state = changed(state, turn=turn, anchored=True, chain=record_key("turn", turn), said=(), review=0, answered=0)
+    return changed(state, copied=False) if state.copied and _is_later(turn, state.began_ms) else state
 
 
 def prompted(state: CodexState, body: str) -> tuple[CodexState, int]:
     """The state after a prompt, and the prompt's key."""
     key = record_key(f"{state.chain:x}\0user", body)
-    return changed(state, anchored=True, chain=key, said=()), key
+    turns = (*state.turns[1 - TURNS :], key)
+    return changed(state, anchored=True, chain=key, said=(), turns=turns, review=0, answered=0), key
+
+
+def rolled_back(state: CodexState, turns: int) -> tuple[CodexState, int | None]:
+    """The state without the last turns, and the key of the first record that is taken back; None if there is none."""
+    if turns <= 0 or not state.turns:
+        return state, None
+    first = max(len(state.turns) - turns, 0)
+    return changed(state, turns=state.turns[:first]), state.turns[first]
 
 
 def keyed(state: CodexState, head: str, body: str | bytes) -> tuple[CodexState, int]:
-    """The state after another record, and the record's key."""
+    """The state after another record, and the record's key. When there are too many to count again, the chain moves on."""
+    if len(state.said) >= SAID:
+        state = changed(state, chain=record_key(f"{state.chain:x}", "more"), said=())
     again = 0
     while (key := record_key(f"{state.chain:x}\0{again}\0{head}", body)) in state.said:
         again += 1
-    return changed(state, anchored=True, said=(*state.said[1 - SAID :], key)), key
+    return changed(state, anchored=True, said=(*state.said, key)), key
 
 
 def called(state: CodexState, call_id: str | None, name: str, arguments: bytes) -> tuple[CodexState, int]:
@@ -96,22 +123,6 @@ def called(state: CodexState, call_id: str | None, name: str, arguments: bytes) 
     if call_id and RANDOM.search(call_id):
         return state, record_key(f"call\0{call_id}\0{name}", arguments)
     return keyed(state, f"call\0{call_id}\0{name}", arguments)
-
-
-def opened(state: CodexState, call_id: str | None, call: OpenCall) -> CodexState:
-    """The state with an open call more; the oldest gives way, for an aborted turn leaves calls without a result."""
-    if not call_id or len(call_id) > ID_CHARS:
-        return state
-    calls = {name: other for name, other in state.calls.items() if name != call_id}
-    calls[call_id] = call
-    if len(calls) > OPEN_CALLS:
-        del calls[next(iter(calls))]
-    return changed(state, calls=calls)
-
-
-def closed(state: CodexState, call_id: str | None) -> CodexState:
-    """The state without the call that was answered."""
-    return changed(state, calls={name: call for name, call in state.calls.items() if name != call_id})
 
 
 def paired(waiting: tuple[int, ...], digest: int) -> tuple[int, ...] | None:
@@ -125,3 +136,9 @@ def paired(waiting: tuple[int, ...], digest: int) -> tuple[int, ...] | None:
 def waiting_with(waiting: tuple[int, ...], digest: int) -> tuple[int, ...]:
     """Those that wait for their other half, and this one."""
     return (*waiting[1 - UNPAIRED :], digest)
+
+
+def _is_later(turn: str, began_ms: int | None) -> bool:
+    """Whether a turn's id, which has the time in it, is newer than the session."""
+    match = UUID7.match(turn)
+    return match is not None and began_ms is not None and int(match[1] + match[2], 16) >= began_ms

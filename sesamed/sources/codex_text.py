@@ -5,7 +5,7 @@ from typing import Final
 
 from sesamed.sources.codex_lines import Block, Mark, Marks
 from sesamed.sources.keys import record_key
-from sesamed.sources.pi_text import session_name
+from sesamed.sources.naming import session_name
 
 # Blocks of role `user` that Codex wrote.
 INJECTED: Final = re.compile(
@@ -23,6 +23,10 @@ REQUEST: Final = re.compile(r"\s*# [^\n]*\n(?s:.*?)^## My request for Codex:[ \t
 FRONT: Final = re.compile(r"\s*---\n((?:[^\n]*\n)*?)---(?:\n|$)")
 # What spec-kit's prompts begin with: the arguments, in a fence.
 ARGUMENTS: Final = re.compile(r"\s*#+ User Input\s*```text\n(.*?)^```", re.DOTALL | re.MULTILINE)
+# What one agent says to another begins with this.
+TASK: Final = re.compile(r"\s*Message Type: \w+\nTask name: ([^\n]*)\nSender: [^\n]*\nPayload:[ \t]*\n?")
+# As the model says a review that is only findings.
+FINDING: Final = re.compile(r"(?:Full review comments|Review comment):\s*- (?:\[[ x]\] )?([^\n]*) — ")
 DESCRIPTION: Final = re.compile(r"^description:[ \t]*(.*)$", re.MULTILINE)
 CWD: Final = re.compile(r"<cwd>([^<]*)</cwd>|^Current working directory: (.*)$", re.MULTILINE)
 SHELL: Final = re.compile(
@@ -74,6 +78,9 @@ def request_of(text: str) -> str:
 
 def title_of(text: str) -> str:
     """A line that a person would recognise a session by. A stored prompt has its arguments, or a description."""
+    task = TASK.match(text)
+    if task:
+        return session_name(text[task.end() :]) or session_name(task[1].rpartition("/")[2])
     front = FRONT.match(text)
     body = text[front.end() :] if front else text
     given = ARGUMENTS.match(body)
@@ -95,8 +102,10 @@ def digest_of(body: str) -> int:
 
 
 def beginning_of(text: str) -> int:
-    """Enough of a text's first line to know it again; 0 of nothing."""
-    body = text.lstrip().partition("\n")[0].strip()[:BEGINNING_CHARS]
+    """Enough of a text's first line, or of a review's first finding, to know it again; 0 of nothing."""
+    text = text.lstrip()
+    finding = FINDING.match(text)
+    body = (finding[1] if finding else text.partition("\n")[0]).strip()[:BEGINNING_CHARS]
     return record_key("review", body) if body else 0
 
 

@@ -5,10 +5,11 @@ from typing import Final
 
 from sesamed.model import Fact, Operation, Role, ToolResult, Unknown
 from sesamed.sources.calls import OpenCall, closed, opened
+from sesamed.sources.naming import session_name
 from sesamed.sources.pi_lines import Block, Content, Line, Spoken
 from sesamed.sources.pi_operations import Place, orphan, place_of, said, shell_call, time_of, tool_call
 from sesamed.sources.pi_state import PiState, after
-from sesamed.sources.pi_text import session_name, text_of, without_skills
+from sesamed.sources.pi_text import text_of, without_skills
 
 Step = tuple[PiState, list[Operation]]
 

@@ -1,13 +1,10 @@
-"""What of pi's texts a person said, and what a session is called. Pure text, no lines."""
+"""What of pi's texts a person said, and what its files are called. Pure text, no lines."""
 
 import re
 
 from sesamed.sources.pi_lines import Content
 
-NAME_CHARS = 80
-
 SKILL = re.compile(r'\s*<skill name="([^"]*)"[^>]*>.*?</skill>', re.DOTALL)
-INJECTED = re.compile(r"\s*<(skill|file)\b[^>]*>.*?</\1>", re.DOTALL)
 TIMED_NAME = re.compile(r"\d{4}-\d\d-\d\dT[\d.:-]*Z?_(.+)", re.DOTALL)
 
 
@@ -28,26 +25,6 @@ def without_skills(text: str) -> str:
         names.append(f"[skill {match[1]}]")
         position = match.end()
     return "\n".join(names) + text[position:]
-
-
-def session_name(text: str) -> str:
-    """A line that a person would recognise a session by, from what was asked first; empty if there is none."""
-    position = 0
-    while match := INJECTED.match(text, position):
-        position = match.end()
-    for line in text[position:].split("\n"):
-        if any(map(str.isalnum, line)):
-            return shortened(" ".join(line.split()))
-    return ""
-
-
-def shortened(text: str) -> str:
-    """At most 80 characters, cut at a word."""
-    if len(text) <= NAME_CHARS:
-        return text
-    head = text[: NAME_CHARS - 1]
-    space = head.rfind(" ")
-    return (head[:space] if space > NAME_CHARS // 2 else head).rstrip() + "…"
 
 
 def native_id(file_name: str) -> str:

@@ -41,6 +41,19 @@ class Answers:
         if self._is_shared(record):
             self._rival(record, answer)
 
+    def correct(self, record: int, place: int, *, is_error: bool) -> None:
+        """A place says that the call went otherwise than it said before, with the same text."""
+        word = self.word_of(place, record)
+        if word is None or word.is_error == is_error:
+            return
+        answer = ResultRow(word.key, word.text, is_error)
+        if not self._is_shared(record):
+            self._stand(record, answer)
+            return
+        self._note(place, _digest(answer))
+        self._rival(record, answer)
+        self.settle(record)
+
     def share(self, record: int) -> None:
         """The record gets its first copy: until now, what stands was its home's word."""
         if not self._is_shared(record) and (standing := self._standing(record)) is not None:

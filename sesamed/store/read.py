@@ -22,6 +22,13 @@ ONE_FILE = f"""
     ) p JOIN records r ON r.id = p.record ORDER BY p.position
 """
 
+# A file of the session that comes later may go on from before this place.
+REVERTED = """
+    EXISTS(SELECT 1 FROM ordinals n JOIN files g ON g.session = :session AND g.path > o.path JOIN facts b ON b.file = g.id
+      WHERE n.file = o.file AND n.position = o.place AND b.native_id = '' AND b.field = 'base'
+        AND CAST(substr(b.value, instr(b.value, ':') + 1) AS INTEGER) <= n.ordinal)
+"""
+
 # Several files: each record once, where it first stands; files in order of path.
 IN_ORDER = """
     WITH place AS (
@@ -32,7 +39,7 @@ IN_ORDER = """
     ), once AS (
       SELECT *, row_number() OVER (PARTITION BY record ORDER BY path, position) AS turn FROM place
     ), ordered AS (
-      SELECT record, row_number() OVER (ORDER BY path, position) - 1 AS position, entry, time_ms, file, position AS place
+      SELECT record, row_number() OVER (ORDER BY path, position) - 1 AS position, entry, time_ms, file, path, position AS place
       FROM once WHERE turn = 1
     )
 """
@@ -97,8 +104,8 @@ def _held(connection: apsw.Connection, session: int, first: int, count: int) -> 
             _item(row) for row in sqlite.rows(connection, ONE_FILE, {"file": files[0], "first": first, "count": count})
         ]
     undone = UNDONE.format(file="o.file", position="o.place")
-    sql = f"""{IN_ORDER} SELECT o.position, {RECORD}, o.time_ms, o.entry, {undone} FROM ordered o JOIN records r ON r.id = o.record
-        WHERE o.position BETWEEN :first AND :first + :count - 1 ORDER BY o.position"""
+    sql = f"""{IN_ORDER} SELECT o.position, {RECORD}, o.time_ms, o.entry, {undone} OR {REVERTED}
+        FROM ordered o JOIN records r ON r.id = o.record WHERE o.position BETWEEN :first AND :first + :count - 1 ORDER BY o.position"""
     return [_item(row) for row in sqlite.rows(connection, sql, {"session": session, "first": first, "count": count})]
 
 

@@ -71,6 +71,13 @@ class ResultRow(msgspec.Struct, frozen=True, gc=False):
     is_error: bool
 
 
+class OutcomeRow(msgspec.Struct, frozen=True, gc=False):
+    """How the call with this key went after all; its text stays."""
+
+    key: int
+    is_error: bool
+
+
 class Remark(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A fact of the session that has an entry, by the entry's digest."""
 
@@ -86,6 +93,9 @@ class UndoneRow(msgspec.Struct, frozen=True, gc=False):
 
     key: int
     alone: bool
+
+
+AnyRow = Row | ResultRow | OutcomeRow | UndoneRow
 
 
 class Change(msgspec.Struct, kw_only=True):
@@ -106,7 +116,7 @@ class Change(msgspec.Struct, kw_only=True):
     remarks: list[Remark] = []
     entries: list[int] = []
     undone: list[tuple[int, ...]] = []  # first and last positions, of a file that cannot be read now
-    rows: list[Row | ResultRow | UndoneRow] = []
+    rows: list[AnyRow] = []
     loose_from: int | None = None  # rows from here on come from the loose line: the stored position stays before them
     bad_lines: int = 0
     unknown_lines: int = 0

@@ -15,7 +15,7 @@ from sesamed.store.answers import Answers
 from sesamed.store.facts import Facts
 from sesamed.store.files import Files
 from sesamed.store.places import POSITION_MASK, Places, Said, home_of, record_at
-from sesamed.store.rows import Change, Known, ResultRow, Row, UndoneRow
+from sesamed.store.rows import AnyRow, Change, Known, OutcomeRow, ResultRow, Row, UndoneRow
 from sesamed.store.sessions import Sessions, Tally
 from sesamed.store.texts import Texts
 
@@ -254,16 +254,18 @@ class Transaction:
         at_end = change.loose_from in (None, len(change.rows))  # the loose line may have no records
         return (position if at_end else kept), tally, shared
 
-    def _later(self, file: int, record: int | None, position: int, row: ResultRow | UndoneRow) -> None:
+    def _later(self, file: int, record: int | None, position: int, row: ResultRow | OutcomeRow | UndoneRow) -> None:
         """Something about a record that came before."""
         if record is None:
             return
         if isinstance(row, ResultRow):
             self._result(file, record, row)
+        elif isinstance(row, OutcomeRow):
+            self._correct(file, record, row)
         else:
             self._undo(file, record, position, row)
 
-    def _known(self, rows: Sequence[Row | ResultRow | UndoneRow]) -> dict[int, int]:
+    def _known(self, rows: Sequence[AnyRow]) -> dict[int, int]:
         """The numbers of the records that the index has already."""
         if not rows:
             return {}
@@ -326,6 +328,12 @@ class Transaction:
         self._flush()
         if (position := self._places.position_in(file, record)) is not None:
             self._answers.state(record, record_at(file, position), result)
+
+    def _correct(self, file: int, record: int, outcome: OutcomeRow) -> None:
+        """A call went otherwise than its result says."""
+        self._flush()
+        if (position := self._places.position_in(file, record)) is not None:
+            self._answers.correct(record, record_at(file, position), is_error=outcome.is_error)
 
     def _flush(self) -> None:
         """Write records, texts and touched files that were gathered."""

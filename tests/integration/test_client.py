@@ -16,7 +16,7 @@ import pytest
 
 from sesamectl.client import Client
 from sesamectl.errors import StartError
-from sesamectl.launch import launch
+from sesamectl.launch import _children, launch
 from tests.support.daemon import CODE, eventually
 from tests.support.sessions import PiSession
 
@@ -311,4 +311,5 @@ def test_another_instance_elsewhere(
     with pytest.raises(StartError, match=r"did not answer within 1 s of its start; .* holds .*sesamed.lock"):
         launch(str(machine.place / "other/sesamed.sock"), patience_s=1.0)
     assert time.monotonic() - begun >= 1.0
+    assert _children.pop().wait(20) == 75  # the last one may have been on its way still
     assert capsys.readouterr().err == "sesamectl: waiting for sesamed to start ...\n"

@@ -12,6 +12,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from sesamed.store.schema import VERSION
 from tests.support.client import Client
 from tests.support.daemon import Daemon, eventually
 from tests.support.sessions import PiSession
@@ -183,7 +184,7 @@ def test_a_newer_schema() -> None:
         assert "99" in said
         assert daemon.database.read_bytes() == before
         with daemon.opened(writable=True) as connection:
-            connection.pragma("user_version", 1)
+            connection.pragma("user_version", VERSION)
         assert len(daemon.start().found("quince")) == 3
 
 

@@ -1,6 +1,6 @@
 """Codex's rollouts, byte for byte, from a few words: `CodexSession().user("why?").assistant("because")`.
 
-Deterministic: ids are hashes of the session's id and a counter, and the clock goes on by a second with each line.
+Deterministic: ids are hashes of what the session begins with and a counter, and the clock goes on by a second with each line.
 """
 
 import json
@@ -24,12 +24,18 @@ class CodexSession:
         cwd: str = "/home/me/project",
         start: str = START,
         bare: bool = False,
+        rollout: str | None = None,
+        ordinal: int | None = None,
         **meta: Any,
     ) -> None:
+        """`ordinal` is the first line's, in a paginated file; `rollout` is the file's own id, if the thread was reverted."""
         self.id = id
         self.cwd = cwd
         self.start = start
         self.bare = bare
+        self.rollout = rollout
+        self.ordinal = ordinal
+        self._seed = f"{id}:{rollout}:{start}"
         self._lines: list[bytes] = []
         self._count = 0
         self._clock_ms = round(datetime.fromisoformat(start).timestamp() * 1000)
@@ -38,7 +44,8 @@ class CodexSession:
     @property
     def file_name(self) -> str:
         """As Codex names it: time and id."""
-        return f"rollout-{self.start[:19].replace(':', '-')}-{self.id}.jsonl"
+        own = "" if self.rollout is None else f"_{self.rollout}"
+        return f"rollout-{self.start[:19].replace(':', '-')}-{self.id}{own}.jsonl"
 
     def user(self, text: str, order: Order = "item first") -> "CodexSession":
         """A prompt, as a response item and as an event."""
@@ -69,13 +76,17 @@ class CodexSession:
         """What a call gave back: the last one, if none is named."""
         return self.response(kind, call_id=call_id or self.call_id(-1), output=output)
 
-    def tool(self, name: str, arguments: Any, output: Any) -> "CodexSession":
+    def tool(self, name: str, arguments: Any, output: Any, call_id: str = "") -> "CodexSession":
         """A call and its output: two lines."""
-        return self.call(name, arguments).output(output)
+        return self.call(name, arguments, call_id).output(output, call_id)
 
     def turn(self, turn_id: str | None = None) -> "CodexSession":
         """A turn begins, as newer builds tell it."""
         return self.event("task_started", turn_id=turn_id or self.uuid())
+
+    def rolled_back(self, turns: int) -> "CodexSession":
+        """The person went back some turns."""
+        return self.event("thread_rolled_back", num_turns=turns)
 
     def compacted(self, message: str) -> "CodexSession":
         """The history was replaced by a summary."""
@@ -137,15 +148,18 @@ class CodexSession:
 
     def call_id(self, back: int = 0) -> str:
         """The id of a call made with the next line, or of one before."""
-        return "call_" + hashed(f"{self.id}:call:{self._count + back}", 12)
+        return "call_" + hashed(f"{self._seed}:call:{self._count + back}", 12)
 
     def uuid(self) -> str:
-        """An id as turns have them."""
-        text = hashed(f"{self.id}:turn:{self._count}", 16)
-        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+        """An id as turns have them: the time, and chance."""
+        time, chance = f"{self._clock_ms:012x}", hashed(f"{self._seed}:turn:{self._count}", 10)
+        return f"{time[:8]}-{time[8:]}-7{chance[:3]}-8{chance[3:6]}-{chance[6:18]}"
 
     def _envelope(self, type_: str, payload: dict[str, Any]) -> dict[str, Any]:
-        return {"timestamp": iso(self._clock_ms), "type": type_, "payload": payload}
+        if self.ordinal is None:
+            return {"timestamp": iso(self._clock_ms), "type": type_, "payload": payload}
+        self.ordinal += 1
+        return {"timestamp": iso(self._clock_ms), "ordinal": self.ordinal - 1, "type": type_, "payload": payload}
 
     def _header(self, meta: dict[str, Any]) -> None:
         if self.bare:

@@ -20,7 +20,7 @@ SUMMARY = {
 
 MATCH = {
     "sessionId": str, "path": str, "kind": re.compile("message|tool_call"), "role": str, "toolName": SOME_TEXT, "msgIdx": int,
-    "entryId": SOME_TEXT, "timestamp": SOME_TIME,
+    "entryId": SOME_TEXT, "timestamp": SOME_TIME, "undone": bool,
 }  # fmt: skip
 
 HIT = {
@@ -61,7 +61,7 @@ RESULTS: dict[str, Any] = {
     "list_messages": {
         "sessionId": str, "total": int, "nextOffset": (int, None), "messages": [{
             "msgIdx": int, "role": str, "kind": re.compile("message|tool_call"), "toolName": SOME_TEXT, "isError": (bool, None),
-            "timestamp": SOME_TIME, "entryId": SOME_TEXT, "text": str, "truncated": bool,
+            "timestamp": SOME_TIME, "entryId": SOME_TEXT, "text": str, "truncated": bool, "undone": bool,
         }],
     },
     "get_session_meta": {

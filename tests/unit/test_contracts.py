@@ -1,14 +1,19 @@
 """What stands in several places agrees: tables of methods, filters, codes and paths; documents; versions."""
 
 import importlib.metadata
+import inspect
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 import sesamectl
 import sesamed
+from sesamectl import errors as client_errors
 from sesamectl import flags, where
+from sesamectl.client import PROTOCOL, Client
+from sesamectl.parse import parse
 from sesamed import errors, paths, protocol
 from sesamed.sources import SOURCES
 from sesamed.store import filters, schema
@@ -86,3 +91,32 @@ def test_readme_has_its_two_commands() -> None:
     assert len(commands) == 2
     assert "sesamectl search" in commands[0]
     assert commands[1].endswith("python -m pytest")
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/client.md"])
+def test_commands_in_documents_are_understood(page: str) -> None:
+    """Every command line that a document shows is one that the client takes, and its Python is Python."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    shown = re.findall(r"^(?:\$ )?sesamectl (.+?)(?:\s{2,}#.*)?$", text, re.MULTILINE)
+    assert shown or page != "README.md"
+    for line in shown:
+        parse(shlex.split(line))
+    examples = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert examples
+    for example in examples:
+        compile(example, page, "exec")
+
+
+def test_the_library_is_documented_as_it_is() -> None:
+    """The signature and every error of the client stand in docs/client.md."""
+    page = (ROOT / "docs/client.md").read_text(encoding="utf-8")
+    parameters = [str(p).partition(":")[0] + f"={p.default}" for p in inspect.signature(Client).parameters.values()]
+    assert f"`Client({', '.join(parameters[:3])}, *, {parameters[3]})`" in page
+    for name, kind in vars(client_errors).items():
+        if isinstance(kind, type) and issubclass(kind, client_errors.ClientError | client_errors.RpcError):
+            assert f"| `{name}` |" in page
+
+
+def test_the_client_speaks_the_daemons_protocol() -> None:
+    """The number that the client compares is the daemon's."""
+    assert protocol.MIN_PROTOCOL <= PROTOCOL <= protocol.PROTOCOL

@@ -58,11 +58,26 @@ def test_the_first_index_is_waited_for(stub: Stub, capsys: pytest.CaptureFixture
     busy = {**READY, "pending": {"files": 3}, "indexing": {"filesDone": 1, "filesTotal": 4}}
     stub.on("search", {**RESULT, "results": [], "pending": {"files": 3}}, RESULT)
     stub.on("status", busy, busy, READY)
-    stub.on("sync", {"pending": {"files": 3}}, {"pending": {"files": 0}})
     assert main(["search", "x"]) == 0
-    assert stub.methods() == ["search", "status", "sync", "status", "sync", "status", "search"]
+    assert stub.methods() == ["search", "status", "status", "status", "search"]
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == (SHOWN, "")
+
+
+def test_the_first_index_at_a_terminal(
+    stub: Stub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At a terminal the wait shows how far it is, and leaves no trace."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "100")
+    progress = {"filesDone": 1, "filesTotal": 4, "bytesDone": 1024, "bytesTotal": 4096}
+    stub.on("search", {**RESULT, "pending": {"files": 3}}, RESULT)
+    stub.on("status", {**READY, "lastSweepAt": None}, {**READY, "lastSweepAt": None, "indexing": progress}, READY)
+    assert main(["search", "x"]) == 0
+    captured = capsys.readouterr()
+    assert "[#####...............]  25%  1 of 4 files, 1.0 KiB of 4.0 KiB" in captured.err
+    assert captured.err.endswith("\r\x1b[K")
+    assert captured.out == SHOWN
 
 
 def test_the_wait_for_the_first_index_ends(
@@ -74,7 +89,7 @@ def test_the_wait_for_the_first_index_ends(
     stub.on("status", {**READY, "pending": {"files": 3}})
     assert main(["search", "x"]) == 0
     assert "Not yet searchable: 3 files, 2.0 KiB" in capsys.readouterr().out
-    assert "sync" not in stub.methods()
+    assert stub.methods() == ["search", "status", "status", "search"]
 
 
 def test_no_sessions_at_all(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
@@ -179,7 +194,7 @@ META = {
 }  # fmt: skip
 MESSAGES = [
     {"msgIdx": 4, "role": "user", "kind": "message", "text": "why\n\n\tis it\x1b[2J?", "timestamp": None, "truncated": True},
-    {"msgIdx": 5, "role": "assistant", "kind": "tool_call", "toolName": "ba\x07sh", "isError": True, "text": "o\n" * 20,
+    {"msgIdx": 5, "role": "assistant", "kind": "tool_call", "toolName": "ba\x07sh", "isError": True, "undone": True, "text": "o\n" * 20,
      "timestamp": "2025-12-15T10:30:00.000Z", "truncated": False},
 ]  # fmt: skip
 
@@ -195,7 +210,7 @@ def test_show(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert out.startswith("A name\nabcdef: pi, /x on main, 2 messages\n2025-12-15 10:00 UTC to 2025-12-15 11:00 UTC\n")
     assert "\n#4 user\n  why\n\n      is it?\n  (the rest of this text is left out)\n" in out
-    assert "\n#5 tool bash failed 2025-12-15 10:30 UTC\n" in out
+    assert "\n#5 tool bash failed (taken back) 2025-12-15 10:30 UTC\n" in out
     assert "(9 more lines: --all)" in out
     assert out.endswith("Messages 4 to 5 of 9. Next: sesamectl show abcdef --offset 6\n")
     assert main(["show", "abc", "--all"]) == 0

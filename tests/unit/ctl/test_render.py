@@ -51,13 +51,17 @@ def answer(*hits: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 def test_a_search() -> None:
     """A session is its score, id, name and date, then what matched."""
-    assert list(search.lines(answer(hit(), hit(name=None, matchedSnippet="", gone=True, score=1)), PLAIN)) == [
+    assert list(
+        search.lines(
+            answer(hit(), hit(name=None, matchedSnippet="", gone=True, score=1, match={"undone": True})), PLAIN
+        )
+    ) == [
         'Found 2 sessions matching "nix flake"',
         "",
         "  [0.82] abc12345 (Simplify Nix flake setup) - 2025-12-15",
         '         "Let\'s restructure"',
         "",
-        "  [1.00] abc12345 - 2025-12-15 (its file is gone)",
+        "  [1.00] abc12345 - 2025-12-15 (its file is gone) (taken back)",
     ]
 
 

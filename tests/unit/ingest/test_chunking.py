@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from sesamed.ingest.chunking import Chunking, call_text, clean, cut, decoded, path_key, touched
 from sesamed.model import Kind, Message, ToolCall, ToolResult
-from sesamed.store.rows import Change, Cursor, ResultRow, Row, Signature, UndoneRow
+from sesamed.store.rows import AnyRow, Change, Cursor, ResultRow, Row, Signature
 
 ODD = st.text(st.characters() | st.sampled_from("\0\ud800\udfff😀é\u2028"))
 
 
-def filled(*operations: Message | ToolCall | ToolResult) -> list[Row | ResultRow | UndoneRow]:
+def filled(*operations: Message | ToolCall | ToolResult) -> list[AnyRow]:
     """The rows of some operations."""
     change = Change(
         path=b"/a",

@@ -126,11 +126,11 @@ class Histories(RuleBasedStateMachine):
 
     # -- Codex
 
-    @rule(text=TEXTS)
-    def begin_codex(self, text: str) -> None:
-        """A rollout."""
-        session = CodexSession(id=f"019e0000-0000-7000-8000-{self.files.number():012}").turn().user(text or "alpha")
-        self.write_codex(session)
+    @rule(text=TEXTS, ordinal=st.sampled_from([None, 0]))
+    def begin_codex(self, text: str, ordinal: int | None) -> None:
+        """A rollout, paginated or not."""
+        session = CodexSession(id=f"019e0000-0000-7000-8000-{self.files.number():012}", ordinal=ordinal)
+        self.write_codex(session.turn().user(text or "alpha"))
 
     def write_codex(self, session: CodexSession) -> None:
         """As Codex does."""
@@ -139,7 +139,7 @@ class Histories(RuleBasedStateMachine):
         self.codex[path] = session
 
     @precondition(has_codex)
-    @rule(number=NUMBERS, text=TEXTS, kind=st.integers(0, 5))
+    @rule(number=NUMBERS, text=TEXTS, kind=st.integers(0, 7))
     def append_codex(self, number: int, text: str, kind: int) -> None:
         """Something is said, done, named or taken back."""
         path, session = self.some_codex(number)
@@ -149,7 +149,9 @@ class Histories(RuleBasedStateMachine):
             lambda: session.tool("exec_command", {"cmd": text}, "Process exited with code 0"),
             lambda: session.event("thread_name_updated", thread_id=session.id, thread_name=text),
             lambda: session.compacted(text),
-            lambda: session.event("thread_rolled_back", num_turns=1 + len(text) % 3),
+            lambda: session.rolled_back(1 + len(text) % 3),
+            lambda: session.tool("exec_command", {"cmd": text}, "It runs on.", "call_0123456789abcdef"),
+            lambda: session.event("exec_command_end", call_id="call_0123456789abcdef", exit_code=len(text) % 2),
         )[kind]()
         self.grown(path, session)
 
@@ -168,8 +170,20 @@ class Histories(RuleBasedStateMachine):
         _, session = self.some_codex(number)
         base = {"thread_id": session.id, "end_ordinal_exclusive": end, "end_byte_offset": 0}
         made = f"019e0000-0000-7000-a000-{self.files.number():012}"
-        child = CodexSession(id=made, forked_from_id=session.id, history_mode="paginated", history_base=base)
+        child = CodexSession(id=made, ordinal=end, forked_from_id=session.id, history_base=base)
         self.write_codex(child.turn().user("delta"))
+
+    @precondition(has_codex)
+    @rule(number=NUMBERS, end=st.integers(0, 12), text=TEXTS)
+    def revert_codex(self, number: int, end: int, text: str) -> None:
+        """The thread goes on in another file."""
+        _, session = self.some_codex(number)
+        base = {"thread_id": session.rollout or session.id, "end_ordinal_exclusive": end}
+        rollout = f"019e0000-0000-7000-b000-{self.files.number():012}"
+        later = CodexSession(
+            id=session.id, rollout=rollout, ordinal=end, start="2026-04-01T09:00:00.000Z", history_base=base
+        )
+        self.write_codex(later.turn().user(text or "alpha"))
 
     @rule(number=NUMBERS, text=TEXTS, anew=st.booleans())
     def name_in_index(self, number: int, text: str, anew: bool) -> None:

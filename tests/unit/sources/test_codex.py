@@ -12,8 +12,10 @@ from sesamed.model import (
     Identity,
     Message,
     Operation,
+    Outcome,
     ToolCall,
     ToolResult,
+    Undone,
     Unknown,
 )
 from sesamed.sources.codex import Codex
@@ -22,6 +24,8 @@ from tests.support.codex import CodexSession, Order
 
 CODEX = Codex()
 ID = "019e0000-0000-7000-8000-00000000000c"
+PARENT = "019e0000-0000-7000-8000-00000000000a"
+ROLLOUT = "019e0000-0000-7000-8000-00000000000f"
 INJECTED = [
     "<environment_context>\n  <cwd>/x</cwd>\n</environment_context>",
     "<user_instructions>\n\nx</user_instructions>",
@@ -51,6 +55,11 @@ def run(session: CodexSession) -> tuple[CodexState, list[Operation]]:
         state, more = CODEX.step(state, line)
         operations += more
     return state, operations
+
+
+def identity(session: CodexSession) -> Operation:
+    """Whose file it is."""
+    return run(session)[1][0]
 
 
 def facts(session: CodexSession, field: str) -> list[str]:
@@ -110,6 +119,54 @@ class TestMeta:
             Fact(field="began", value="1772355600000"),
             Fact(field="git_branch", value="main", keep="last"),
         ]
+
+    def test_a_thread_is_one_session_whatever_files_it_has(self) -> None:
+        """A UUID tells it from all others; of other ids there may be two."""
+        again = "2026-04-01T09:00:00.000Z"
+        files = [CodexSession(id=ID), CodexSession(id=ID, start=again, rollout=PARENT)]
+        assert [identity(file) for file in files] == [Identity(native_id=ID, origin="")] * 2
+        assert begin(files[1].file_name) == [Identity(native_id=ID, origin="")]
+        assert identity(CodexSession(id="x")) != identity(CodexSession(id="x", start=again))
+
+    @pytest.mark.parametrize(
+        ("base", "value"),
+        [
+            ({"thread_id": PARENT, "end_ordinal_exclusive": 7, "end_byte_offset": 900}, [f"{PARENT}:7"]),
+            ({"thread_id": PARENT, "end_ordinal_exclusive": -7}, []),
+            ({"thread_id": PARENT}, []),
+            ({"end_ordinal_exclusive": 7}, []),
+            (None, []),
+            ("odd", []),
+        ],
+    )
+    def test_a_paginated_fork_says_what_it_goes_on_from(self, base: Any, value: list[str]) -> None:
+        """A thread, up to an ordinal."""
+        assert facts(CodexSession(history_base=base), "base") == value
+
+    @pytest.mark.parametrize(
+        ("rollout", "base", "parent", "found"),
+        [
+            (None, "a file of p, or a thread above p", "p", ("p:7", 0)),
+            (ROLLOUT, ID, None, (f"{ID}:7", 0)),
+            (ROLLOUT, "an earlier file", None, (f"{ID}:7", 0)),
+            (ROLLOUT, "an earlier file", "p", (f"{ID}:7", 0)),
+            (ROLLOUT, "p", "p", ("p:7", 1)),
+        ],
+    )
+    def test_what_it_goes_on_from_is_a_thread(
+        self, rollout: str | None, base: str, parent: str | None, found: tuple[str, int]
+    ) -> None:
+        """Codex names a file of it: a fork's parent leads there; a reverted thread goes on from itself, or from its parent."""
+        session = CodexSession(
+            id=ID, rollout=rollout, forked_from_id=parent, history_base={"thread_id": base, "end_ordinal_exclusive": 7}
+        )
+        assert [(op.value, op.rank) for op in run(session)[1] if isinstance(op, Fact) and op.field == "base"] == [found]
+
+    @pytest.mark.parametrize(("own", "rank"), [(ID, 3), (ROLLOUT, 4)])
+    def test_a_files_own_id_may_stand_in_its_meta(self, own: str, rank: int) -> None:
+        """Of newer builds; the first file of a thread has the thread's."""
+        session = CodexSession(id=ID, rollout_id=own).event("thread_name_updated", thread_name="x")
+        assert [op.rank for op in run(session)[1] if isinstance(op, Fact) and op.field == "name"] == [rank]
 
     def test_a_copied_meta_changes_nothing(self) -> None:
         """A fork has its parent's after its own."""
@@ -271,6 +328,124 @@ class TestNames:
         found = [op for op in run(session)[1] if isinstance(op, Fact) and op.field == "name"]
         assert [(fact.value, fact.rank, fact.keep) for fact in found] == [("x", 3, "last"), ("", 3, "last")]
 
+    def test_a_later_file_of_the_thread_knows_its_name_better(self) -> None:
+        """And the index of names best of all."""
+        ranks = []
+        for session in (CodexSession(), CodexSession(rollout=PARENT)):
+            session.event("thread_name_updated", thread_name="x")
+            ranks += [op.rank for op in run(session)[1] if isinstance(op, Fact) and op.field == "name"]
+        index, _ = CODEX.begin(PurePath("session_index.jsonl"))
+        ranks += [op.rank for op in CODEX.step(index, b'{"id":"a","thread_name":"x"}')[1] if isinstance(op, Fact)]
+        assert ranks == [3, 4, 5]
+
+
+class TestSubagents:
+    """What a subagent with a part of its parent's history is called: the last name given is the one that stands."""
+
+    @staticmethod
+    def parent() -> CodexSession:
+        """Somebody who said something."""
+        return CodexSession(id=PARENT).turn().user("one").assistant("a").turn().user("two").assistant("b")
+
+    def test_its_own_first_prompt_names_it(self) -> None:
+        """Turns that began after it are its own."""
+        child = self.parent().fork(id=ID, subagent=True).turn().user("look").turn().user("again")
+        assert facts(child, "name") == ["one", "two", "look"]
+
+    def test_without_ids_of_turns_its_last_prompt_does(self) -> None:
+        """Nothing tells where the copy ends."""
+        child = CodexSession(id=PARENT).user("one").fork(id=ID, subagent=True).user("look")
+        assert facts(child, "name") == ["one", "look"]
+
+    def test_newer_builds_say_where_its_own_begin(self) -> None:
+        """By an ordinal; the parent's meta need not be there."""
+        child = CodexSession(thread_source="subagent", ordinal=0, subagent_history_start_ordinal=3)
+        child.said("user", "one").said("user", "two").said("user", "look").said("user", "again")
+        assert facts(child, "name") == ["one", "two", "look"]
+
+    def test_a_copied_name_is_the_parents(self) -> None:
+        """Even without its id."""
+        child = self.parent().event("thread_name_updated", thread_name="x").fork(id=ID, subagent=True)
+        assert facts(child, "name") == ["one", "two"]
+
+    @pytest.mark.parametrize(
+        ("text", "name"),
+        [
+            (
+                "Message Type: NEW_TASK\nTask name: /root/find_it\nSender: /root\nPayload:\nFind it, please.",
+                "Find it, please.",
+            ),
+            ("Message Type: NEW_TASK\nTask name: /root/find_it\nSender: /root\nPayload:\n", "find_it"),
+            ("Find it.", "Find it."),
+        ],
+    )
+    def test_its_task_may_come_from_another_agent(self, text: str, name: str) -> None:
+        """What is in it may be encrypted. It names no session that a person began."""
+        content = [{"type": "input_text", "text": text}]
+        child = CodexSession(thread_source="subagent").response("agent_message", content=content)
+        assert facts(child, "name") == [name]
+        assert facts(CodexSession().response("agent_message", content=content), "name") == []
+
+    def test_a_fork_is_called_like_its_parent(self) -> None:
+        """A person made it to go on."""
+        assert facts(self.parent().fork(id=ID).turn().user("look"), "name") == ["one"]
+
+
+class TestRollBacks:
+    """Turns that were taken back."""
+
+    @staticmethod
+    def prompts(session: CodexSession) -> list[int]:
+        """The keys of the prompts."""
+        return [op.key for op in run(session)[1] if isinstance(op, Message) and op.prompt]
+
+    @staticmethod
+    def undone(session: CodexSession) -> list[int]:
+        """From which record on the file was taken back, each time."""
+        return [op.key for op in run(session)[1] if isinstance(op, Undone)]
+
+    @pytest.mark.parametrize(
+        ("turns", "first"), [(1, [2]), (2, [1]), (3, [0]), (4, [0]), (1 << 70, [0]), (0, []), (-1, []), (None, [])]
+    )
+    def test_the_last_turns_are_taken_back(self, turns: Any, first: list[int]) -> None:
+        """So many, or all there are."""
+        session = CodexSession().user("a").assistant("b").user("c").tool("ls", {}, "x").user("d")
+        session.event("thread_rolled_back", num_turns=turns)
+        assert self.undone(session) == [self.prompts(session)[place] for place in first]
+
+    def test_a_second_one_goes_further_back(self) -> None:
+        """What was said in between is new."""
+        session = CodexSession().user("a").user("b").rolled_back(1).user("b").rolled_back(2).rolled_back(1)
+        keys = self.prompts(session)
+        assert self.undone(session) == [keys[1], keys[0]]
+        assert len(set(keys)) == 3
+
+    def test_only_the_last_turns_are_known(self) -> None:
+        """The state stays small."""
+        session = CodexSession()
+        for _ in range(70):
+            session.user("go on")
+        assert self.undone(session.rolled_back(99)) == [self.prompts(session)[6]]
+
+
+def test_what_is_said_in_a_paginated_file_has_its_number() -> None:
+    """A call too; others have none, and no number is one that cannot be stored."""
+    session = CodexSession(ordinal=0).user("a").call("ls", {}, "c").output("x", "c").assistant("b")
+    numbers = [op.ordinal for op in run(session)[1] if isinstance(op, Message | ToolCall)]
+    assert numbers == [1, 3, 6]
+    assert [op.ordinal for op in run(CodexSession().user("a"))[1] if isinstance(op, Message)] == [None]
+    assert [op.ordinal for op in run(CodexSession(ordinal=1 << 63).user("a"))[1] if isinstance(op, Message)] == [None]
+
+
+def test_the_same_may_be_said_any_number_of_times() -> None:
+    """More often than the state can count."""
+    session = CodexSession().user("a")
+    for _ in range(400):
+        session.said("assistant", "I look.")
+    state, operations = run(session)
+    assert len({op.key for op in operations if isinstance(op, Message)}) == 401
+    assert len(state.said) <= 128
+
 
 class TestCalls:
     """Tools and what they gave back."""
@@ -301,6 +476,25 @@ class TestCalls:
         """An exit code is a fact, a text may say anything."""
         session = CodexSession().call("x", {}, "c1").event("exec_command_end", call_id="c1", exit_code=1)
         assert results(session.output("Exit code: 0", "c1"))[0].is_error
+
+    @pytest.mark.parametrize(
+        ("output", "exit_code", "wrong"),
+        [("It runs on.", 1, [True]), ("It runs on.", 0, []), ("It runs on.", None, []), ("Exit code: 0", 1, [])],
+    )
+    def test_an_exit_code_may_come_late(self, output: str, exit_code: int | None, wrong: list[bool]) -> None:
+        """Of a command that ran on after its output; once."""
+        session = CodexSession().call("x", {}, "c1").output(output, "c1")
+        for _ in range(2):
+            session.event("exec_command_end", call_id="c1", exit_code=exit_code)
+        found = [op for op in run(session)[1] if isinstance(op, Outcome)]
+        assert [(op.key, op.is_error) for op in found] == [(calls(session)[0].key, failed) for failed in wrong]
+
+    def test_only_the_last_calls_may_end_late(self) -> None:
+        """The state stays small."""
+        session = CodexSession()
+        for number in range(40):
+            session.call("x", {}, f"c{number}").output("It runs on.", f"c{number}")
+        assert list(run(session)[0].done) == [f"c{number}" for number in range(8, 40)]
 
     def test_results_find_their_calls(self) -> None:
         """In whatever order they come."""
@@ -401,9 +595,35 @@ def test_a_source_that_is_odd_says_nothing() -> None:
     assert isinstance(CODEX.step(CODEX.begin(PurePath("a.jsonl"))[0], line)[1][0], Identity)
 
 
-def test_a_review_is_told_once() -> None:
-    """By the event, or by the model after it."""
-    session = CodexSession().user("go").event("exited_review_mode", review_output={"overall_explanation": "Not right."})
-    assert said(session, "assistant") == ["Not right."]
-    session.said("assistant", "Not right.\n\nFull review comments:\n\n- Bug").said("assistant", "Not right.")
-    assert said(session, "assistant") == ["Not right.", "Not right."]
+FINDINGS = [{"title": "[P1] Check it", "body": "It may be 0."}]
+LIST = "Review comment:\n\n- [P1] Check it — /a.py:1-2\n  It may be 0."
+
+
+@pytest.mark.parametrize(
+    ("told", "text"),
+    [
+        ({"overall_explanation": "Not right."}, "Not right."),
+        ({"overall_explanation": "Not right.", "findings": FINDINGS}, f"Not right.\n\n{LIST}"),
+        ({"overall_explanation": "", "findings": FINDINGS}, LIST),
+        ({"findings": FINDINGS * 2}, LIST.replace("Review comment", "Full review comments").replace("- [", "- [x] [")),
+    ],
+)
+@pytest.mark.parametrize("event_first", [True, False])
+def test_a_review_is_told_once(told: Any, text: str, event_first: bool) -> None:
+    """By the event and by the model, in either order; what is said later is said again."""
+    session = CodexSession().user("go")
+    if event_first:
+        session.event("exited_review_mode", review_output=told)
+    session.said("assistant", text)
+    if not event_first:
+        session.event("exited_review_mode", review_output=told)
+    assert len(said(session, "assistant")) == 1
+    assert said(session.said("assistant", text), "assistant")[1:] == [text]
+
+
+def test_a_review_that_the_model_does_not_repeat_is_forgotten() -> None:
+    """A later answer may begin like it, and a later review like an answer."""
+    session = CodexSession().user("go").event("exited_review_mode", review_output={"overall_explanation": "Good."})
+    session.user("more").said("assistant", "Good.")
+    session.user("review").event("exited_review_mode", review_output={"overall_explanation": "Good."})
+    assert said(session, "assistant") == ["Good."] * 3

@@ -1,0 +1,27 @@
+"""What a session is called that nobody gave a name: a line of what was asked first."""
+
+import re
+
+NAME_CHARS = 80
+
+INJECTED = re.compile(r"\s*<(skill|file)\b[^>]*>.*?</\1>", re.DOTALL)
+
+
+def session_name(text: str) -> str:
+    """A line that a person would recognise a session by, from what was asked first; empty if there is none."""
+    position = 0
+    while match := INJECTED.match(text, position):
+        position = match.end()
+    for line in text[position:].split("\n"):
+        if any(map(str.isalnum, line)):
+            return shortened(" ".join(line.split()))
+    return ""
+
+
+def shortened(text: str) -> str:
+    """At most 80 characters, cut at a word."""
+    if len(text) <= NAME_CHARS:
+        return text
+    head = text[: NAME_CHARS - 1]
+    space = head.rfind(" ")
+    return (head[:space] if space > NAME_CHARS // 2 else head).rstrip() + "…"

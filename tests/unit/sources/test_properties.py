@@ -1,0 +1,163 @@
+"""What holds for each source whatever the bytes are."""
+
+import json
+from collections.abc import Iterator
+from functools import reduce
+from pathlib import Path, PurePath
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sesamed.model import BadLineError, ForeignFileError, Operation, Source
+from sesamed.sources import SOURCES
+from tests.support.claude import ClaudeSession
+from tests.support.codex import CodexSession
+from tests.support.sessions import PiSession
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+SIGNS = (
+    b'{ } [ ] , : " \\ \\\\ \\u \\ud83d \\ude00 \\u0000 \0 \r \x0b \xff \xf0\x9f \xef\xbb\xbf 1e999 NaN null true -0'
+)
+WORDS = (
+    b'"type" "message" "payload" {"type":"message" {"type":"session" {"role":"user" "content" "timestamp" "id" "arguments"'
+    b' {"timestamp":"","type":"event_msg" "payload":{"type":"user_message" "call_id" "output"'
+)
+MORE = ["\u2028".encode(), "\u0085".encode(), "é😀".encode(), b"9" * 5000, b"[" * 2000]
+
+
+class Case(msgspec.Struct):
+    """A source, states that it may be in (the last one amid a session), and lines as its agent writes them."""
+
+    source: Source[Any]
+    states: list[Any]
+    lines: list[bytes]
+    fields: list[tuple[str, tuple[Any, ...]]]
+
+
+def places(value: Any, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The way to each field."""
+    inner: Any = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, item in inner:
+        yield (*here, name)
+        yield from places(item, (*here, name))
+
+
+def objects(lines: list[bytes]) -> Iterator[dict[str, Any]]:
+    """The lines that are JSON objects."""
+    for line in lines:
+        try:
+            value = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(value, dict):
+            yield value
+
+
+def case(name: str, paths: list[str], *firsts: bytes) -> Case:
+    """A source at the start of each of these files, and after each of these lines of the first one."""
+    source = SOURCES[name]
+    states = [source.begin(PurePath(path))[0] for path in paths]
+    states += [source.step(states[0], line)[0] for line in firsts]
+    lines = [
+        line for file in sorted((GOLDEN / name).glob("*.jsonl")) for line in file.read_bytes().split(b"\n") if line
+    ]
+    fields = [(json.dumps(value), place) for value in objects(lines) for place in places(value)]
+    return Case(source, states, lines, fields)
+
+
+CASES = {
+    "pi": case("pi", ["2026-05-26T05-32-53-236Z_a.jsonl"], PiSession().lines()[0]),
+    "claude": case("claude", ["5a1e0000-0000-4000-8000-000000000001.jsonl"], ClaudeSession().user("a").lines()[0]),
+    "codex": case(
+        "codex",
+        ["rollout-2026-03-01T09-00-00-019e0000-0000-7000-8000-0000000000dd.jsonl", "session_index.jsonl"],
+        CodexSession(bare=True).lines()[0],
+        CodexSession().lines()[0],
+    ),
+}
+each_source = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.sampled_from(["", "toolCall", "tool_use", "inProgress", "x" * 100]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text() | st.sampled_from(["type", "text"]), inner),
+    max_leaves=8,
+)
+
+
+def any_line(case: Case) -> st.SearchStrategy[bytes]:
+    """Anything at all, what lines are made of in any order, and lines with something after them."""
+    pieces = [*SIGNS.split(b" "), *WORDS.split(b" "), *MORE, *case.lines[:40]]
+    return (
+        st.binary()
+        | st.lists(st.sampled_from(pieces)).map(b"".join)
+        | st.tuples(st.sampled_from(case.lines), st.binary()).map(b"".join)
+    )
+
+
+def stepped(case: Case, state: Any, line: bytes) -> tuple[Any, list[Operation]]:
+    """A step that may refuse the line in the two ways that are foreseen."""
+    try:
+        return case.source.step(state, line)
+    except (BadLineError, ForeignFileError):
+        return state, []
+
+
+def is_kept(case: Case, state: Any) -> bool:
+    """Whether the state can be stored."""
+    return bool(case.source.thaw(case.source.freeze(state)) == state)
+
+
+@each_source
+@settings(deadline=None)
+@given(st.data())
+def test_any_line_is_read_or_refused(case: Case, data: st.DataObject) -> None:
+    """Nothing but BadLineError and ForeignFileError escapes, and the state can be stored."""
+    line = data.draw(any_line(case))
+    for state in case.states:
+        assert is_kept(case, stepped(case, state, line)[0])
+
+
+@each_source
+@settings(deadline=None)
+@given(st.data())
+def test_a_restart_between_two_lines_changes_nothing(case: Case, data: st.DataObject) -> None:
+    """The state may be frozen and thawed anywhere."""
+    kept = thawed = case.states[-1]
+    for line in data.draw(st.lists(st.sampled_from(case.lines) | any_line(case), max_size=12)):
+        kept, one = stepped(case, kept, line)
+        thawed, other = stepped(case, case.source.thaw(case.source.freeze(thawed)), line)
+        assert one == other
+    assert kept == thawed
+
+
+@each_source
+@given(st.data())
+def test_a_step_leaves_the_state_that_it_was_given(case: Case, data: st.DataObject) -> None:
+    """One may step twice from the same state."""
+    state = case.states[-1]
+    for line in data.draw(st.lists(st.sampled_from(case.lines), max_size=12)):
+        frozen = case.source.freeze(state)
+        after, _ = stepped(case, state, line)
+        assert case.source.freeze(state) == frozen
+        state = after
+
+
+@each_source
+@settings(deadline=None, max_examples=400)
+@given(st.data(), values)
+def test_any_value_in_any_field_is_survived(case: Case, data: st.DataObject, value: Any) -> None:
+    """An odd field costs that field, never an exception. (NaN is no JSON: such a line is bad.)"""
+    text, place = data.draw(st.sampled_from(case.fields))
+    line = json.loads(text)
+    reduce(lambda inner, name: inner[name], place[:-1], line)[place[-1]] = value
+    for ascii_only in (True, False):
+        encoded = json.dumps(line, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
+        for state in case.states:
+            assert is_kept(case, stepped(case, state, encoded)[0])

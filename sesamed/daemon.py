@@ -30,6 +30,7 @@ from sesamed.ingest.project import project_of
 from sesamed.ingest.reading import Limits as ReadingLimits
 from sesamed.ingest.sweep import Root, Sweep
 from sesamed.ingest.tending import Tending
+from sesamed.keeping import Keeping
 from sesamed.model import Trouble
 from sesamed.notify import Notifier, watchdog_s
 from sesamed.server.adopt import adopt
@@ -39,7 +40,9 @@ from sesamed.server.dispatch import Dispatcher
 from sesamed.server.handlers import Handlers
 from sesamed.server.listen import Server, bind, unlink_own
 from sesamed.server.stating import Stating
+from sesamed.server.writing import Writing
 from sesamed.sources import SOURCES
+from sesamed.sources.sesame import Sesame
 from sesamed.store.index import Index, remove_index, set_aside
 from sesamed.store.sqlite import DamagedError
 from sesamed.telling import Telling, described, greet
@@ -48,6 +51,7 @@ from sesamed.watch import Watch
 log = logging.getLogger(__name__)
 
 SOCKET_CHECK_S = 2.0
+KEPT = "sessions"  # of the data directory: what we store ourselves
 ROOTS = msgspec.json.Decoder(list[ConfiguredRoot])
 
 
@@ -63,7 +67,8 @@ class Setting:
 def run(setting: Setting) -> None:
     """Run in the foreground until a signal or `shutdown`. Raises SesameError when it cannot start."""
     os.umask(0o077)
-    for directory in (setting.paths.data_dir, setting.paths.runtime_dir, os.path.dirname(setting.paths.socket)):
+    data_dir, runtime_dir = setting.paths.data_dir, setting.paths.runtime_dir
+    for directory in (data_dir, os.path.join(data_dir, KEPT), runtime_dir, os.path.dirname(setting.paths.socket)):
         paths.make_private(directory)
     with ExitStack() as held:
         held.enter_context(locks.acquire(os.path.join(setting.paths.data_dir, "sesamed.lock")))
@@ -124,11 +129,12 @@ class _Daemon:
         self._troubles = troubles
         self._notifier = notifier
         self._stopping = anyio.Event()
+        self._kept = os.path.join(setting.paths.data_dir, KEPT)
 
     async def main(self, listener: socket.socket) -> None:
         """Start the tasks; stop them when a signal or a client asks for it."""
         indexer, tending, control = self._ingest()
-        dispatcher = self._dispatcher(control)
+        dispatcher = self._dispatcher(control, Keeping(self._kept, indexer))
         limits = ServerLimits(connections=self._setting.config.limits.max_connections)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._heed_signals)
@@ -138,6 +144,7 @@ class _Daemon:
             self._notifier.ready("answering")
             log.info("ready socket=%s", self._setting.paths.socket)
             tasks.start_soon(tending.run)
+            tasks.start_soon(control.finish_forgetting)
 
             def serve(again: socket.socket) -> None:
                 tasks.start_soon(Server(again, dispatcher, limits).serve)
@@ -178,10 +185,12 @@ class _Daemon:
         control = IngestControl(indexer, tending, self._troubles)
         return indexer, tending, control
 
-    def _dispatcher(self, control: IngestControl) -> Dispatcher:
+    def _dispatcher(self, control: IngestControl, keeping: Keeping) -> Dispatcher:
         asking = Asking(self._index, self._setting.config.limits.query_timeout_ms)
         stating = Stating(self._setting.paths.socket, self._setting.paths.database, self._workstation())
-        return Dispatcher(Handlers(control, asking, stating, project_of, self._stopping.set).routes(), log)
+        handlers = Handlers(control, asking, stating, project_of, self._stopping.set)
+        writing = Writing(control, keeping, asking, handlers.where, handlers.get_session_meta)
+        return Dispatcher([*handlers.routes(), *writing.routes()], log)
 
     def _roots(self) -> list[Root]:
         """Configured roots, and those that were discovered at the first start: they don't depend on who starts the daemon later."""
@@ -192,7 +201,8 @@ class _Daemon:
         discovered += [root for root in discovery.discover(environ, paths.home(environ)) if root.parser not in parsers]
         if len(parsers) != len({root.parser for root in discovered}):
             self._index.put("roots", msgspec.json.encode(discovered).decode())
-        return [Root(root.parser, root.path) for root in discovery.roots(self._setting.config, discovered)]
+        named = [Root(root.parser, root.path) for root in discovery.roots(self._setting.config, discovered)]
+        return [*named, Root(Sesame.name, self._kept)]
 
     def _workstation(self) -> str:
         """Who this machine is; kept from the first start on, unless somebody says otherwise."""

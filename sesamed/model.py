@@ -5,7 +5,7 @@ row of the full-text index (a message, a call, a result); a *fact* is one file's
 """
 
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from enum import IntEnum
 from pathlib import PurePath
 from typing import Literal, Protocol, TypeVar
@@ -82,12 +82,15 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     origin: str
 
 
-Field = Literal["name", "cwd", "project_path", "began", "parent_path", "parent_id", "subagent", "git_branch", "base"]
+Field = Literal[
+    "name", "cwd", "project_path", "began", "parent_path", "parent_id", "subagent", "git_branch", "base",
+    "summary", "description", "tags", "agent", "created_by",
+]  # fmt: skip
 
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """This file's word on a field of a session: its own, or another one of the same source, which is known by its `native_id`, or
-    as the one that has a certain `entry`.
+    """This file's word on a field of a session: its own, or another one of the same source (or of `source`), which is known by its
+    `native_id`, or as the one that has a certain `entry`.
 
     Of several facts the highest `rank` that is not empty counts; within one file and rank the first or the last one stands. `base` is
     `<native id>:<ordinal>`: the session goes on from what that one holds before the ordinal.
@@ -98,6 +101,7 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     rank: int = 0
     keep: Literal["first", "last"] = "first"
     native_id: str | None = None
+    source: str | None = None
     entry: str | None = None
 
 
@@ -257,6 +261,14 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     troubles: list[Trouble]
 
 
+class SessionKey(msgspec.Struct, frozen=True):
+    """What a session is, whatever its file is called. Without an `origin` every session with this id is meant."""
+
+    source: str
+    native_id: str
+    origin: str = ""
+
+
 class Control(Protocol):
     """What the server may ask of the ingest; the daemon brings them together."""
 
@@ -276,3 +288,46 @@ class Control(Protocol):
         self, *, full: bool, drop_gone: bool, told: Callable[[Progress], Awaitable[None]] | None
     ) -> IndexReport:
         """Look at every file."""
+
+    async def forget(self, sessions: Sequence[SessionKey]) -> None:
+        """Take sessions out of the index for good, and never in again."""
+
+
+class Words(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person says of a session; None leaves what is, an empty text takes it back."""
+
+    title: str | None = None
+    summary: str | None = None
+    description: str | None = None
+    tags: tuple[str, ...] | None = None
+
+
+class Utterance(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be added to a session that we store."""
+
+    role: str
+    text: str
+    tool: str | None = None
+    call: str | None = None
+    is_error: bool | None = None
+
+
+class Keeper(Protocol):
+    """What the server may ask of the keeping of sessions; what is kept is searchable when it is answered."""
+
+    async def begin(
+        self, *, agent: str | None, sender: str | None, cwd: str | None, title: str | None
+    ) -> tuple[str, str]:
+        """A new session; its id and its file."""
+
+    def key(self, path: str, said: Utterance) -> int | None:
+        """The key of the call that this names by its id."""
+
+    async def append(self, path: str, said: Utterance) -> int:
+        """Add to a session's file; the key of the record that says it."""
+
+    async def describe(self, session: SessionKey, words: Words) -> None:
+        """Keep what a person says of a session, of any source."""
+
+    async def forget(self, sessions: Sequence[SessionKey]) -> None:
+        """Let go of what was said of sessions."""

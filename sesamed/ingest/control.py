@@ -1,12 +1,12 @@
 """The ingest as the server and the status see it."""
 
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from sesamed.ingest.indexer import Indexer
 from sesamed.ingest.runs import Runs
 from sesamed.ingest.tending import Tending
-from sesamed.model import IndexReport, Overview, Pending, Progress, RootState, Trouble
+from sesamed.model import IndexReport, Overview, Pending, Progress, RootState, SessionKey, Trouble
 
 MAX_NAMED = 3
 
@@ -35,6 +35,14 @@ class IngestControl:
     ) -> IndexReport:
         """Look at every file."""
         return await self._runs.index(full=full, drop_gone=drop_gone, told=told)
+
+    async def forget(self, sessions: Sequence[SessionKey]) -> None:
+        """Take sessions out of the index for good, and never in again."""
+        await self._runs.forget(sessions)
+
+    async def finish_forgetting(self) -> None:
+        """End what an earlier daemon could not."""
+        await self._runs.finish_forgetting()
 
     def overview(self) -> Overview:
         """How the ingest is."""

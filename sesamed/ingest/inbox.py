@@ -15,6 +15,7 @@ import anyio
 from sesamed.ingest.reading import Target
 from sesamed.ingest.sweep import Due
 from sesamed.model import Pending
+from sesamed.store.rows import Signature
 
 MAX_MARKS = 10_000
 TAKE = 512  # several commits: while one goes on, the next slice is read
@@ -23,16 +24,28 @@ TAKE = 512  # several commits: while one goes on, the next slice is read
 class Mark:
     """A dirty path."""
 
-    __slots__ = ("first", "live_since", "number", "target", "unread")
+    __slots__ = ("first", "live_since", "number", "signature", "target", "unread")
 
     def __init__(
-        self, target: Target, number: int, unread: int, live_since: float | None, first: int | None = None
+        self,
+        target: Target,
+        number: int,
+        unread: int,
+        live_since: float | None,
+        first: int | None = None,
+        signature: Signature | None = None,
     ) -> None:
         self.target = target
         self.number = number  # of the latest mark
         self.first = number if first is None else first  # of the earliest one since the last look
         self.unread = unread
         self.live_since = live_since
+        self.signature = signature  # as the sweep that made the mark saw it
+
+
+def is_same(taken: Mark, found: Due) -> bool:
+    """Whether a path that is being looked at is found as it was before: then that look is enough."""
+    return found.signature is not None and taken.signature == found.signature
 
 
 class Waiter:
@@ -104,10 +117,13 @@ class Inbox:
             for item in due:
                 path, number = item.target.path, next(self._numbers)
                 numbers[path] = number
+                if (taken := self._taken.get(path)) is not None and is_same(taken, item):
+                    taken.number = number
+                    continue
                 where = self._live if path in self._live else self._backlog
                 before = where.pop(path, None)
                 since, first = (None, None) if before is None else (before.live_since, before.first)
-                where[path] = Mark(item.target, number, item.unread, since, first)
+                where[path] = Mark(item.target, number, item.unread, since, first, item.signature)
         if numbers:
             self._wake()
         return numbers

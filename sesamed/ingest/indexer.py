@@ -6,7 +6,7 @@ Everything that writes goes through `writing`, one at a time. Nothing here knows
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, TypeVar
@@ -19,7 +19,7 @@ from sesamed.ingest.inbox import Inbox, Mark
 from sesamed.ingest.ingest import Ingest, Outcome
 from sesamed.ingest.reading import Limits, Reading
 from sesamed.ingest.sweep import Due, Sweep
-from sesamed.model import Progress, Source
+from sesamed.model import Progress, SessionKey, Source
 from sesamed.store.index import Index
 from sesamed.store.upkeep import Upkeep
 from sesamed.store.write import Writer
@@ -183,9 +183,15 @@ class Indexer:
 
     async def look_around(self) -> dict[bytes, int]:
         """Sweep all roots; says under which marks what was found will be served."""
-        due = await self.due(self._ingest)
+        found = await self.due(self._ingest)
+        due = [item for item in found if self._is_still_due(item)]
         self.last_sweep_ms = int(time.time() * 1000)
         return self.inbox.add(due)
+
+    def _is_still_due(self, found: Due) -> bool:
+        """What another sweep has found, too, may have been read meanwhile."""
+        version = self._version(found.target.source)
+        return found.signature is None or self._ingest.is_due(found.target.path, found.signature, version)
 
     async def due(self, ingest: Ingest) -> list[Due]:
         """What differs from what an index knows."""
@@ -227,6 +233,12 @@ class Indexer:
             await self.in_thread(partial(self._ingest.drop, paths))
             self._upkeep.wrote()
         return len(paths)
+
+    async def forget(self, sessions: Sequence[SessionKey]) -> None:
+        """Take sessions out, and never in again."""
+        async with self.writing():
+            await self.in_thread(partial(self._ingest.forget, sessions))
+            self._upkeep.wrote()
 
     async def replace_index(self) -> None:
         """Somebody has deleted the index under us: make it anew, from the files that are there."""

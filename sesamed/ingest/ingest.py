@@ -9,7 +9,7 @@ import os
 import stat
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import msgspec
@@ -17,6 +17,7 @@ import msgspec
 from sesamed.errors import StoreError
 from sesamed.ingest.reading import QUIET_S, Reading, Target
 from sesamed.ingest.tail import NotRegularError, Tail, Verdict, opened, signature
+from sesamed.model import SessionKey
 from sesamed.store.rows import Change, Known, Signature
 from sesamed.store.write import Writer, Written
 
@@ -117,6 +118,11 @@ class Ingest:
         for path in paths:
             self.glances.pop(path, None)
         return outcome
+
+    def forget(self, sessions: Sequence[SessionKey]) -> None:
+        """Take sessions out of the index; when their files are looked at again, nothing of them is kept."""
+        for path in self.writer.forget(sessions):
+            self.glances.pop(path, None)
 
     # -- looking
 

@@ -13,7 +13,7 @@ from sesamed.ingest.chunking import Chunking
 from sesamed.ingest.project import Projects
 from sesamed.ingest.tail import Read, Tail, Verdict
 from sesamed.model import Bad, BadLineError, Fact, ForeignFileError, Operation, Source
-from sesamed.store.rows import Change, Cursor, Known, Signature
+from sesamed.store.rows import Change, Cursor, Known, Signature, void
 
 DOCUMENT = b".json"  # all of the file is one line
 DOCUMENT_BYTES = 1 << 20
@@ -89,7 +89,7 @@ class Reading:
                 self._searched.pop(target.path, None)
             self._decode(change, tail, source, self._lines(target.path, tail, cursor, budget))
         except ForeignFileError:
-            self._foreign(change)
+            void(change)
         return change
 
     def _document(self, change: Change, tail: Tail, source: Source[Any], *, replace: bool) -> Change:
@@ -177,14 +177,6 @@ class Reading:
         self._chunking.fill(change, found)
         change.unknown_lines = unknown  # counted when the line is whole
         change.cursor = msgspec.structs.replace(change.cursor, loose=len(read.rest), loose_digest=crc32(read.rest))
-
-    def _foreign(self, change: Change) -> None:
-        """Not one of this source's: nothing of it is kept but its signature."""
-        change.replace, change.foreign, change.complete = True, True, True
-        change.cursor, change.identity, change.loose_from = Cursor(), None, None
-        change.rows, change.facts = [], []
-        change.bad_lines = change.unknown_lines = 0
-        change.counted_from_start = True
 
     def _add_projects(self, change: Change) -> None:
         for fact in list(change.facts):

@@ -26,7 +26,7 @@ FILES = """
 ABOUT = """
     SELECT s.native_id, s.origin, f.bad_lines, f.unknown_lines FROM files f LEFT JOIN sessions s ON s.id = f.session WHERE f.id = ?
 """
-FACTS = "SELECT native_id, field, rank, value FROM facts WHERE file = ?"
+FACTS = "SELECT native_id, source, field, rank, value FROM facts WHERE file = ?"
 REMARKS = "SELECT entry, field, rank, value FROM remarks WHERE file = ?"
 ENTRIES = "SELECT digest FROM entries WHERE file = ?"
 ORDINAL = "SELECT ordinal FROM ordinals WHERE file = ? AND position = ?"
@@ -85,8 +85,8 @@ class Replay:
     def _add_words(self, file: int, change: Change) -> None:
         """What the file says of sessions and of its own places."""
         change.facts = [
-            Fact(field=field, value=value, rank=rank, native_id=other or None)
-            for other, field, rank, value in sqlite.rows(self._old, FACTS, (file,))
+            Fact(field=field, value=value, rank=rank, native_id=other or None, source=source or None)
+            for other, source, field, rank, value in sqlite.rows(self._old, FACTS, (file,))
         ]
         change.remarks = [
             Remark(entry=entry, field=field, rank=rank, value=value, keep="first")

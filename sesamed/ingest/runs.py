@@ -1,21 +1,25 @@
 """Index runs and syncs: what a client asks for and waits for."""
 
+import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
 import anyio
 import msgspec
 
-from sesamed.errors import BusyError
+from sesamed.errors import BusyError, SesameError
 from sesamed.ingest.indexer import Indexer
 from sesamed.ingest.ingest import Ingest, Outcome
 from sesamed.ingest.rebuild import Replay
-from sesamed.model import IndexReport, Pending, Progress
+from sesamed.model import IndexReport, Pending, Progress, SessionKey
+from sesamed.store.forgotten import UNFINISHED
 from sesamed.store.index import remove_index
 from sesamed.store.upkeep import Upkeep
 from sesamed.store.write import Writer
+
+log = logging.getLogger(__name__)
 
 PROGRESS_S = 0.5
 ROUNDS = 5  # of catching up with files that grow while the new index is built
@@ -58,6 +62,27 @@ class Runs:
         finally:
             self._running, self.progress = False, None
         return msgspec.structs.replace(report, took_ms=(time.monotonic() - begun) * 1000)
+
+    async def forget(self, sessions: Sequence[SessionKey]) -> None:
+        """Take sessions out, and build the index anew: free pages hold what was deleted, a new file does not."""
+        if self._running:
+            raise BusyError("an index run is going on, and would bring back what is forgotten now; try again after it")
+        self._running = True
+        try:
+            await self._indexer.forget(sessions)
+            await self._full(drop_gone=False, told=None)
+        finally:
+            self._running, self.progress = False, None
+
+    async def finish_forgetting(self) -> None:
+        """A daemon was stopped in between. What fails now is tried again at the next start."""
+        async with self._indexer.writing():
+            unfinished = await self._indexer.in_thread(partial(self._indexer.index.get, UNFINISHED))
+        if unfinished is not None:
+            try:
+                await self.forget([])
+            except SesameError as error:
+                log.error("what was forgotten may still be in free pages of the index error=%s", error)  # noqa: TRY400  # no fault of ours
 
     async def _changed(self, drop_gone: bool, told: Told | None) -> IndexReport:
         indexer = self._indexer
@@ -115,6 +140,7 @@ class Runs:
             raise
         await self._indexer.look_around()
         await self._remember_sync()
+        self._indexer.wake()  # or nobody folds in the new index's WAL
         return IndexReport(added=sums.added, errors=len(sums.failed), bad_lines=sums.bad_lines, bytes=sums.bytes)
 
     async def _build(self, writer: Writer, told: Told | None) -> Outcome:

@@ -14,6 +14,7 @@ from sesamed.ingest.ingest import Ingest
 from sesamed.ingest.reading import DOCUMENT, Target
 from sesamed.ingest.tail import signature
 from sesamed.model import SESSION_FILES, SideFiles
+from sesamed.store.rows import Signature
 
 
 class Root(msgspec.Struct):
@@ -38,6 +39,7 @@ class Due(msgspec.Struct, frozen=True, gc=False):
     target: Target
     mtime_ns: int
     unread: int
+    signature: Signature | None = None  # None: it is not there
 
 
 LINES = tuple(os.fsencode(suffix) for suffix in SESSION_FILES)
@@ -176,7 +178,7 @@ class Sweep:
 def _due(target: Target, status: os.stat_result, ingest: Ingest, version: int) -> Iterator[Due]:
     now = signature(status)
     if ingest.is_due(target.path, now, version):
-        yield Due(target, now.mtime_ns, now.size - min(ingest.read_of(target.path), now.size))
+        yield Due(target, now.mtime_ns, now.size - min(ingest.read_of(target.path), now.size), now)
 
 
 def _status(path: bytes) -> os.stat_result | None:

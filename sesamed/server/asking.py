@@ -1,7 +1,8 @@
 """Questions to the index off the event loop, with a deadline that interrupts SQLite."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar
 
@@ -74,6 +75,20 @@ class Asking:
             try:
                 if job.given_up:
                     raise apsw.InterruptError
-                return question(connection)
+                with _snapshot(connection):
+                    return question(connection)
             finally:
                 job.connection = None
+
+
+@contextmanager
+def _snapshot(connection: apsw.Connection) -> Iterator[None]:
+    """All statements of a question see the same index: a session that is dropped meanwhile stays whole."""
+    if connection.in_transaction:  # the one before was interrupted when it ended
+        connection.execute("ROLLBACK")
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")

@@ -20,7 +20,9 @@ from sesamed.protocol import (
     METHODS,
     MIN_PROTOCOL,
     PROTOCOL,
+    RESOLVE_SESSION,
     SEARCH,
+    SEARCH_SESSIONS,
     SHUTDOWN,
     STATUS,
     SYNC,
@@ -37,25 +39,33 @@ from sesamed.protocol import (
     MessageList,
     NoParams,
     PendingAnswer,
+    Resolved,
+    ResolveParams,
     SearchParams,
     SearchResult,
+    SearchSessionsParams,
     SessionList,
     SessionMeta,
     SessionParams,
     Status,
     SyncParams,
     SyncResult,
+    WindowHit,
+    Windows,
 )  # fmt: skip
 from sesamed.server import reading, when
 from sesamed.server.asking import Asking
 from sesamed.server.dispatch import Call, Route, route
 from sesamed.server.searching import Answered, Searcher
 from sesamed.server.stating import Stating
+from sesamed.server.windows import windows
 from sesamed.store import filters, query, summaries
 from sesamed.store.filters import Where
+from sesamed.store.resolving import Project
 from sesamed.store.schema import VERSION
 
 MAX_HITS = 100
+MAX_WINDOWS = 20
 MAX_SESSIONS = 500
 SYNC_TIMEOUT_MS = 60_000
 FRESH_SHARE = 0.5  # of a search's time may go into waiting for what is on disk
@@ -90,9 +100,11 @@ class Handlers:
             route(HELLO, self.hello),
             route(STATUS, self.status),
             route(SEARCH, self.search),
+            route(SEARCH_SESSIONS, self.search_sessions),
             route(LIST_SESSIONS, self.list_sessions),
             route(LIST_MESSAGES, self.list_messages),
             route(GET_SESSION_META, self.get_session_meta),
+            route(RESOLVE_SESSION, self.resolve_session),
             route(INDEX, self.index),
             route(SYNC, self.sync),
             route(CANCEL, self.cancel),
@@ -118,13 +130,11 @@ class Handlers:
             share = (self._asking.limit_ms(params.timeout_ms)) * FRESH_SHARE / 1000
             pending = (await self._control.sync(None, share))[0]
         compiled = query.compiled(params.query)
-        where = filters.compiled(await self._where(params))
-        limit, recent = min(params.limit, MAX_HITS), params.sort == "recent"
+        where = filters.compiled(await self.where(params))
+        limit, offset, recent = min(params.limit, MAX_HITS), min(params.offset, 1 << 40), params.sort == "recent"
 
         def answer(connection: apsw.Connection) -> Answered:
-            return Searcher(connection, compiled, where, self._stating.workstation).run(
-                limit, min(params.offset, 1 << 40), recent=recent
-            )
+            return Searcher(connection, compiled, where, self._stating.workstation).run(limit, offset, recent=recent)
 
         left_ms = (
             None if params.timeout_ms is None else max(1, params.timeout_ms - int((time.perf_counter() - begun) * 1000))
@@ -139,9 +149,24 @@ class Handlers:
             warnings=[trouble.message for trouble in self._control.troubles()], took_ms=round(took_ms, 3),
         )  # fmt: skip
 
+    async def search_sessions(self, call: Call, params: SearchSessionsParams) -> Windows:
+        """Answer a question with what was said around the best places."""
+        begun = time.perf_counter()
+        compiled = query.compiled(params.query)
+        where = filters.compiled(await self.where(params))
+        workstation, limit = self._stating.workstation, min(params.limit, MAX_WINDOWS)
+
+        def answer(connection: apsw.Connection) -> list[WindowHit]:
+            answered = Searcher(connection, compiled, where, workstation).run(limit, 0, recent=False)
+            return windows(connection, answered.hits, params.context_before, params.context_after, workstation)
+
+        hits = await self._asking.ask(answer)
+        self._asking.took((time.perf_counter() - begun) * 1000)
+        return Windows(hits=hits)
+
     async def list_sessions(self, call: Call, params: ListSessionsParams) -> SessionList:
         """Sessions, newest activity first."""
-        where = filters.compiled(await self._where(params))
+        where = filters.compiled(await self.where(params))
         limit, offset = min(params.limit, MAX_SESSIONS), min(params.offset, 1 << 40)
         total, found = await self._asking.ask(
             lambda connection: summaries.listed(connection, where, limit, offset, self._stating.workstation)
@@ -192,14 +217,19 @@ class Handlers:
         self._stop()
         return Empty()
 
-    async def _where(self, params: Filters) -> Where:
+    async def resolve_session(self, call: Call, params: ResolveParams) -> Resolved:
+        """The session that somebody means."""
+        project = None
+        if params.cwd is not None:
+            project = Project(params.cwd, await self._main_worktree(params.cwd, self._project_of))
+        return await self._asking.ask(
+            lambda connection: reading.resolve(connection, params.ref, project, self._stating.workstation)
+        )
+
+    async def where(self, params: Filters) -> Where:
         """The filters, typed."""
         now_ms = int(time.time() * 1000)
-        if params.cwd is not None and not params.cwd.startswith("/"):
-            raise RefusedError(
-                f"cwd: {params.cwd[:200]!r} is relative; the daemon does not know to what. Send an absolute path"
-            )
-        project = None if params.cwd is None else await self._asking.in_thread(partial(self._worktree_of, params.cwd))
+        project = None if params.cwd is None else await self._main_worktree(params.cwd, self._worktree_of)
         return Where(
             cwd=params.cwd, cwd_project=project,
             after=None if params.after is None else when.milliseconds(params.after, "after", now_ms),
@@ -208,6 +238,13 @@ class Handlers:
             tools=params.tools, path=params.path or None, status=params.status, subagents=params.subagents,
             here=None if params.workstation is None else params.workstation == self._stating.workstation, project=params.project,
         )  # fmt: skip
+
+    async def _main_worktree(self, cwd: str, look: Callable[[str], str | None]) -> str | None:
+        if not cwd.startswith("/"):
+            raise RefusedError(
+                f"cwd: {cwd[:200]!r} is relative; the daemon does not know to what. Send an absolute path"
+            )
+        return await self._asking.in_thread(partial(look, cwd))
 
     def _worktree_of(self, cwd: str) -> str | None:
         """The main worktree, when `cwd` is the top of one: then all worktrees of the repository are meant."""

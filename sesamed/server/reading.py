@@ -1,24 +1,21 @@
 """The methods that read sessions: lists, pages of messages, all about one. Runs in a reader's thread."""
 
 import json
-import os
-from collections.abc import Mapping
 
 import apsw
+import msgspec
 
-from sesamed.protocol import ListMessagesParams, MessageItem, MessageList, Resume, SessionMeta
+from sesamed.protocol import ListMessagesParams, MessageItem, MessageList, Resolved, SessionMeta
+from sesamed.server import resume
 from sesamed.store import read, sqlite, summaries, thread
+from sesamed.store.resolving import Project, resolved
+from sesamed.store.visible import visible, visible_line
 
 TEXT_BYTES = 64 << 10
 PAGE_BYTES = 3 << 20  # of an answer's 4 MiB
 MAX_MESSAGES = 200
 
-# How each agent takes a session up again, from which directory (docs/protocol.md).
-RESUME: Mapping[str, tuple[str, ...]] = {
-    "pi": ("pi", "--session", "{path}"),
-    "claude": ("claude", "--resume", "{id}"),
-    "codex": ("codex", "resume", "{id}"),
-}
+TAGS = msgspec.json.Decoder(list[str])
 
 
 def messages(connection: apsw.Connection, params: ListMessagesParams) -> MessageList:
@@ -50,28 +47,36 @@ def meta(connection: apsw.Connection, reference: str, workstation: str) -> Sessi
     """All that is known of a session."""
     session = summaries.find(connection, reference)
     summary = summaries.by_number(connection, [session], workstation)[session]
-    sql = "SELECT exchanges, native_id FROM sessions WHERE id = ?"
-    exchanges, native_id = sqlite.one(connection, sql, (session,))
-    fields = {name: getattr(summary, name) for name in summary.__struct_fields__}
+    sql = "SELECT exchanges, description, summary, tags, agent, created_by FROM sessions WHERE id = ?"
+    exchanges, description, about, tags, agent, created_by = sqlite.one(connection, sql, (session,))
     return SessionMeta(
-        **fields, description=None, summary=None, tags=[], tool_counts=read.tool_counts(connection, session), exchange_count=exchanges,
-        agent=summary.source, created_by=None, children=summaries.children(connection, session),
-        resume=_resume(summary.source, native_id, summary.path, summary.cwd),
+        **msgspec.structs.asdict(summary), description=_visible(description), summary=_visible(about),
+        tags=[visible_line(tag) for tag in TAGS.decode(tags or "[]")], tool_counts=read.tool_counts(connection, session),
+        exchange_count=exchanges, agent=_visible(agent) or summary.source, created_by=_visible(created_by),
+        children=summaries.children(connection, session), resume=resume.of(connection, session),
     )  # fmt: skip
 
 
+def resolve(connection: apsw.Connection, reference: str, project: Project | None, workstation: str) -> Resolved:
+    """The session that is meant."""
+    session = resolved(connection, reference, project)
+    return Resolved(**msgspec.structs.asdict(summaries.by_number(connection, [session], workstation)[session]))
+
+
 def _message(connection: apsw.Connection, item: read.Item, text_offset: int) -> MessageItem:
-    text = read.whole_text(connection, item.record)[text_offset:]
-    kept = text.encode()[:TEXT_BYTES].decode("utf-8", "ignore")
+    text = visible(read.whole_text(connection, item.record))[text_offset:]
+    kept = cut(text, TEXT_BYTES)
     return MessageItem(
-        msg_idx=item.position, role=item.role, kind="tool_call" if item.is_call else "message", tool_name=item.tool,
+        msg_idx=item.position, role=item.role, kind="tool_call" if item.is_call else "message", tool_name=_visible(item.tool),
         is_error=item.is_error, timestamp=summaries.iso(item.time_ms), entry_id=item.entry, text=kept, truncated=len(kept) < len(text),
         undone=item.undone,
     )  # fmt: skip
 
 
-def _resume(source: str, native_id: str, path: str, cwd: str | None) -> Resume | None:
-    command = RESUME.get(source)
-    if command is None or not os.path.isabs(path):
-        return None
-    return Resume(command=[part.format(path=path, id=native_id) for part in command], cwd=cwd)
+def _visible(text: str | None) -> str | None:
+    return None if text is None else visible(text)
+
+
+def cut(text: str, limit: int) -> str:
+    """At most so many bytes of a text, cut at a character."""
+    return text if len(text) * 4 <= limit else text[:limit].encode()[:limit].decode("utf-8", "ignore")

@@ -9,5 +9,6 @@ from sesamed.model import Source
 from sesamed.sources.claude import Claude
 from sesamed.sources.codex import Codex
 from sesamed.sources.pi import Pi
+from sesamed.sources.sesame import Sesame
 
-SOURCES: dict[str, Source[Any]] = {source.name: source for source in (Pi(), Claude(), Codex())}
+SOURCES: dict[str, Source[Any]] = {source.name: source for source in (Pi(), Claude(), Codex(), Sesame())}

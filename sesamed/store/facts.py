@@ -9,11 +9,14 @@ from typing import Any
 
 import apsw
 
-from sesamed.model import Fact
-from sesamed.store import sqlite
+from sesamed.model import Fact, Identity
+from sesamed.store import forgotten, sqlite
 from sesamed.store.rows import Remark
 
-FIELDS = ("name", "cwd", "project_path", "began", "parent_path", "parent_id", "subagent", "git_branch", "base")
+FIELDS = (
+    "name", "cwd", "project_path", "began", "parent_path", "parent_id", "subagent", "git_branch", "base",
+    "summary", "description", "tags", "agent", "created_by",
+)  # fmt: skip
 
 # Everything that was said of a session; of words of one rank the last row stands.
 SAID = """
@@ -23,7 +26,7 @@ SAID = """
       UNION ALL
       SELECT a.field, a.value, a.rank, f.gone_ms IS NOT NULL, f.path, 0
       FROM sessions s CROSS JOIN facts a ON a.native_id = s.native_id AND a.native_id <> ''
-      CROSS JOIN files f ON f.id = a.file AND f.source = s.source WHERE s.id = ?1
+      CROSS JOIN files f ON f.id = a.file AND iif(a.source = '', f.source, a.source) = s.source WHERE s.id = ?1
       UNION ALL
       SELECT a.field, a.value, a.rank, f.gone_ms IS NOT NULL, f.path, a.entry
       FROM files h CROSS JOIN entries e ON e.file = h.id AND e.wanted CROSS JOIN remarks a ON a.entry = e.digest
@@ -33,11 +36,13 @@ SAID = """
 CHOSEN = """
     UPDATE sessions SET name = :name, cwd = :cwd, project_path = coalesce(:project_path, :cwd), project = :project,
       git_branch = :git_branch, parent_path = :parent_path, parent_id = :parent_id,
-      subagent = :subagent IS NOT NULL, began_ms = CAST(:began AS INTEGER), base = :base
+      subagent = :subagent IS NOT NULL, began_ms = CAST(:began AS INTEGER), base = :base,
+      summary = :summary, description = :description, tags = :tags, agent = :agent, created_by = :created_by
     WHERE id = :session RETURNING began_ms
 """
 OTHERS = """
-    SELECT s.id FROM facts a JOIN files f ON f.id = a.file JOIN sessions s ON s.source = f.source AND s.native_id = a.native_id
+    SELECT s.id FROM facts a JOIN files f ON f.id = a.file
+    JOIN sessions s ON s.source = iif(a.source = '', f.source, a.source) AND s.native_id = a.native_id
     WHERE a.file = ?1 AND a.native_id <> ''
     UNION
     SELECT h.session FROM remarks a JOIN entries e ON e.digest = a.entry JOIN files h ON h.id = e.file
@@ -60,11 +65,17 @@ class Facts:
         """Keep what a file says. Gives the other sessions that it is said of."""
         meant: set[int] = set()
         for fact in facts:
-            sql = f"INSERT OR {_verb(fact.keep)} INTO facts(file, native_id, field, rank, value) VALUES(?, ?, ?, ?, ?)"
-            self._connection.execute(sql, (file, fact.native_id or "", fact.field, fact.rank, fact.value))
+            about = fact.source or source
+            if fact.native_id and forgotten.knows(
+                self._connection, about, Identity(native_id=fact.native_id, origin="")
+            ):
+                continue
+            sql = f"INSERT OR {_verb(fact.keep)} INTO facts(file, native_id, source, field, rank, value) VALUES(?, ?, ?, ?, ?, ?)"
+            other = "" if about == source else about
+            self._connection.execute(sql, (file, fact.native_id or "", other, fact.field, fact.rank, fact.value))
             if fact.native_id:
                 sql = "SELECT id FROM sessions WHERE (source, native_id) = (?, ?)"
-                meant |= self._numbers(sql, (source, fact.native_id))
+                meant |= self._numbers(sql, (about, fact.native_id))
         for remark in remarks:
             sql = f"INSERT OR {_verb(remark.keep)} INTO remarks(file, entry, field, rank, value) VALUES(?, ?, ?, ?, ?)"
             self._connection.execute(sql, (file, remark.entry, remark.field, remark.rank, remark.value))

@@ -65,20 +65,22 @@ class Index:
         self.path = path
         self.writer = Writer(path)
         self.readers = Readers(path)
+        self._changing = threading.Lock()  # while it is another file, on purpose
         self._identity = _identity(path)
 
     def is_in_place(self) -> bool:
         """Whether the file that is open is still the one at the path; else all that is written goes into nothing."""
-        return _identity(self.path) == self._identity
+        with self._changing:
+            return _identity(self.path) == self._identity
 
     def reopen(self) -> None:
         """Open what is at the path now; an empty index where there is none."""
-        with self.readers.closed():
+        with self.readers.closed(), self._changing:
             self.writer.close()
             if _identity(self.path) is None:
                 remove_index(self.path)  # a WAL without its database
             self.writer = Writer(self.path)
-        self._identity = _identity(self.path)
+            self._identity = _identity(self.path)
 
     def close(self) -> None:
         """Close all connections; SQLite folds the WAL in."""
@@ -89,7 +91,7 @@ class Index:
         """Put a finished index in the place of this one. A crash in between leaves the old one or the new one, whole."""
         new.close()
         _no_wal(new.path)
-        with self.readers.closed():
+        with self.readers.closed(), self._changing:
             self.writer.close()
             try:
                 _no_wal(self.path)

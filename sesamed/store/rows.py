@@ -1,4 +1,4 @@
-"""What the ingest hands to the store: a file's new rows and its cursor, ready to be written. No behaviour.
+"""What the ingest hands to the store: a file's new rows and its cursor, ready to be written.
 
 All text work (cleaning, cutting, packing) is done before, so that a transaction only writes.
 """
@@ -121,6 +121,15 @@ class Change(msgspec.Struct, kw_only=True):
     bad_lines: int = 0
     unknown_lines: int = 0
     counted_from_start: bool = False  # counters start anew with this change
+
+
+def void(change: Change) -> None:
+    """Keep nothing of a file but its signature."""
+    change.replace, change.foreign, change.complete = True, True, True
+    change.cursor, change.identity, change.loose_from = Cursor(), None, None
+    change.rows, change.facts, change.remarks, change.entries, change.undone = [], [], [], [], []
+    change.bad_lines = change.unknown_lines = 0
+    change.counted_from_start = True
 
 
 class Known(msgspec.Struct, frozen=True, gc=False):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 import apsw
 
 APPLICATION_ID = 0x5E5A3E01
-VERSION = 2
+VERSION = 3
 
 FILE_BITS = 24
 KIND_BITS = 3
@@ -29,6 +29,7 @@ CREATE TABLE sessions(
   created_ms INTEGER NOT NULL DEFAULT 0, modified_ms INTEGER NOT NULL DEFAULT 0,
   messages INTEGER NOT NULL DEFAULT 0, tool_calls INTEGER NOT NULL DEFAULT 0, exchanges INTEGER NOT NULL DEFAULT 0,
   gone INTEGER NOT NULL DEFAULT 0,
+  summary TEXT, description TEXT, tags TEXT, agent TEXT, created_by TEXT,
   UNIQUE(source, native_id, origin)
 );
 CREATE INDEX sessions_by_public_id ON sessions(public_id);
@@ -79,12 +80,19 @@ CREATE VIEW texts AS SELECT id, plain(text) AS text FROM chunks WHERE id & 7 <> 
 CREATE VIRTUAL TABLE fts USING fts5(text, content='texts', content_rowid='id', tokenize='porter unicode61');
 CREATE VIRTUAL TABLE vocabulary USING fts5vocab(fts, row);
 
--- What one file says of a session's field: of its own session ('') or of another one, which may come later.
+-- What one file says of a session's field: of its own session ('') or of another one, which may come later. `source` is '' where it is
+-- the file's own.
 CREATE TABLE facts(
-  file INTEGER NOT NULL, native_id TEXT NOT NULL, field TEXT NOT NULL, rank INTEGER NOT NULL, value TEXT NOT NULL,
-  PRIMARY KEY(file, native_id, field, rank)
+  file INTEGER NOT NULL, native_id TEXT NOT NULL, source TEXT NOT NULL, field TEXT NOT NULL, rank INTEGER NOT NULL, value TEXT NOT NULL,
+  PRIMARY KEY(file, native_id, source, field, rank)
 ) WITHOUT ROWID;
 CREATE INDEX facts_by_session ON facts(native_id) WHERE native_id <> '';
+
+-- What must never come in again; `forgotten.jsonl` beside the index says the same, so that an index that is made anew knows it, too.
+-- No origin: every session with this id.
+CREATE TABLE forgotten(
+  source TEXT NOT NULL, native_id TEXT NOT NULL, origin TEXT NOT NULL, PRIMARY KEY(source, native_id, origin)
+) WITHOUT ROWID;
 
 -- Entries that files have, and what files say of the session that has an entry. `wanted`: somebody says something of it.
 CREATE TABLE entries(file INTEGER NOT NULL, digest INTEGER NOT NULL, wanted INTEGER NOT NULL, PRIMARY KEY(file, digest)) WITHOUT ROWID;
@@ -142,7 +150,30 @@ def _since_1(connection: apsw.Connection) -> None:
     """)
 
 
-MIGRATIONS: Mapping[int, Migration] = {1: _since_1}  # from version n to n + 1
+def _since_2(connection: apsw.Connection) -> None:
+    """Words on sessions of any source, and forgetting."""
+    connection.execute("""
+        ALTER TABLE sessions ADD COLUMN summary TEXT;
+        ALTER TABLE sessions ADD COLUMN description TEXT;
+        ALTER TABLE sessions ADD COLUMN tags TEXT;
+        ALTER TABLE sessions ADD COLUMN agent TEXT;
+        ALTER TABLE sessions ADD COLUMN created_by TEXT;
+        ALTER TABLE facts RENAME TO facts_2;
+        DROP INDEX facts_by_session;
+        CREATE TABLE facts(
+          file INTEGER NOT NULL, native_id TEXT NOT NULL, source TEXT NOT NULL, field TEXT NOT NULL, rank INTEGER NOT NULL,
+          value TEXT NOT NULL, PRIMARY KEY(file, native_id, source, field, rank)
+        ) WITHOUT ROWID;
+        CREATE INDEX facts_by_session ON facts(native_id) WHERE native_id <> '';
+        INSERT INTO facts SELECT file, native_id, '', field, rank, value FROM facts_2;
+        DROP TABLE facts_2;
+        CREATE TABLE forgotten(
+          source TEXT NOT NULL, native_id TEXT NOT NULL, origin TEXT NOT NULL, PRIMARY KEY(source, native_id, origin)
+        ) WITHOUT ROWID;
+    """)
+
+
+MIGRATIONS: Mapping[int, Migration] = {1: _since_1, 2: _since_2}  # from version n to n + 1
 
 
 def create(connection: apsw.Connection) -> None:

@@ -1,7 +1,7 @@
 """Sessions as lists show them, and how a session is named by those who ask for it."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,6 +11,7 @@ from sesamed.errors import AmbiguousError, NotFoundError
 from sesamed.model import SessionSummary
 from sesamed.store import sqlite
 from sesamed.store.filters import Compiled
+from sesamed.store.visible import visible_line
 
 COLUMNS = """s.id, s.public_id, s.source, s.cwd, s.project_path, s.project, s.git_branch, s.name, s.created_ms, s.modified_ms, s.messages,
   s.subagent, s.gone, s.parent_id,
@@ -18,6 +19,7 @@ COLUMNS = """s.id, s.public_id, s.source, s.cwd, s.project_path, s.project, s.gi
   (SELECT o.public_id FROM files f JOIN sessions o ON o.id = f.session WHERE f.path = CAST(s.parent_path AS BLOB))"""
 
 MAX_CANDIDATES = 10
+SHOWN_CHARACTERS = 200
 
 # A subagent is listed by itself only when its parent is not.
 NOT_FOLDED = """NOT (s.subagent AND EXISTS(
@@ -63,9 +65,13 @@ def summary(row: tuple[Any, ...], workstation: str) -> SessionSummary:
     ) = row
     return SessionSummary(
         session_id=public, key=f"{workstation}:{project}:{public}", source=source, path=shown_path(path or b""), cwd=cwd,
-        project_path=project_path, git_branch=branch, name=name, created=iso_of(created), modified=iso_of(modified),
+        project_path=project_path, git_branch=_line(branch), name=_line(name), created=iso_of(created), modified=iso_of(modified),
         message_count=messages, parent_session_id=found or parent, subagent=bool(subagent), gone=bool(gone),
     )  # fmt: skip
+
+
+def _line(text: str | None) -> str | None:
+    return None if text is None else visible_line(text) or None
 
 
 def by_number(connection: apsw.Connection, sessions: Iterable[int], workstation: str) -> dict[int, SessionSummary]:
@@ -93,21 +99,68 @@ def listed(
 
 def find(connection: apsw.Connection, reference: str) -> int:
     """The session with this id (with or without `source:`), or with an id that begins so and no other does."""
-    exact = "SELECT id, public_id FROM sessions WHERE public_id = ?1 OR (source || ':' || public_id) = ?1"
-    if ":" not in reference:
-        exact = "SELECT id, public_id FROM sessions WHERE public_id = ?1"
-    found = sqlite.rows(connection, exact, (reference,)) or _beginning(connection, reference)
+    found = exact(connection, reference) or beginning(connection, reference)
     if not found:
         raise NotFoundError(
-            f"no session {reference!r} in the index; `sesamectl search` and list_sessions show the ids",
-            sessionId=reference,
+            f"no session {reference[:SHOWN_CHARACTERS]!r} in the index; `sesamectl search` and list_sessions show the ids",
+            sessionId=reference[:SHOWN_CHARACTERS],
         )
     if len(found) > 1:
-        names = sorted(name for _, name in found)[:MAX_CANDIDATES]
         raise AmbiguousError(
-            f"{reference!r} fits {len(found)} sessions; give more of the id, or source:id", candidates=names
+            f"{reference[:SHOWN_CHARACTERS]!r} fits {len(found)} sessions; give more of the id, or source:id",
+            candidates=candidates(connection, found),
         )
-    return int(found[0][0])
+    return found[0]
+
+
+def exact(connection: apsw.Connection, reference: str) -> list[int]:
+    """The sessions with this id; several where sources share one."""
+    sql = "SELECT id FROM sessions WHERE public_id = ?"
+    found = sqlite.rows(connection, sql, (reference,))
+    if not found and ":" in reference:
+        sql += " AND source = ?"
+        source, _, public_id = reference.partition(":")
+        found = sqlite.rows(connection, sql, (public_id, source))
+    return [session for (session,) in found]
+
+
+def beginning(connection: apsw.Connection, prefix: str) -> list[int]:
+    """The sessions whose id begins so."""
+    if not prefix:
+        return []
+    sql = "SELECT id FROM sessions WHERE public_id >= ? AND public_id < ? ORDER BY public_id LIMIT 1000"
+    return [session for (session,) in sqlite.rows(connection, sql, (prefix, prefix + "\U0010ffff"))]
+
+
+def candidates(connection: apsw.Connection, sessions: Sequence[int]) -> list[str]:
+    """Some ids to choose from, each so that it names one session only."""
+    sql = """
+        SELECT iif((SELECT count(*) FROM sessions o WHERE o.public_id = s.public_id) > 1, source || ':', '') || public_id
+        FROM sessions s WHERE id = ?
+    """
+    return [str(sqlite.one(connection, sql, (session,))[0]) for session in sessions[:MAX_CANDIDATES]]
+
+
+def described(connection: apsw.Connection, sessions: Sequence[int]) -> list[dict[str, str | None]]:
+    """The same ones as a person tells them apart."""
+    sql = "SELECT public_id, source, name, cwd, modified_ms FROM sessions WHERE id = ?"
+    rows = (sqlite.one(connection, sql, (session,)) for session in sessions[:MAX_CANDIDATES])
+    return [
+        {"sessionId": public, "source": source, "name": _line(name), "cwd": cwd, "modified": iso_of(modified)}
+        for public, source, name, cwd, modified in rows
+    ]
+
+
+def parent(connection: apsw.Connection, session: int) -> int | None:
+    """The session that this one was begun from, when it is indexed."""
+    sql = """
+        SELECT coalesce(
+          (SELECT f.session FROM files f WHERE f.path = CAST(s.parent_path AS BLOB) AND f.session <> s.id),
+          (SELECT o.id FROM sessions o WHERE o.source = s.source AND o.native_id = s.parent_id AND o.id <> s.id ORDER BY ordinal LIMIT 1))
+        FROM sessions s WHERE s.id = ?
+    """
+    found = sqlite.one(connection, sql, (session,))[0]
+    return None if found is None else int(found)
 
 
 def children(connection: apsw.Connection, session: int) -> list[str]:
@@ -118,13 +171,6 @@ def children(connection: apsw.Connection, session: int) -> list[str]:
         ORDER BY c.created_ms, c.public_id LIMIT 500
     """
     return [child for (child,) in sqlite.rows(connection, sql, (session,))]
-
-
-def _beginning(connection: apsw.Connection, prefix: str) -> list[tuple[int, str]]:
-    if not prefix:
-        return []
-    sql = "SELECT id, public_id FROM sessions WHERE public_id >= ? AND public_id < ? LIMIT 1000"
-    return sqlite.rows(connection, sql, (prefix, prefix + "\U0010ffff"))
 
 
 def _sessions_with_record(condition: str) -> str:

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Sequence
 
 import apsw
 
-from sesamed.model import Kind
-from sesamed.store import sqlite
+from sesamed.model import Kind, SessionKey
+from sesamed.store import forgotten, sqlite
 from sesamed.store.answers import Answers
 from sesamed.store.facts import Facts
 from sesamed.store.files import Files
 from sesamed.store.places import POSITION_MASK, Places, Said, home_of, record_at
-from sesamed.store.rows import AnyRow, Change, Known, OutcomeRow, ResultRow, Row, UndoneRow
+from sesamed.store.rows import AnyRow, Change, Known, OutcomeRow, ResultRow, Row, UndoneRow, void
 from sesamed.store.sessions import Sessions, Tally
 from sesamed.store.texts import Texts
 
@@ -39,6 +39,8 @@ class Writer:
         self.path = path
         self.connection = sqlite.connect_writer(path)
         self.commits = 0
+        with sqlite.errors(path):
+            forgotten.load(self.connection, path)
 
     def close(self) -> None:
         """Close; the WAL is folded in by SQLite when nobody else has the index open."""
@@ -60,6 +62,13 @@ class Writer:
     def drop(self, paths: Iterable[bytes]) -> Written:
         """Take files and what only they held out of the index."""
         return self._commit(lambda transaction: transaction.drop_all(paths))
+
+    def forget(self, sessions: Sequence[SessionKey]) -> list[bytes]:
+        """Take sessions out, and never in again; the files that they were in. Free pages still hold them: only a new index does not."""
+        forgotten.remember(self.path, sessions)
+        paths: list[bytes] = []
+        self._commit(lambda transaction: paths.extend(transaction.forget_all(sessions)))
+        return paths
 
     def begin(self, changes: Sequence[Change]) -> Written:
         """Write changes; `commit` has to follow, and may do so in another thread: half of the time is spent in it, without the GIL."""
@@ -131,7 +140,16 @@ class Transaction:
         for path in paths:
             self._drop(path)
 
+    def forget_all(self, sessions: Iterable[SessionKey]) -> list[bytes]:
+        """Forget sessions; the files that they were in."""
+        self._connection.execute("REPLACE INTO metadata(name, value) VALUES(?, '1')", (forgotten.UNFINISHED,))
+        paths = [path for session in sessions for path in forgotten.begin(self._connection, session)]
+        self.drop_all(paths)
+        return paths
+
     def _apply(self, change: Change) -> None:
+        if change.identity is not None and forgotten.knows(self._connection, change.source, change.identity):
+            void(change)
         file, before, is_new, elsewhere = self._files.place(change)
         self._written.added += is_new
         self._written.updated += not is_new

@@ -43,7 +43,7 @@ def test_codex_is_found_by_itself(daemon: Daemon) -> None:
     session = CodexSession().user("a quince tart").assistant("baked")
     session.write(daemon.home / ".codex/sessions/2026/03/01")
     eventually(lambda: daemon.found("quince"))
-    old = CodexSession(id="019e0000-0000-7000-8000-00000000000f").user("a medlar jam")
+    old = CodexSession(id="019e0000-0000-7000-8000-00000000000f", cwd=str(daemon.home)).user("a medlar jam")
     (daemon.home / ".codex/archived_sessions" / f"{old.file_name}.zst").write_bytes(zstd.compress(old.bytes()))
     eventually(lambda: daemon.found("medlar"))
     assert daemon.call("get_session_meta", sessionId=old.id)["resume"]["command"] == ["codex", "resume", old.id]

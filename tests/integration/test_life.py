@@ -146,6 +146,7 @@ def test_no_configuration() -> None:
             ("claude", str(daemon.home / ".claude/projects")),
             ("codex", str(daemon.home / ".codex/sessions")),
             ("codex", str(daemon.home / ".codex/archived_sessions")),
+            ("sesame", str(daemon.data_dir / "sessions")),
         ]
 
 
@@ -420,7 +421,8 @@ def test_a_start_over_unchanged_files_opens_none() -> None:
         trace = daemon.directory / "trace"
 
         def opened() -> set[str]:
-            return {event.path for event in events(trace) if event.path.endswith(".jsonl")}
+            paths = {event.path for event in events(trace) if event.path.endswith(".jsonl")}
+            return {path for path in paths if path.startswith(str(daemon.root))}
 
         assert len(opened()) == 200
         daemon.stop()

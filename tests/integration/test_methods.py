@@ -109,7 +109,8 @@ def test_status(library: Library) -> None:
     assert answer["socket"] == library.daemon.socket
     assert answer["database"]["path"] == str(library.daemon.database)
     assert [(s["parser"], s["path"], s["mode"], s["files"]) for s in answer["sources"]] == [
-        ("pi", str(library.daemon.root), "events", 7)
+        ("pi", str(library.daemon.root), "events", 7),
+        ("sesame", str(library.daemon.data_dir / "sessions"), "events", 0),
     ]
 
 

@@ -27,11 +27,14 @@ def dumped(connection: apsw.Connection) -> dict[str, Any]:
     numbers = sqlite.rows(connection, "SELECT id, source, public_id, origin, tool_calls, exchanges FROM sessions")
     names = {number: f"{source}:{public}" for number, source, public, *_ in numbers}
     summary = summaries.by_number(connection, names, "00000000")
+    sql = "SELECT id, summary, description, tags, agent, created_by FROM sessions"
+    words = {number: said for number, *said in sqlite.rows(connection, sql)}
     return {
         "sessions": {
             names[number]: {
                 **msgspec.to_builtins(summary[number]),
                 "origin": origin, "tool_calls": tool_calls, "exchanges": exchanges,
+                "words": words[number],
                 "children": sorted(summaries.children(connection, number)),
                 "tools": read.tool_counts(connection, number),
                 "items": [_item(connection, number, item, names) for item in read.items(connection, number, 0, 10_000)],

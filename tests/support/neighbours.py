@@ -15,6 +15,7 @@ from sesamed.ingest.ingest import Ingest
 from sesamed.ingest.reading import Limits, Reading, Target
 from sesamed.ingest.rebuild import Replay
 from sesamed.ingest.sweep import Root, Sweep
+from sesamed.model import SessionKey
 from sesamed.sources import SOURCES
 from sesamed.store.write import Writer
 from tests.support.dump import dumped
@@ -30,12 +31,14 @@ class Neighbours:
         self.base = Path(tempfile.mkdtemp(prefix="neighbours-")).resolve()
         self.claude = self.base / "claude/projects"
         self.codex = self.base / "codex"
-        roots = {"claude": self.claude, "codex": self.codex / "sessions"}
+        self.ours = self.base / "sesame"
+        roots = {"claude": self.claude, "codex": self.codex / "sessions", "sesame": self.ours}
         archive = self.codex / "archived_sessions"
         for root in (*roots.values(), archive):
             root.mkdir(parents=True)
         self.now = NOON
         self.gone: dict[Path, bytes] = {}
+        self.forgotten = False
         side_files = {name: source.side_files for name, source in SOURCES.items()}
         named = [Root(parser, str(path)) for parser, path in roots.items()]
         self.sweep = Sweep([*named, Root("codex", str(archive))], lambda path: False, side_files)
@@ -65,7 +68,9 @@ class Neighbours:
 
     def paths(self) -> list[Path]:
         """All files that are read."""
-        found = [path for name in ("claude", "codex") for path in (self.base / name).rglob("*") if path.is_file()]
+        found = [
+            path for name in ("claude", "codex", "sesame") for path in (self.base / name).rglob("*") if path.is_file()
+        ]
         return sorted(path for path in found if self.sweep.target(os.fsencode(path)) is not None)
 
     def put(self, path: Path, data: bytes, *, append: bool = False) -> None:
@@ -83,6 +88,11 @@ class Neighbours:
         self.gone[path] = path.read_bytes()
         path.unlink()
         self.look_at_everything()
+
+    def forget(self, session: SessionKey) -> None:
+        """For good: files of it are read again, and nothing is kept."""
+        self.forgotten = True
+        self.ingest.forget([session])
 
     def move(self, path: Path, target: Path) -> None:
         """To a place where nothing was; all of it was read."""

@@ -7,6 +7,7 @@ from sesamed.ingest import inbox as module
 from sesamed.ingest.inbox import Inbox, Mark
 from sesamed.ingest.reading import Target
 from sesamed.ingest.sweep import Due
+from sesamed.store.rows import Signature
 
 
 def target(name: str) -> Target:
@@ -47,6 +48,17 @@ def test_marks_of_one_path_are_one_look(inbox: Inbox) -> None:
     assert names(inbox.take()) == ["a"]
     inbox.serve([])
     assert inbox.is_empty
+
+
+def test_a_path_that_is_being_looked_at_is_not_marked_again_by_a_sweep(inbox: Inbox) -> None:
+    """Unless it looks otherwise by now: two sweeps at once would make a file pending that was read."""
+    before, after = Signature(1, 1, 1, 1, 1), Signature(1, 1, 2, 2, 2)
+    inbox.add([Due(target(name), 0, 1, before) for name in "ab"])
+    inbox.take()
+    numbers = inbox.add([Due(target("a"), 0, 1, before), Due(target("b"), 0, 1, after)])
+    inbox.serve([])
+    assert inbox.pending(numbers).files == inbox.pending().files == 1
+    assert names(inbox.take()) == ["b"]
 
 
 def test_what_is_unfinished_comes_next(inbox: Inbox) -> None:

@@ -9,6 +9,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
+from sesamed.model import SessionKey, Utterance, Words
+from sesamed.sources import sesame
 from tests.support.claude import ClaudeSession
 from tests.support.codex import CodexSession
 from tests.support.history import same
@@ -17,6 +19,22 @@ from tests.support.sessions import encoded
 
 NUMBERS = st.integers(0, 50)
 TEXTS = st.sampled_from(["alpha", "beta gamma", "make", "done boom", "delta", "", "é😀 alpha"])
+NOW = "2026-03-01T09:00:00.000Z"
+UTTERANCES = st.builds(
+    Utterance,
+    role=st.sampled_from(["user", "assistant", "summary", "tool"]),
+    text=TEXTS,
+    tool=st.sampled_from([None, "bash", "search_sessions"]),
+    call=st.sampled_from([None, "c1", "c2"]),
+    is_error=st.sampled_from([None, True, False]),
+)
+WORDS = st.builds(Words, title=st.none() | TEXTS, summary=st.none() | TEXTS, tags=st.none() | st.tuples(TEXTS))
+KEYS = st.builds(  # the first sessions that the rules make
+    lambda source, number: SessionKey(source, {"claude": "5a1e0000-0000-4000-8000-{:012}", "codex": "019e0000-0000-7000-8000-{:012}",
+                                               "sesame": "0196{:04}"}[source].format(number)),
+    st.sampled_from(["claude", "codex", "sesame"]),
+    st.integers(1, 6),
+)  # fmt: skip
 
 
 class Histories(RuleBasedStateMachine):
@@ -27,6 +45,7 @@ class Histories(RuleBasedStateMachine):
         self.files = Neighbours()
         self.claude: dict[Path, ClaudeSession] = {}
         self.codex: dict[Path, CodexSession] = {}
+        self.ours: list[Path] = []
 
     def teardown(self) -> None:
         """In the end all agree."""
@@ -203,6 +222,46 @@ class Histories(RuleBasedStateMachine):
         self.codex[target] = session
         self.files.move(path, target)
 
+    # -- ours, and words on all of them
+
+    @rule(text=TEXTS)
+    def begin_ours(self, text: str) -> None:
+        """A session that the daemon stores."""
+        made = f"0196{self.files.number():04}"
+        path = self.files.ours / f"{made}.jsonl"
+        self.files.put(
+            path, sesame.encoded(sesame.Line(type=sesame.SESSION, id=made, timestamp=NOW, title=text, agent="x"))
+        )
+        self.ours.append(path)
+
+    @precondition(lambda self: bool(self.ours))
+    @rule(number=NUMBERS, what=UTTERANCES, end=st.sampled_from([b"", b"torn"]))
+    def append_ours(self, number: int, what: Utterance, end: bytes) -> None:
+        """Something is said; after a crash a line may be torn."""
+        path = self.ours[number % len(self.ours)]
+        torn = b"\n" if not path.read_bytes().endswith(b"\n") else b""
+        line = sesame.encoded(sesame.said(f"e{self.files.number()}", NOW, what))
+        self.files.put(path, torn + line + end, append=True)
+
+    @rule(about=KEYS, words=WORDS)
+    def say_words(self, about: SessionKey, words: Words) -> None:
+        """On a session of any source, which may come later."""
+        path = self.files.ours / "words" / f"{about.source}-{about.native_id}.jsonl"
+        before = path.read_bytes() if path.exists() else b""
+        self.files.put(path, sesame.words_on(about, words, before))
+
+    @rule(about=KEYS)
+    def take_words_away(self, about: SessionKey) -> None:
+        """Their file is deleted."""
+        path = self.files.ours / "words" / f"{about.source}-{about.native_id}.jsonl"
+        if path.exists():
+            self.files.delete(path)
+
+    @rule(about=KEYS)
+    def forget(self, about: SessionKey) -> None:
+        """For good, read or not, and whatever comes to its file later."""
+        self.files.forget(about)
+
     # -- both
 
     @precondition(lambda self: bool(self.claude or self.codex))
@@ -228,7 +287,10 @@ class Histories(RuleBasedStateMachine):
     def compare(self, seed: int) -> None:
         """Look at everything; then rebuilds must be the same."""
         self.files.look_at_everything()
-        same(self.files.dump(), self.files.rebuilt(seed))
+        whole = (
+            with_sessions if self.files.forgotten else lambda dump: dump
+        )  # a forgotten file that is gone is not known any more
+        same(whole(self.files.dump()), whole(self.files.rebuilt(seed)))
         same(with_sessions(self.files.dump()), with_sessions(self.files.carried_over()))
 
 

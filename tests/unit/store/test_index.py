@@ -1,5 +1,6 @@
 """The index as a whole, and its upkeep."""
 
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -45,6 +46,24 @@ def test_after_a_swap_readers_and_writer_have_the_new_index(index: Index) -> Non
     index.put("more", "x")
     names = sorted(path.name for path in Path(index.path).parent.iterdir())
     assert [name for name in names if "new" in name] == []
+
+
+def test_an_index_that_is_swapped_is_in_place(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who asks in the middle of it is not told that somebody has taken it away."""
+    said: list[bool] = []
+    asking = threading.Thread(target=lambda: said.append(index.is_in_place()))
+
+    def replace(source: str, target: str) -> None:
+        os.rename(source, target)
+        asking.start()
+        asking.join(0.1)
+
+    monkeypatch.setattr("sesamed.store.index.os.replace", replace)
+    index.swap(new_writer(index))
+    asking.join()
+    assert said == [True]
+    os.unlink(index.path)
+    assert not index.is_in_place()
 
 
 def test_readers_see_the_old_index_or_the_new_one(index: Index) -> None:

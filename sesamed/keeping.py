@@ -1,0 +1,171 @@
+"""Sessions that the daemon stores itself, and words on sessions of any source: files below the data directory.
+
+They come into the index like everybody else's files: written, marked, looked at. A message is in the file, and searchable, when
+`append` returns; it is not forced onto the disk, as agents don't force theirs: it outlives the daemon, not a power cut. What a
+person says once (a new session, words on one) is forced.
+"""
+
+import errno
+import os
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from hashlib import blake2b
+
+import anyio
+
+from sesamed.errors import DeadlineError, NotFoundError, RefusedError, SesameError, StoreError
+from sesamed.ingest.indexer import Indexer
+from sesamed.model import SessionKey, Utterance, Words
+from sesamed.sources import sesame
+from sesamed.store.summaries import iso_of
+
+PATIENCE_S = 20.0
+
+
+class Keeping:
+    """The files of one data directory."""
+
+    def __init__(self, directory: str, indexer: Indexer) -> None:
+        self._directory = os.path.realpath(directory)
+        self._words = os.path.join(self._directory, "words")
+        self._indexer = indexer
+        self._turns = anyio.Lock()
+
+    async def begin(
+        self, *, agent: str | None, sender: str | None, cwd: str | None, title: str | None
+    ) -> tuple[str, str]:
+        """A new session; its id and its file."""
+        session, now = new_id(), _now()
+        path = os.path.join(self._directory, f"{session}.jsonl")
+        line = sesame.Line(
+            type=sesame.SESSION, id=session, timestamp=now, agent=agent, created_by=sender, cwd=cwd, title=title
+        )
+        await self._do(partial(_replace, path, sesame.encoded(line)), path)
+        return session, path
+
+    def key(self, path: str, said: Utterance) -> int | None:
+        """The key of the call that this names by its id."""
+        if said.call is None or not (said.tool or said.role == "tool"):
+            return None
+        return sesame.key_of(_session_of(path), sesame.said("", "", said))
+
+    async def append(self, path: str, said: Utterance) -> int:
+        """Add to a session's file; the key of the record that says it."""
+        if os.path.dirname(path) != self._directory:
+            raise RefusedError(
+                f"{path} is not written by this daemon; append_message takes sessions of new_session only"
+            )
+        line = sesame.said(secrets.token_hex(6), _now(), said)
+        async with self._turns:
+            await self._do(partial(_append, path, sesame.encoded(line)), path)
+        return sesame.key_of(_session_of(path), line)
+
+    async def describe(self, session: SessionKey, words: Words) -> None:
+        """Keep what a person says of a session, of any source."""
+        path = self._words_on(session)
+        async with self._turns:
+            await self._do(partial(_describe, path, session, words), path)
+
+    async def forget(self, sessions: Sequence[SessionKey]) -> None:
+        """Let go of what was said of sessions; of two with one id, they are said of both."""
+        paths = [self._words_on(session) for session in sessions if not session.origin]
+        async with self._turns:
+            await self._indexer.in_thread(partial(_remove, paths))
+            await self._indexer.drop([os.fsencode(path) for path in paths])
+
+    def _words_on(self, session: SessionKey) -> str:
+        name = blake2b(f"{session.source}\0{session.native_id}".encode("utf-8", "surrogatepass"), digest_size=16)
+        return os.path.join(self._words, f"{name.hexdigest()}.jsonl")
+
+    async def _do(self, write: Callable[[], None], path: str) -> None:
+        """Write, and wait until it is searchable."""
+        indexer = self._indexer
+        try:
+            await indexer.in_thread(write)
+        except FileNotFoundError:
+            raise NotFoundError(
+                f"{path} is gone; what was said in it stays readable, new_session begins another"
+            ) from None
+        except OSError as error:
+            raise StoreError(f"{path} cannot be written: {error.strerror}; nothing was kept") from error
+        target = (await indexer.in_thread(partial(indexer.sweep.targets, [path])))[0][1]
+        if target is None:
+            raise RefusedError(
+                f"{path} was written, but is excluded by the configuration, so that it is not searchable"
+            )
+        number = indexer.inbox.mark(target)
+        with anyio.move_on_after(PATIENCE_S):
+            await indexer.inbox.served({target.path: number})
+            if target.path in indexer.failed:
+                raise StoreError(f"{path} was written, but cannot be read: {indexer.failed[target.path]}")
+            return
+        raise _late(path, indexer.trouble)
+
+
+def new_id() -> str:
+    """A UUID of version 7: later ones are greater."""
+    ms, noise = int(time.time() * 1000), secrets.token_hex(10)
+    variant = "89ab"[int(noise[3], 16) & 3]
+    return f"{ms >> 16:08x}-{ms & 0xFFFF:04x}-7{noise[:3]}-{variant}{noise[4:7]}-{noise[7:19]}"
+
+
+def _late(path: str, trouble: SesameError | None) -> SesameError:
+    if trouble is not None:
+        return StoreError(f"{path} was written, and will be searchable when the index can be written: {trouble}")
+    return DeadlineError(f"{path} was written, and is not searchable after {PATIENCE_S:.0f} s; `sync` waits for it")
+
+
+def _now() -> str:
+    return iso_of(int(time.time() * 1000))
+
+
+def _session_of(path: str) -> str:
+    return os.path.basename(path).removesuffix(".jsonl")
+
+
+def _append(path: str, data: bytes) -> None:
+    """Add a line with one write; what could be written only in part is taken back."""
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        size = os.fstat(descriptor).st_size
+        if size and os.pread(descriptor, 1, size - 1) != b"\n":
+            data = b"\n" + data  # somebody else's line has no end
+        if (written := os.write(descriptor, data)) < len(data):
+            os.ftruncate(descriptor, size)
+            raise OSError(errno.ENOSPC, f"only {written} of {len(data)} bytes could be written")
+    finally:
+        os.close(descriptor)
+
+
+def _describe(path: str, session: SessionKey, words: Words) -> None:
+    before = b""
+    with suppress(FileNotFoundError), open(path, "rb") as file:
+        before = file.read()
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    _replace(path, sesame.words_on(session, words, before))
+
+
+def _replace(path: str, data: bytes) -> None:
+    """The file has this content now, or the one that it had; on the disk."""
+    beside = f"{path}.new"
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(descriptor, data)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    os.replace(beside, path)
+    directory = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def _remove(paths: Sequence[str]) -> None:
+    for path in paths:
+        with suppress(FileNotFoundError):
+            os.unlink(path)

@@ -1,0 +1,58 @@
+"""How an agent itself takes a session up again: a command as a list of words, never for a shell, and the directory to run it in.
+
+What is offered here gets run, and comes from files that others wrote. So an id is a plain word, a path is one that the index knows,
+the directory is there and the user's own; else nothing is offered.
+"""
+
+import os
+import re
+import stat
+from collections.abc import Mapping
+
+import apsw
+
+from sesamed.protocol import Resume
+from sesamed.store import sqlite
+
+PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+COMMANDS: Mapping[str, tuple[str, ...]] = {
+    "pi": ("pi", "--session", "{path}"),
+    "claude": ("claude", "--resume", "{id}"),
+    "codex": ("codex", "resume", "{id}"),
+}
+ALONE = frozenset({"pi"})  # takes up subagents, too
+
+
+def of(connection: apsw.Connection, session: int) -> Resume | None:
+    """The command for a session whose file is there."""
+    sql = """
+        SELECT s.source, s.native_id, s.cwd, s.subagent,
+          (SELECT path FROM files WHERE session = s.id AND gone_ms IS NULL ORDER BY path LIMIT 1)
+        FROM sessions s WHERE s.id = ?
+    """
+    source, native_id, cwd, subagent, path = sqlite.one(connection, sql, (session,))
+    command = COMMANDS.get(source)
+    if command is None or path is None or (subagent and source not in ALONE):
+        return None
+    if not PLAIN.fullmatch(native_id) or not _is_speakable(path) or not _is_own_directory(cwd):
+        return None
+    return Resume(command=[part.format(path=path.decode(), id=native_id) for part in command], cwd=cwd)
+
+
+def _is_speakable(path: bytes) -> bool:
+    """Whether a path can be shown and typed; what cannot be encoded would be another path."""
+    try:
+        return path.startswith(b"/") and path.decode().isprintable()
+    except UnicodeDecodeError:
+        return False
+
+
+def _is_own_directory(cwd: str | None) -> bool:
+    if cwd is None or not os.path.isabs(cwd) or not cwd.isprintable():
+        return False
+    try:
+        status = os.stat(cwd)
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()

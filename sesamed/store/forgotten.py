@@ -1,0 +1,122 @@
+"""What must never come in again. A file beside the index says it, so that an index which is made anew, for whatever reason, knows it, too.
+
+A line a session: source, id and origin, nothing else of it. The file is written, and on the disk, before anything is let go of.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+
+import apsw
+import msgspec
+
+from sesamed.errors import StoreError
+from sesamed.model import Identity, SessionKey
+from sesamed.store import filters, sqlite, summaries
+from sesamed.store.filters import Where
+
+NAME = "forgotten.jsonl"
+UNFINISHED = "forgetting"  # metadata: rows are gone, free pages may hold them still
+LINE = msgspec.json.Decoder(SessionKey)
+
+# Everything that these sessions hold, and what of it nobody else holds.
+CHUNKS = """
+    WITH mine(file) AS (SELECT id FROM files WHERE session IN (SELECT value FROM json_each(:sessions))),
+    held(record) AS (
+      SELECT r.id FROM mine JOIN records r ON r.id BETWEEN file << 21 AND (file << 21) + 0x1fffff
+      UNION SELECT c.record FROM mine JOIN copies c USING (file)
+    ), lost(record) AS (
+      SELECT record FROM held WHERE record >> 21 IN (SELECT file FROM mine)
+      AND NOT EXISTS(SELECT 1 FROM copies c WHERE c.record = held.record AND c.file NOT IN (SELECT file FROM mine))
+    )
+    SELECT count(*) FROM lost JOIN chunks c ON c.id BETWEEN record << 3 AND (record << 3) + 7 WHERE c.id & 7 <> 6
+"""
+
+
+def chosen(connection: apsw.Connection, reference: str | None, where: Where) -> tuple[list[SessionKey], int]:
+    """The sessions to forget, their subagents among them, and how many chunks only they hold."""
+    if reference is not None:
+        condition, values = "s.id = :session", {"session": summaries.find(connection, reference)}
+    else:
+        compiled = filters.compiled(where)
+        condition, values = compiled.session, compiled.values
+    sql = f"""
+        WITH RECURSIVE doomed(id) AS (
+          SELECT s.id FROM sessions s WHERE {condition}
+          UNION SELECT c.id FROM doomed JOIN sessions s ON s.id = doomed.id
+          JOIN sessions c ON c.source = s.source AND c.parent_id = s.native_id AND c.subagent
+        )
+        SELECT s.id, s.source, s.native_id,
+          iif((SELECT count(*) FROM sessions o WHERE (o.source, o.native_id) = (s.source, s.native_id)) > 1, s.origin, '')
+        FROM doomed JOIN sessions s USING (id)
+    """
+    found = sqlite.rows(connection, sql, values)
+    numbers = json.dumps([number for number, *_ in found])
+    (chunks,) = sqlite.one(connection, CHUNKS, {"sessions": numbers})
+    return [SessionKey(*key) for _, *key in found], chunks
+
+
+def knows(connection: apsw.Connection, source: str, identity: Identity) -> bool:
+    """Whether this must not come in."""
+    sql = "SELECT EXISTS(SELECT 1 FROM forgotten WHERE (source, native_id) = (?, ?) AND origin IN ('', ?))"
+    return bool(sqlite.one(connection, sql, (source, identity.native_id, identity.origin))[0])
+
+
+def begin(connection: apsw.Connection, session: SessionKey) -> list[bytes]:
+    """Never let it in again, and let go of what other files say of it; the files that hold it."""
+    key = (session.source, session.native_id, session.origin)
+    connection.execute("INSERT OR IGNORE INTO forgotten(source, native_id, origin) VALUES(?, ?, ?)", key)
+    if not session.origin:
+        sql = """
+            DELETE FROM facts WHERE native_id = ?2
+            AND iif(source = '', (SELECT source FROM files WHERE id = facts.file), source) = ?1
+        """
+        connection.execute(sql, key[:2])
+    sql = """
+        SELECT f.path FROM sessions s JOIN files f ON f.session = s.id
+        WHERE (s.source, s.native_id) = (?1, ?2) AND ?3 IN ('', s.origin)
+    """
+    return [bytes(path) for (path,) in sqlite.rows(connection, sql, key)]
+
+
+def place(index: str) -> str:
+    """The file for an index."""
+    return os.path.join(os.path.dirname(index), NAME)
+
+
+def remember(index: str, sessions: Iterable[SessionKey]) -> None:
+    """Write sessions down; they are on the disk when this returns."""
+    data = b"".join(msgspec.json.encode(session) + b"\n" for session in sessions)
+    try:
+        descriptor = os.open(place(index), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            if (size := os.fstat(descriptor).st_size) and os.pread(descriptor, 1, size - 1) != b"\n":
+                data = b"\n" + data  # a line that was torn by a crash
+            while data:
+                data = data[os.write(descriptor, data) :]
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise StoreError(f"{place(index)} cannot be written: {error.strerror}; nothing is forgotten yet") from error
+
+
+def load(connection: apsw.Connection, index: str) -> None:
+    """Tell an index that was just opened."""
+    known = [(session.source, session.native_id, session.origin) for session in _read(place(index))]
+    if known:
+        with connection:
+            connection.executemany("INSERT OR IGNORE INTO forgotten(source, native_id, origin) VALUES(?, ?, ?)", known)
+
+
+def _read(path: str) -> Iterator[SessionKey]:
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except FileNotFoundError:
+        return
+    for line in data.split(b"\n"):
+        try:
+            yield LINE.decode(line)
+        except ValueError:  # the end of the file, or a torn line: what it was about was not let go of
+            continue

@@ -1,0 +1,54 @@
+"""What may be written to, and where it came to stand, as the index knows it. Reads only."""
+
+import os
+
+import apsw
+
+from sesamed.errors import RefusedError, StoreError
+from sesamed.model import SessionKey, Utterance
+from sesamed.store import read, sqlite, summaries
+
+
+def writable(connection: apsw.Connection, reference: str) -> str:
+    """The file of a session that can be added to. Not its number: another index may come in between."""
+    session = summaries.find(connection, reference)
+    source, public, gone = sqlite.one(
+        connection, "SELECT source, public_id, gone FROM sessions WHERE id = ?", (session,)
+    )
+    if source != "sesame":
+        raise RefusedError(f"{public} is written by {source}; append_message adds to sessions of new_session only")
+    if gone:
+        raise RefusedError(f"{public} has lost its file; begin another one with new_session")
+    (path,) = sqlite.one(
+        connection, "SELECT path FROM files WHERE session = ? ORDER BY gone_ms IS NOT NULL, path LIMIT 1", (session,)
+    )
+    return os.fsdecode(path)
+
+
+def check_call(connection: apsw.Connection, key: int, said: Utterance) -> None:
+    """A call's id names one call of the session, which has one result."""
+    row = connection.execute("SELECT is_error FROM records WHERE key = ?", (key,)).fetchone()
+    if row is None:
+        return
+    if said.role != "tool":
+        raise RefusedError("toolCallId: the session has a call with this id already; use another one")
+    if row[0] is not None:
+        raise RefusedError("toolCallId: that call has its result already")
+
+
+def place(connection: apsw.Connection, key: int, path: str) -> int:
+    """Where the record with this key stands in the session that it was written to."""
+    sql = "SELECT f.session, r.id FROM files f JOIN records r ON r.key = ?2 WHERE f.path = ?1 AND f.session IS NOT NULL"
+    row = connection.execute(sql, (os.fsencode(path), key)).fetchone()
+    if row is None:
+        raise StoreError(f"{path} was written, but the line could not be indexed; limits.maxLineBytes may be too small")
+    return read.position(connection, *row)
+
+
+def named(connection: apsw.Connection, reference: str) -> tuple[SessionKey, str]:
+    """What a session is, and a name that is its own alone."""
+    session = summaries.find(connection, reference)
+    source, native_id, public = sqlite.one(
+        connection, "SELECT source, native_id, public_id FROM sessions WHERE id = ?", (session,)
+    )
+    return SessionKey(source, native_id), f"{source}:{public}"

@@ -1,0 +1,89 @@
+"""Which of many names is meant by what somebody typed. Pure.
+
+A name is its words: letters and digits in any case, joined by anything, so `confirm-button-refactor` is "Confirm button refactor".
+Where none is just that, the nearest kind of likeness that any name has counts: the words follow each other in it, all stand in it
+somewhere (or begin words of it), or they do so when one letter of a word (two of a long one) is mistyped.
+"""
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from typing import TypeVar
+
+T = TypeVar("T")
+
+WORDS = re.compile(r"[^\W_]+")
+MAX_CHARACTERS = 512
+MAX_WORDS = 32
+MISTYPED_FROM = 4  # shorter words are other words with one letter changed
+LONG_FROM = 8
+
+
+def words_of(name: str) -> tuple[str, ...]:
+    """A name's words."""
+    text = unicodedata.normalize("NFKC", name[:MAX_CHARACTERS]).casefold()
+    return tuple(WORDS.findall(text)[:MAX_WORDS])
+
+
+def same(reference: str, names: Mapping[T, str]) -> list[T]:
+    """Those whose words are the same."""
+    wanted = words_of(reference)
+    return [key for key, name in names.items() if wanted and words_of(name) == wanted]
+
+
+def like(reference: str, names: Mapping[T, str]) -> list[T]:
+    """Those of the nearest kind of likeness."""
+    wanted = words_of(reference)
+    if not wanted:
+        return []
+    split = {key: words_of(name) for key, name in names.items()}
+    for is_like in (_follows, _stands, _stands_mistyped):
+        if found := is_like(wanted, split):
+            return found
+    return []
+
+
+def distance(one: str, other: str, limit: int) -> int:
+    """How many letters have to be put in, left out, changed or swapped with the next; more than `limit` is limit + 1."""
+    if abs(len(one) - len(other)) > limit:
+        return limit + 1
+    before, last = list[int](), list(range(len(other) + 1))
+    for row, letter in enumerate(one, 1):
+        current = [row]
+        for column, against in enumerate(other, 1):
+            cost = min(last[column] + 1, current[-1] + 1, last[column - 1] + (letter != against))
+            if row > 1 and column > 1 and letter == other[column - 2] and one[row - 2] == against:
+                cost = min(cost, before[column - 2] + 1)
+            current.append(cost)
+        if min(current) > limit:
+            return limit + 1
+        before, last = last, current
+    return min(last[-1], limit + 1)
+
+
+Names = Mapping[T, tuple[str, ...]]
+
+
+def _follows(wanted: tuple[str, ...], names: Names[T]) -> list[T]:
+    """The words follow each other in the name; the last one may be the beginning of a word."""
+    text = " " + " ".join(wanted)
+    return [key for key, name in names.items() if text in " " + " ".join(name)]
+
+
+def _stands(wanted: tuple[str, ...], names: Names[T]) -> list[T]:
+    """Each word begins a word of the name."""
+    return [key for key, name in names.items() if all(any(word.startswith(part) for word in name) for part in wanted)]
+
+
+def _stands_mistyped(wanted: tuple[str, ...], names: Names[T]) -> list[T]:
+    """Each word is nearly a word of the name. Each different word of all names is compared once."""
+    vocabulary = {word for name in names.values() for word in name}
+    near = [{word for word in vocabulary if _is_near(part, word)} for part in wanted]
+    return [key for key, name in names.items() if all(not words.isdisjoint(name) for words in near)]
+
+
+def _is_near(part: str, word: str) -> bool:
+    if part == word or len(part) < MISTYPED_FROM:
+        return part == word
+    limit = 2 if len(part) >= LONG_FROM else 1
+    return distance(part, word, limit) <= limit

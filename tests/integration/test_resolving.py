@@ -1,0 +1,200 @@
+"""`resolve_session` and `resume`: which session is meant, and how it is taken up again, over the real socket."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.claude import ClaudeSession
+from tests.support.client import Refused
+from tests.support.codex import CodexSession
+from tests.support.daemon import Daemon
+from tests.support.library import APP, CHILD, FIX, FORK, PARENT, SUB, Library
+from tests.support.sessions import PiSession
+
+
+@pytest.fixture(scope="module")
+def library() -> Iterator[Library]:
+    with Daemon() as daemon:
+        yield Library(daemon)
+
+
+def resolved(daemon: Daemon, ref: str, **params: Any) -> str:
+    answer = daemon.call("resolve_session", ref=ref, **params)
+    return str(answer["sessionId"])
+
+
+def refused(daemon: Daemon, ref: str, **params: Any) -> Refused:
+    with pytest.raises(Refused) as caught:
+        daemon.call("resolve_session", ref=ref, **params)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("ref", "session"),
+    [
+        (APP, APP),
+        (f"pi:{APP}", APP),
+        (FIX[:6], FIX),
+        ("quince-in-a-worktree", FIX),
+        ("QUINCE in_a... Worktree", FIX),
+        ("worktree", FIX),
+        ("quince below", SUB),
+        ("beside", "dddddddd-0000-7000-8000-000000000001"),
+        ("quince worktre", FIX),
+        ("wrktree", FIX),
+        (CHILD, CHILD),
+        (f"{CHILD}~1", PARENT),
+        (f"{CHILD}~", PARENT),
+        (f"{CHILD}~0", CHILD),
+        (f"{FORK}~1", APP),
+        ("ffff~1", PARENT),
+    ],
+)
+def test_what_is_meant(library: Library, ref: str, session: str) -> None:
+    """An id, the beginning of one, a name or something like it, and its ancestors."""
+    assert resolved(library.daemon, ref) == session
+
+
+def test_the_answer_is_a_summary(library: Library) -> None:
+    """As lists show it."""
+    answer = library.daemon.call("resolve_session", ref=FIX)
+    assert answer == next(s for s in library.daemon.call("list_sessions")["sessions"] if s["sessionId"] == FIX)
+
+
+@pytest.mark.parametrize(
+    "ref",
+    [
+        "",
+        "   ",
+        "~",
+        "~1",
+        "%",
+        "nothing like it",
+        "aaaa~9",
+        f"{APP}~1",
+        f"{CHILD}~2",
+        "\x1b[31m",
+        "pi:",
+        "x" * 9999,
+    ],
+)
+def test_nothing_is_meant(library: Library, ref: str) -> None:
+    """What fits none is refused with 1, or with 2 where the rest fits several."""
+    refusal = refused(library.daemon, ref)
+    assert refusal.code == (2 if ref == "aaaa~9" else 1)
+    assert "\x1b" not in refusal.message
+    assert len(refusal.message) < 1000
+
+
+def test_several_are_meant(library: Library) -> None:
+    """They are listed, with what tells them apart."""
+    refusal = refused(library.daemon, "aaaaaaaa")
+    assert refusal.code == 2
+    assert refusal.data["candidates"] == [APP, FORK]
+    assert [(session["sessionId"], session["name"]) for session in refusal.data["sessions"]] == [
+        (APP, "Simplify the flake setup"),
+        (FORK, "Simplify the flake setup"),
+    ]
+    assert set(refused(library.daemon, "simplify-the-flake-setup").data["candidates"]) == {APP, FORK}
+
+
+def test_the_own_project_is_preferred() -> None:
+    """Of sessions that are called the same, the one of the asking directory is meant; its worktrees are the same project."""
+    with Daemon() as daemon:
+        library = Library(daemon)
+        for number, place in enumerate(("app-fix", "other", "apple")):
+            session = PiSession(id=f"here-{number}", cwd=library.cwd(place)).user("x").name("Fix the build")
+            daemon.write(f"here/{number}.jsonl", session.bytes())
+        daemon.sync()
+        meant = {"app-fix": "here-0", "app": "here-0", "app/sub": "here-0", "other": "here-1", "apple": "here-2"}
+        for place, session_id in meant.items():
+            assert resolved(daemon, "fix the build", cwd=library.cwd(place)) == session_id
+        refusal = refused(daemon, "fix the build", cwd="/nowhere")
+        assert set(refusal.data["candidates"]) == {"here-0", "here-1", "here-2"}
+        assert resolved(daemon, "quince in a worktree", cwd="/nowhere") == FIX
+        assert refused(daemon, "fix the build", cwd="relative").code == 7
+
+
+def test_a_name_before_a_part_of_several_ids(library: Library) -> None:
+    """Somebody who writes a whole name did not mean the beginning of an id."""
+    daemon = library.daemon
+    for name in ("fig-1", "fig-2"):
+        daemon.write(f"{name}.jsonl", PiSession(id=name).user("nothing").bytes())
+    daemon.write("named.jsonl", PiSession(id="zzz-1").user("x").name("Fig").bytes())
+    daemon.sync()
+    assert resolved(daemon, "fig") == "zzz-1"
+
+
+# -- taking sessions up again
+
+
+@pytest.fixture(scope="module")
+def agents() -> Iterator[Daemon]:
+    with Daemon(None) as daemon:
+        yield daemon
+
+
+def resume(daemon: Daemon, session: str) -> Any:
+    return daemon.call("get_session_meta", sessionId=session)["resume"]
+
+
+def put(daemon: Daemon, relative: str, data: bytes) -> Path:
+    path = daemon.home / relative
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    daemon.sync()
+    return path
+
+
+def test_each_agent_has_its_command(agents: Daemon) -> None:
+    """As a list of words, to be run in the session's directory."""
+    cwd = str(agents.home)
+    pi = put(agents, ".pi/agent/sessions/a b$c.jsonl", PiSession(id="pi-1", cwd=cwd).user("x").bytes())
+    assert resume(agents, "pi-1") == {"command": ["pi", "--session", str(pi)], "cwd": cwd}
+    claude = ClaudeSession(id="5a1e0000-0000-4000-8000-000000000001", cwd=cwd).user("x")
+    put(agents, f".claude/projects/-p/{claude.file_name}", b"\n".join([*claude.lines(), b""]))
+    assert resume(agents, claude.id) == {"command": ["claude", "--resume", claude.id], "cwd": cwd}
+    codex = CodexSession(id="019e0000-0000-7000-8000-000000000001", cwd=cwd).turn().user("x")
+    put(agents, f".codex/sessions/2026/03/01/{codex.file_name}", codex.bytes())
+    assert resume(agents, codex.id) == {"command": ["codex", "resume", codex.id], "cwd": cwd}
+
+
+@pytest.mark.parametrize("session", ["-rf", "a b", "a;b", "$(x)", "é", "../x", "a\nb"])
+def test_an_id_that_is_no_plain_word_is_not_offered(agents: Daemon, session: str) -> None:
+    """Whoever wrote the file chose it."""
+    data = PiSession(id=session, cwd=str(agents.home)).user("x").bytes()
+    put(agents, f".pi/agent/sessions/odd-{len(session)}-{ord(session[0])}.jsonl", data)
+    assert resume(agents, session) is None
+
+
+@pytest.mark.parametrize("cwd", ["/nowhere/at/all", "relative", "", "/etc/passwd"])
+def test_a_directory_that_is_none_is_not_offered(agents: Daemon, cwd: str) -> None:
+    """It has to be there."""
+    put(agents, ".pi/agent/sessions/elsewhere.jsonl", PiSession(id="elsewhere-1", cwd=cwd).user("x").bytes())
+    assert resume(agents, "elsewhere-1") is None
+
+
+def test_a_directory_of_somebody_else_is_not_offered(agents: Daemon) -> None:
+    """Somebody else may have put there what the agent would run."""
+    theirs = Path("/usr")
+    if os.geteuid() == 0:
+        theirs = agents.directory / "theirs"
+        theirs.mkdir()
+        os.chown(theirs, 1, 1)
+    put(agents, ".pi/agent/sessions/theirs.jsonl", PiSession(id="theirs-1", cwd=str(theirs)).user("x").bytes())
+    assert resume(agents, "theirs-1") is None
+
+
+def test_a_session_without_its_file_is_not_offered(agents: Daemon) -> None:
+    """There is nothing left to take up; a subagent of Claude's cannot be either."""
+    path = put(agents, ".pi/agent/sessions/gone.jsonl", PiSession(id="gone-1", cwd=str(agents.home)).user("x").bytes())
+    assert resume(agents, "gone-1") is not None
+    path.unlink()
+    agents.sync()
+    assert resume(agents, "gone-1") is None
+    child = ClaudeSession(id="5a1e0000-0000-4000-8000-000000000001", agent="0abc", cwd=str(agents.home)).user("x")
+    put(agents, f".claude/projects/-p/{child.id}/subagents/{child.file_name}", b"\n".join([*child.lines(), b""]))
+    assert resume(agents, "agent-0abc") is None

@@ -1,0 +1,135 @@
+"""The source of our own sessions: what is written reads back, and what holds whatever the bytes are."""
+
+from pathlib import Path, PurePath
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sesamed.model import (
+    BadLineError,
+    Fact,
+    ForeignFileError,
+    Message,
+    Operation,
+    SessionKey,
+    ToolCall,
+    ToolResult,
+    Utterance,
+    Words,
+)
+from sesamed.sources import sesame
+from sesamed.sources.sesame import Line, Sesame, State
+
+SESAME = Sesame()
+PATH = PurePath("a.jsonl")
+NOW = "2026-05-26T05:32:53.236Z"
+HEADER = sesame.encoded(Line(type=sesame.SESSION, id="s", timestamp=NOW)).rstrip(b"\n")
+GOLDEN = Path(__file__).parents[2] / "golden" / "sesame"
+LINES = [line for file in sorted(GOLDEN.glob("*.jsonl")) for line in file.read_bytes().split(b"\n") if line]
+TEXTS = st.text(st.characters(codec="utf-8"))
+any_line = st.binary() | st.sampled_from(LINES) | st.tuples(st.sampled_from(LINES), st.binary()).map(b"".join)
+utterances = st.builds(
+    Utterance,
+    role=st.sampled_from(["user", "assistant", "custom", "summary", "tool"]),
+    text=TEXTS,
+    tool=st.none() | st.sampled_from(["bash", "search_sessions"]),
+    call=st.none() | st.sampled_from(["c1", "c2", "c3"]),
+    is_error=st.none() | st.booleans(),
+)
+words = st.builds(Words, title=st.none() | TEXTS, summary=st.none() | TEXTS, tags=st.none() | st.tuples(TEXTS, TEXTS))
+
+
+def stepped(state: State, line: bytes) -> tuple[State, list[Operation]]:
+    """A step that may refuse the line in the two ways that are foreseen."""
+    try:
+        return SESAME.step(state, line)
+    except (BadLineError, ForeignFileError):
+        return state, []
+
+
+@settings(deadline=None)
+@given(st.lists(any_line, max_size=12), st.booleans())
+def test_any_lines_are_read_or_refused(lines: list[bytes], begun: bool) -> None:
+    """Nothing else escapes, a restart anywhere changes nothing, and a step leaves the state that it was given."""
+    kept = thawed = SESAME.step(State(), HEADER)[0] if begun else SESAME.begin(PATH)[0]
+    for line in lines:
+        frozen = SESAME.freeze(kept)
+        after, one = stepped(kept, line)
+        assert SESAME.freeze(kept) == frozen
+        thawed, other = stepped(SESAME.thaw(frozen), line)
+        assert one == other
+        kept = after
+    assert kept == thawed or not lines
+
+
+@given(st.lists(utterances, max_size=12))
+def test_what_is_written_reads_back(said: list[Utterance]) -> None:
+    """Each line is one line, and gives the record whose key was foretold; a text stands in it as it was given."""
+    state, _ = SESAME.step(State(), HEADER)
+    for number, what in enumerate(said):
+        line = sesame.said(str(number), NOW, what)
+        data = sesame.encoded(line)
+        assert data.index(b"\n") == len(data) - 1
+        state, (first, *more) = SESAME.step(state, data[:-1])
+        assert isinstance(first, Message | ToolCall | ToolResult)
+        assert first.key == sesame.key_of("s", line)
+        assert all(isinstance(operation, Fact) for operation in more)
+        assert text_of(first, what) == what.text
+
+
+def text_of(record: Message | ToolCall | ToolResult, what: Utterance) -> str | None:
+    """The text in a record; no arguments are an empty object."""
+    if not isinstance(record, ToolCall):
+        return record.text
+    arguments = record.arguments.decode()
+    return record.output if what.role == "tool" else arguments if what.text else ""
+
+
+@given(st.lists(words, max_size=5))
+def test_words_are_laid_over_each_other(said: list[Words]) -> None:
+    """What is not named stays, an empty text takes it back; it is always one line about that session alone."""
+    about, data = SessionKey("pi", "x"), b""
+    title: str | None = None
+    for word in said:
+        data = sesame.words_on(about, word, data)
+        title = title if word.title is None else word.title
+        assert data.index(b"\n") == len(data) - 1
+    if not said:
+        return
+    _, operations = SESAME.step(State(), data[:-1])
+    facts = [operation for operation in operations if isinstance(operation, Fact)]
+    assert {(fact.source, fact.native_id, fact.rank) for fact in facts} <= {("pi", "x", sesame.PERSONS_RANK)}
+    names = [fact.value for fact in facts if fact.field == "name"]
+    assert names == ([" ".join(title.split())] if title and title.split() else [])
+
+
+def test_a_broken_file_of_words_is_begun_anew() -> None:
+    """What was said before is lost with its file, what is said now is kept."""
+    assert b'"title":"t"' in sesame.words_on(SessionKey("pi", "x"), Words(title="t"), b"\xff{")
+
+
+def test_a_name_of_ours_outranks_every_other() -> None:
+    """No agent's file says a name with a rank as high."""
+    sources = Path(sesame.__file__).parent
+    ranks = [
+        part
+        for file in sources.glob("*.py")
+        if file.name != "sesame.py"
+        for part in file.read_text().split("rank=")[1:]
+    ]
+    digits = [int(part[0]) for part in ranks if part[0].isdigit()]
+    assert digits
+    assert max(digits) < sesame.PERSONS_RANK
+
+
+def test_a_call_that_gave_way_still_gets_its_result() -> None:
+    """The state forgets calls that nobody answers; a late result has the same key all the same."""
+    state, _ = SESAME.step(State(), HEADER)
+    for number in range(300):
+        call = sesame.said(str(number), NOW, Utterance(role="assistant", text="{}", tool="bash", call=f"c{number}"))
+        state, _ = SESAME.step(state, sesame.encoded(call)[:-1])
+    late = sesame.said("x", NOW, Utterance(role="tool", text="out", call="c0", is_error=False))
+    state, (result,) = SESAME.step(state, sesame.encoded(late)[:-1])
+    assert isinstance(result, ToolCall)
+    assert result.key == sesame.key_of("s", Line(type="said", role="tool", tool_call_id="c0"))
+    assert result.output == "out"

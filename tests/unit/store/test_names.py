@@ -1,0 +1,91 @@
+"""Which name somebody means."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sesamed.store import names
+
+WORDS = st.text(st.characters(categories=["L", "Nd"]), min_size=1, max_size=12).filter(
+    lambda word: len(names.words_of(word)) == 1
+)
+JOINTS = st.text(st.sampled_from(" -_./:,!?\t"), min_size=1, max_size=3)
+KNOWN = {
+    1: "Confirm button refactor",
+    2: "Simplify the Nix flakes",
+    3: "simplify nix infrastructure",
+    4: "Übersetzung prüfen",
+    5: "部署 服务器",
+    6: "???",
+}
+
+
+@given(st.lists(WORDS, min_size=1, max_size=5), st.data())
+def test_case_and_joints_do_not_matter(words: list[str], data: st.DataObject) -> None:
+    """A name is its words, whatever joins them, in any case."""
+    name = " ".join(words)
+    typed = "".join(word + data.draw(JOINTS) for word in words)
+    assert names.same(typed, {1: name}) == [1]
+    assert names.same(typed.upper(), {1: name.upper()}) == [1]
+
+
+@given(st.text(max_size=40), st.dictionaries(st.integers(), st.text(max_size=40), max_size=5))
+def test_any_text_is_answered(reference: str, known: dict[int, str]) -> None:
+    """Nothing that is typed or named fails; what is the same is also alike; without a word nothing is meant."""
+    same, alike = names.same(reference, known), names.like(reference, known)
+    assert set(same) <= set(alike)
+    assert names.words_of(reference) or not alike
+    assert set(alike) <= known.keys()
+
+
+@given(st.lists(WORDS, min_size=1, max_size=5), st.data())
+def test_words_that_follow_each_other_are_found(words: list[str], data: st.DataObject) -> None:
+    """Any run of a name's words means it."""
+    first = data.draw(st.integers(0, len(words) - 1))
+    last = data.draw(st.integers(first, len(words) - 1))
+    assert names.like("-".join(words[first : last + 1]), {1: " ".join(words), 2: "\0"}) == [1]
+
+
+@pytest.mark.parametrize(
+    ("reference", "found"),
+    [
+        ("confirm-button-refactor", [1]),
+        ("nix", [2, 3]),
+        ("nix-flakes", [2]),
+        ("refac", [1]),
+        ("ref but", [1]),
+        ("simplify flakes", [2]),
+        ("confrim button", [1]),  # two letters swapped
+        ("infrastrukture", [3]),
+        ("ubersetzung", [4]),
+        ("部署", [5]),
+        ("nxi", []),  # short words are other words
+        ("confirm nothing", []),
+        ("???", []),
+        ("", []),
+    ],
+)
+def test_likeness(reference: str, found: list[int]) -> None:
+    """Words in a row, then words anywhere or begun, then mistyped ones; the first kind that any name has counts."""
+    assert names.like(reference, KNOWN) == found
+
+
+@given(WORDS, WORDS, st.integers(0, 3))
+def test_distance(one: str, other: str, limit: int) -> None:
+    """It is 0 for the same only, the same both ways, and never more than the limit says."""
+    found = names.distance(one, other, limit)
+    assert found == names.distance(other, one, limit)
+    assert found <= limit + 1
+    assert (found == 0) == (one == other)
+
+
+@given(WORDS, st.data())
+def test_one_slip_is_one(word: str, data: st.DataObject) -> None:
+    """A letter left out, put in or changed, or two swapped, is a distance of one."""
+    at = data.draw(st.integers(0, len(word) - 1))
+    for changed in (
+        word[:at] + word[at + 1 :],
+        word[:at] + "é" + word[at:],
+        word[:at] + word[at + 1 : at + 2] + word[at] + word[at + 2 :],
+    ):
+        assert names.distance(word, changed, 2) <= 1

@@ -152,9 +152,9 @@ COMMANDS: Mapping[str, Command] = {
     "logs": Command("what the daemon said of itself", "", (*LOGS, JSON), ("logs", "logs --lines 200", "logs --follow")),
     "completions": Command(
         "completions for a shell, to be sourced; or the sessions that they ask for", "bash|zsh|fish|sessions", (MATCHING,),
-        ("completions bash > ~/.local/share/bash-completion/completions/sesamectl", "completions sessions --matching flake"),
+        ("completions bash", "completions sessions --matching flake"),
     ),
-    "man": Command("the manual page, for man(1) to show", "", (), ("man | man -l -", "man > ~/.local/share/man/man1/sesamectl.1")),
+    "man": Command("the manual page, to be piped into `man -l -`", "", (), ("man",)),
     "demo": Command(
         "a search over made-up sessions, in a private place that is removed again", "", (JSON,), ("demo",),
     ),

@@ -168,7 +168,7 @@ def test_a_daemon_tells_its_manager() -> None:
     """It says that it is ready, what it does, that it gets on, and that it stops."""
     with Daemon(environ={"WATCHDOG_USEC": "400000"}) as daemon:
         daemon.wait_notified("WATCHDOG=1")
-        daemon.wait_notified("STATUS=ready: 0 session files in 1 of 1 directories")
+        daemon.wait_notified("STATUS=ready: 0 session files in 2 of 2 directories")
         daemon.wait_notified("WATCHDOG=1")
         assert daemon.process is not None
         daemon.process.terminate()

@@ -157,7 +157,9 @@ class UserManager:
     def clean(self) -> None:
         """As on the first day."""
         self.run("systemctl", "--user", "stop", "sesamed.socket", "sesamed.service")
-        self.run("systemctl", "--user", "--no-block", "stop", "dbus.service")  # who stops a bus may wait for its answer for ever
+        self.run(
+            "systemctl", "--user", "--no-block", "stop", "dbus.service"
+        )  # who stops a bus may wait for its answer for ever
         self.run(sys.executable, "-P", "-m", "sesamectl", "service", "uninstall", "--purge")
         self.run("rm", "-f", f"{self.runtime}/bus")
         for path in self.home.iterdir():

@@ -84,11 +84,18 @@ def wanted(environ: Mapping[str, str]) -> Wanted:
         raise NotRunningError(str(error)) from None
     carried = {name: environ[name] for name in CARRIED if environ.get(name)}
     log = os.path.join(data_directory(environ), "sesamed.log")
-    found = Wanted(os.path.abspath(sys.executable), socket, log, {"SESAME_SOCKET": socket, **carried})
+    found = Wanted(_python(), socket, log, {"SESAME_SOCKET": socket, **carried})
     for value in (found.python, found.log, *found.environment.values()):
         if not value.isprintable():
             raise RpcError(0, f"{value!r} cannot stand in a unit; name a path without control characters")
     return found
+
+
+def _python() -> str:
+    """The interpreter by one name, however this program was called: a unit is not to change with that."""
+    python = os.path.abspath(sys.executable)
+    plain = os.path.join(os.path.dirname(python), "python3")
+    return plain if os.path.exists(plain) and os.path.samefile(plain, python) else python
 
 
 def manager() -> Manager:

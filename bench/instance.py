@@ -63,7 +63,7 @@ class Instance:
         self.place = place
         self.hello_s = 0.0  # from the start of the process to the first answer
         self.pid = 0
-        self._corpus = os.path.realpath(corpus)
+        self.corpus = os.path.realpath(corpus)
         self._command = (*wrapper, sys.executable, *(module or ("-m", "sesamed")))
         self._process: subprocess.Popen[bytes] | None = None
         self._client: Client | None = None
@@ -90,6 +90,10 @@ class Instance:
     def age_s(self) -> float:
         """How long ago the process was started."""
         return time.perf_counter() - self._begun
+
+    def configuration(self) -> dict[str, Any]:
+        """What stands in its configuration file."""
+        return {"sources": [{"parser": "pi", "path": self.corpus}]}
 
     def start(self) -> None:
         """Start it, and wait until it answers `hello`."""
@@ -178,7 +182,7 @@ class Instance:
         for name in ("config", "data", "run", "home"):
             os.makedirs(os.path.join(self.place, name), mode=0o700, exist_ok=True)
         with open(os.path.join(self.place, "config", "config.jsonc"), "w", encoding="utf-8") as file:
-            json.dump({"sources": [{"parser": "pi", "path": self._corpus}]}, file)
+            json.dump(self.configuration(), file)
 
     def _environment(self) -> dict[str, str]:
         own = {

@@ -27,6 +27,7 @@ from sesamed.model import (
 )
 from sesamed.store.rows import Change, OutcomeRow, Remark, ResultRow, Row, Text, UndoneRow
 from sesamed.store.sqlite import Packer
+from sesamed.store.wordforms import inner_words
 
 KIND_OF_ROLE: Mapping[str, Kind] = {
     "user": Kind.USER,
@@ -111,7 +112,7 @@ class Chunking:
         """At most one chunk; none of nothing."""
         if text and not text.isspace():
             text = clean(cut(text, self._max))
-            yield Text(kind, text, self._packer.pack(text))
+            yield Text(kind, text, self._packer.pack(text), inner_words(kind, text))
 
 
 def _identify(change: Change, identity: Identity) -> None:

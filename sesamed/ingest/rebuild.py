@@ -16,6 +16,7 @@ from sesamed.store.places import home_of, record_at
 from sesamed.store.rows import Change, Remark, Row, Text
 from sesamed.store.sqlite import Packer
 from sesamed.store.texts import Texts
+from sesamed.store.wordforms import inner_words
 from sesamed.store.write import Writer
 
 RECORDS_AT_ONCE = 1000
@@ -95,6 +96,9 @@ class Replay:
         change.entries = [digest for (digest,) in sqlite.rows(self._old, ENTRIES, (file,))]
         change.undone = sqlite.rows(self._old, UNDONE, (file,))
 
+    def _text(self, kind: int, text: str) -> Text:
+        return Text(kind, text, self._packer.pack(text), inner_words(kind, text))
+
     def _row(self, place: int, record: int) -> Row:
         """A record as this place says it."""
         key, role, kind, prompt, time_ms, tool, entry, parent = sqlite.one(
@@ -107,7 +111,7 @@ class Replay:
         if answer is not None and answer.text is not None:
             texts[Kind.RESULT] = answer.text.text
         return Row(
-            key=key, role=role, kind=Kind(kind), texts=tuple(Text(number, text, self._packer.pack(text)) for number, text in texts.items()),
+            key=key, role=role, kind=Kind(kind), texts=tuple(self._text(*text) for text in texts.items()),
             prompt=bool(prompt), time_ms=time_ms, entry=entry, parent=parent, tool=tool,
             is_error=None if answer is None else answer.is_error, touched=tuple(tail for (tail,) in touched),
             ordinal=None if numbered is None else numbered[0],

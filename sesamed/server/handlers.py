@@ -143,8 +143,9 @@ class Handlers:
         took_ms = (time.perf_counter() - begun) * 1000
         self._asking.took(took_ms)
         return SearchResult(
-            query=params.query, result_count=len(answered.hits), results=answered.hits, words=answered.words, corrected={},
-            dropped=list(compiled.dropped), weak=False, filtered_out=answered.filtered_out, content_trust="untrusted-transcript",
+            query=params.query, result_count=len(answered.hits), results=answered.hits, words=answered.words,
+            corrected=answered.terms.corrected, dropped=list(answered.terms.dropped), weak=answered.weak,
+            filtered_out=answered.filtered_out, content_trust="untrusted-transcript",
             pending=PendingAnswer(files=pending.files, bytes=pending.bytes),
             warnings=[trouble.message for trouble in self._control.troubles()], took_ms=round(took_ms, 3),
         )  # fmt: skip

@@ -1,24 +1,32 @@
 """The search method: a question to hits that explain themselves. Runs in a reader's thread; the store does the ranking."""
 
+from typing import NamedTuple
+
 import apsw
 from msgspec.structs import replace
 
 from sesamed.model import Kind, SessionSummary
 from sesamed.protocol import Hit, Match, WordCount
-from sesamed.store import filters, read, summaries
-from sesamed.store import search as ranking
+from sesamed.store import filters, headings, ranking, read, search, summaries
+from sesamed.store.confidence import is_weak
+from sesamed.store.folding import Found
 from sesamed.store.query import Query
-from sesamed.store.search import TIER, Found
+from sesamed.store.terms import Terms, expanded
 from sesamed.store.words import Excerpt, Words
 
 
-class Answered:
+class Answered(NamedTuple):
     """What a search found, before freshness is added to it."""
 
-    def __init__(self, hits: list[Hit], words: list[WordCount], filtered_out: int) -> None:
-        self.hits = hits
-        self.words = words
-        self.filtered_out = filtered_out
+    hits: list[Hit]
+    terms: Terms
+    filtered_out: int = 0
+    weak: bool = False
+
+    @property
+    def words(self) -> list[WordCount]:
+        """In how many chunks each word stands."""
+        return [WordCount(word=term.unit.text, chunks=term.chunks) for term in self.terms.terms]
 
 
 class Searcher:
@@ -29,56 +37,56 @@ class Searcher:
         self._query = query
         self._where = where
         self._workstation = workstation
-        self._words = Words(connection, query.words)
+        self._terms = expanded(connection, query)
+        self._words = Words(connection, self._terms.terms)
 
     def run(self, limit: int, offset: int, *, recent: bool) -> Answered:
         """The hits of one page."""
         if self._query.everything:
             _, sessions = summaries.listed(self._connection, self._where, limit, offset, self._workstation)
-            return Answered([self._listed(number, summary) for number, summary in sessions], [], 0)
-        words = [
-            WordCount(word=word, chunks=chunks)
-            for word, chunks in ranking.chunks_with(self._connection, self._words).items()
-        ]
-        if self._query.match is None:
-            return Answered([], words, 0)
-        found = ranking.search(self._connection, self._query, self._where, limit, offset, recent=recent)
-        hits = [self._hit(*pair) for pair in self._scored(found)]
-        return Answered(hits, words, 0 if hits or offset else self._filtered_out())
+            return Answered([self._listed(number, summary) for number, summary in sessions], self._terms)
+        found = ranking.ranked(self._connection, self._terms, self._where, limit + offset, recent=recent)
+        if not found:
+            return Answered([], self._terms, 0 if offset else self._filtered_out())
+        best = max(found, key=lambda one: one.score)
+        hits = [self._hit(one, one.score / best.score) for one in found[offset:]]
+        matched = hits[found.index(best) - offset].matched_words if best in found[offset:] else self._matched(best)[0]
+        return Answered(hits, self._terms, weak=is_weak(self._terms, matched))
 
     def _filtered_out(self) -> int:
         if not (self._where.session or self._where.record):
             return 0
-        return ranking.count(self._connection, self._query, filters.Compiled("", "", {}))
-
-    def _scored(self, found: list[Found]) -> list[tuple[Found, float]]:
-        """Scores from 0 to 1 in the order of the hits: a tool call never above a message, however good it is in itself."""
-        messages = [hit.best - TIER for hit in found if hit.best >= TIER]
-        best = max(messages, default=0.0) or max((hit.best for hit in found), default=0.0)
-        ceiling = min(messages, default=best)
-        calls = max((hit.best for hit in found if hit.best < TIER), default=0.0)
-        scale = min(1.0, ceiling / calls) if calls > 0 else 1.0
-        scores = [hit.best - TIER if hit.best >= TIER else hit.best * scale for hit in found]
-        return [(hit, round(score / best, 4) if best > 0 else 1.0) for hit, score in zip(found, scores, strict=True)]
+        return ranking.count(self._connection, self._terms, filters.Compiled("", "", {}))
 
     def _hit(self, found: Found, score: float) -> Hit:
-        record = found.chunk >> 3
         known = summaries.by_number(self._connection, {found.shown, found.session}, self._workstation)
-        texts = read.texts(self._connection, record)
-        matched, missing = self._words.matched(*texts.values())
-        excerpt = self._words.excerpt(texts.get(found.chunk & 7, ""))
-        item = read.item(self._connection, found.session, record)
-        others = ranking.others_with(self._connection, record, found.session)
-        place = match(known[found.session], item)
-        hit = _made(known[found.shown], score, excerpt, place)
-        return replace(hit, matched_words=matched, missing_words=missing, similar=others, subagents=found.subagents)
+        shown, session = known[found.shown], known[found.session]
+        others: set[int] = set()
+        if found.chunk is None:
+            hit = self._listed(found.session, session, shown)
+        else:
+            record = found.chunk >> 3
+            excerpt = self._words.excerpt(read.texts(self._connection, record).get(found.chunk & 7, ""))
+            hit = _made(shown, score, excerpt, match(session, read.item(self._connection, found.session, record)))
+            others = search.others_with(self._connection, record, found.session)
+        matched, missing = self._matched(found)
+        return replace(
+            hit, score=round(score, 4), matched_words=matched, missing_words=missing,
+            similar=len((others | found.similar) - {found.shown}), subagents=found.subagents,
+        )  # fmt: skip
 
-    def _listed(self, session: int, summary: SessionSummary) -> Hit:
-        """A hit of a list: the session's first message stands for it."""
+    def _matched(self, found: Found) -> tuple[list[str], list[str]]:
+        """Which words stand in the best place of a session, or in what it is called."""
+        texts = [] if found.chunk is None else read.texts(self._connection, found.chunk >> 3).values()
+        return self._words.matched(*texts, *headings.texts(self._connection, found.session))
+
+    def _listed(self, session: int, summary: SessionSummary, shown: SessionSummary | None = None) -> Hit:
+        """A hit without a place: the session's first message stands for it."""
+        shown = shown or summary
         for item in read.items(self._connection, session, 0, 20):
             if item.kind == Kind.USER and (text := read.whole_text(self._connection, item.record)):
-                return _made(summary, 1.0, self._words.excerpt(text), match(summary, item))
-        return _made(summary, 1.0, Excerpt("", []), None)
+                return _made(shown, 1.0, self._words.excerpt(text), match(summary, item))
+        return _made(shown, 1.0, Excerpt("", []), None)
 
 
 def _made(summary: SessionSummary, score: float, excerpt: Excerpt, place: Match | None) -> Hit:

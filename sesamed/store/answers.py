@@ -10,8 +10,8 @@ import apsw
 
 from sesamed.model import Kind
 from sesamed.store import sqlite
-from sesamed.store.rows import ResultRow, Text
-from sesamed.store.texts import Texts
+from sesamed.store.rows import ResultRow
+from sesamed.store.texts import Texts, stored
 
 WORDS = """
     SELECT DISTINCT digest FROM said
@@ -113,7 +113,7 @@ class Answers:
     def _rivals(self, record: int) -> list[ResultRow]:
         sql = "SELECT is_error, text FROM rivals WHERE record = ?"
         return [
-            ResultRow(0, None if packed is None else Text(Kind.RESULT, sqlite.plain(packed), packed), bool(is_error))
+            ResultRow(0, None if packed is None else stored(Kind.RESULT, packed), bool(is_error))
             for is_error, packed in sqlite.rows(self._connection, sql, (record,))
         ]
 

@@ -18,6 +18,8 @@ FIELDS = (
     "summary", "description", "tags", "agent", "created_by",
 )  # fmt: skip
 
+STAND_IN_RANK = 1  # up to here a name is the beginning of the first prompt, in all sources
+
 # Everything that was said of a session; of words of one rank the last row stands.
 SAID = """
     WITH said(field, value, rank, gone, path, entry) AS (
@@ -31,10 +33,10 @@ SAID = """
       SELECT a.field, a.value, a.rank, f.gone_ms IS NOT NULL, f.path, a.entry
       FROM files h CROSS JOIN entries e ON e.file = h.id AND e.wanted CROSS JOIN remarks a ON a.entry = e.digest
       CROSS JOIN files f ON f.id = a.file WHERE h.session = ?1)
-    SELECT field, value FROM said ORDER BY rank, gone DESC, path DESC, entry, value
+    SELECT field, value, rank FROM said ORDER BY rank, gone DESC, path DESC, entry, value
 """
 CHOSEN = """
-    UPDATE sessions SET name = :name, cwd = :cwd, project_path = coalesce(:project_path, :cwd), project = :project,
+    UPDATE sessions SET name = :name, title = :title, cwd = :cwd, project_path = coalesce(:project_path, :cwd), project = :project,
       git_branch = :git_branch, parent_path = :parent_path, parent_id = :parent_id,
       subagent = :subagent IS NOT NULL, began_ms = CAST(:began AS INTEGER), base = :base,
       summary = :summary, description = :description, tags = :tags, agent = :agent, created_by = :created_by
@@ -112,7 +114,9 @@ class Facts:
         Says whether the session's beginning moved, and with it the order of sessions.
         """
         chosen: dict[str, Any] = dict.fromkeys(FIELDS)
-        chosen.update((field, value) for field, value in self._connection.execute(SAID, (session,)) if value)
+        said = {field: (value, rank) for field, value, rank in self._connection.execute(SAID, (session,)) if value}
+        chosen.update((field, value) for field, (value, _) in said.items())
+        chosen["title"] = said["name"][0] if "name" in said and said["name"][1] > STAND_IN_RANK else None
         chosen["project"] = project_id(chosen["cwd"])
         before = self._connection.execute("SELECT began_ms FROM sessions WHERE id = ?", (session,)).fetchone()
         return bool(self._connection.execute(CHOSEN, {**chosen, "session": session}).fetchone() != before)

@@ -1,8 +1,10 @@
-"""What a person typed to what FTS5 is asked. Pure.
+"""What a person typed, as units: words, phrases in quotes, prefixes, and what is to be left out. Pure.
 
-Every word is quoted, so no character of it is query syntax; FTS5's tokenizer makes a phrase of `package.json` by itself. The words
-are joined by OR: asking for all of them at once finds nothing for a third of real questions (docs/search.md).
+Only four things mean anything: `"a phrase"`, `-word`, `-"a phrase"` and a trailing `*`. Everything else is text, whatever characters
+it has; what FTS5 is asked is put together from quoted strings (store/terms.py).
 """
+
+import re
 
 import msgspec
 
@@ -10,29 +12,133 @@ MAX_WORDS = 64
 MAX_WORD_CHARACTERS = 256
 EVERYTHING = ("", "*")
 
+# A phrase begins and ends where words do; else its quotes are characters like any other.
+UNIT = re.compile(r'(?P<minus>-?)"(?P<phrase>[^"]+)"(?!\S)|(?P<word>\S+)')
+STOP_WORDS = frozenset(
+    [
+        "a",
+        "an",
+        "and",
+        "are",
+        "as",
+        "at",
+        "be",
+        "been",
+        "but",
+        "by",
+        "can",
+        "could",
+        "did",
+        "do",
+        "does",
+        "for",
+        "from",
+        "had",
+        "has",
+        "have",
+        "he",
+        "her",
+        "his",
+        "how",
+        "i",
+        "if",
+        "in",
+        "into",
+        "is",
+        "it",
+        "its",
+        "me",
+        "my",
+        "no",
+        "not",
+        "of",
+        "on",
+        "or",
+        "our",
+        "she",
+        "should",
+        "so",
+        "such",
+        "that",
+        "the",
+        "their",
+        "them",
+        "then",
+        "there",
+        "these",
+        "they",
+        "this",
+        "to",
+        "us",
+        "was",
+        "we",
+        "were",
+        "what",
+        "when",
+        "where",
+        "which",
+        "who",
+        "why",
+        "will",
+        "with",
+        "would",
+        "you",
+        "your",
+    ]
+)
+
+
+class Unit(msgspec.Struct, frozen=True):
+    """A part of a question: what was typed, without its marks."""
+
+    text: str
+    is_phrase: bool = False
+    is_prefix: bool = False
+
 
 class Query(msgspec.Struct, frozen=True):
-    """A compiled question. Without a `match` there is nothing to look for; `everything` asks for all sessions."""
+    """A question. `everything` asks for all sessions."""
 
-    words: tuple[str, ...]
-    dropped: tuple[str, ...]
-    match: str | None
+    units: tuple[Unit, ...] = ()
+    excluded: tuple[Unit, ...] = ()
+    dropped: tuple[str, ...] = ()  # left out: no letter or digit in it, or too much of it
     everything: bool = False
 
 
 def compiled(text: str) -> Query:
-    """Compile what was typed; there is no text that FTS5 would refuse."""
+    """Take a question apart; there is no text that is refused."""
     if text.strip() in EVERYTHING:
-        return Query((), (), None, everything=True)
-    words: dict[str, str] = {}
-    dropped = []
-    for word in text.replace("\0", " ").encode("utf-8", "replace").decode().split():
-        if len(words) >= MAX_WORDS or not any(character.isalnum() for character in word):
-            dropped.append(word[:MAX_WORD_CHARACTERS])
+        return Query(everything=True)
+    wanted: dict[tuple[str, bool], Unit] = {}
+    excluded: list[tuple[str, Unit]] = []
+    dropped: list[str] = []
+    for found in UNIT.finditer(text.replace("\0", " ").encode("utf-8", "replace").decode()):
+        unit = _unit(found)
+        if not any(character.isalnum() for character in unit.text) or len(wanted) + len(excluded) >= MAX_WORDS:
+            dropped.append(found[0][:MAX_WORD_CHARACTERS])
+        elif _excludes(found):
+            excluded.append((found[0], unit))
         else:
-            words.setdefault(word.casefold(), word[:MAX_WORD_CHARACTERS])
-    found = tuple(words.values())
-    return Query(found, tuple(dropped), " OR ".join(map(quoted, found)) or None)
+            wanted.setdefault((unit.text.casefold(), unit.is_prefix), unit)
+    if not wanted:  # nothing but exclusions: then they are meant as text
+        return Query(tuple(Unit(typed[:MAX_WORD_CHARACTERS]) for typed, _ in excluded), (), tuple(dropped))
+    return Query(tuple(wanted.values()), tuple(unit for _, unit in excluded), tuple(dropped))
+
+
+def _unit(found: re.Match[str]) -> Unit:
+    if (phrase := found["phrase"]) is not None:
+        return Unit(" ".join(phrase.split())[:MAX_WORD_CHARACTERS], is_phrase=True)
+    word = found["word"]
+    if _excludes(found):
+        word = word[1:]
+    is_prefix = len(word) > 2 and word[-1] == "*" and word[-2].isalnum()
+    return Unit((word[:-1] if is_prefix else word)[:MAX_WORD_CHARACTERS], is_prefix=is_prefix)
+
+
+def _excludes(found: re.Match[str]) -> bool:
+    if found["phrase"] is not None:
+        return found["minus"] == "-"
+    return len(found["word"]) > 1 and found["word"][0] == "-" and found["word"][1].isalnum()
 
 
 def quoted(word: str) -> str:

@@ -39,11 +39,12 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Text(msgspec.Struct, frozen=True, gc=False):
-    """A chunk: its kind, its text, and the text as it is stored."""
+    """A chunk: its kind, its text, the text as it is stored, and the words within its words (store/wordforms.py)."""
 
     kind: int
     text: str
     packed: str | bytes
+    inner: str
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -9,8 +9,10 @@ from collections.abc import Callable, Mapping
 
 import apsw
 
+from sesamed.store import openings
+
 APPLICATION_ID = 0x5E5A3E01
-VERSION = 3
+VERSION = 4
 
 FILE_BITS = 24
 KIND_BITS = 3
@@ -30,6 +32,8 @@ CREATE TABLE sessions(
   messages INTEGER NOT NULL DEFAULT 0, tool_calls INTEGER NOT NULL DEFAULT 0, exchanges INTEGER NOT NULL DEFAULT 0,
   gone INTEGER NOT NULL DEFAULT 0,
   summary TEXT, description TEXT, tags TEXT, agent TEXT, created_by TEXT,
+  title TEXT, -- the name, where it is more than the beginning of the first prompt
+  opening INTEGER, -- a digest of the first prompts: who begins alike is shown as one hit
   UNIQUE(source, native_id, origin)
 );
 CREATE INDEX sessions_by_public_id ON sessions(public_id);
@@ -76,9 +80,17 @@ CREATE TABLE rivals(
 
 -- The texts: TEXT as it is, BLOB is a zstd frame of it.
 CREATE TABLE chunks(id INTEGER PRIMARY KEY, text NOT NULL);
-CREATE VIEW texts AS SELECT id, plain(text) AS text FROM chunks WHERE id & 7 <> 6;
-CREATE VIRTUAL TABLE fts USING fts5(text, content='texts', content_rowid='id', tokenize='porter unicode61');
+"""
+
+# `inner` holds words within words (store/wordforms.py).
+TEXTS = """
+CREATE VIEW texts AS SELECT id, plain(text) AS text, inner_words(id & 7, plain(text)) AS inner FROM chunks WHERE id & 7 <> 6;
+CREATE VIRTUAL TABLE fts USING fts5(text, inner, content='texts', content_rowid='id', tokenize='porter unicode61');
 CREATE VIRTUAL TABLE vocabulary USING fts5vocab(fts, row);
+CREATE VIRTUAL TABLE places USING fts5vocab(fts, instance);
+"""
+
+REST = """
 
 -- What one file says of a session's field: of its own session ('') or of another one, which may come later. `source` is '' where it is
 -- the file's own.
@@ -123,10 +135,37 @@ CREATE TABLE totals(chunks INTEGER NOT NULL, messages INTEGER NOT NULL, tool_cal
 INSERT INTO totals VALUES(0, 0, 0);
 """
 
+
+def _changed(columns: str) -> str:
+    return " OR ".join(f"old.{column} IS NOT new.{column}" for column in columns.split(", "))
+
+
 # FTS5's own settings, kept inside the index. pgsz fits the page size of 16 KiB; merging after a bulk load is done when idle.
 FTS_SETTINGS = (("pgsz", 16000), ("hashsize", 16 << 20), ("automerge", 4))
 
-Migration = Callable[[apsw.Connection], None]
+# What a session is called, and where it worked. A row is written anew when one of its columns changes, never because a session grew.
+HEADING = "title, summary, description, tags, cwd, git_branch"
+HEADINGS = f"""
+CREATE INDEX sessions_by_opening ON sessions(opening) WHERE opening IS NOT NULL;
+CREATE VIRTUAL TABLE headings USING fts5({HEADING}, content='sessions', content_rowid='id', tokenize='porter unicode61');
+CREATE TRIGGER heading_comes AFTER INSERT ON sessions BEGIN
+  INSERT INTO headings(rowid, {HEADING}) SELECT id, {HEADING} FROM sessions WHERE id = new.id;
+END;
+CREATE TRIGGER heading_leaves BEFORE DELETE ON sessions BEGIN
+  INSERT INTO headings(headings, rowid, {HEADING}) SELECT 'delete', id, {HEADING} FROM sessions WHERE id = old.id;
+END;
+CREATE TRIGGER heading_changes BEFORE UPDATE OF {HEADING} ON sessions WHEN {_changed(HEADING)} BEGIN
+  INSERT INTO headings(headings, rowid, {HEADING}) SELECT 'delete', id, {HEADING} FROM sessions WHERE id = old.id;
+END;
+CREATE TRIGGER heading_changed AFTER UPDATE OF {HEADING} ON sessions WHEN {_changed(HEADING)} BEGIN
+  INSERT INTO headings(rowid, {HEADING}) SELECT id, {HEADING} FROM sessions WHERE id = new.id;
+END;
+"""
+
+
+def _set_up_fts(connection: apsw.Connection) -> None:
+    for name, value in FTS_SETTINGS:
+        connection.execute("INSERT INTO fts(fts, rank) VALUES(?, ?)", (name, value))
 
 
 def _since_1(connection: apsw.Connection) -> None:
@@ -173,13 +212,36 @@ def _since_2(connection: apsw.Connection) -> None:
     """)
 
 
-MIGRATIONS: Mapping[int, Migration] = {1: _since_1, 2: _since_2}  # from version n to n + 1
+def _since_3(connection: apsw.Connection) -> None:
+    """Words within words, headings and openings; the full-text index is built anew from the stored texts."""
+    connection.execute("""
+        DROP TABLE vocabulary;
+        DROP TABLE fts;
+        DROP VIEW texts;
+        ALTER TABLE sessions ADD COLUMN title TEXT;
+        ALTER TABLE sessions ADD COLUMN opening INTEGER;
+        UPDATE sessions SET title = name WHERE name IN (
+          SELECT value FROM facts WHERE field = 'name' AND rank > 1 UNION SELECT value FROM remarks WHERE field = 'name' AND rank > 1);
+    """)
+    connection.execute(TEXTS)
+    _set_up_fts(connection)
+    connection.execute("INSERT INTO fts(fts) VALUES('rebuild')")
+    connection.execute(HEADINGS)
+    connection.execute("INSERT INTO headings(headings) VALUES('rebuild')")
+    for (session,) in connection.execute("SELECT id FROM sessions").fetchall():
+        openings.settle(connection, session)
+
+
+Migration = Callable[[apsw.Connection], None]
+MIGRATIONS: Mapping[int, Migration] = {1: _since_1, 2: _since_2, 3: _since_3}  # from version n to n + 1
 
 
 def create(connection: apsw.Connection) -> None:
     """Make all tables in an empty database; the caller holds the transaction."""
     connection.execute(TABLES)
-    for name, value in FTS_SETTINGS:
-        connection.execute("INSERT INTO fts(fts, rank) VALUES(?, ?)", (name, value))
+    connection.execute(TEXTS)
+    connection.execute(REST)
+    _set_up_fts(connection)
+    connection.execute(HEADINGS)
     connection.pragma("application_id", APPLICATION_ID)
     connection.pragma("user_version", VERSION)

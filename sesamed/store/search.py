@@ -1,26 +1,32 @@
-"""Ranked search: OR of the words with BM25, the best chunk a session, messages above tool calls. Filters before LIMIT.
+"""The matching chunks of a question: BM25 over the OR of all its forms, weighed by kind, the best three a file. Filters before LIMIT.
 
 The row number carries file and kind, so that the many rows of a common word are grouped before anything is joined.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
 
 from sesamed.store import filters, sqlite
-from sesamed.store.query import Query, quoted
-from sesamed.store.words import Words
+from sesamed.store.terms import Form, Terms
 
-# LIMIT -1 keeps SQLite from merging this into the aggregates below, where bm25() cannot be used; MATERIALIZED costs a tenth more.
-MATCHED = """
-    WITH m(chunk, score) AS NOT MATERIALIZED (SELECT rowid, -bm25(fts) FROM fts WHERE fts MATCH :match {only} LIMIT -1),
-"""
+# A tool's output mentions much and is about little (docs/search.md).
+WEIGHT = "CASE m.chunk & 7 WHEN 0 THEN 1.3 WHEN 4 THEN 0.8 WHEN 5 THEN 0.4 ELSE 1.0 END"
+ROWS_OF_ALL_KINDS = (
+    15_000  # what is in more chunks than this is looked for in messages only, when rarer words are asked for, too
+)
+BEST_CHUNKS = 3
+BEST_FILES = 200  # of the other ones only the best chunk counts
+ABOVE = 1000.0  # far more than any score
+
+# LIMIT -1 keeps SQLite from merging this into the aggregates below, where bm25() cannot be used.
+MATCHED = "SELECT * FROM (SELECT rowid, -bm25(fts) FROM fts WHERE fts MATCH :{name} {also} LIMIT -1)"
 MESSAGES = "AND rowid & 7 < 4"
 
 # A record's home is the earliest session that holds it. Where a filter leaves that one out, the earliest of the others has the hit.
 COPIED = """
-    SELECT session, chunk, best FROM (
-      SELECT f.session, w.chunk, {rank} AS best, row_number() OVER (
+    SELECT session, chunk, score FROM (
+      SELECT f.session, w.chunk, w.score, row_number() OVER (
         PARTITION BY w.chunk ORDER BY s.created_ms, coalesce(s.began_ms, s.created_ms), s.source, s.native_id, s.origin, f.path) AS turn
       FROM (SELECT DISTINCT record FROM copies) d JOIN w ON w.chunk >> 3 = d.record JOIN copies c ON c.record = d.record
       JOIN files f ON f.id = c.file JOIN sessions s ON s.id = f.session
@@ -28,100 +34,89 @@ COPIED = """
     ) WHERE turn = 1
 """
 
-# BM25 scores stay far below this, so a message is above every tool call and keeps its own score.
-TIER = 1000.0
-RANK = f"w.score + (w.chunk & 7 < 4) * {TIER}"
+BEST = """
+    WITH m(chunk, score) AS NOT MATERIALIZED ({matched}),
+    w(chunk, score) AS MATERIALIZED (SELECT m.chunk, m.score * {weight} FROM m {records}),
+    b(file, chunk, score, place) AS (SELECT chunk >> 24, chunk, score, max(score + {tier}) FROM w GROUP BY chunk >> 24),
+    p(file, session, chunk, score, place) AS MATERIALIZED (
+      SELECT b.file, f.session, b.chunk, b.score, b.place
+      FROM b CROSS JOIN files f ON f.id = b.file CROSS JOIN sessions s ON s.id = f.session WHERE {passing}),
+    top(file, session) AS MATERIALIZED (SELECT file, session FROM p ORDER BY place DESC, file LIMIT {files})
+    SELECT session, chunk, score FROM (
+      SELECT top.session, w.chunk, w.score, row_number() OVER (PARTITION BY top.file ORDER BY w.score + {tier} DESC, w.chunk) AS turn
+      FROM w JOIN top ON top.file = w.chunk >> 24) WHERE turn <= {chunks}
+    UNION ALL
+    SELECT session, chunk, score FROM p WHERE file NOT IN (SELECT file FROM top)
+"""
 
 
-# A subagent's session is shown as the one that began it all, when that is indexed; `depth` ends what goes in circles.
-SHOWN = """(
-    WITH RECURSIVE up(id, depth) AS (
-      SELECT s.id, 0
-      UNION ALL
-      SELECT above.id, depth + 1 FROM up JOIN sessions here ON here.id = up.id AND here.subagent
-      JOIN sessions above ON above.source = here.source AND above.native_id = here.parent_id AND above.ordinal = 1
-      WHERE depth < 8 AND above.id <> here.id)
-    SELECT id FROM up ORDER BY depth DESC LIMIT 1)"""
+def best(
+    connection: apsw.Connection, terms: Terms, where: filters.Compiled, *, everything: bool, messages_first: bool
+) -> list[tuple[int, int, float]]:
+    """The best chunks of each file that has any, as session, chunk and score.
 
-
-class Found(NamedTuple):
-    """A session to show, the one that really matched, its best chunk, how good that is (messages: over TIER), and how many
-    subagents are folded into it."""
-
-    shown: int
-    session: int
-    chunk: int
-    best: float
-    subagents: int
-
-
-def search(
-    connection: apsw.Connection, query: Query, where: filters.Compiled, limit: int, offset: int, *, recent: bool
-) -> list[Found]:
-    """The best sessions for a query.
-
-    Every message is above every tool call: when messages alone fill the page, nothing else can be on it. Tool calls are two thirds of
-    the rows, so that this halves the time of common words.
+    Without `everything`, words that are in very many chunks count in messages only.
     """
-    order = "s.modified_ms DESC, best DESC" if recent else "best DESC, s.modified_ms DESC"
-    values: dict[str, Any] = {**where.values, "match": query.match, "limit": limit, "offset": offset}
-    for only in ("",) if recent else (MESSAGES, ""):
-        sql = f"""{_folded(connection, where, only)}
-            SELECT f.shown, f.session, f.chunk, max(f.best) AS best, count(DISTINCT f.session) FILTER (WHERE f.session <> f.shown)
-            FROM f JOIN sessions s ON s.id = f.shown
-            GROUP BY f.shown ORDER BY {order}, s.source, s.public_id LIMIT :limit OFFSET :offset"""
-        found = [Found(*row) for row in connection.execute(sql, values)]
-        if len(found) == limit:
-            break
-    return found
+    if not terms.forms:
+        return []
+    parts, values = _matched(connection, terms, where, everything=everything)
+    passing = where.session or "1"
+    sql = BEST.format(
+        matched=" UNION ALL ".join(parts), weight=WEIGHT, passing=passing, files=BEST_FILES, chunks=BEST_CHUNKS,
+        tier=f"({{0}} & 7 < 4) * {ABOVE}".format("w.chunk") if messages_first else "0",
+        records=f"JOIN records r ON r.id = m.chunk >> 3 WHERE {where.record}" if where.record else "",
+    )  # fmt: skip
+    if where.session and _has_copies(connection):
+        sql += "UNION ALL" + COPIED.format(passing=passing)
+    return sqlite.rows(connection, sql, {**where.values, **values})
 
 
-def count(connection: apsw.Connection, query: Query, where: filters.Compiled) -> int:
-    """How many sessions match at all."""
-    sql = f"{_folded(connection, where)} SELECT count(DISTINCT shown) FROM f"
-    return int(sqlite.one(connection, sql, {**where.values, "match": query.match})[0])
+def is_bounded(terms: Terms) -> bool:
+    """Whether everything can be looked at in little time."""
+    return sum(form.chunks for form in terms.forms) <= ROWS_OF_ALL_KINDS
 
 
-def chunks_with(connection: apsw.Connection, words: Words) -> dict[str, int]:
-    """In how many chunks each word stands, whatever the filters."""
-    return {word: _chunks_with(connection, words, word) for word in words.words}
-
-
-def others_with(connection: apsw.Connection, record: int, session: int) -> int:
-    """How many other sessions hold a record."""
+def others_with(connection: apsw.Connection, record: int, session: int) -> set[int]:
+    """The other sessions that hold a record."""
     sql = """
-        SELECT count(DISTINCT session) FROM files
+        SELECT DISTINCT session FROM files
         WHERE session <> ?2 AND (id = ?1 >> 21 OR id IN (SELECT file FROM copies WHERE record = ?1))
     """
-    return int(sqlite.one(connection, sql, (record, session))[0])
+    return {other for (other,) in sqlite.rows(connection, sql, (record, session))}
 
 
-def _folded(connection: apsw.Connection, where: filters.Compiled, only: str = "") -> str:
-    """The statement's head: `f(shown, session, chunk, best)`, with the session that each match is shown as."""
-    shown = f"CASE WHEN s.subagent THEN {SHOWN} ELSE s.id END" if where.folds else "s.id"
-    return f"""{_sessions(connection, where, only)},
-        f(shown, session, chunk, best) AS (
-          SELECT {shown}, h.session, h.chunk, h.best FROM h JOIN sessions s ON s.id = h.session)"""
+def _matched(
+    connection: apsw.Connection, terms: Terms, where: filters.Compiled, *, everything: bool
+) -> tuple[list[str], dict[str, Any]]:
+    """What FTS5 is asked, in one or two questions. Asked for rare words *and* all of them, it weighs all, but visits the rare ones."""
+    also = "" if not where.session or _has_copies(connection) else (
+        f"AND rowid >> 24 IN (SELECT f.id FROM files f JOIN sessions s ON s.id = f.session WHERE {where.session})"
+    )  # fmt: skip
+    without = f" NOT ({' OR '.join(terms.excluded)})" if terms.excluded else ""
+    most = 0 if len(terms.terms) == 1 else ROWS_OF_ALL_KINDS  # what is only done by tools is below all that is said
+    rare, common = (terms.forms, []) if everything else _split(terms.forms, most)
+    parts, values = [], {}
+    if rare:
+        values["rare"] = f"({_any(rare)})" + (f" AND ({_any([*rare, *common])})" if common else "") + without
+        parts.append(MATCHED.format(name="rare", also=also))
+    if common:
+        values["common"] = f"({_any(common)})" + (f" NOT ({_any(rare)})" if rare else "") + without
+        parts.append(MATCHED.format(name="common", also=f"{MESSAGES} {also}"))
+    return parts, values
 
 
-def _sessions(connection: apsw.Connection, where: filters.Compiled, only: str) -> str:
-    """The statement's head: `h(session, chunk, best)`, the best chunk of each file that passes."""
-    records = f"JOIN records r ON r.id = m.chunk >> 3 WHERE {where.record}" if where.record else ""
-    passing = where.session or "1"
-    copied = ""
-    if where.session and sqlite.one(connection, "SELECT EXISTS(SELECT 1 FROM copies)")[0]:
-        copied = "UNION ALL" + COPIED.format(rank=RANK, passing=passing)
-    return f"""{MATCHED.format(only=only)}
-        w(chunk, score) AS {"MATERIALIZED" if copied else ""} (SELECT m.chunk, m.score FROM m {records}),
-        b(file, chunk, best) AS (SELECT w.chunk >> 24, w.chunk, max({RANK}) FROM w GROUP BY w.chunk >> 24),
-        h(session, chunk, best) AS (
-          SELECT f.session, b.chunk, b.best FROM b JOIN files f ON f.id = b.file JOIN sessions s ON s.id = f.session WHERE {passing}
-          {copied})"""
+def _split(forms: list[Form], most: int) -> tuple[list[Form], list[Form]]:
+    """Forms that are looked for everywhere, and those that are too common for it."""
+    total, rare = 0, 0
+    for form in forms:
+        total += form.chunks
+        rare += total <= most
+    return forms[:rare], forms[rare:]
 
 
-def _chunks_with(connection: apsw.Connection, words: Words, word: str) -> int:
-    stems = words.stems(word)
-    if len(stems) == 1:
-        row = connection.execute("SELECT doc FROM vocabulary WHERE term = ?", (stems[0],)).fetchone()
-        return 0 if row is None else int(row[0])
-    return int(sqlite.one(connection, "SELECT count(*) FROM fts WHERE fts MATCH ?", (quoted(word),))[0])
+def _any(forms: list[Form]) -> str:
+    return " OR ".join(form.match for form in forms)
+
+
+def _has_copies(connection: apsw.Connection) -> bool:
+    return bool(sqlite.one(connection, "SELECT EXISTS(SELECT 1 FROM copies)")[0])

@@ -7,7 +7,8 @@ two); readers cannot write.
 import os
 import stat
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,6 +16,7 @@ import apsw
 
 from sesamed.errors import SchemaTooNewError, StoreError
 from sesamed.store import schema
+from sesamed.store.wordforms import inner_words
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -137,10 +139,16 @@ def _prepare(connection: apsw.Connection, pragmas: tuple[str, ...]) -> None:
     connection.set_busy_timeout(BUSY_TIMEOUT_MS)
     # Plans must not depend on bound values: each new value would be a reason to prepare a statement again, 3 % of a load.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-    unpack: Any = plain
-    connection.create_scalar_function("plain", unpack, 1, deterministic=True, flags=apsw.SQLITE_INNOCUOUS)
+    add_functions(connection)
     for pragma in pragmas:
         connection.execute(f"PRAGMA {pragma}").fetchall()
+
+
+def add_functions(connection: apsw.Connection) -> None:
+    """What the schema's views need to be read."""
+    functions: list[tuple[str, Any, int]] = [("plain", plain, 1), ("inner_words", inner_words, 2)]
+    for name, function, count in functions:
+        connection.create_scalar_function(name, function, count, deterministic=True, flags=apsw.SQLITE_INNOCUOUS)
 
 
 def _check_ours(path: str) -> None:
@@ -191,3 +199,8 @@ def rows(connection: apsw.Connection, sql: str, values: Values = ()) -> list[tup
     """All rows, read to the end, so that the next statement may change what they come from."""
     found: list[tuple[Any, ...]] = connection.execute(sql, values).fetchall()
     return found
+
+
+def numbers(values: Iterable[int]) -> Any:
+    """Numbers of rows for `carray(?)`, which takes no empty array."""
+    return apsw.carray(array("q", [0, *sorted(values)]))

@@ -13,6 +13,7 @@ from sesamed.store import sqlite
 from sesamed.store.rows import Text
 from sesamed.store.schema import FILE_BITS, KIND_BITS
 from sesamed.store.sqlite import plain
+from sesamed.store.wordforms import inner_words
 
 KIND_MASK = (1 << KIND_BITS) - 1
 DELETE_AT_ONCE = 1000
@@ -24,14 +25,14 @@ class Texts:
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
         self._rows: list[tuple[int, str | bytes]] = []
-        self._words: list[tuple[int, str]] = []
+        self._words: list[tuple[int, str, str]] = []
 
     def add(self, record: int, text: Text) -> None:
         """Take a chunk of the record; it is written with `flush`."""
         number = record << KIND_BITS | text.kind
         self._rows.append((number, text.packed))
         if text.kind != Kind.UNINDEXED:
-            self._words.append((number, text.text))
+            self._words.append((number, text.text, text.inner))
 
     def flush(self) -> None:
         """Write what was taken; full-text rows last, since any other statement makes FTS5 write out what it has gathered."""
@@ -40,14 +41,14 @@ class Texts:
         self._connection.executemany("INSERT INTO chunks(id, text) VALUES(?, ?)", self._rows)
         self._connection.execute("UPDATE totals SET chunks = chunks + ?", (len(self._words),))
         self._words.sort(key=_number)
-        self._connection.executemany("INSERT INTO fts(rowid, text) VALUES(?, ?)", self._words)
+        self._connection.executemany("INSERT INTO fts(rowid, text, inner) VALUES(?, ?, ?)", self._words)
         self._rows.clear()
         self._words.clear()
 
     def chunk(self, record: int, kind: int) -> Text | None:
         """A chunk of a record that is written already."""
         row = self._connection.execute("SELECT text FROM chunks WHERE id = ?", (record << KIND_BITS | kind,)).fetchone()
-        return None if row is None else Text(kind, plain(row[0]), row[0])
+        return None if row is None else stored(kind, row[0])
 
     def remove(self, record: int, kind: int) -> None:
         """Take one chunk out."""
@@ -66,20 +67,27 @@ class Texts:
         rows = self._chunks(record)
         self._remove(rows)
         for number, packed in rows:
-            self.add(target, Text(number & KIND_MASK, plain(packed), packed))
+            self.add(target, stored(number & KIND_MASK, packed))
         self.flush()
 
     def _chunks(self, record: int) -> list[tuple[Any, ...]]:
         return sqlite.rows(self._connection, "SELECT id, text FROM chunks WHERE id BETWEEN ? AND ?", _of_record(record))
 
     def _remove(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        words = [(number, plain(packed)) for number, packed in rows if number & KIND_MASK != Kind.UNINDEXED]
-        self._connection.executemany("INSERT INTO fts(fts, rowid, text) VALUES('delete', ?, ?)", words)
+        texts = [(number, stored(number & KIND_MASK, packed)) for number, packed in rows]
+        words = [(number, text.text, text.inner) for number, text in texts if text.kind != Kind.UNINDEXED]
+        self._connection.executemany("INSERT INTO fts(fts, rowid, text, inner) VALUES('delete', ?, ?, ?)", words)
         self._connection.executemany("DELETE FROM chunks WHERE id = ?", [(number,) for number, _ in rows])
         self._connection.execute("UPDATE totals SET chunks = chunks - ?", (len(words),))
 
 
-def _number(row: tuple[int, str]) -> int:
+def stored(kind: int, packed: str | bytes) -> Text:
+    """A chunk from what is stored of it."""
+    text = plain(packed)
+    return Text(kind, text, packed, inner_words(kind, text))
+
+
+def _number(row: tuple[int, str, str]) -> int:
     return row[0]
 
 

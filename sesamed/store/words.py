@@ -1,13 +1,16 @@
 """Words in texts, as the index sees them: FTS5's own tokenizer says what a word is, so that what is highlighted is what matched."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import apsw
 
-TOKENIZER = ("porter", ["unicode61"])
+from sesamed.store.terms import TOKENIZER, Shape, Term
+from sesamed.store.wordforms import inner_parts, runs
+
 SNIPPET_CHARACTERS = 240
 LEAD_CHARACTERS = 40
+CERTAIN = 2  # so many letters of a stem are those of the word
 MAX_SPANS = 200  # matches that are looked at for the best window
 
 
@@ -18,28 +21,35 @@ class Excerpt(NamedTuple):
     highlights: list[tuple[int, int]]
 
 
+Token = tuple[int, int, str]  # where it begins and ends, in bytes, and its stem
+
+
 class Words:
     """The words of one query."""
 
-    def __init__(self, connection: apsw.Connection, words: Sequence[str]) -> None:
+    def __init__(self, connection: apsw.Connection, terms: Sequence[Term] = ()) -> None:
         self._tokenize = connection.fts5_tokenizer(TOKENIZER[0], TOKENIZER[1])
-        self.words = tuple(words)
-        self._phrases = {word: tuple(self.stems(word)) for word in words}
-
-    def stems(self, word: str) -> list[str]:
-        """What the index keeps of a word; several when it is made of parts."""
-        return [stem for _, _, stem in self._tokens(word)]
+        self._terms = tuple(terms)
+        self._last: tuple[str, list[Token]] = ("", [])
+        self._wanted = {stem for term in terms for shape in term.shapes for stem in shape.stems}
+        self._wide = any(runs(term.unit.text) for term in terms)
+        self._begun = tuple(shape.stems[-1] for term in terms for shape in term.shapes if shape.is_prefix)
 
     def matched(self, *texts: str) -> tuple[list[str], list[str]]:
         """The words that stand in the texts, and those that don't."""
-        found: set[str] = set()
+        found: set[Term] = set()
         for text in texts:
-            stems = [stem for _, _, stem in self._tokens(text)]
-            present = set(stems)
-            found.update(
-                word for word, phrase in self._phrases.items() if word not in found and _stands(phrase, stems, present)
-            )
-        return [word for word in self.words if word in found], [word for word in self.words if word not in found]
+            found.update(self._standing(text, found))
+        matched = [term.unit.text for term in self._terms if term in found]
+        return matched, [term.unit.text for term in self._terms if term not in found]
+
+    def _standing(self, text: str, found: set[Term]) -> set[Term]:
+        missing = [term for term in self._terms if term not in found]
+        standing = _standing_in(self._tokens(text), missing, inner=False)
+        missing = [term for term in missing if term not in standing]
+        if _may_be_within(missing, text):
+            standing |= _standing_in(self._inner(text), missing, inner=True)
+        return standing
 
     def excerpt(self, text: str) -> Excerpt:
         """The part of a text where the most different words stand closest together."""
@@ -56,13 +66,53 @@ class Words:
         return Excerpt(one_line(text[first:last]), inside)
 
     def _spans(self, text: str) -> list[tuple[int, int, str]]:
-        wanted = {stem for phrase in self._phrases.values() for stem in phrase}
-        return [token for token in self._tokens(text) if token[2] in wanted]
+        tokens = self._tokens(text)
+        near = self._wanted_of(tokens)
+        present = {stem for _, _, stem in near}
+        lacking = [t for t in self._terms if not any(present.issuperset(shape.stems) for shape in t.shapes)]
+        if _may_be_within(lacking, text):
+            near = sorted([*near, *self._wanted_of(self._inner(text))])
+        return _apart(near)
 
-    def _tokens(self, text: str) -> list[tuple[int, int, str]]:
+    def _wanted_of(self, tokens: list[Token]) -> list[Token]:
+        wanted, begun = self._wanted, self._begun
+        if begun:
+            return [token for token in tokens if token[2] in wanted or token[2].startswith(begun)]
+        return [token for token in tokens if token[2] in wanted]
+
+    def _inner(self, text: str) -> list[Token]:
+        """The words within words, once each word has been stemmed."""
+        parts = inner_parts(text, with_pairs=self._wide)
+        stems = {word: self._tokenized(word) for word in {part.word for part in parts}}
+        return [(part.begin, part.end, stem) for part in parts for _, _, stem in stems[part.word]]
+
+    def _tokens(self, text: str) -> list[Token]:
+        if self._last[0] != text:
+            self._last = (text, self._tokenized(text))
+        return self._last[1]
+
+    def _tokenized(self, text: str) -> list[Token]:
         found: Any = self._tokenize(text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_colocated=False)
-        tokens: list[tuple[int, int, str]] = found
+        tokens: list[Token] = found
         return tokens
+
+
+def _standing_in(tokens: list[Token], terms: list[Term], *, inner: bool) -> set[Term]:
+    stems = [stem for _, _, stem in tokens]
+    present = set(stems)
+    return {
+        term for term in terms
+        if any(_stands(shape, stems, present) for shape in term.shapes if inner or not shape.is_inner)
+    }  # fmt: skip
+
+
+def _may_be_within(terms: list[Term], text: str) -> bool:
+    """Whether a look at the words within words could find one of the terms; it is dear, and mostly in vain."""
+    lowered = text.lower()
+    shapes = (shape for term in terms for shape in term.shapes)
+    return any(
+        all(stem[:CERTAIN] in lowered or not stem[:CERTAIN].isascii() for stem in shape.stems) for shape in shapes
+    )
 
 
 def one_line(text: str) -> str:
@@ -70,13 +120,32 @@ def one_line(text: str) -> str:
     return "".join(character if character.isprintable() else " " for character in text)
 
 
-def _stands(phrase: tuple[str, ...], stems: list[str], present: set[str]) -> bool:
-    if not phrase or not present.issuperset(phrase):
+def _apart(tokens: Iterable[Token]) -> list[Token]:
+    """Without those that begin inside the one before: pairs of characters overlap."""
+    found: list[Token] = []
+    for begin, end, stem in tokens:
+        if found and begin < found[-1][1]:
+            begin = found[-1][1]
+        if begin < end:
+            found.append((begin, end, stem))
+    return found
+
+
+def _stands(shape: Shape, stems: list[str], present: set[str]) -> bool:
+    *first, last = shape.stems
+    if not present.issuperset(first):
         return False
-    length = len(phrase)
-    return length == 1 or any(
-        tuple(stems[at : at + length]) == phrase for at, stem in enumerate(stems) if stem == phrase[0]
-    )
+    if not first:
+        return last in present or (shape.is_prefix and any(stem.startswith(last) for stem in present))
+    length = len(first)
+    return any(
+        stems[at : at + length] == first and at + length < len(stems) and _fits(stems[at + length], last, shape)
+        for at, stem in enumerate(stems) if stem == first[0]
+    )  # fmt: skip
+
+
+def _fits(stem: str, wanted: str, shape: Shape) -> bool:
+    return stem.startswith(wanted) if shape.is_prefix else stem == wanted
 
 
 def _best_start(spans: list[tuple[int, int, str]]) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 import apsw
 
 from sesamed.model import Kind, SessionKey
-from sesamed.store import forgotten, sqlite
+from sesamed.store import forgotten, openings, sqlite
 from sesamed.store.answers import Answers
 from sesamed.store.facts import Facts
 from sesamed.store.files import Files
@@ -121,6 +121,7 @@ class Transaction:
         self._records: dict[int, list[object]] = {}
         self._keys: dict[int, int] = {}
         self._touched: list[tuple[int, str]] = []
+        self._changed: set[int] = set()  # sessions
         self._ordinals: list[tuple[int, int, int]] = []
         self._messages = self._tool_calls = 0
         self._written = written
@@ -198,6 +199,8 @@ class Transaction:
     def finish(self) -> None:
         """Write what was gathered."""
         self._flush()
+        for session in self._changed:
+            openings.settle(self._connection, session)
 
     # -- sessions
 
@@ -214,6 +217,7 @@ class Transaction:
 
     def _leave(self, session: int) -> None:
         """A file left this session."""
+        self._changed.add(session)
         if not self._sessions.drop_if_empty(session):
             self._sessions.recount(session)
             self._facts.resolve(session)
@@ -223,6 +227,7 @@ class Transaction:
 
     def _describe(self, session: int, tally: Tally, told: bool, came: tuple[bool, bool]) -> None:
         """Bring the session's fields up to date with what its files now say. The file may just have joined, or come back or moved."""
+        self._changed.add(session)
         joined, moved = came
         began_moved = (told or joined or moved) and self._facts.resolve(session)
         self._sessions.gain(session, tally)

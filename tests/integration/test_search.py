@@ -243,10 +243,11 @@ def test_sort_recent(library: Library) -> None:
 
 
 def test_messages_above_tool_calls(library: Library) -> None:
-    """A message is above every tool call."""
-    hits = library.daemon.call("search", query="celeriac quince")["results"]
+    """A message is above every tool call that has the same word."""
+    hits = library.daemon.call("search", query="quince")["results"]
     kinds = [hit["match"]["kind"] for hit in hits]
     assert kinds == sorted(kinds)
+    hits = library.daemon.call("search", query="celeriac quince")["results"]
     assert [hit["score"] for hit in hits] == sorted((hit["score"] for hit in hits), reverse=True)
     assert all(0 <= hit["score"] <= 1 for hit in hits)
 
@@ -382,6 +383,21 @@ def test_our_own_searches_are_not_found(blank: Daemon) -> None:
     blank.sync()
     answer = blank.call("search", query="oca")
     assert (answer["words"], answer["results"][0]["match"]["msgIdx"]) == ([{"word": "oca", "chunks": 1}], 3)
+
+
+def test_a_summary_decides_between_equals() -> None:
+    """Short words on a session count more than a message; and are found alone."""
+    with Daemon() as daemon:
+        for number in range(3):
+            session = PiSession(id=f"equal-{number}", cwd=f"/{number}").user("the turnip question").assistant("no")
+            daemon.write(f"{number}.jsonl", session.bytes())
+        daemon.sync()
+        assert daemon.found("turnip") != ["equal-1", "equal-0", "equal-2"]
+        daemon.call("set_session_meta", sessionId="equal-1", summary="All about the turnip", tags=["scorzonera"])
+        assert daemon.found("turnip")[0] == "equal-1"
+        assert daemon.found("scorzonera") == ["equal-1"]
+        daemon.call("set_session_meta", sessionId="equal-1", summary="", tags=[])
+        assert daemon.found("scorzonera") == []
 
 
 # -- freshness

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 import apsw
 
 import sesamed
-from sesamed.store.sqlite import plain
+from sesamed.store.sqlite import add_functions
 from tests.support.client import Client
 
 START_S = 20.0
@@ -309,8 +309,7 @@ class Daemon:
         connection = apsw.Connection(str(self.database), flags=flags)
         try:
             connection.set_busy_timeout(5000)
-            unpack: Any = plain
-            connection.create_scalar_function("plain", unpack, 1, deterministic=True, flags=apsw.SQLITE_INNOCUOUS)
+            add_functions(connection)
             yield connection
         finally:
             connection.close()

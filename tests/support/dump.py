@@ -6,9 +6,9 @@ from typing import Any
 import apsw
 import msgspec
 
-from sesamed.store import filters, query, read, search, sqlite, summaries
+from sesamed.store import filters, query, ranking, read, search, sqlite, summaries, terms
 
-WORDS = ("alpha", "beta gamma", "make", "done boom", "delta")
+WORDS = ("alpha", "beta gamma", "make", "done boom", "delta", "alpha -beta", '"beta gamma" del*', "alhpa")
 FILES = """
     SELECT f.path, f.bad_lines, f.unknown_lines, f.gone_ms IS NOT NULL, f.complete, f.offset, f.skipping, f.loose, f.position,
       s.origin FROM files f LEFT JOIN sessions s ON s.id = f.session
@@ -23,8 +23,10 @@ PLACE = """
 
 def dumped(connection: apsw.Connection) -> dict[str, Any]:
     """Everything that can be asked of an index, without its row numbers."""
-    connection.execute("INSERT INTO fts(fts, rank) VALUES('integrity-check', 1)")
+    for table in ("fts", "headings"):
+        connection.execute(f"INSERT INTO {table}({table}, rank) VALUES('integrity-check', 1)")
     numbers = sqlite.rows(connection, "SELECT id, source, public_id, origin, tool_calls, exchanges FROM sessions")
+    openings = dict(sqlite.rows(connection, "SELECT id, opening FROM sessions"))
     names = {number: f"{source}:{public}" for number, source, public, *_ in numbers}
     summary = summaries.by_number(connection, names, "00000000")
     sql = "SELECT id, summary, description, tags, agent, created_by FROM sessions"
@@ -34,7 +36,7 @@ def dumped(connection: apsw.Connection) -> dict[str, Any]:
             names[number]: {
                 **msgspec.to_builtins(summary[number]),
                 "origin": origin, "tool_calls": tool_calls, "exchanges": exchanges,
-                "words": words[number],
+                "words": words[number], "opening": openings[number],
                 "children": sorted(summaries.children(connection, number)),
                 "tools": read.tool_counts(connection, number),
                 "items": [_item(connection, number, item, names) for item in read.items(connection, number, 0, 10_000)],
@@ -55,7 +57,7 @@ def _item(connection: apsw.Connection, session: int, item: read.Item, names: dic
     assert not place or read.item(connection, session, item.record) == item  # no place: the session goes on from it
     return (
         item.position, item.role, item.kind, item.tool, read.whole_text(connection, item.record), item.is_error, item.time_ms,
-        item.entry, item.undone, touched, names[owner], search.others_with(connection, item.record, session),
+        item.entry, item.undone, touched, names[owner], len(search.others_with(connection, item.record, session)),
     )  # fmt: skip
 
 
@@ -88,9 +90,13 @@ def _totals(connection: apsw.Connection) -> tuple[Any, ...]:
     return totals
 
 
-def _hits(connection: apsw.Connection, words: str, names: dict[int, str]) -> list[tuple[str, int, float]]:
+def _hits(connection: apsw.Connection, words: str, names: dict[int, str]) -> list[tuple[str, int, list[str], float]]:
     """Which sessions a search finds, and how well; of chunks that are as good any may be the one that is shown."""
     where = filters.compiled(filters.Where())
-    found = search.search(connection, query.compiled(words), where, 1000, 0, recent=False)
-    assert len(found) + sum(hit.subagents for hit in found) >= search.count(connection, query.compiled(words), where)
-    return sorted((names[hit.shown], hit.subagents, round(hit.best, 6)) for hit in found)
+    asked = terms.expanded(connection, query.compiled(words))
+    found = ranking.ranked(connection, asked, where, 1000)
+    assert len(found) == ranking.count(connection, asked, where)
+    return sorted(
+        (names[hit.shown], hit.subagents, sorted(names[other] for other in hit.similar), round(hit.score, 6))
+        for hit in found
+    )

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sesamed.store import filters, query, read, search, sqlite, summaries
+from sesamed.store import filters, query, ranking, read, sqlite, summaries, terms
 from sesamed.store.filters import Where
 from tests.support.history import History
 from tests.support.sessions import Call, PiSession
@@ -156,17 +156,18 @@ def holders(connection: apsw.Connection, record: int) -> list[int]:
 def test_a_search_finds_what_passes(history: History, where: Where, words: str) -> None:
     """A hit belongs to the earliest created of the sessions that hold it and pass."""
     connection = history.ingest.writer.connection
-    asked, about = query.compiled(words), sessions(connection)
+    asked, about = terms.expanded(connection, query.compiled(words)), sessions(connection)
     expected = set()
-    for (chunk,) in sqlite.rows(connection, "SELECT rowid FROM fts WHERE fts MATCH ?", (asked.match,)):
+    for (chunk,) in sqlite.rows(connection, "SELECT rowid FROM fts WHERE fts MATCH ?", (words.replace(" ", " OR "),)):
         passing = [s for s in holders(connection, chunk >> 3) if session_passes(where, about[s])]
         if passing and record_passes(connection, where, chunk >> 3):
             expected.add(passing[0])
-    found = search.search(connection, asked, filters.compiled(where), 100, 0, recent=False)
+    found = ranking.ranked(connection, asked, filters.compiled(where), 100)
     to_show = {shown(about, session) if where.subagents == "include" else session for session in expected}
-    assert {hit.shown for hit in found} == to_show
-    assert search.count(connection, asked, filters.compiled(where)) == len(to_show)
+    assert {session for hit in found for session in (hit.shown, *hit.similar)} == to_show
+    assert ranking.count(connection, asked, filters.compiled(where)) == len(found)
     for hit in found:
+        assert hit.chunk is not None
         assert record_passes(connection, where, hit.chunk >> 3)
         assert hit.session in holders(connection, hit.chunk >> 3)
         assert read.item(connection, hit.session, hit.chunk >> 3).record == hit.chunk >> 3
@@ -197,39 +198,21 @@ def test_a_hit_of_a_shared_record_goes_to_the_earliest_that_remains(history: His
     """`one` owns it; without `one` it is not lost."""
     connection = history.ingest.writer.connection
     names = {number: about["public_id"] for number, about in sessions(connection).items()}
-    hits = []
+    hits, failed = [], terms.expanded(connection, query.compiled("failed"))
     for exclude in ((), ("one",), ("one", "fork"), ("one", "second")):
         where = filters.compiled(Where(exclude=exclude or None, tool=("bash",)))
-        hits.append(
-            [
-                names[hit.session]
-                for hit in search.search(connection, query.compiled("failed"), where, 10, 0, recent=False)
-            ]
-        )
+        hits.append([names[hit.session] for hit in ranking.ranked(connection, failed, where, 10)])
     assert hits == [["one"], ["fork"], ["second"], ["fork"]]
 
 
-def test_pages_of_a_search_are_the_whole(history: History) -> None:
-    """In one order, whatever the page."""
-    connection, where, asked = (
-        history.ingest.writer.connection,
-        filters.compiled(Where()),
-        query.compiled("alpha gamma"),
-    )
+def test_a_shorter_search_is_the_beginning_of_a_longer_one(history: History) -> None:
+    """In one order, however many are asked for."""
+    connection, where = history.ingest.writer.connection, filters.compiled(Where())
+    asked = terms.expanded(connection, query.compiled("alpha gamma"))
     for recent in (False, True):
-        whole = search.search(connection, asked, where, 100, 0, recent=recent)
-        pages = [search.search(connection, asked, where, 2, at, recent=recent) for at in range(0, len(whole) + 2, 2)]
-        assert [hit.session for page in pages for hit in page] == [hit.session for hit in whole]
-
-
-def test_a_message_is_above_every_tool_call(history: History) -> None:
-    """What was said says more than what was run."""
-    found = search.search(
-        history.ingest.writer.connection, query.compiled("alpha"), filters.compiled(Where()), 10, 0, recent=False
-    )
-    tiers = [hit.best > search.TIER for hit in found]
-    assert tiers == sorted(tiers, reverse=True)
-    assert {True, False} == set(tiers)
+        whole = ranking.ranked(connection, asked, where, 100, recent=recent)
+        for limit in range(len(whole) + 1):
+            assert ranking.ranked(connection, asked, where, limit, recent=recent) == whole[:limit]
 
 
 def test_the_reader_of_a_session_gets_pages_of_it(history: History, tmp_path: Path) -> None:

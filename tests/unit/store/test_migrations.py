@@ -6,7 +6,8 @@ from typing import Any
 import apsw
 import pytest
 
-from sesamed.store import schema, sqlite
+from sesamed.server.searching import Searcher
+from sesamed.store import filters, query, schema, sqlite
 
 GOLDEN = Path(__file__).parents[2] / "golden/schema"
 
@@ -48,3 +49,32 @@ def columns_of(connection: apsw.Connection, name: str, pragma: str = "table_info
     """A table's columns by name; an index's in their order."""
     rows = sqlite.rows(connection, f"SELECT * FROM pragma_{pragma}(?)", (name,))
     return [row[2] for row in rows] if pragma == "index_xinfo" else sorted(row[1:] for row in rows)
+
+
+def test_old_texts_are_found_by_the_words_within_their_words(tmp_path: Path) -> None:
+    """3 -> 4: the full-text index is built anew, and titles are found."""
+    path = str(tmp_path / "old.sqlite")
+    connection = apsw.Connection(path)
+    sqlite.add_functions(connection)
+    connection.execute((GOLDEN / "v3.sql").read_text())
+    connection.execute("""
+        INSERT INTO sessions(id, source, native_id, origin, public_id, name) VALUES(7, 'pi', 'a', '', 'a', 'The Frobnication');
+        INSERT INTO files(id, path, root, source, source_version, session, dev, ino, size, mtime_ns, ctime_ns, offset, skipping, head, tail,
+          digest, loose, loose_digest, position, state, complete)
+        VALUES(1, 'a', '', 'pi', 1, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, '', 1);
+        INSERT INTO facts VALUES(1, '', '', 'name', 2, 'The Frobnication');
+        INSERT INTO records(id, key, role, kind, prompt) VALUES(2097152, 1, 'user', 0, 1);
+        INSERT INTO chunks VALUES(16777216, 'please call streamSimple for me');
+        INSERT INTO fts(rowid, text) VALUES(16777216, 'please call streamSimple for me');
+        INSERT INTO totals VALUES(1, 1, 0);
+    """)
+    connection.pragma("application_id", schema.APPLICATION_ID)
+    connection.pragma("user_version", 3)
+    connection.close()
+    connection = sqlite.connect_writer(path)
+    for table in ("fts", "headings"):
+        connection.execute(f"INSERT INTO {table}({table}, rank) VALUES('integrity-check', 1)")
+    for text in ("simple", "frobnication", "streamsimple"):
+        searcher = Searcher(connection, query.compiled(text), filters.compiled(filters.Where()), "w")
+        assert [hit.session_id for hit in searcher.run(10, 0, recent=False).hits] == ["a"]
+    assert sqlite.one(connection, "SELECT opening IS NOT NULL, title FROM sessions") == (1, "The Frobnication")

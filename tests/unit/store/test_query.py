@@ -1,74 +1,69 @@
-"""What a person typed to what FTS5 is asked."""
+"""What a person typed, taken apart."""
 
-import apsw
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sesamed.store.query import MAX_WORD_CHARACTERS, MAX_WORDS, compiled, quoted
+from sesamed.store.query import MAX_WORD_CHARACTERS, MAX_WORDS, Query, Unit, compiled, quoted
 
 NASTY = [
-    '"',
-    "NEAR",
-    "NEAR(a b)",
-    "*",
-    "^",
-    "(",
-    ")",
-    "-x",
-    "a:b",
-    "AND",
-    "OR NOT",
-    "\0",
-    "😀",
-    "package.json",
-    "'",
-    "+",
-    "{",
-    "é",
-    "\ud800x",
-]
+    '"', "NEAR", "NEAR(a b)", "*", "a*", "^", "(", ")", "-x", '-"x y"', '"x y"', "a:b", "AND", "OR NOT", "\0", "😀", "package.json", "'",
+    "+", "{", "é", "\ud800x", "parseHTTPDate", "設定", "React組件", "-", "--", "-*", '""', '"-"', "個*",
+]  # fmt: skip
 TEXTS = st.text() | st.lists(st.sampled_from(NASTY) | st.text(max_size=3)).map(" ".join)
-
-CONNECTION = apsw.Connection(":memory:")
-CONNECTION.execute(
-    "CREATE VIRTUAL TABLE fts USING fts5(text, tokenize='porter unicode61'); INSERT INTO fts VALUES('alpha')"
-)
 
 
 @given(TEXTS)
-def test_any_text_is_a_question_that_sqlite_accepts(text: str) -> None:
-    """No character is syntax, and nothing is lost unsaid."""
+def test_nothing_is_lost_unsaid(text: str) -> None:
+    """What is typed is asked for, left out on purpose, or named as dropped."""
     query = compiled(text)
-    if query.match is not None:
-        CONNECTION.execute("SELECT * FROM fts WHERE fts MATCH ?", (query.match,)).fetchall()
-    assert len(query.words) <= MAX_WORDS
-    assert (query.match is None) == (not query.words)
-    kept = {word.casefold() for word in (*query.words, *query.dropped)}
-    if not query.everything:
-        assert kept == {
-            word[:MAX_WORD_CHARACTERS].casefold()
-            for word in text.replace("\0", " ").encode("utf-8", "replace").decode().split()
-        }
+    assert len(query.units) + len(query.excluded) <= MAX_WORDS
+    said = "".join(unit.text for unit in (*query.units, *query.excluded)) + "".join(query.dropped)
+    if not query.everything and len(text) < MAX_WORD_CHARACTERS:
+        typed = text.encode("utf-8", "replace").decode()
+        assert all(c.casefold() in said.casefold() for c in typed if c.isalnum())
+    assert all(any(c.isalnum() for c in unit.text) for unit in (*query.units, *query.excluded))
+    assert query.units or not query.excluded
 
 
 def test_the_words_of_many_are_the_first() -> None:
     """What is too much is dropped, and said."""
     query = compiled(" ".join(f"w{number}" for number in range(100)))
-    assert query.words == tuple(f"w{number}" for number in range(MAX_WORDS))
+    assert [unit.text for unit in query.units] == [f"w{number}" for number in range(MAX_WORDS)]
     assert len(query.dropped) == 100 - MAX_WORDS
-    CONNECTION.execute("SELECT * FROM fts WHERE fts MATCH ?", (query.match,)).fetchall()
 
 
 def test_a_word_counts_once_whatever_its_case() -> None:
     """The first way of writing it stands."""
-    assert compiled("Alpha alpha ALPHA beta").words == ("Alpha", "beta")
+    assert compiled("Alpha alpha ALPHA beta").units == (Unit("Alpha"), Unit("beta"))
+
+
+@pytest.mark.parametrize(
+    ("text", "units", "excluded"),
+    [
+        ('"two words" three', (Unit("two words", is_phrase=True), Unit("three")), ()),
+        ("alpha -beta", (Unit("alpha"),), (Unit("beta"),)),
+        ('alpha -"beta gamma"', (Unit("alpha"),), (Unit("beta gamma", is_phrase=True),)),
+        ("conf* x", (Unit("conf", is_prefix=True), Unit("x")), ()),
+        ("alpha -be*", (Unit("alpha"),), (Unit("be", is_prefix=True),)),
+        ("-alpha", (Unit("-alpha"),), ()),
+        ("git --force", (Unit("git"), Unit("--force")), ()),
+        ("a-b c", (Unit("a-b"), Unit("c")), ()),
+        ('"open', (Unit('"open'),), ()),
+        ('say"x y"', (Unit('say"x'), Unit('y"')), ()),
+        ('"x y"z', (Unit('"x'), Unit('y"z')), ()),
+        ("a* b", (Unit("a*"), Unit("b")), ()),
+        ("alpha NOT beta", (Unit("alpha"), Unit("NOT"), Unit("beta")), ()),
+    ],
+)
+def test_four_things_mean_something(text: str, units: tuple[Unit, ...], excluded: tuple[Unit, ...]) -> None:
+    """Phrases, exclusions of either and prefixes; all the rest is text."""
+    assert compiled(text) == Query(units, excluded)
 
 
 def test_what_has_no_letter_or_digit_is_dropped() -> None:
     """The tokenizer would make nothing of it."""
-    query = compiled("-- alpha && 😀")
-    assert (query.words, query.dropped, query.match) == (("alpha",), ("--", "&&", "😀"), '"alpha"')
+    assert compiled("-- alpha && 😀") == Query((Unit("alpha"),), (), ("--", "&&", "😀"))
 
 
 @pytest.mark.parametrize("text", ["", "*", "  ", " * "])
@@ -79,8 +74,7 @@ def test_nothing_asked_is_everything(text: str) -> None:
 
 def test_only_signs_ask_for_nothing() -> None:
     """That finds nothing; it does not find everything."""
-    query = compiled("?! --")
-    assert (query.match, query.everything) == (None, False)
+    assert compiled("?! --") == Query((), (), ("?!", "--"))
 
 
 def test_a_quote_is_doubled() -> None:

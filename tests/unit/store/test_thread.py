@@ -20,7 +20,7 @@ def writer(tmp_path: Path) -> Iterator[Writer]:
 
 def row(name: str, ordinal: int) -> Row:
     """A prompt with a number in the thread."""
-    texts = (Text(Kind.USER, name, name),)
+    texts = (Text(Kind.USER, name, name, ""),)
     return Row(key=hash(name) >> 2, role="user", kind=Kind.USER, texts=texts, ordinal=ordinal)
 
 

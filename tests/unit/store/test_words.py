@@ -7,9 +7,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sesamed.model import Kind
+from sesamed.store import schema
+from sesamed.store.query import Unit
+from sesamed.store.terms import Maker
+from sesamed.store.wordforms import inner_words
 from sesamed.store.words import SNIPPET_CHARACTERS, Words, one_line
 
 CONNECTION = apsw.Connection(":memory:")
+schema.create(CONNECTION)
+
+
+def asked(words: list[str]) -> Words:
+    """The words of a question to an index that knows none of them."""
+    maker = Maker(CONNECTION)
+    return Words(CONNECTION, [maker.term(Unit(word, is_phrase=True)) for word in words])
+
+
+def stems_of(text: str) -> set[str]:
+    """What the index keeps of a text."""
+    maker = Maker(CONNECTION)
+    return {stem for part in (text, inner_words(Kind.USER, text)) for _, stem in maker.tokens(part)}
+
+
 PIECES = [
     "alpha",
     "Beta",
@@ -43,29 +63,29 @@ WORDS = st.lists(
 @given(TEXTS, WORDS)
 def test_highlights_are_ranges_of_code_points_that_matched(text: str, wanted: list[str]) -> None:
     """Whatever text and words are."""
-    words = Words(CONNECTION, wanted)
+    words = asked(wanted)
     excerpt = words.excerpt(text)
-    stems = {stem for word in wanted for stem in words.stems(word)}
+    stems = {stem for word in wanted for stem in stems_of(word)}
     assert len(excerpt.text) <= SNIPPET_CHARACTERS
     for start, end in excerpt.highlights:
         assert 0 <= start < end <= len(excerpt.text)
-        assert set(words.stems(excerpt.text[start:end])) <= stems
+        assert stems_of(excerpt.text[start:end]) & stems
     assert excerpt.highlights == sorted(excerpt.highlights)
 
 
 @given(TEXTS, WORDS)
 def test_an_excerpt_has_no_control_characters(text: str, wanted: list[str]) -> None:
     """Nothing that a terminal would obey, and no line break."""
-    excerpt = Words(CONNECTION, wanted).excerpt(text)
+    excerpt = asked(wanted).excerpt(text)
     assert not any(unicodedata.category(character) in ("Cc", "Zl", "Zp") for character in excerpt.text)
 
 
 @given(TEXTS, WORDS)
 def test_a_word_that_matched_is_in_the_excerpt(text: str, wanted: list[str]) -> None:
     """Unless it is a phrase, of which the parts may be far apart."""
-    words = Words(CONNECTION, [word for word in wanted if "." not in word])
+    words = asked([word for word in wanted if "." not in word])
     found, missing = words.matched(text)
-    assert sorted(found + missing) == sorted(words.words)
+    assert sorted(found + missing) == sorted(word for word in wanted if "." not in word)
     assert bool(words.excerpt(text).highlights) == bool(found)
 
 
@@ -73,25 +93,28 @@ def test_a_word_that_matched_is_in_the_excerpt(text: str, wanted: list[str]) -> 
 def test_matched_is_what_fts_says(text: str, wanted: list[str]) -> None:
     """A phrase needs its parts side by side."""
     connection = apsw.Connection(":memory:")
-    connection.execute("CREATE VIRTUAL TABLE fts USING fts5(text, tokenize='porter unicode61')")
-    connection.execute("INSERT INTO fts VALUES(?)", (text.replace("\0", "\ufffd"),))
-    found, _ = Words(connection, wanted).matched(text.replace("\0", "\ufffd"))
-    for word in wanted:
-        hits = connection.execute("SELECT 1 FROM fts WHERE fts MATCH ?", ('"' + word + '"',)).fetchall()
-        assert bool(hits) == (word in found)
+    connection.execute("CREATE VIRTUAL TABLE fts USING fts5(text, inner, tokenize='porter unicode61')")
+    text = text.replace("\0", "\ufffd")
+    connection.execute("INSERT INTO fts VALUES(?, ?)", (text, inner_words(Kind.USER, text)))
+    words = asked(wanted)
+    found, _ = words.matched(text)
+    for term in map(Maker(CONNECTION).term, map(Unit, wanted)):
+        match = " OR ".join(form.match for form in term.forms[: len(term.shapes)])
+        hits = connection.execute("SELECT 1 FROM fts WHERE fts MATCH ?", (match,)).fetchall()
+        assert bool(hits) == (term.unit.text in found)
 
 
 def test_the_excerpt_is_where_most_words_are_close_together() -> None:
     """Not where the first one is."""
     text = "alpha " + "filler " * 200 + "alpha beta gamma" + " filler" * 200
-    excerpt = Words(CONNECTION, ["alpha", "beta", "gamma"]).excerpt(text)
+    excerpt = asked(["alpha", "beta", "gamma"]).excerpt(text)
     assert [excerpt.text[start:end] for start, end in excerpt.highlights] == ["alpha", "beta", "gamma"]
 
 
 @pytest.mark.parametrize("text", ["", "nothing of it"])
 def test_without_a_match_the_excerpt_is_the_beginning(text: str) -> None:
     """And nothing is highlighted."""
-    assert Words(CONNECTION, ["alpha"]).excerpt(text) == (text, [])
+    assert asked(["alpha"]).excerpt(text) == (text, [])
 
 
 def test_every_character_of_a_line_keeps_its_place() -> None:

@@ -1,0 +1,184 @@
+"""What each step of ranking is worth on labelled questions: the ladder of docs/search.md.
+
+    python -m bench.ranking --corpus DIR --queries FILE [--absent FILE]
+
+The corpus holds a folder for each source (pi, claude, codex). A line of the queries is question TAB category TAB paths of the sessions
+that are meant, relative to the corpus, separated by `|`. `--absent` are questions about nothing that is there, one a line: how many
+of those, and of the others, are answered as weak.
+
+The index is made by the daemon; then the same code that answers its searches runs here, with the steps not taken switched off.
+"""
+
+import argparse
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+from unittest import mock
+
+import apsw
+
+from bench.instance import Instance, scratch
+from bench.tables import Table, show
+from sesamed.server.searching import Answered, Searcher
+from sesamed.store import filters, headings, prose, query, ranking, search, spelling, sqlite, terms
+
+SOURCES = ("pi", "claude", "codex")
+HEADER = ("step", "P@1", "H@3", "H@10", "MRR", "empty")
+ONE_FORM = terms.Maker.term
+ONLY_TEXT_SAID = prose.SAID.replace("MATCH ?", "MATCH '{text} : (' || ? || ')'")
+ONLY_TEXT_STANDS = terms.STANDS.replace("MATCH ?", "MATCH '{text} : (' || ? || ')'")
+ONLY_TEXT = search.MATCHED.replace(":{name}", "'{{text}} : (' || :{name} || ')'")
+
+
+class Question(NamedTuple):
+    """A question and the sessions that are meant."""
+
+    text: str
+    category: str
+    paths: frozenset[str]
+
+
+def _first_form(self: terms.Maker, unit: query.Unit, *, exact: bool = False) -> terms.Term:
+    made = ONE_FORM(self, unit, exact=True)
+    return made._replace(forms=made.forms[:1])
+
+
+def _all(forms: list[terms.Form]) -> str:
+    return " AND ".join(form.match for form in forms)
+
+
+# What is switched off until its step; the steps are taken in this order.
+STEPS: dict[str, list[tuple[Any, str, Any]]] = {
+    "all words in one chunk": [],
+    "any word (OR)": [(search, "_any", _all)],
+    "messages, calls, results weighed": [(search, "WEIGHT", "1.0"), (ranking, "ALL_SAID", 0.0)],
+    "best three chunks": [(ranking, "DAMPED", (1.0,))],
+    "the session as a whole": [(ranking, "SESSION_SHARE", 0.0)],
+    "titles, directories": [(headings, "counts", lambda connection, match: Counter())],
+    "words within words, parts": [
+        (terms.Maker, "term", _first_form),
+        (search, "MATCHED", ONLY_TEXT),
+        (prose, "SAID", ONLY_TEXT_SAID),
+        (terms, "STANDS", ONLY_TEXT_STANDS),
+    ],
+    "spelling": [(spelling, "NEAREST", 0)],
+}
+
+
+@contextlib.contextmanager
+def taken(steps: int) -> Iterator[None]:
+    """The first so many steps of the ladder, and no more."""
+    with contextlib.ExitStack() as stack:
+        for name in list(STEPS)[steps:]:
+            for target, attribute, value in STEPS[name]:
+                stack.enter_context(mock.patch.object(target, attribute, value))
+        yield
+
+
+def answered(connection: apsw.Connection, text: str) -> Answered:
+    """What the daemon would say."""
+    return Searcher(connection, query.compiled(text), filters.compiled(filters.Where()), "bench").run(
+        10, 0, recent=False
+    )
+
+
+def rank(connection: apsw.Connection, question: Question) -> tuple[int | None, bool]:
+    """At which place a session stands that was meant; and whether there was an answer at all."""
+    hits = answered(connection, question.text).hits
+    for place, hit in enumerate(hits, 1):
+        paths = {hit.path, hit.match.path if hit.match else hit.path}
+        if {os.path.realpath(path) for path in paths} & question.paths:
+            return place, True
+    return None, bool(hits)
+
+
+def measured(name: str, ranks: list[tuple[int | None, bool]]) -> tuple[str, ...]:
+    """A row of the table."""
+    places = [place for place, _ in ranks]
+    shares = [100 * sum(place is not None and place <= most for place in places) / len(places) for most in (1, 3, 10)]
+    mrr = sum(1 / place for place in places if place) / len(places)
+    return name, *(f"{share:.1f}" for share in shares), f"{mrr:.3f}", str(sum(not any_ for _, any_ in ranks))
+
+
+def ladder(connection: apsw.Connection, questions: list[Question]) -> list[Table]:
+    """All steps over all questions, and the last one by category."""
+    rows = []
+    for steps, name in enumerate(STEPS, 1):
+        with taken(steps):
+            ranks = [rank(connection, question) for question in questions]
+        rows.append(measured(name if steps == 1 else f"+ {name}", ranks))
+    categories = dict.fromkeys(question.category for question in questions)
+    by_category = [
+        measured(name, [one for one, question in zip(ranks, questions, strict=True) if question.category == name])
+        for name in categories
+    ]
+    count = f"{len(questions)} questions."
+    return [
+        Table("Ranking, each step added to the ones above", HEADER, rows, count),
+        Table("By category", HEADER, by_category, ""),
+    ]
+
+
+def weakness(connection: apsw.Connection, questions: list[Question], absent: list[str]) -> Table:
+    """How many answers say of themselves that they are weak."""
+    rows = [
+        (name, str(len(texts)), str(sum(answered(connection, text).weak for text in texts)))
+        for name, texts in (
+            ("about sessions that are there", [q.text for q in questions]),
+            ("about nothing there", absent),
+        )
+    ]
+    return Table("Weak answers", ("questions", "n", "weak"), rows, "")
+
+
+def read_questions(corpus: str, path: str) -> list[Question]:
+    """The labelled questions."""
+    found = []
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            text, category, paths = line.rstrip("\n").split("\t")
+            meant = frozenset(os.path.realpath(os.path.join(corpus, part)) for part in paths.split("|"))
+            found.append(Question(text, category, meant))
+    return found
+
+
+class Corpus(Instance):
+    """A daemon over the corpus' folders."""
+
+    def configuration(self) -> dict[str, Any]:
+        """A source for each folder."""
+        roots = [(name, os.path.join(self.corpus, name)) for name in SOURCES]
+        return {"sources": [{"parser": name, "path": path} for name, path in roots if os.path.isdir(path)]}
+
+
+def measure(corpus: str, queries: str, absent: str | None) -> list[Table]:
+    """All tables."""
+    questions = read_questions(corpus, queries)
+    with scratch() as place, Corpus(place, corpus) as daemon:
+        daemon.until_settled()
+        connection = sqlite.connect_reader(daemon.database)
+        try:
+            tables = ladder(connection, questions)
+            if absent is not None:
+                with open(absent, encoding="utf-8") as file:
+                    tables.append(weakness(connection, questions, file.read().splitlines()))
+        finally:
+            connection.close()
+    return tables
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--corpus", required=True)
+    parser.add_argument("--queries", required=True)
+    parser.add_argument("--absent")
+    parser.add_argument("--json", action="store_true")
+    flags = parser.parse_args()
+    show(measure(flags.corpus, flags.queries, flags.absent), as_json=flags.json)
+
+
+if __name__ == "__main__":
+    main()

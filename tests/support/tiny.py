@@ -1,0 +1,52 @@
+"""A few pi sessions in an index, asked directly: for rules of ranking that need nothing else."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import apsw
+
+from sesamed.server.searching import Answered, Searcher
+from sesamed.store import filters, query
+from tests.support.history import History
+from tests.support.sessions import PiSession
+
+
+class Tiny:
+    """Sessions `s0`, `s1`, ... and their index."""
+
+    def __init__(self, history: History, sessions: tuple[PiSession, ...]) -> None:
+        for session in sessions:
+            history.write(history.roots[0] / session.file_name, session.bytes())
+        history.look_at_everything()
+        self.history = history
+
+    @property
+    def connection(self) -> apsw.Connection:
+        """The writer's."""
+        return self.history.ingest.writer.connection
+
+    def ask(self, text: str, *, recent: bool = False, limit: int = 10, offset: int = 0, **where: Any) -> Answered:
+        """What a client would be answered."""
+        compiled = filters.compiled(filters.Where(**where))
+        searcher = Searcher(self.connection, query.compiled(text), compiled, "w")
+        return searcher.run(limit, offset, recent=recent)
+
+    def found(self, text: str, **params: Any) -> list[str]:
+        """The ids of the hits."""
+        return [hit.session_id for hit in self.ask(text, **params).hits]
+
+
+@contextmanager
+def tiny(*sessions: PiSession) -> Iterator[Tiny]:
+    """These sessions, indexed."""
+    history = History()
+    try:
+        yield Tiny(history, sessions)
+    finally:
+        history.close()
+
+
+def session(number: int, **about: Any) -> PiSession:
+    """Session `s<number>`; all of one time unless told otherwise."""
+    return PiSession(id=f"s{number}", **about)

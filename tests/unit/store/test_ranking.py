@@ -1,0 +1,220 @@
+"""Rules of ranking, each on an index of a few sessions."""
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from sesamed.store import search, terms
+from tests.support.sessions import PiSession
+from tests.support.tiny import Tiny, session, tiny
+from tests.unit.store.test_query import TEXTS
+
+OTHER = "a quite different matter that goes on for a while"
+
+
+def test_what_was_said_is_above_what_a_tool_was_told_or_said() -> None:
+    """All else equal: user, assistant, call, result."""
+    said = session(0, cwd="/a").user("xyzzy")
+    answered = session(1, cwd="/b").user(OTHER).assistant("xyzzy")
+    called = session(2, cwd="/c").user(OTHER).tool("bash", {"command": "xyzzy"}, "nothing")
+    resulted = session(3, cwd="/d").user(OTHER).tool("bash", {"command": "nothing"}, "xyzzy")
+    with tiny(resulted, called, answered, said) as index:
+        assert index.found("xyzzy") == ["s0", "s1", "s2", "s3"]
+
+
+def test_more_of_the_question_is_above_less() -> None:
+    """Even when the words of it are in a tool call: that is not all else equal."""
+    some = session(0, cwd="/a").user(f"{OTHER} with plugh in it")
+    more = session(1, cwd="/b").user(OTHER).tool("bash", {"command": "plugh xyzzy thud"}, "done")
+    with tiny(some, more) as index:
+        assert index.found("plugh xyzzy thud") == ["s1", "s0"]
+
+
+def test_a_name_decides_between_equals() -> None:
+    """A title counts more than a message that says the same."""
+    sessions = [session(number, cwd=f"/{number}").user(f"{OTHER} xyzzy {number}") for number in range(3)]
+    sessions[1].name("The xyzzy matter")
+    with tiny(*sessions) as index:
+        assert index.found("xyzzy")[0] == "s1"
+
+
+def test_a_name_alone_is_found() -> None:
+    """Though none of its texts has the word; the first message stands for it."""
+    with tiny(session(0).user(OTHER).name("Frobnication"), session(1).user("else")) as index:
+        (hit,) = index.ask("frobnication").hits
+        assert (hit.session_id, hit.matched_words) == ("s0", ["frobnication"])
+        assert hit.match is not None
+        assert (hit.match.msg_idx, hit.matched_snippet) == (0, OTHER)
+
+
+def test_a_compaction_summary_is_no_title() -> None:
+    """It repeats what was said before, and counts like any message."""
+    summarised = session(0, cwd="/a").user(OTHER).compaction("xyzzy")
+    asked = session(1, cwd="/b").user("xyzzy")
+    with tiny(summarised, asked) as index:
+        assert index.found("xyzzy") == ["s1", "s0"]
+
+
+def test_the_session_counts_as_a_whole() -> None:
+    """Of two sessions with an equal best message, the one that is about it all along is first."""
+    once = session(0, cwd="/a").user("about xyzzy now").assistant("yes").user("well then").assistant("so be it")
+    often = session(1, cwd="/b").user("about xyzzy now").assistant("xyzzy it is").user("more xyzzy").assistant("xyzzy")
+    with tiny(once, often) as index:
+        assert index.found("xyzzy") == ["s1", "s0"]
+
+
+def test_recency_breaks_ties_only() -> None:
+    """Unless it is asked for."""
+    old = session(0, cwd="/a", start="2026-01-01T00:00:00.000Z").user("xyzzy plugh")
+    new = session(1, cwd="/b", start="2026-02-01T00:00:00.000Z").user("xyzzy plugh")
+    newest = session(2, cwd="/c", start="2026-03-01T00:00:00.000Z").user(f"{OTHER} xyzzy {OTHER}")
+    with tiny(old, new, newest) as index:
+        assert index.found("xyzzy plugh") == ["s1", "s0", "s2"]
+        assert index.found("xyzzy plugh", recent=True) == ["s2", "s1", "s0"]
+
+
+@pytest.fixture(scope="module")
+def words() -> Iterator[Tiny]:
+    with tiny(
+        session(0, cwd="/a").user("call parseHTTPDate from streamSimple please"),
+        session(1, cwd="/b").user("我们用React组件来做設定檔案"),
+        session(2, cwd="/c").user("configure the configuration in package.json"),
+        session(3, cwd="/d").user("the red fox jumped over"),
+        session(4, cwd="/e").user("the fox that was red"),
+        session(5, cwd="/f").user("the optimistic optimist").assistant("optimistic locking"),
+    ) as index:
+        yield index
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("stream simple", {"s0"}),
+        ("simple", {"s0"}),
+        ("http", {"s0"}),
+        ("parseHTTPDate", {"s0"}),
+        ("設定", {"s1"}),
+        ("檔", {"s1"}),
+        ("react", {"s1"}),
+        ('"設定檔"', {"s1"}),
+        ('"檔設"', set()),
+        ("package.json", {"s2"}),
+        ("json", {"s2"}),
+        ("conf*", {"s2"}),
+        ('"red fox"', {"s3"}),
+        ("fox -jumped", {"s4"}),
+        ('fox -"red fox"', {"s4"}),
+        ('-"red fox" fox', {"s4"}),
+        ("fox -ju*", {"s4"}),
+        ("optmistic", {"s5"}),
+        ("optimsitic", {"s5"}),
+        ("the", {"s2", "s3", "s4", "s5"}),
+    ],
+)
+def test_words_within_words_and_marks(words: Tiny, text: str, found: set[str]) -> None:
+    """Parts of identifiers, scripts without spaces, phrases, prefixes, exclusions and slips."""
+    assert set(words.found(text)) == found
+
+
+def test_a_slip_is_corrected_and_said(words: Tiny) -> None:
+    """Only what the index does not know."""
+    answered = words.ask("optmistic fox")
+    assert answered.terms.corrected == {"optmistic": "optimistic"}
+    assert [(count.word, count.chunks) for count in answered.words] == [("optmistic", 0), ("fox", 2)]
+    assert words.ask("optimistic fox").terms.corrected == {}
+    assert words.ask('"optmistic"').terms.corrected == {}
+    assert words.ask("optmistic*").terms.corrected == {}
+    hit = next(hit for hit in answered.hits if hit.session_id == "s5")
+    assert (hit.matched_words, hit.missing_words) == (["optmistic"], ["fox"])
+    assert hit.matched_snippet[slice(*hit.highlights[0])] == "optimistic"
+
+
+def test_stop_words_are_left_out_when_there_are_others(words: Tiny) -> None:
+    """And named."""
+    answered = words.ask("the fox and the")
+    assert (answered.terms.dropped, [count.word for count in answered.words]) == (("the", "and"), ["fox"])
+    assert words.ask("the").terms.dropped == ()
+    assert words.ask('"the" fox').terms.dropped == ()
+
+
+def test_the_most_common_words_are_left_out_of_too_many(words: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Never all of them."""
+    monkeypatch.setattr(terms, "MOST_ROWS", 2)
+    answered = words.ask("fox jumped red")
+    assert ([count.word for count in answered.words], answered.terms.dropped) == (["jumped"], ("fox", "red"))
+    assert words.ask("fox").terms.dropped == ()
+
+
+def test_highlights_are_in_the_identifier(words: Tiny) -> None:
+    """The part that matched."""
+    hit = words.ask("simple").hits[0]
+    assert [hit.matched_snippet[first:last] for first, last in hit.highlights] == ["Simple"]
+    hit = words.ask("設定").hits[0]
+    assert [hit.matched_snippet[first:last] for first, last in hit.highlights] == ["設定"]
+
+
+@settings(suppress_health_check=list(HealthCheck), max_examples=200)
+@given(TEXTS)
+def test_any_text_is_a_question_that_sqlite_accepts(words: Tiny, text: str) -> None:
+    """Whatever characters it has; and each hit says of each word whether it has it."""
+    answered = words.ask(text)
+    asked = [count.word for count in answered.words]
+    for hit in answered.hits:
+        assert sorted(hit.matched_words + hit.missing_words) == sorted(asked)
+        assert 0 <= hit.score <= 1
+
+
+def test_an_answer_that_is_hardly_about_the_question_is_weak(words: Tiny) -> None:
+    """One common word of four is not the session that was meant."""
+    assert words.ask("kubernetes ingress certificate fox").weak
+    assert not words.ask("red fox").weak
+    assert not words.ask("red fox", offset=1).weak
+    assert not words.ask("nothing of it at all").weak
+
+
+LONG = "You are on patrol. Look at the queue, see what is stuck, and report what you find."
+
+
+def test_sessions_that_begin_alike_are_one_hit() -> None:
+    """The best of them stands for all; each can still be asked for."""
+    patrols = [session(number).user(LONG).assistant(f"nothing {'stuck ' * number}") for number in range(4)]
+    elsewhere = session(4, cwd="/elsewhere").user(LONG)
+    with tiny(*patrols, elsewhere) as index:
+        hits = {hit.session_id: hit.similar for hit in index.ask("stuck").hits}
+        assert hits == {"s3": 3, "s4": 0}
+        assert index.found("stuck", exclude=("s3",))[:1] == ["s2"]
+
+
+def test_short_beginnings_are_not_enough() -> None:
+    """Many sessions begin with a greeting, and go on otherwise."""
+    greeted = [session(number).user("hello").user(f"xyzzy {number} {OTHER}") for number in range(2)]
+    curt = [session(number).user("hello").user("xyzzy") for number in (2, 3)]
+    with tiny(*greeted, *curt) as index:
+        assert sorted(index.found("xyzzy")) == ["s0", "s1", "s2", "s3"]
+
+
+def test_a_fork_that_went_on_is_similar() -> None:
+    """What it has of its own is found in it."""
+    first = PiSession(id="first").user(LONG).assistant("the plugh")
+    fork = first.fork(id="fork").user("and the xyzzy")
+    with tiny(first, fork) as index:
+        assert [(hit.session_id, hit.similar) for hit in index.ask("xyzzy").hits] == [("fork", 0)]
+        assert [(hit.session_id, hit.similar) for hit in index.ask("patrol").hits] == [("first", 1)]
+        assert [(hit.session_id, hit.similar) for hit in index.ask("xyzzy plugh").hits] == [("fork", 1)]
+
+
+@pytest.mark.parametrize("text", ["stuck", "patrol", "nothing stuck", "patrol xyzzy"])
+def test_common_words_find_the_same(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """What is in very many chunks is looked for in messages first; tool calls come after, and pages fit together."""
+    said = [session(number, cwd=f"/{number}").user(f"{LONG} {number}").assistant("stuck") for number in range(3)]
+    done = [session(n, cwd=f"/{n}").user(OTHER).tool("bash", {"command": f"patrol stuck {n}"}, "") for n in range(3, 6)]
+    with tiny(*said, *done, session(6).user("xyzzy")) as index:
+        whole = set(index.found(text))
+        monkeypatch.setattr(search, "ROWS_OF_ALL_KINDS", 0)
+        found = index.found(text)
+        assert set(found) == whole
+        assert [one for page in range(4) for one in index.found(text, limit=2, offset=2 * page)] == found
+        assert [hit.score for hit in index.ask(text).hits] == sorted(
+            (h.score for h in index.ask(text).hits), reverse=True
+        )

@@ -12,6 +12,8 @@ from typing import Any
 import apsw
 import pytest
 
+from sesamectl import doctor, doctor_daemon, doctor_places
+from sesamectl.doctor_sources import BEHIND, MISSED, _kind
 from sesamed.store.sqlite import plain
 from tests.integration.test_client import Machine
 from tests.integration.test_upgrade import running
@@ -117,16 +119,14 @@ def test_a_daemon_that_hangs(machine: Clinic, monkeypatch: pytest.MonkeyPatch) -
     """A daemon that is there and does not answer is told apart from one that is not there."""
     machine.run("search", "quince")
     pid = machine.pid()
-    from sesamectl import doctor
-
-    monkeypatch.setattr(doctor, "ANSWER_S", 0.2)
+    monkeypatch.setattr(doctor_daemon, "ANSWER_S", 0.2)
     for name, value in machine.environ.items():
         monkeypatch.setenv(name, value)
     os.kill(pid, signal.SIGSTOP)
     try:
         patient = doctor.Patient(os.environ, deep=False)
-        list(doctor._config(patient))
-        (found,) = [finding for finding in doctor._socket(patient) if finding.level == doctor.WRONG]
+        list(doctor_places.config(patient))
+        (found,) = [finding for finding in doctor_daemon.socket(patient) if finding.level == doctor.WRONG]
     finally:
         os.kill(pid, signal.SIGCONT)
     assert f"(pid {pid})" in found.text
@@ -168,6 +168,17 @@ def test_a_damaged_page(machine: Clinic) -> None:
     assert "damaged" in machine.complains("index")
 
 
+def test_an_index_of_nobody(machine: Clinic) -> None:
+    """What cannot be looked at is wrong, and does not keep the rest from being looked at."""
+    machine.run("search", "quince")
+    machine.run("stop")
+    connection = apsw.Connection(str(machine.data / "index.sqlite"))
+    connection.execute("DROP TABLE files")
+    connection.close()
+    found = machine.doctor()
+    assert {"config", "disk", "index"} <= {finding["check"] for finding in found}
+
+
 def test_what_is_not_indexed_and_why(machine: Clinic) -> None:
     """Files on disk that are not in the index are counted by their reason."""
     (machine.sessions / "hidden").mkdir()
@@ -188,8 +199,6 @@ def test_what_is_not_indexed_and_why(machine: Clinic) -> None:
 
 def test_what_was_missed(machine: Clinic) -> None:
     """A file that the daemon does not know, or has not read to its end, is wrong, and named."""
-    from sesamectl.doctor_index import BEHIND, MISSED, _kind
-
     place = machine.sessions / "one.jsonl"
     path, status = os.fsencode(place), place.stat()
     known = (True, True, status.st_size, status.st_mtime_ns)
@@ -210,13 +219,11 @@ def test_what_may_not_be_read(machine: Clinic) -> None:
 
 def test_too_few_watches(machine: Clinic, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Fewer watches than directories: the very command that mends it."""
-    from sesamectl import doctor
-
     (tmp_path / "max_user_watches").write_text("1000\n")
-    monkeypatch.setattr(doctor, "LIMITS", str(tmp_path))
+    monkeypatch.setattr(doctor_places, "LIMITS", str(tmp_path))
     patient = doctor.Patient({}, deep=False)
     patient.status = {"sources": [{"path": "/s", "mode": "events", "directories": 900, "warnings": []}]}
-    (found,) = [finding for finding in doctor._watch(patient) if finding.level == doctor.WRONG]
+    (found,) = [finding for finding in doctor_places.watch(patient) if finding.level == doctor.WRONG]
     assert found.todo == "sudo sysctl fs.inotify.max_user_watches=3600"
 
 

@@ -302,6 +302,25 @@ def test_it_survives_a_terminal(user: UserManager) -> None:
     assert answering(user) == before is not None
 
 
+def test_without_a_working_bus(user: UserManager) -> None:
+    """Where no scope can be had, the daemon is started all the same."""
+    user.run("touch", f"{user.runtime}/bus")
+    assert found(user) == ["session-1"]
+
+
+def test_logs_are_the_journals(user: UserManager) -> None:
+    """Of a service the journal is shown, cleaned like everything else; a stand-in, as there is no journal here."""
+    user.ctl("service", "install")
+    journal = user.write("bin/journalctl", b"#!/bin/sh\nprintf 'evil \\033[31m%s\\n' \"$*\"\n")
+    journal.chmod(0o755)
+    path = {"PATH": f"{journal.parent}:{Path(sys.executable).parent}:/usr/bin:/bin"}
+    for words in (["logs", "--lines", "7"], ["service", "logs", "--lines", "7"]):
+        ran = user.run(sys.executable, "-P", "-m", "sesamectl", *words, environ=path)
+        assert ran.stdout == "evil --user --unit=sesamed.service --lines=7 --no-pager\n"
+    ran = user.run(sys.executable, "-P", "-m", "sesamectl", "logs", "--follow", environ=path)
+    assert ran.stdout.endswith("--lines=50 --follow\n")
+
+
 def test_modes(user: UserManager) -> None:
     """The unit is the user's and readable; nothing is written beside it."""
     user.ctl("service", "install")

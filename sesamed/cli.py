@@ -37,9 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             config = msgspec.structs.replace(config, watch=flags.watch)
         daemon.run(daemon.Setting(place, config, os.environ))
     except LockedError as error:
-        return _ends(error, EX_TEMPFAIL)
+        return _ends(error, 0 if flags.give_up_quietly else EX_TEMPFAIL)
     except (ConfigError, SchemaTooNewError) as error:
-        return _ends(error, EX_CONFIG)
+        return _ends(error, 0 if flags.give_up_quietly else EX_CONFIG)
     except SesameError as error:
         return _ends(error, EX_FAILED)
     return 0
@@ -62,4 +62,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--log-level", choices=("debug", "info", "warning", "error"), default="info", help="default: info"
     )
+    parser.add_argument(
+        "--give-up-quietly", action="store_true",
+        help="end with 0 instead of 75 and 78, where trying again would not help: for launchd, which tries again after all others",
+    )  # fmt: skip
     return parser

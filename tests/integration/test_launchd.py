@@ -2,6 +2,7 @@
 
 import json
 import os
+import plistlib
 import signal
 import stat
 import subprocess
@@ -125,6 +126,18 @@ def test_nobody_is_logged_in(mac: Mac) -> None:
     assert "not logged in at the screen" in mac.ctl("service", "install", code=4)
     assert not mac.plist.exists()
     assert "one" in mac.ctl("search", "quince")
+
+
+def test_a_wrong_configuration(mac: Mac) -> None:
+    """What cannot get better by itself ends as if it were wanted, or launchd would try for ever."""
+    mac.ctl("service", "install")
+    mac.ctl("stop")
+    (mac.config / "config.jsonc").write_text('{"sweepSecond": 5}')
+    job = plistlib.loads(mac.plist.read_bytes())
+    ran = subprocess.run(
+        job["ProgramArguments"], env={**mac.environ, **job["EnvironmentVariables"]}, capture_output=True, check=False
+    )
+    assert (ran.returncode, b"sweepSecond" in ran.stderr) == (0, True)
 
 
 def test_printing_writes_nothing(mac: Mac) -> None:

@@ -73,7 +73,7 @@ def test_a_plist_has_every_key_in_its_type() -> None:
     loaded = plist()
     assert {name: type(value) for name, value in loaded.items()} == TYPES
     assert loaded["Label"] == LABEL
-    assert loaded["ProgramArguments"] == ["/v/bin/python", "-P", "-m", "sesamed"]
+    assert loaded["ProgramArguments"] == ["/v/bin/python", "-P", "-m", "sesamed", "--give-up-quietly"]
     assert loaded["EnvironmentVariables"] == WANTED.environment
     assert loaded["KeepAlive"] == {"SuccessfulExit": False}
     assert loaded["ProcessType"] == "Standard"

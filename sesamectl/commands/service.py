@@ -42,7 +42,7 @@ def _install(arguments: Arguments) -> None:
     if did or manager.state()["active"] != "active" or not answers(wanted.socket):
         did += _make_way(manager, wanted.socket)
         did += manager.switch_on(files)
-        _until_itanswers(wanted.socket)
+        _until_it_answers(wanted.socket)
     show({**state(manager, wanted.socket), "did": did}, _installed, arguments)
 
 
@@ -75,7 +75,7 @@ def _make_way(manager: Manager, socket: str) -> list[str]:
     return [f"stopped the daemon that ran without a service (pid {pid})"]
 
 
-def _until_itanswers(socket: str) -> None:
+def _until_it_answers(socket: str) -> None:
     try:
         launch.wait(socket)
     except StartError:

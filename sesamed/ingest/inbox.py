@@ -147,11 +147,10 @@ class Inbox:
                 mark.live_since = None
                 left_over = unread(path)
                 mark.unread = mark.unread if left_over is None else left_over
-                mark.number = self._backlog.get(
-                    path, mark
-                ).number  # it may have been marked again meanwhile, and be waited for
+                mark.number = max(mark.number, self._backlog.get(path, mark).number)  # marked again, and waited for
             for path in left.keys() & self._taken.keys() & self._live.keys():
                 self._live[path].first = self._taken[path].first
+                self._live[path].number = max(self._live[path].number, self._taken[path].number)
             self._backlog = back | {path: mark for path, mark in self._backlog.items() if path not in back}
             self._taken = {}
         for mark in done:
@@ -160,6 +159,8 @@ class Inbox:
     def put_back(self) -> None:
         """What was taken could not be committed."""
         with self._lock:
+            for path in self._taken.keys() & self._backlog.keys():
+                self._backlog[path].number = max(self._backlog[path].number, self._taken[path].number)
             self._backlog = self._taken | self._backlog
             self._taken = {}
 

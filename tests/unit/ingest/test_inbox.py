@@ -2,9 +2,11 @@
 
 import anyio
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sesamed.ingest import inbox as module
-from sesamed.ingest.inbox import Inbox, Mark
+from sesamed.ingest.inbox import Inbox, Mark, Waiter
 from sesamed.ingest.reading import Target
 from sesamed.ingest.sweep import Due
 from sesamed.store.rows import Signature
@@ -155,3 +157,59 @@ async def test_what_was_never_marked_is_served(inbox: Inbox) -> None:
     """There is nothing to wait for."""
     assert await is_served(inbox, {})
     assert await is_served(inbox, {b"x": 5})
+
+
+def test_a_look_that_was_interrupted_keeps_its_promise(inbox: Inbox) -> None:
+    """A sweep counted on the look under way; that gave way to the same path's live mark, which is older than the sweep."""
+    found = Due(target("a"), 0, 1, Signature(1, 1, 1, 1, 1))
+    inbox.add([found])
+    inbox.take()
+    inbox.mark(target("a"))
+    waiter = Waiter(inbox.add([found]))
+    inbox._waiters.append(waiter)
+    inbox.serve([target("a")])
+    inbox.take()
+    inbox.serve([])
+    assert not waiter.wanted
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["mark", "sweep", "take", "serve", "put back", "wait"]), st.integers(0, 7), st.integers(0, 2)
+    ),
+    max_size=30,
+)
+
+
+@settings(max_examples=2000)
+@given(STEPS)
+def test_who_waits_is_told_when_all_is_served(steps: list[tuple[str, int, int]]) -> None:
+    """However marks, sweeps, looks that were interrupted and looks that failed come upon each other."""
+    inbox = Inbox(lambda: None)
+    paths, waiters, taken = "ab", list[Waiter](), list[Mark]()
+    for step, some, sign in steps:
+        chosen = [name for number, name in enumerate(paths) if some >> number & 1]
+        if step == "mark":
+            wanted = {name.encode(): inbox.mark(target(name)) for name in chosen}
+        elif step == "sweep":
+            wanted = inbox.add([Due(target(name), 0, 1, Signature(1, 1, sign, 1, 1)) for name in chosen])
+        elif step == "take" and not taken:
+            taken = inbox.take()
+            continue
+        elif step == "serve":
+            inbox.serve([mark.target for mark in taken if mark.target.path.decode() in chosen])
+            taken = []
+            continue
+        elif step == "put back":
+            inbox.put_back()
+            taken = []
+            continue
+        else:
+            continue
+        waiters.append(Waiter(dict(wanted)))
+        inbox._waiters.append(waiters[-1])
+    inbox.serve([])
+    while not inbox.is_empty:
+        inbox.take()
+        inbox.serve([])
+    assert [waiter.wanted for waiter in waiters] == [{}] * len(waiters)

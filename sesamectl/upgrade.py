@@ -72,7 +72,7 @@ def _version(path: str) -> str | None:
 
 def _numbers(version: str) -> tuple[int, ...]:
     parts = version.split(".")
-    return tuple(map(int, parts)) if all(part.isascii() and part.isdigit() for part in parts) else ()
+    return tuple(map(int, parts)) if all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts) else ()
 
 
 def _read(path: str) -> str:

@@ -38,7 +38,7 @@ def _from_systemd(environ: Mapping[str, str]) -> list[int]:
     count = environ.get("LISTEN_FDS", "")
     if environ.get("LISTEN_PID") != str(os.getpid()) or not (count.isascii() and count.isdigit()):
         return []
-    return list(range(FIRST, FIRST + min(int(count), 64)))
+    return list(range(FIRST, FIRST + min(int(count[:9]), 64)))
 
 
 def _from_launchd(library: ctypes.CDLL | None) -> list[int]:

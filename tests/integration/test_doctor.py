@@ -209,14 +209,6 @@ def test_what_was_missed(machine: Clinic) -> None:
     assert _kind(path + b"x", {}, lambda _: False) == "gone"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_what_may_not_be_read(machine: Clinic) -> None:
-    """A file that is closed to the user is named."""
-    (machine.sessions / "one.jsonl").chmod(0)
-    machine.run("search", "quince")
-    assert "one.jsonl" in machine.complains("source")
-
-
 def test_too_few_watches(machine: Clinic, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Fewer watches than directories: the very command that mends it."""
     (tmp_path / "max_user_watches").write_text("1000\n")

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import anyio
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sesamed.errors import ConfigError
 from sesamed.model import Overview, Progress, RootState, Trouble
@@ -162,6 +164,13 @@ def test_nothing_is_offered(environ: dict[str, str]) -> None:
 def test_whether_a_watchdog_watches(environ: dict[str, str], seconds: float | None) -> None:
     """A watchdog is one when its time makes sense and it watches this process."""
     assert watchdog_s(environ, 7) == seconds
+
+
+@given(st.dictionaries(st.sampled_from(["WATCHDOG_USEC", "WATCHDOG_PID"]), st.text("0123456789-.٣ ")))
+def test_any_watchdog(environ: dict[str, str]) -> None:
+    """Whatever stands in the variables, a watchdog has some time, or there is none."""
+    seconds = watchdog_s(environ, 7)
+    assert seconds is None or seconds > 0
 
 
 def test_a_daemon_tells_its_manager() -> None:

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 import sesamectl
 from sesamectl.client import Client
@@ -118,3 +120,10 @@ def on_a_terminal(machine: Machine, *words: str) -> str:
 def test_newer(one: str, other: str, newer: bool) -> None:
     """Releases are compared by their numbers; what is no release is never older."""
     assert is_newer(one, other) is newer
+
+
+@given(st.text("0123456789.ab٣", max_size=12), st.text("0123456789.ab٣", max_size=12))
+@example("9" * 5000, "1.0")
+def test_any_two_versions(one: str, other: str) -> None:
+    """Whatever a daemon calls itself, at most one of two is newer."""
+    assert not (is_newer(one, other) and is_newer(other, one))

@@ -282,6 +282,16 @@ def test_the_doctor(user: UserManager) -> None:
     assert "wrong  service   it is inactive (success), and nobody answers" in ran.stdout
 
 
+def test_the_doctor_names_what_may_not_be_read(user: UserManager) -> None:
+    """A file that is closed to the user is named, with what to do. Here, because root may read everything."""
+    closed = user.write(".pi/agent/sessions/a/closed.jsonl", b"{}\n")
+    closed.chmod(0)
+    user.ctl("service", "install")
+    ran = user.run(sys.executable, "-P", "-m", "sesamectl", "doctor")
+    assert ran.returncode == 1
+    assert f"1 that you may not read: {closed}" in ran.stdout
+
+
 def test_it_survives_a_terminal(user: UserManager) -> None:
     """A daemon that was started within a terminal's scope lives on when that is ended with all that is in it."""
     if shutil.which("dbus-daemon") is None:

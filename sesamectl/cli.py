@@ -10,7 +10,7 @@ import os
 import sys
 
 from sesamectl.commands import run
-from sesamectl.errors import ClientError, RpcError, UsageError
+from sesamectl.errors import ClientError, RefusedError, RpcError, UsageError
 from sesamectl.parse import parse
 from sesamectl.render import clean
 
@@ -45,6 +45,8 @@ def _guarded(words: list[str]) -> int:
         return _fail(str(error), 3)
     except RpcError as error:
         return _fail(error.message, 4)
+    except RefusedError as error:
+        return _fail(str(error), 4)
     except BrokenPipeError:
         raise
     except OSError as error:

@@ -24,6 +24,10 @@ def _operands(command: Command) -> tuple[str, ...]:
     return tuple(command.operand.split("|")) if "|" in command.operand else ()
 
 
+def _takes_session(command: Command) -> bool:
+    return command.operand.strip("[]") == "SESSION"
+
+
 def _flags(command: Command) -> tuple[str, ...]:
     return (*(f"--{flag.name}" for flag in command.flags), "--help")
 
@@ -71,7 +75,7 @@ def _bash_value(flag: Flag) -> str:
 
 
 def _with_session() -> list[str]:
-    return [name for name, command in COMMANDS.items() if command.operand == "SESSION"]
+    return [name for name, command in COMMANDS.items() if _takes_session(command)]
 
 
 # -- zsh
@@ -116,7 +120,7 @@ def _zsh_flag(flag: Flag) -> str:
 
 
 def _zsh_operand(command: Command) -> tuple[str, ...]:
-    if command.operand == "SESSION":
+    if _takes_session(command):
         return ("'1:session:_sesamectl_sessions'",)
     return (f"'1:what:({' '.join(_operands(command))})'",) if _operands(command) else ()
 
@@ -141,7 +145,7 @@ def _fish() -> Iterator[str]:
         for flag in command.flags:
             yield f"complete -c sesamectl {is_it} -l {flag.name}{_fish_value(flag)} -d {_fish_quoted(flag.help)}"
         yield f"complete -c sesamectl {is_it} -l help -d 'say how it is used'"
-        if command.operand == "SESSION":
+        if _takes_session(command):
             yield f"complete -c sesamectl {is_it} -a '({SESSIONS}=(commandline -ct))'"
         elif _operands(command):
             yield f"complete -c sesamectl {is_it} -a '{' '.join(_operands(command))}'"

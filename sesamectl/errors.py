@@ -15,6 +15,10 @@ class UsageError(Exception):
         self.command = command
 
 
+class RefusedError(Exception):
+    """The client itself will not do it, or the person did not want it."""
+
+
 class ClientError(Exception):
     """The daemon could not be asked."""
 

@@ -116,6 +116,14 @@ SERVICE = (
 )
 DEEP = Flag("deep", "", "check every entry of the index, on a copy of it")
 MATCHING = Flag("matching", "TEXT", "sessions: whose id begins so, or whose name has these words")
+FROM = (Flag("cwd", "DIR", "of several with one name, the one of this project; `.` is the default", os.path.abspath),)
+FORGET = (
+    Flag("source", "NAME", "all sessions of this agent"),
+    Flag("cwd", "DIR", "all sessions of this directory and below", os.path.abspath),
+)
+PRINT = Flag("print", "", "print the command, quoted for a shell, and run nothing")
+DRY_RUN = Flag("dry-run", "", "only say how much it would be")
+YES = Flag("yes", "", "do not ask")
 FULL_TEXT = Flag("all", "", "show outputs of tools in full")
 JSON = Flag("json", "", "print the answer as JSON, as the daemon gives it")
 NO_START = Flag("no-start", "", "don't start the daemon when it is not running (also: SESAME_NO_START=1)")
@@ -131,7 +139,19 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "show": Command(
         "read a session", "SESSION", (*SHOW, FULL_TEXT, JSON, NO_START),
-        ("show 019e62c4", "show 019e62c4 --around 12 --limit 5"),
+        ("show 019e62c4", "show 019e62c4 --around 12 --limit 5", "show simplify-nix-flakes"),
+    ),
+    "resolve": Command(
+        "the id of the session that is meant by an id's beginning, a name, or NAME~1 for what it was begun from", "SESSION",
+        (*FROM, JSON, NO_START), ("resolve simplify-nix-flakes", "resolve 019e62c4~1 --json"),
+    ),
+    "resume": Command(
+        "take a session up again, with its agent, in its directory", "SESSION", (PRINT, YES, JSON, NO_START),
+        ("resume simplify-nix-flakes", "resume 019e62c4 --print"),
+    ),
+    "forget": Command(
+        "take sessions out of the index for good; their files stay", "[SESSION]", (*FORGET, DRY_RUN, YES, JSON, NO_START),
+        ("forget 019e62c4", "forget --cwd ~/clients/acme --dry-run"),
     ),
     "index": Command(
         "look at every file now", "", (*INDEX, JSON, NO_START), ("index", "index --full", "index --drop-gone"),

@@ -81,7 +81,7 @@ class _Reading:
         words, operand = self._given.words, self._operand
         if operand.endswith("..."):
             return
-        if operand and not words:
+        if operand and not words and not operand.startswith("["):
             raise UsageError(f"which {operand.lower()}?" if operand.isupper() else f"which one: {operand}?")
         if "|" in operand and words[0] not in operand.split("|"):
             raise UsageError(f"{words[0]!r}: expected {' or '.join(operand.split('|'))}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from sesamectl.asking import ask
 from sesamectl.flags import SEARCH
 from sesamectl.output import show
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 def run(arguments: Arguments) -> None:
     """Ask and show."""
     params = {"query": " ".join(arguments.words), **arguments.given(SEARCH)}
+    if asking := os.environ.get("PI_SESSION_ID"):  # the session that asks has the words of the question in it
+        params["exclude"] = [*params.get("exclude", ()), asking]
 
     def question(client: Client) -> dict[str, Any]:
         if client.started:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sesamectl.render import clean, listed, pending, quoted
+from sesamectl.render import clean, listed, number, pending, quoted
 from sesamectl.render.terminal import BOLD, DIM, columns, fitted, wrapped
 
 TYPE_CHECKING = False
@@ -48,12 +48,21 @@ def _hit(hit: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     score, session = f"  [{hit.get('score', 0):.2f}]", clean(hit.get("sessionId"))
     date = f"{clean(hit.get('created'))[:10]}{' (its file is gone)' if hit.get('gone') else ''}"
     date += " (taken back)" if (hit.get("match") or {}).get("undone") else ""
+    date += "".join(_more(hit))
     name = clean(hit.get("name") or "")
     if name and terminal.width:
         name = fitted(name, max(LEAST_NAME, terminal.width - columns(f"{score} {session} () - {date}")))
     named = f" ({terminal.paint(BOLD, name)})" if name else ""
     yield f"{terminal.paint(DIM, score)} {session}{named} - {date}"
     yield from _quote(hit, terminal)
+
+
+def _more(hit: Mapping[str, Any]) -> Iterator[str]:
+    """What is folded into a hit."""
+    if similar := hit.get("similar"):
+        yield f" (+{int(similar)} similar)"
+    if subagents := hit.get("subagents"):
+        yield f" (+{number(int(subagents), 'subagent')})"
 
 
 def _quote(hit: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
@@ -66,6 +75,8 @@ def _quote(hit: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     spans = wrapped(text, terminal.width - indent) if terminal.width else [(0, len(text))]
     for begin, end in spans:
         yield " " * indent + terminal.marked(text, begin, end, ranges)
+    if missing := hit.get("missingWords"):
+        yield " " * indent + terminal.paint(DIM, f"without: {listed(missing)}")
 
 
 def _around(hit: Mapping[str, Any]) -> str:

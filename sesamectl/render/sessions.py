@@ -23,13 +23,14 @@ def lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     yield f"{number(total, 'session')}, newest first" if total else "No session"
     for session in sessions:
         yield ""
-        yield from _summary(session, terminal)
+        yield from summary(session, terminal)
     if answer.get("nextOffset"):
         yield ""
         yield f"{total - int(answer['nextOffset'])} more: --offset {int(answer['nextOffset'])}"
 
 
-def _summary(session: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
+def summary(session: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
+    """A session in two lines."""
     identity, date = clean(session["sessionId"]), clean(session["modified"])[:10]
     name = clean(session.get("name") or "")
     if name and terminal.width:

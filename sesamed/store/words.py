@@ -10,7 +10,9 @@ from sesamed.store.wordforms import inner_parts, runs
 
 SNIPPET_CHARACTERS = 240
 LEAD_CHARACTERS = 40
-CERTAIN = 2  # so many letters of a stem are those of the word
+CERTAIN = (
+    2  # so many letters of a stem are those of the word at least; all but the last one are (hoping: hope, happy: happi)
+)
 MAX_SPANS = 200  # matches that are looked at for the best window
 
 
@@ -111,7 +113,8 @@ def _may_be_within(terms: list[Term], text: str) -> bool:
     lowered = text.lower()
     shapes = (shape for term in terms for shape in term.shapes)
     return any(
-        all(stem[:CERTAIN] in lowered or not stem[:CERTAIN].isascii() for stem in shape.stems) for shape in shapes
+        all(stem[: max(CERTAIN, len(stem) - 1)] in lowered or not stem.isascii() for stem in shape.stems)
+        for shape in shapes
     )
 
 

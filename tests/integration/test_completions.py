@@ -91,6 +91,7 @@ def test_bash(daemon: Daemon) -> None:
     assert in_bash(daemon, "sesamectl", "show", "") == {"aaaa-1111", "bbbb-2222"}
     assert in_bash(daemon, "sesamectl", "show", "bb") == {"bbbb-2222"}
     assert in_bash(daemon, "sesamectl", "show", "Button-Refactor") == {"aaaa-1111"}
+    assert in_bash(daemon, "sesamectl", "forget", "bb") == {"bbbb-2222"}
     assert in_bash(daemon, "sesamectl", "show", "zzz") == set()
 
 

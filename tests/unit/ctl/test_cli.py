@@ -235,7 +235,7 @@ def test_nothing_is_started_when_nobody_may(
 ) -> None:
     """With `--no-start` or SESAME_NO_START a daemon that does not run is exit code 3."""
     monkeypatch.setenv("SESAME_SOCKET", f"{directory}/none")
-    words = [command, "abc"] if command == "show" else [command]
+    words = [command, "abc"] if "SESSION" in flags.COMMANDS[command].operand else [command]
     assert main(words) == 3
     monkeypatch.delenv("SESAME_NO_START")
     assert main(words if command == "status" else [*words, "--no-start"]) == 3

@@ -1,5 +1,6 @@
 """The user manager, one for all these tests; each begins in an empty home."""
 
+import shutil
 from collections.abc import Iterator
 
 import pytest
@@ -13,6 +14,22 @@ def _manager() -> Iterator[UserManager]:
     if reason := missing():
         pytest.skip(reason)
     manager = UserManager()
+    yield manager
+    manager.close()
+
+
+@pytest.fixture
+def user_with_bus() -> Iterator[UserManager]:
+    """One of its own: a manager whose bus is stopped hangs for a minute now and then."""
+    if reason := missing():
+        pytest.skip(reason)
+    if shutil.which("dbus-daemon") is None:
+        pytest.skip("dbus-daemon is not installed, and systemd-run needs a bus")
+    manager = UserManager()
+    manager.write(
+        ".pi/agent/sessions/a/one.jsonl", PiSession(id="session-1").user("a quince").assistant("an answer").bytes()
+    )
+    manager.bus()
     yield manager
     manager.close()
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import stat
 import sys
@@ -292,11 +291,9 @@ def test_the_doctor_names_what_may_not_be_read(user: UserManager) -> None:
     assert f"1 that you may not read: {closed}" in ran.stdout
 
 
-def test_it_survives_a_terminal(user: UserManager) -> None:
+def test_it_survives_a_terminal(user_with_bus: UserManager) -> None:
     """A daemon that was started within a terminal's scope lives on when that is ended with all that is in it."""
-    if shutil.which("dbus-daemon") is None:
-        pytest.skip("dbus-daemon is not installed, and systemd-run needs a bus")
-    user.bus()
+    user = user_with_bus
     ran = user.run(
         "systemd-run",
         "--user",

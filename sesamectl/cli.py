@@ -1,7 +1,7 @@
 """`sesamectl`: a command line in, a command run. The only place that knows exit codes.
 
-0 done, 2 usage, 3 the daemon cannot be reached or started, 4 refused or failed, 130 interrupted. What goes wrong is one
-line on stderr: what, where, what to do.
+0 done, 1 `doctor` found something, 2 usage, 3 the daemon cannot be reached or started, 4 refused or failed,
+130 interrupted. What goes wrong is one line on stderr: what, where, what to do.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _guarded(words: list[str]) -> int:
     try:
         name, arguments = parse(words)
-        if not _told(name, arguments):
-            run(name, arguments)
+        code = 0 if _told(name, arguments) else run(name, arguments)
         sys.stdout.flush()
     except UsageError as error:
         command = f"sesamectl {error.command}".rstrip()
@@ -53,7 +52,7 @@ def _guarded(words: list[str]) -> int:
     except OSError as error:
         _drop_output()
         return _fail(f"cannot read or write: {error}", 4)
-    return 0
+    return code
 
 
 def _told(name: str, arguments: Arguments) -> bool:

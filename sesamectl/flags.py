@@ -105,6 +105,17 @@ INDEX = (
     Flag("full", "", "build the index anew, beside the old one, then swap"),
     Flag("drop-gone", "", "forget sessions whose file is gone", dest="dropGone"),
 )
+LOGS = (
+    Flag("lines", "N", "so many of the last lines; 50 is the default", count),
+    Flag("follow", "", "go on with what comes"),
+)
+SERVICE = (
+    Flag("print", "", "install: show the files, write nothing"),
+    Flag("socket", "", "install: let the manager hold the socket, so that clients wait while the daemon restarts"),
+    Flag("purge", "", "uninstall: remove the index and the logs, too"),
+)
+DEEP = Flag("deep", "", "check every entry of the index, on a copy of it")
+MATCHING = Flag("matching", "TEXT", "sessions: whose id begins so, or whose name has these words")
 FROM = (Flag("cwd", "DIR", "of several with one name, the one of this project; `.` is the default", os.path.abspath),)
 FORGET = (
     Flag("source", "NAME", "all sessions of this agent"),
@@ -153,6 +164,20 @@ COMMANDS: Mapping[str, Command] = {
     "pi-package": Command(
         'where the package for pi lies, for `pi install "$(sesamectl pi-package)"`', "", (JSON,), ("pi-package",),
     ),
+    "service": Command(
+        "run the daemon by systemd or launchd: from login on, started again when it fails",
+        "install|uninstall|status|logs", (*SERVICE, *LOGS, JSON),
+        ("service install", "service install --print", "service status", "service uninstall"),
+    ),
+    "doctor": Command(
+        "find out what is wrong, and what to do about it", "", (DEEP, JSON), ("doctor", "doctor --deep", "doctor --json"),
+    ),
+    "logs": Command("what the daemon said of itself", "", (*LOGS, JSON), ("logs", "logs --lines 200", "logs --follow")),
+    "completions": Command(
+        "completions for a shell, to be sourced; or the sessions that they ask for", "bash|zsh|fish|sessions", (MATCHING,),
+        ("completions bash", "completions sessions --matching flake"),
+    ),
+    "man": Command("the manual page, to be piped into `man -l -`", "", (), ("man",)),
     "demo": Command(
         "a search over made-up sessions, in a private place that is removed again", "", (JSON,), ("demo",),
     ),

@@ -27,7 +27,8 @@ def _overview(width: int) -> Iterator[str]:
     for name, command in COMMANDS.items():
         yield from _entry(name, command.summary, width)
     yield ""
-    yield "exit codes: 0 done (also with no hits), 2 usage, 3 no daemon to ask, 4 refused or failed, 130 interrupted"
+    yield "exit codes: 0 done (also with no hits), 1 doctor found something, 2 usage, 3 no daemon to ask,"
+    yield "4 refused or failed, 130 interrupted"
     yield ""
     yield "examples:"
     for example in ("search nix flake", "show 019e62c4", "demo"):

@@ -82,7 +82,9 @@ class _Reading:
         if operand.endswith("..."):
             return
         if operand and not words and not operand.startswith("["):
-            raise UsageError(f"which {operand.lower()}?")
+            raise UsageError(f"which {operand.lower()}?" if operand.isupper() else f"which one: {operand}?")
+        if "|" in operand and words[0] not in operand.split("|"):
+            raise UsageError(f"{words[0]!r}: expected {' or '.join(operand.split('|'))}")
         if surplus := words[1 if operand else 0 :]:
             raise UsageError(f"nothing is expected here: {' '.join(surplus)}")
 

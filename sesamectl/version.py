@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from sesamectl import __version__
 from sesamectl.client import PROTOCOL, Client
 from sesamectl.errors import ClientError, NotSesameError, RpcError, VersionError
 
 
 def own() -> str:
     """The version of this program."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("sesame-index")
-    except PackageNotFoundError:  # run from a source tree
-        return "of no release"
+    return __version__
 
 
 def explain(path: str, timeout: float, refused: str = "") -> ClientError | RpcError | None:

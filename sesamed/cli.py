@@ -1,14 +1,13 @@
 """The command `sesamed`: flags and environment to a daemon, errors to exit codes. The only place that does either."""
 
 import argparse
-import logging
 import os
 import sys
 from collections.abc import Sequence
 
 import msgspec
 
-from sesamed import __version__, daemon, paths
+from sesamed import __version__, daemon, logs, paths
 from sesamed.config import load
 from sesamed.errors import ConfigError, LockedError, SchemaTooNewError, SesameError
 from sesamed.sources import SOURCES
@@ -29,20 +28,18 @@ example:  sesamed --watch=polling --log-level debug
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the daemon; gives the exit code."""
     flags = _parser().parse_args(arguments)
-    logging.basicConfig(
-        level=flags.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr
-    )
-    logging.captureWarnings(True)
+    logs.begin(flags.log_level, os.environ)
     try:
         place = paths.find(os.environ)
+        logs.keep_small(place.data_dir)
         config = load(place.config_file, os.environ, SOURCES.keys())
         if flags.watch is not None:
             config = msgspec.structs.replace(config, watch=flags.watch)
         daemon.run(daemon.Setting(place, config, os.environ))
     except LockedError as error:
-        return _ends(error, EX_TEMPFAIL)
+        return _ends(error, 0 if flags.give_up_quietly else EX_TEMPFAIL)
     except (ConfigError, SchemaTooNewError) as error:
-        return _ends(error, EX_CONFIG)
+        return _ends(error, 0 if flags.give_up_quietly else EX_CONFIG)
     except SesameError as error:
         return _ends(error, EX_FAILED)
     return 0
@@ -65,4 +62,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--log-level", choices=("debug", "info", "warning", "error"), default="info", help="default: info"
     )
+    parser.add_argument(
+        "--give-up-quietly", action="store_true",
+        help="end with 0 instead of 75 and 78, where trying again would not help: for launchd, which tries again after all others",
+    )  # fmt: skip
     return parser

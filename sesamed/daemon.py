@@ -16,7 +16,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 import anyio
-import anyio.lowlevel
 import anyio.to_thread
 import msgspec
 
@@ -33,7 +32,8 @@ from sesamed.ingest.sweep import Root, Sweep
 from sesamed.ingest.tending import Tending
 from sesamed.keeping import Keeping
 from sesamed.model import Trouble
-from sesamed.notify import Notifier
+from sesamed.notify import Notifier, watchdog_s
+from sesamed.server.adopt import adopt
 from sesamed.server.asking import Asking
 from sesamed.server.connection import Limits as ServerLimits
 from sesamed.server.dispatch import Dispatcher
@@ -45,6 +45,7 @@ from sesamed.sources import SOURCES
 from sesamed.sources.sesame import Sesame
 from sesamed.store.index import Index, remove_index, set_aside
 from sesamed.store.sqlite import DamagedError
+from sesamed.telling import Telling, described, greet
 from sesamed.watch import Watch
 
 log = logging.getLogger(__name__)
@@ -72,11 +73,15 @@ def run(setting: Setting) -> None:
     with ExitStack() as held:
         held.enter_context(locks.acquire(os.path.join(setting.paths.data_dir, "sesamed.lock")))
         held.enter_context(locks.acquire(setting.paths.socket + ".lock"))
+        notifier = Notifier(setting.environ.get("NOTIFY_SOCKET"))
+        notifier.status("opening the index")  # an old schema is brought up to date by that, which may take a while
         index, troubles = _open(setting.paths.database)
         held.callback(index.close)
-        listener = bind(setting.paths.socket)
-        held.callback(_unlink, setting.paths.socket)
-        anyio.run(_Daemon(setting, index, troubles).main, listener)
+        listener = adopt(setting.environ, setting.paths.socket)
+        if listener is None:
+            listener = bind(setting.paths.socket)
+            held.callback(_unlink, setting.paths.socket)
+        anyio.run(_Daemon(setting, index, troubles, notifier).main, listener)
 
 
 def _unlink(path: str) -> None:
@@ -118,11 +123,11 @@ class _Bell:
 class _Daemon:
     """Everything that lives while the loop runs."""
 
-    def __init__(self, setting: Setting, index: Index, troubles: list[Trouble]) -> None:
+    def __init__(self, setting: Setting, index: Index, troubles: list[Trouble], notifier: Notifier) -> None:
         self._setting = setting
         self._index = index
         self._troubles = troubles
-        self._notifier = Notifier(setting.environ.get("NOTIFY_SOCKET"))
+        self._notifier = notifier
         self._stopping = anyio.Event()
         self._kept = os.path.join(setting.paths.data_dir, KEPT)
 
@@ -135,7 +140,7 @@ class _Daemon:
             tasks.start_soon(self._heed_signals)
             tasks.start_soon(indexer.run)
             tasks.start_soon(Server(listener, dispatcher, limits).serve)
-            await anyio.lowlevel.checkpoint()
+            await greet(self._setting.paths.socket)
             self._notifier.ready("answering")
             log.info("ready socket=%s", self._setting.paths.socket)
             tasks.start_soon(tending.run)
@@ -145,11 +150,21 @@ class _Daemon:
                 tasks.start_soon(Server(again, dispatcher, limits).serve)
 
             tasks.start_soon(self._keep_socket, serve)
+            if self._setting.environ.get("NOTIFY_SOCKET"):
+                tasks.start_soon(self._telling(indexer, control).run)
             await self._stopping.wait()
             self._notifier.stopping()
             indexer.leaving = True
             tasks.cancel_scope.cancel()
         log.info("stopped")
+
+    def _telling(self, indexer: Indexer, control: IngestControl) -> Telling:
+        async def gets_on() -> None:
+            await greet(self._setting.paths.socket)
+            await indexer.turn()
+
+        within_s = watchdog_s(self._setting.environ, os.getpid())
+        return Telling(self._notifier, within_s, lambda: described(control.overview()), gets_on)
 
     def _ingest(self) -> tuple[Indexer, Tending, IngestControl]:
         config = self._setting.config

@@ -6,6 +6,7 @@ of ours.
 
 import contextlib
 import socket
+from collections.abc import Mapping
 
 
 class Notifier:
@@ -22,6 +23,10 @@ class Notifier:
         """One line for people, as `systemctl status` shows it."""
         self._send(f"STATUS={_line(text)}")
 
+    def alive(self) -> None:
+        """We get on: said as often as the manager wants to hear it, or it ends us."""
+        self._send("WATCHDOG=1")
+
     def stopping(self) -> None:
         """Said before the socket is closed."""
         self._send("STOPPING=1")
@@ -33,6 +38,14 @@ class Notifier:
         with contextlib.suppress(OSError, ValueError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
             channel.setblocking(False)
             channel.sendto(message, self._address)
+
+
+def watchdog_s(environ: Mapping[str, str], pid: int) -> float | None:
+    """Within how many seconds the manager wants to hear that this process is alive; None when it does not ask."""
+    usec, whose = environ.get("WATCHDOG_USEC", ""), environ.get("WATCHDOG_PID", "")
+    if not (usec.isascii() and usec.isdigit() and int(usec[:18])) or whose not in {"", str(pid)}:
+        return None
+    return int(usec[:18]) / 1_000_000
 
 
 def _line(text: str) -> str:

@@ -9,14 +9,14 @@ if TYPE_CHECKING:
 OF_LIFE = ("start", "stop", "restart")
 
 
-def run(name: str, arguments: Arguments) -> None:
-    """Run a command."""
+def run(name: str, arguments: Arguments) -> int:
+    """Run a command; its exit code."""
     if name == "search":
         from sesamectl.commands import search
 
         search.run(arguments)
-        return
+        return 0
     from importlib import import_module
 
     module = import_module(f"sesamectl.commands.{'life' if name in OF_LIFE else name.replace('-', '_')}")
-    (getattr(module, name) if name in OF_LIFE else module.run)(arguments)
+    return (getattr(module, name) if name in OF_LIFE else module.run)(arguments) or 0

@@ -30,12 +30,12 @@ def start(arguments: Arguments) -> None:
 
 def stop(arguments: Arguments) -> None:
     """Stop the daemon if it runs."""
-    show(_stopped(), _ended, arguments)
+    show(stopped(), _ended, arguments)
 
 
 def restart(arguments: Arguments) -> None:
     """Stop the daemon if it runs, and start it."""
-    _stopped()
+    stopped()
     show(_started(), _running, arguments)
 
 
@@ -45,9 +45,10 @@ def _started() -> dict[str, Any]:
         return {"running": True, "started": client.started, **_who(hello), "socket": client.path}
 
 
-def _stopped() -> dict[str, Any]:
+def stopped(path: str | None = None) -> dict[str, Any]:
+    """Stop the daemon, and wait until its process is gone."""
     try:
-        with Client(timeout=ANSWER_TIMEOUT_S) as client:
+        with Client(path, ANSWER_TIMEOUT_S) as client:
             hello = client.call("hello", client="sesamectl")
             client.call("shutdown")
             client.wait_closed()

@@ -105,7 +105,8 @@ class Indexer:
                 self._upkeep.bulk(on=True)  # until there is nothing to do: the last commits would pay for all merging
 
             def stop() -> bool:
-                return self.leaving or (self.inbox.live_is_waiting and not live)
+                somebody_waits = bool(self._writing.statistics().tasks_waiting)
+                return self.leaving or somebody_waits or (self.inbox.live_is_waiting and not live)
 
             try:
                 outcome = await self.in_thread(partial(self._ingest.run, [mark.target for mark in marks], stop))
@@ -254,6 +255,11 @@ class Indexer:
         """Nobody else writes."""
         async with self._writing:
             yield
+
+    async def turn(self) -> None:
+        """Wait for a turn at writing, and leave it: who writes makes way with its next commit, unless it hangs."""
+        async with self.writing():
+            return
 
     async def in_thread(self, function: Callable[[], T]) -> T:
         """Run it in a worker thread, to its end even when cancelled: a half commit is none, and a writer is not left alone."""

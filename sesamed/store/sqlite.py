@@ -111,6 +111,19 @@ def connect_reader(path: str) -> apsw.Connection:
     return connection
 
 
+def copy(path: str, target: str) -> None:
+    """Copy an index that may be in use, page by page as it is."""
+    _reserve(target)
+    source, copied = connect_reader(path), apsw.Connection(target)
+    try:
+        with copied.backup("main", source, "main") as backup:
+            while not backup.done:
+                backup.step(1000)
+    finally:
+        source.close()
+        copied.close()
+
+
 def _reserve(path: str) -> None:
     """Make the file ourselves, so that it and its siblings are 0600 whatever the umask."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

@@ -313,13 +313,3 @@ def test_another_instance_elsewhere(
     assert time.monotonic() - begun >= 1.0
     assert _children.pop().wait(20) == 75  # the last one may have been on its way still
     assert capsys.readouterr().err == "sesamectl: waiting for sesamed to start ...\n"
-
-
-def test_a_log_that_has_grown(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A start keeps one old log, and begins a new one."""
-    machine.data.mkdir(mode=0o700)
-    (machine.data / "sesamed.log").write_bytes(b"x" * (1 << 20) + b"\n")
-    machine.run("start")
-    assert "ready" in machine.log()
-    assert "xxx" not in machine.log()
-    assert (machine.data / "sesamed.log.old").stat().st_size == (1 << 20) + 1

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import sesamectl
 import sesamed
 from sesamectl import errors as client_errors
 from sesamectl import flags, where
@@ -50,8 +51,8 @@ def test_error_codes_are_documented_and_unique() -> None:
 
 
 def test_the_version_is_one() -> None:
-    """The package's version is the one of its metadata."""
-    assert importlib.metadata.version("sesame-index") == sesamed.__version__
+    """The package's version is the one of its metadata, and of the client, which imports nothing of the daemon."""
+    assert importlib.metadata.version("sesame-index") == sesamed.__version__ == sesamectl.__version__
 
 
 def test_every_older_schema_has_a_migration() -> None:

@@ -1,0 +1,72 @@
+"""The manual page, made from the table in `flags`, as `--help` is."""
+
+from __future__ import annotations
+
+from sesamectl import __version__
+from sesamectl.flags import COMMANDS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sesamectl.flags import Command
+
+EXITS = (
+    ("0", "Done; also without any hits."), ("1", "doctor found something."), ("2", "Wrong usage."),
+    ("3", "The daemon cannot be reached or started, or is not of this protocol."), ("4", "Refused, or failed."), ("130", "Interrupted."),
+)  # fmt: skip
+VARIABLES = (
+    (
+        "SESAME_CONFIG_DIR, SESAME_DATA_DIR, SESAME_RUNTIME_DIR",
+        "Where the configuration, the index and the socket are.",
+    ),
+    ("SESAME_SOCKET", "The socket itself."),
+    ("SESAME_NO_START", "When it is 1, no daemon is started."),
+    ("NO_COLOR", "When it is set, there are no colours."),
+)
+FILES = (
+    ("~/.config/sesame/config.jsonc", "The configuration; none is needed."),
+    ("~/.local/share/sesame/", "The index, and the daemon's log where no journal keeps it."),
+)
+
+
+def page() -> str:
+    """In the language of man(7)."""
+    return "\n".join(_lines()) + "\n"
+
+
+def _lines() -> Iterator[str]:
+    yield f'.TH SESAMECTL 1 "" "sesame {__version__}"'
+    yield from (".SH NAME", "sesamectl \\- find what coding agents did", ".SH SYNOPSIS")
+    yield from (".B sesamectl", ".I COMMAND", "[\\fIFLAG\\fR ...] [\\fIWORD\\fR ...]", ".SH DESCRIPTION")
+    yield "Asks sesamed, the daemon that indexes the sessions of coding agents as they are written."
+    yield "The first search starts it. Every command has its own \\fB\\-\\-help\\fR."
+    yield ".SH COMMANDS"
+    for name, command in COMMANDS.items():
+        yield from _command(name, command)
+    yield from _section("EXIT STATUS", EXITS)
+    yield from _section("ENVIRONMENT", VARIABLES)
+    yield from _section("FILES", FILES)
+
+
+def _command(name: str, command: Command) -> Iterator[str]:
+    yield f".SS {name} {_text(command.operand)}".rstrip()
+    yield _text(f"{command.summary[0].upper()}{command.summary[1:]}.")
+    for flag in command.flags:
+        value = f" \\fI{_text(flag.metavar)}\\fR" if flag.metavar else ""
+        yield from (".TP", f"\\fB{_text(f'--{flag.name}')}\\fR{value}", _text(flag.help))
+    yield from (".PP", ".EX", *(_text(f"sesamectl {example}") for example in command.examples), ".EE")
+
+
+def _section(title: str, entries: tuple[tuple[str, str], ...]) -> Iterator[str]:
+    yield f".SH {title}"
+    for what, explained in entries:
+        yield from (".TP", f"\\fB{_text(what)}\\fR", _text(explained))
+
+
+def _text(text: str) -> str:
+    """As it stands: dashes stay dashes, and no line is taken for a request."""
+    escaped = (
+        text.replace("\\", "\\e").replace("-", "\\-").replace("~", "\\(ti").replace("'", "\\(aq").replace("`", "\\(ga")
+    )
+    return f"\\&{escaped}" if escaped.startswith((".", "\\(aq")) else escaped

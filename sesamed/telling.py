@@ -1,0 +1,82 @@
+"""What the service manager hears while the daemon runs: what it is doing, and that it gets on.
+
+That it gets on is tried, not assumed: a `hello` through the socket shows that the server serves, a turn at writing that the
+writer makes way. Where either hangs the manager hears nothing, and ends us; nothing is lost by that.
+"""
+
+import logging
+import time
+from collections.abc import Awaitable, Callable
+
+import anyio
+
+from sesamed.model import Overview
+from sesamed.notify import Notifier
+
+HELLO = b'{"jsonrpc":"2.0","id":1,"method":"hello","params":{"client":"sesamed"}}\n'
+READY_S = 10.0
+TICK_S = 2.0
+
+log = logging.getLogger(__name__)
+
+
+async def greet(path: str) -> None:
+    """Ask ourselves as any client would; returns when the answer came, raises OSError when none can come."""
+    async with await anyio.connect_unix(path) as stream:
+        await stream.send(HELLO)
+        await stream.send_eof()
+        with anyio.fail_after(READY_S):
+            answered = b"".join([part async for part in stream])
+    if b'"jsonrpc"' not in answered:
+        raise OSError(f"no answer at {path}")
+
+
+def described(overview: Overview) -> str:
+    """The state in a line for people."""
+    if overview.troubles:
+        return f"degraded: {overview.troubles[0].message}"
+    if (progress := overview.indexing) is not None:
+        if not progress.files_total:
+            return "answering; looking for sessions"
+        return f"answering; indexing, {progress.files_done} of {progress.files_total} files done"
+    files, there = sum(root.files for root in overview.roots), sum(root.mode != "missing" for root in overview.roots)
+    return f"ready: {files} session files in {there} of {len(overview.roots)} directories"
+
+
+class Telling:
+    """Tells until cancelled. `gets_on` returns when something was got on with, raises OSError or waits when it is not."""
+
+    def __init__(
+        self, notifier: Notifier, watchdog_s: float | None, says: Callable[[], str], gets_on: Callable[[], Awaitable[None]]
+    ) -> None:  # fmt: skip
+        self._notifier = notifier
+        self._watchdog_s = watchdog_s
+        self._says = says
+        self._gets_on = gets_on
+        self._said = ""
+        self._due = 0.0
+
+    async def run(self) -> None:
+        """A look every two seconds; the watchdog hears of us four times as often as it must."""
+        pause = TICK_S if self._watchdog_s is None else min(TICK_S, self._watchdog_s / 4)
+        while True:
+            self._tell()
+            if self._watchdog_s is not None and time.monotonic() >= self._due:
+                await self._prove(self._watchdog_s)
+            await anyio.sleep(pause)
+
+    def _tell(self) -> None:
+        if (text := self._says()) != self._said:
+            self._said = text
+            self._notifier.status(text)
+
+    async def _prove(self, within_s: float) -> None:
+        began = time.monotonic()
+        try:
+            with anyio.fail_after(within_s / 2):
+                await self._gets_on()
+        except (OSError, TimeoutError, anyio.BrokenResourceError) as error:
+            log.warning("no progress error=%s seconds=%.1f", type(error).__name__, time.monotonic() - began)
+            return
+        self._notifier.alive()
+        self._due = began + within_s / 4

@@ -1,0 +1,161 @@
+"""Completions in the shells themselves, with a real daemon for the sessions; and the manual page in man(1) itself."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sesamectl import flags
+from sesamectl.completions import script
+from sesamectl.man import page
+from tests.support.daemon import CODE, Daemon
+from tests.support.sessions import PiSession
+
+BASH = """
+source {script}
+COMP_TYPE=9 COMP_WORDS=({words}) COMP_CWORD={index} COMPREPLY=()
+_sesamectl
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+ZSH = """
+zmodload zsh/zpty
+zpty inner zsh -f -i
+zpty -w inner 'PS1="> " COLUMNS=200; unsetopt beep; autoload -Uz compinit && compinit -u -D; source {script}; print REA''DY'
+while zpty -r inner line; do [[ $line = *READY* && $line != *print* ]] && break; done
+zpty -w -n inner {typed!r}$'\\t'
+zpty -w -n inner $'\\C-a print -r -- "<' && zpty -w inner $'\\C-e>" # END'
+while zpty -r inner line; do [[ $line = '<'* ]] && print -r -- $line && break; done
+zpty -d inner
+"""
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Daemon]:
+    """Two sessions, one of them with a name."""
+    with Daemon() as running:
+        running.write("a.jsonl", PiSession(id="aaaa-1111").user("please").name("Confirm button refactor").bytes())
+        running.write("b.jsonl", PiSession(id="bbbb-2222").user("nothing of the kind").bytes())
+        running.sync()
+        yield running
+
+
+def in_shell(daemon: Daemon, *words: str) -> list[str]:
+    """What a shell prints; it finds sesamectl and the daemon as a person's would."""
+    environ = {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "HOME": str(daemon.home), "LANG": "C.UTF-8", "TERM": "dumb",
+        "SESAME_SOCKET": daemon.socket, "PYTHONPATH": os.pathsep.join(CODE),
+    }  # fmt: skip
+    ran = subprocess.run(
+        words, env=environ, cwd=daemon.directory, capture_output=True, text=True, timeout=40, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (0, ""), ran
+    return ran.stdout.split("\n")[:-1]
+
+
+def in_bash(daemon: Daemon, *words: str) -> set[str]:
+    """What bash offers for the last word."""
+    file = daemon.directory / "completions.bash"
+    file.write_text(script("bash"))
+    quoted = " ".join(f"'{word}'" for word in words)
+    code = BASH.format(script=file, words=quoted, index=len(words) - 1)
+    return set(in_shell(daemon, "bash", "--norc", "-c", code)) - {""}
+
+
+def in_fish(daemon: Daemon, line: str) -> dict[str, str]:
+    """What fish offers, with its descriptions."""
+    file = daemon.directory / "completions.fish"
+    file.write_text(script("fish"))
+    lines = in_shell(daemon, "fish", "--no-config", "-c", f"source {file}; complete -C '{line}'")
+    return {found.partition("\t")[0]: found.partition("\t")[2] for found in lines}
+
+
+needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+needs_zsh = pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
+needs_fish = pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+
+
+@needs_bash
+def test_bash(daemon: Daemon) -> None:
+    """bash completes commands, flags, values and sessions, these by id or by words of their name."""
+    assert in_bash(daemon, "sesamectl", "") == {*flags.COMMANDS, "--help", "--version"}
+    assert in_bash(daemon, "sesamectl", "sea") == {"search"}
+    assert in_bash(daemon, "sesamectl", "search", "--so") == {"--sort", "--source"}
+    assert in_bash(daemon, "sesamectl", "search", "--sort", "") == {"relevance", "recent"}
+    assert in_bash(daemon, "sesamectl", "search", "--limit", "") == set()
+    assert in_bash(daemon, "sesamectl", "search", "--cwd", "") == {"home", "sessions", "data", "run", "config"}
+    assert in_bash(daemon, "sesamectl", "service", "un") == {"uninstall"}
+    assert in_bash(daemon, "sesamectl", "show", "") == {"aaaa-1111", "bbbb-2222"}
+    assert in_bash(daemon, "sesamectl", "show", "bb") == {"bbbb-2222"}
+    assert in_bash(daemon, "sesamectl", "show", "Button-Refactor") == {"aaaa-1111"}
+    assert in_bash(daemon, "sesamectl", "forget", "bb") == {"bbbb-2222"}
+    assert in_bash(daemon, "sesamectl", "show", "zzz") == set()
+
+
+@needs_fish
+def test_fish(daemon: Daemon) -> None:
+    """fish completes the same, with what each one is."""
+    assert in_fish(daemon, "sesamectl sea") == {"search": flags.COMMANDS["search"].summary}
+    assert set(in_fish(daemon, "sesamectl ")) == set(flags.COMMANDS)
+    assert set(in_fish(daemon, "sesamectl search --so")) == {"--sort", "--source"}
+    assert set(in_fish(daemon, "sesamectl search --sort ")) == {"relevance", "recent"}
+    assert set(in_fish(daemon, "sesamectl service un")) == {"uninstall"}
+    assert in_fish(daemon, "sesamectl show a") == {"aaaa-1111": "Confirm button refactor"}
+
+
+@needs_zsh
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [("sesamectl sea", "search"), ("sesamectl search --sor", "--sort"), ("sesamectl service uni", "uninstall"),
+     ("sesamectl show bb", "bbbb-2222"), ("sesamectl show refactor", "aaaa-1111")],
+)  # fmt: skip
+def test_zsh(daemon: Daemon, typed: str, completed: str) -> None:
+    """zsh completes them where they are typed."""
+    file = daemon.directory / "completions.zsh"
+    file.write_text(script("zsh"))
+    lines = in_shell(daemon, "zsh", "-f", "-c", ZSH.format(script=file, typed=typed))
+    assert completed in lines[0].split(" # END")[0].replace(">", " ").split()
+
+
+def test_no_daemon(daemon: Daemon) -> None:
+    """Without a daemon there are no sessions, nothing is said, and nothing is started."""
+    environ = {
+        **os.environ,
+        "SESAME_SOCKET": str(daemon.directory / "none"),
+        "HOME": str(daemon.home),
+        "PYTHONPATH": os.pathsep.join(CODE),
+    }
+    command = [sys.executable, "-m", "sesamectl", "completions", "sessions"]
+    ran = subprocess.run(command, env=environ, capture_output=True, timeout=40, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_every_flag_is_there(shell: str) -> None:
+    """All commands and all their flags are in every script."""
+    text = script(shell)
+    for name, command in flags.COMMANDS.items():
+        assert name in text
+        for flag in command.flags:
+            assert (f"-l {flag.name} " if shell == "fish" else f"--{flag.name}") in text
+
+
+@pytest.mark.skipif(shutil.which("man") is None, reason="man is not installed")
+def test_the_manual_page(tmp_path: Path) -> None:
+    """man shows every command and flag, and has nothing to complain about."""
+    file = tmp_path / "sesamectl.1"
+    file.write_text(page())
+    environ = {**os.environ, "MANWIDTH": "100", "LANG": "C.UTF-8", "MAN_KEEP_FORMATTING": ""}
+    ran = subprocess.run(
+        ["man", "--warnings", "-l", str(file)], env=environ, capture_output=True, text=True, timeout=40, check=False
+    )
+    if ran.returncode and "minimiz" in ran.stdout + ran.stderr:
+        pytest.skip("this machine's man is a stub")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    for name, command in flags.COMMANDS.items():
+        assert f"   {name}" in ran.stdout
+        for flag in command.flags:
+            assert f"--{flag.name}" in ran.stdout

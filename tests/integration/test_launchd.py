@@ -1,0 +1,155 @@
+"""The service by way of launchd: our side for real, launchd's by a stand-in that starts what the plist says."""
+
+import json
+import os
+import plistlib
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.test_client import Machine
+from tests.support.daemon import eventually
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the stand-in looks into /proc")
+
+STAND_IN = Path(__file__).parents[1] / "support/launchctl.py"
+AS_ON_A_MAC = "import sys; sys.platform = 'darwin'; from sesamectl.cli import main; sys.exit(main(sys.argv[1:]))"
+
+
+class Mac(Machine):
+    """A machine on which sesamectl takes itself to be on macOS."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.launchd = self.place / "launchd"
+        programs = self.place / "programs"
+        self.launchd.mkdir()
+        programs.mkdir()
+        (programs / "launchctl").write_text(f'#!/bin/sh\nexec {sys.executable} {STAND_IN} "$@"\n')
+        (programs / "launchctl").chmod(0o755)
+        self.environ |= {"FAKE_LAUNCHD": str(self.launchd), "PATH": f"{programs}:{os.environ['PATH']}"}
+        self.plist = self.place / "home/Library/LaunchAgents/sesame.sesamed.plist"
+
+    def ctl(self, *words: str, code: int = 0) -> str:
+        """What sesamectl says."""
+        command = [sys.executable, "-c", AS_ON_A_MAC, *words]
+        done = subprocess.run(
+            command, env=self.environ, cwd=self.place, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=40, check=False,
+        )  # fmt: skip
+        assert done.returncode == code, (done.stdout, done.stderr, self.calls())
+        return done.stdout if code == 0 else done.stderr
+
+    def calls(self) -> list[str]:
+        """What launchctl was called with."""
+        file = self.launchd / "calls"
+        return file.read_text().splitlines() if file.exists() else []
+
+    def answering(self) -> int | None:
+        pid: int | None = json.loads(self.ctl("service", "status", "--json"))["answers"]
+        return pid
+
+
+@pytest.fixture
+def mac() -> Iterator[Mac]:
+    made = Mac()
+    made.write("one", "a quince")
+    try:
+        yield made
+    finally:
+        made.remove()
+
+
+def test_install(mac: Mac) -> None:
+    """Installed it is loaded and answers; a second install changes nothing."""
+    said = mac.ctl("service", "install")
+    assert "loaded sesame.sesamed" in said
+    assert "service   active" in said
+    assert stat.S_IMODE(mac.plist.stat().st_mode) == 0o644
+    assert "one" in mac.ctl("search", "quince", "--no-start")
+    pid = mac.answering()
+    assert "nothing to do" in mac.ctl("service", "install")
+    assert mac.answering() == pid
+    assert (mac.data / "sesamed.log").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_changed_plist_is_loaded_anew(mac: Mac) -> None:
+    """The old one is unloaded first, and its end waited for: until then launchd takes no new one."""
+    mac.ctl("service", "install")
+    before = mac.answering()
+    said = mac.ctl("service", "install", "--socket")
+    assert "unloaded" in said
+    assert "loaded" in said
+    assert mac.answering() not in {None, before}
+    assert "<key>Sockets</key>" in mac.plist.read_text()
+
+
+def test_the_next_search_starts_it_through_launchd(mac: Mac) -> None:
+    """After a stop it is launchd that starts it again."""
+    mac.ctl("service", "install")
+    mac.ctl("stop")
+    assert "one" in mac.ctl("search", "quince")
+    assert [call for call in mac.calls() if call.startswith("kickstart")] == [
+        f"kickstart gui/{os.geteuid()}/sesame.sesamed"
+    ]
+    assert mac.answering() == json.loads((mac.launchd / "state.json").read_text())["pid"]
+
+
+def test_a_daemon_that_a_client_started_makes_way(mac: Mac) -> None:
+    """A daemon without a service is stopped for the one with."""
+    mac.ctl("search", "quince")
+    before = mac.answering()
+    assert f"(pid {before})" in mac.ctl("service", "install")
+    assert mac.answering() not in {None, before}
+
+
+def test_uninstall(mac: Mac) -> None:
+    """Unloaded and removed; the index stays."""
+    mac.ctl("service", "install")
+    pid = mac.answering()
+    mac.ctl("service", "uninstall")
+    assert not mac.plist.exists()
+    assert mac.answering() is None
+    assert (mac.data / "index.sqlite").exists()
+    assert pid is not None
+    eventually(lambda: not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text())
+    assert "nothing to do" in mac.ctl("service", "uninstall")
+
+
+def test_nobody_is_logged_in(mac: Mac) -> None:
+    """Over ssh alone there is no launchd for agents: it says so, and the client starts the daemon itself."""
+    (mac.launchd / "no-login").touch()
+    assert "not logged in at the screen" in mac.ctl("service", "install", code=4)
+    assert not mac.plist.exists()
+    assert "one" in mac.ctl("search", "quince")
+
+
+def test_a_wrong_configuration(mac: Mac) -> None:
+    """What cannot get better by itself ends as if it were wanted, or launchd would try for ever."""
+    mac.ctl("service", "install")
+    mac.ctl("stop")
+    (mac.config / "config.jsonc").write_text('{"sweepSecond": 5}')
+    job = plistlib.loads(mac.plist.read_bytes())
+    ran = subprocess.run(
+        job["ProgramArguments"], env={**mac.environ, **job["EnvironmentVariables"]}, capture_output=True, check=False
+    )
+    assert (ran.returncode, b"sweepSecond" in ran.stderr) == (0, True)
+
+
+def test_printing_writes_nothing(mac: Mac) -> None:
+    """--print shows the files, and asks launchd nothing."""
+    assert "<string>sesame.sesamed</string>" in mac.ctl("service", "install", "--print")
+    assert not mac.plist.parent.exists()
+    assert mac.calls() == []
+
+
+def test_its_log(mac: Mac) -> None:
+    """What it said is shown, also after a crash."""
+    mac.ctl("service", "install")
+    os.kill(mac.answering() or 0, signal.SIGKILL)
+    assert "sesamed.daemon ready" in mac.ctl("logs")
+    assert "sesamed.daemon ready" in json.loads(mac.ctl("service", "logs", "--lines", "3", "--json"))["lines"][-1]

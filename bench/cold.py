@@ -134,7 +134,8 @@ def opened(place: str, corpus: str) -> tuple[int, str]:
         daemon.until_settled()
         time.sleep(1)  # whatever comes late
     with open(log, encoding="utf-8", errors="replace") as lines:
-        count = sum('.jsonl"' in line or '.jsonl.zst"' in line for line in lines)
+        below = os.path.realpath(corpus) + "/"  # the daemon's own files of that name are no sessions
+        count = sum(below in line and ('.jsonl"' in line or '.jsonl.zst"' in line) for line in lines)
     return count, "strace" if strace else "audit hook"
 
 

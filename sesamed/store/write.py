@@ -166,7 +166,10 @@ class Transaction:
         self._connection.executemany(UNDO, [(file, *places) for places in change.undone])
         if session is not None:
             told = bool(change.facts or meant or session in others or change.replace)
-            self._describe(session, tally, told, (is_new or session != before, elsewhere))
+            joined = is_new or session != before
+            if joined or elsewhere or change.cursor.position < openings.FIRST:  # else the beginning is what it was
+                self._changed.add(session)
+            self._describe(session, tally, told, (joined, elsewhere))
             self._settle(shared)
         for other in others - {session}:
             self._facts.resolve(other)
@@ -227,7 +230,6 @@ class Transaction:
 
     def _describe(self, session: int, tally: Tally, told: bool, came: tuple[bool, bool]) -> None:
         """Bring the session's fields up to date with what its files now say. The file may just have joined, or come back or moved."""
-        self._changed.add(session)
         joined, moved = came
         began_moved = (told or joined or moved) and self._facts.resolve(session)
         self._sessions.gain(session, tally)

@@ -117,7 +117,8 @@ class Inbox:
             for item in due:
                 path, number = item.target.path, next(self._numbers)
                 numbers[path] = number
-                if (taken := self._taken.get(path)) is not None and is_same(taken, item):
+                marked = path in self._live or path in self._backlog
+                if not marked and (taken := self._taken.get(path)) is not None and is_same(taken, item):
                     taken.number = number
                     continue
                 where = self._live if path in self._live else self._backlog
@@ -127,6 +128,11 @@ class Inbox:
         if numbers:
             self._wake()
         return numbers
+
+    def under_way(self) -> dict[bytes, int]:
+        """What is being looked at: it may be committed and not yet noted, so that a sweep does not find it any more."""
+        with self._lock:
+            return {path: mark.number for path, mark in self._taken.items()}
 
     def take(self) -> list[Mark]:
         """The next paths to look at: all live ones, or some of the backlog."""

@@ -42,7 +42,8 @@ class Runs:
         numbers: dict[bytes, int] = {}
         with anyio.move_on_after(timeout_s):
             if paths is None:
-                numbers = await indexer.look_around()
+                found_due = await indexer.look_around()
+                numbers = indexer.inbox.under_way() | found_due
             found = [] if paths is None else await indexer.in_thread(partial(indexer.sweep.targets, paths))
             for path, target in found:
                 if target is None:

@@ -63,6 +63,33 @@ def test_a_path_that_is_being_looked_at_is_not_marked_again_by_a_sweep(inbox: In
     assert names(inbox.take()) == ["b"]
 
 
+def test_a_path_that_is_marked_anew_is_not_pending_once_it_was_waited_for(inbox: Inbox) -> None:
+    """It is looked at anew for the event's sake, so that is the look that a sweep waits for, too."""
+    found = Due(target("a"), 0, 1, Signature(1, 1, 1, 1, 1))
+    inbox.add([found])
+    inbox.take()
+    inbox.mark(target("a"))
+    numbers = inbox.add([found])
+    waiter = Waiter(dict(numbers))
+    inbox._waiters.append(waiter)
+    inbox.serve([])
+    assert waiter.wanted
+    inbox.take()
+    inbox.serve([])
+    assert not waiter.wanted
+    assert inbox.pending(numbers).files == 0
+
+
+def test_what_is_under_way_can_be_waited_for(inbox: Inbox) -> None:
+    """A sweep in the moment between commit and note finds nothing to do, though how much is pending is not yet told."""
+    number = inbox.mark(target("a"))
+    assert inbox.under_way() == {}
+    inbox.take()
+    assert inbox.under_way() == {b"a": number}
+    inbox.serve([])
+    assert inbox.under_way() == {}
+
+
 def test_what_is_unfinished_comes_next(inbox: Inbox) -> None:
     """Before the rest of the backlog, and after live ones."""
     inbox.add([due("a"), due("b"), due("c")])

@@ -103,7 +103,8 @@ def custom_line(state: PiState, line: Line) -> Step:
     """The role `custom` as a line of its own. What we put there ourselves is quoted from other sessions: it is found in those."""
     if line.custom_type in MESSAGES:
         text = text_of(line.content)
-        return after(state, line), [said(place_of(state, line, Spoken()), "custom", text, text, hidden=True)]
+        place = place_of(state, line, Spoken())
+        return after(state, line), [said(place, "custom", text, text, hidden=True)] if text.strip() else []
     return custom(state, line, Spoken(content=line.content))
 
 

@@ -271,6 +271,11 @@ def same(one: Any, other: Any, where: str = "dump") -> None:
         assert one == other, f"{where}: {one!r} is not {other!r}"
 
 
+def in_a_line(name: str | None) -> str:
+    """A name as answers show it, but for its spaces."""
+    return " ".join((name or "").split())
+
+
 def agree(dump: dict[str, Any], world: World) -> None:
     """The index holds what the model says."""
     assert sorted(dump["sessions"]) == sorted(f"pi:{session.public_id}" for session in world.sessions)
@@ -278,8 +283,9 @@ def agree(dump: dict[str, Any], world: World) -> None:
         found = dump["sessions"][f"pi:{session.public_id}"]
         records = session.records
         assert found["origin"] == session.origin
-        short = (found["name"] or "").removesuffix("…")  # cut at a word
-        assert short == session.name if short == found["name"] else (session.name or "").startswith(short)
+        shown, meant = in_a_line(found["name"]), in_a_line(session.name)
+        short = shown.removesuffix("…")  # cut at a word
+        assert short == meant if short == shown else meant.startswith(short), (found["name"], session.name)
         assert found["gone"] == all(gone for _, _, gone in session.files)
         assert found["messageCount"] == sum(record.tool is None for record in records.values())
         assert found["tool_calls"] == sum(record.tool is not None for record in records.values())

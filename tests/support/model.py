@@ -13,6 +13,7 @@ from typing import Any
 STARTS = re.compile(r'\{"type":"(?:session|session_info|message|custom_message|compaction|branch_summary)"')
 ROLES_WITH_TIMES = ("user", "assistant")
 KNOWN = {"custom", "label", "model_change", "thinking_level_change", "usage", "context_edit"}
+REFERENCE = "sesame-reference"
 FIRST_IDS = "2026-01-02T00:00:00"
 Key = tuple[Any, ...]
 Result = tuple[bool, str]
@@ -114,12 +115,20 @@ def _entry(file: File, entry: dict[str, Any]) -> None:
     elif kind == "session_info":
         file.given_name = entry["name"].strip()
     elif kind == "custom_message":
-        _say(file, entry, "custom", _text(entry["content"]))
-        file.first_note = file.first_note or (_name(_text(entry["content"])) if not file.first_text else "")
+        _note(file, entry)
     elif kind in ("compaction", "branch_summary"):
         _say(file, entry, "summary", entry["summary"])
     elif kind not in KNOWN:
         file.unknown += 1
+
+
+def _note(file: File, entry: dict[str, Any]) -> None:
+    text = _text(entry["content"])
+    _say(file, entry, "custom", text)
+    if (
+        entry["customType"] != REFERENCE and not file.first_text
+    ):  # that is quoted from another session: no name of this one
+        file.first_note = file.first_note or _name(text)
 
 
 def _message(file: File, entry: dict[str, Any], message: dict[str, Any]) -> None:

@@ -1,0 +1,164 @@
+"""The records of one transaction: gathered as they come, and written together before anything reads them."""
+
+from array import array
+from collections.abc import Sequence
+
+import apsw
+
+from sesamed.model import Kind
+from sesamed.store import sqlite
+from sesamed.store.answers import Answers
+from sesamed.store.places import POSITION_MASK, Places, Said, home_of, record_at
+from sesamed.store.rows import AnyRow, Change, OutcomeRow, ResultRow, Row, UndoneRow
+from sesamed.store.sessions import Tally
+from sesamed.store.texts import Texts
+
+TOO_LONG = POSITION_MASK  # a file holds at most this many records; what is more is counted as bad
+UNDO = "REPLACE INTO undone(file, first, last) VALUES(?, ?, ?)"
+
+
+class Records:
+    """Puts the rows of files where they belong: new records, copies of known ones, and what comes later about either."""
+
+    def __init__(self, connection: apsw.Connection, texts: Texts, answers: Answers, places: Places) -> None:
+        self._connection = connection
+        self._texts = texts
+        self._answers = answers
+        self._places = places
+        self._records: dict[int, list[object]] = {}
+        self._keys: dict[int, int] = {}
+        self._touched: list[tuple[int, str]] = []
+        self._ordinals: list[tuple[int, int, int]] = []
+        self._messages = self._tool_calls = 0
+
+    def forget_keys(self) -> None:
+        """Records may have moved: where they are is to be asked of the index."""
+        self._keys.clear()
+
+    def put_all(self, file: int, session: int | None, change: Change) -> tuple[int, Tally, set[int]]:
+        """Take a file's rows. Gives its next position, what its session gains, and the records that others hold, too."""
+        position, tally, shared = change.cursor.position, Tally(), set[int]()
+        if session is None:
+            return position, tally, shared
+        known, kept = self._known(change.rows), position
+        for index, row in enumerate(change.rows):
+            if index == change.loose_from:
+                kept = position
+            record = self._keys.get(row.key, known.get(row.key))
+            if not isinstance(row, Row):
+                self._later(file, record, position, row)
+            elif record is not None:
+                position = self._again(file, session, position, record, row, (tally, shared))
+            elif position >= TOO_LONG:
+                change.bad_lines += 1
+            else:
+                self._new(record_at(file, position), row)
+                tally.add(row)
+                position += 1
+        at_end = change.loose_from in (None, len(change.rows))  # the loose line may have no records
+        return (position if at_end else kept), tally, shared
+
+    def _later(self, file: int, record: int | None, position: int, row: ResultRow | OutcomeRow | UndoneRow) -> None:
+        """Something about a record that came before."""
+        if record is None:
+            return
+        if isinstance(row, ResultRow):
+            self._result(file, record, row)
+        elif isinstance(row, OutcomeRow):
+            self._correct(file, record, row)
+        else:
+            self._undo(file, record, position, row)
+
+    def _known(self, rows: Sequence[AnyRow]) -> dict[int, int]:
+        """The numbers of the records that the index has already."""
+        if not rows:
+            return {}
+        keys = apsw.carray(array("q", [row.key for row in rows]))
+        return dict(sqlite.rows(self._connection, "SELECT key, id FROM records WHERE key IN carray(?)", (keys,)))
+
+    def _new(self, record: int, row: Row) -> None:
+        self._keys[row.key] = record
+        self._records[record] = [
+            record, row.key, row.role, row.kind, row.prompt, row.time_ms, row.entry, row.parent, row.tool, row.is_error,
+        ]  # fmt: skip
+        for text in row.texts:
+            self._texts.add(record, text)
+        self._place(record, row)
+        if row.kind == Kind.CALL:
+            self._tool_calls += 1
+        else:
+            self._messages += 1
+
+    def _again(
+        self, file: int, session: int, position: int, record: int, row: Row, found: tuple[Tally, set[int]]
+    ) -> int:
+        """A record that the index has: the file's own, read again, or a copy. Returns the file's next position."""
+        self.flush()
+        held = self._places.position_in(file, record)
+        if held is None:
+            tally, shared = found
+            (tally.note_time if session in self._places.sessions_with(record) else tally.add)(row)
+            self._answers.share(record)
+            self._places.copy(record_at(file, position), record, Said(row.entry, row.parent, row.time_ms))
+            shared.add(record)
+        place = record_at(file, position if held is None else held)
+        self._place(place, row)
+        if row.is_error is not None:
+            results = [text for text in row.texts if text.kind == Kind.RESULT]
+            self._answers.state(record, place, ResultRow(row.key, results[0] if results else None, row.is_error))
+        return position + (held is None or held == position)
+
+    def _place(self, place: int, row: Row) -> None:
+        """What is said of the place, not of the record."""
+        self._touched.extend((place, path) for path in row.touched)
+        if row.ordinal is not None:
+            self._ordinals.append((*home_of(place), row.ordinal))
+
+    def _undo(self, file: int, record: int, position: int, undone: UndoneRow) -> None:
+        """Mark what is taken back. It stays: the person saw it."""
+        first = self._places.position_in(file, record)
+        if first is not None and first < position:
+            last = first if undone.alone else position - 1
+            self._connection.execute(UNDO, (file, first, last))
+
+    def _result(self, file: int, record: int, result: ResultRow) -> None:
+        """Give a call its result."""
+        pending = self._records.get(record)
+        if pending is not None and pending[-1] is None:
+            pending[-1] = result.is_error
+            if result.text is not None:
+                self._texts.add(record, result.text)
+            return
+        self.flush()
+        if (position := self._places.position_in(file, record)) is not None:
+            self._answers.state(record, record_at(file, position), result)
+
+    def _correct(self, file: int, record: int, outcome: OutcomeRow) -> None:
+        """A call went otherwise than its result says."""
+        self.flush()
+        if (position := self._places.position_in(file, record)) is not None:
+            self._answers.correct(record, record_at(file, position), is_error=outcome.is_error)
+
+    def flush(self) -> None:
+        """Write records, texts and touched files that were gathered."""
+        if self._records:
+            columns = "id, key, role, kind, prompt, time_ms, entry, parent, tool, is_error"
+            sql = f"INSERT INTO records({columns}) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            self._connection.executemany(sql, self._records.values())
+            sql = "UPDATE totals SET messages = messages + ?, tool_calls = tool_calls + ?"
+            self._connection.execute(sql, (self._messages, self._tool_calls))
+            self._records.clear()
+            self._messages = self._tool_calls = 0
+        if self._touched:
+            self._connection.executemany(
+                "INSERT OR IGNORE INTO paths(tail) VALUES(?)", [(tail,) for _, tail in self._touched]
+            )
+            sql = "INSERT OR IGNORE INTO touched(place, path) SELECT ?, id FROM paths WHERE tail = ?"
+            self._connection.executemany(sql, self._touched)
+            self._touched.clear()
+        if self._ordinals:
+            self._connection.executemany(
+                "REPLACE INTO ordinals(file, position, ordinal) VALUES(?, ?, ?)", self._ordinals
+            )
+            self._ordinals.clear()
+        self._texts.flush()

@@ -106,8 +106,8 @@ class Neighbours:
         self.look([target, path])
 
     def look(self, paths: Iterable[Path]) -> None:
-        """At these, in this order."""
-        look_until_done(self.ingest, self._targets(paths))
+        """At these, in this order; each once, as the inbox gives them."""
+        look_until_done(self.ingest, self._targets(dict.fromkeys(paths)))
 
     def look_at_everything(self) -> None:
         """As a sweep does, until nothing is left to do."""

@@ -187,7 +187,7 @@ class Histories(RuleBasedStateMachine):
         """A later pi gives ids to the entries of version 1."""
         path = self.at(number)
         session = PiSession(version=1)
-        session._lines = [line for line in path.read_bytes().split(b"\n") if line]
+        session._lines = [line for line in path.read_bytes().split(b"\n") if line.strip()]
         parsed = parse(path.read_bytes(), "x")
         if (
             parsed.begun

@@ -6,7 +6,7 @@ import os
 
 from sesamectl import __version__
 from sesamectl.client import Client
-from sesamectl.errors import ClosedError, NotSesameError, RpcError
+from sesamectl.errors import ClientError, ClosedError, NotSesameError, RpcError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,6 +59,15 @@ def explained(path: str, refused: str = "") -> Exception | None:
     from sesamectl.version import explain
 
     return explain(path, HELLO_TIMEOUT_S, refused)
+
+
+def greeting(path: str) -> dict[str, Any] | None:
+    """The `hello` of who answers; None when nobody does, or nobody that we know."""
+    try:
+        with Client(path, HELLO_TIMEOUT_S) as client:
+            return client.call("hello", client="sesamectl")
+    except (ClientError, RpcError):
+        return None
 
 
 def _may_start(arguments: Arguments) -> bool:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 
 from sesamectl import service
-from sesamectl.asking import HELLO_TIMEOUT_S
-from sesamectl.client import Client
-from sesamectl.errors import ClientError, RpcError
+from sesamectl.asking import greeting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,9 +28,8 @@ def state(manager: Manager, socket: str) -> dict[str, Any]:
 
 def answers(socket: str) -> int | None:
     """The pid of who answers."""
-    try:
-        with Client(socket, HELLO_TIMEOUT_S) as client:
-            pid = client.call("hello", client="sesamectl").get("pid")
-            return pid if isinstance(pid, int) else 0
-    except (ClientError, RpcError):
+    hello = greeting(socket)
+    if hello is None:
         return None
+    pid = hello.get("pid")
+    return pid if isinstance(pid, int) else 0

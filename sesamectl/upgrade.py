@@ -10,9 +10,7 @@ import os
 import sys
 
 from sesamectl import __version__
-from sesamectl.asking import HELLO_TIMEOUT_S
-from sesamectl.client import Client
-from sesamectl.errors import ClientError, RpcError
+from sesamectl.asking import greeting
 from sesamectl.launch import Starters, launch
 from sesamectl.render import clean
 from sesamectl.where import data_directory
@@ -62,11 +60,7 @@ def _restart(path: str, theirs: str) -> None:
 
 def _version(path: str) -> str | None:
     """Of who answers; None when nobody does, or nobody that we know."""
-    try:
-        with Client(path, HELLO_TIMEOUT_S) as client:
-            version = client.call("hello", client="sesamectl").get("version")
-    except (ClientError, RpcError):
-        return None
+    version = (greeting(path) or {}).get("version")
     return version if isinstance(version, str) else None
 
 

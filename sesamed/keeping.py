@@ -20,6 +20,7 @@ from sesamed.errors import DeadlineError, NotFoundError, RefusedError, SesameErr
 from sesamed.ingest.indexer import Indexer
 from sesamed.model import SessionKey, Utterance, Words
 from sesamed.sources import sesame
+from sesamed.store.index import sync_directory
 from sesamed.store.summaries import iso_of
 
 PATIENCE_S = 20.0
@@ -158,11 +159,7 @@ def _replace(path: str, data: bytes) -> None:
     finally:
         os.close(descriptor)
     os.replace(beside, path)
-    directory = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    sync_directory(os.path.dirname(path))
 
 
 def _remove(paths: Sequence[str]) -> None:

@@ -1,5 +1,6 @@
 """The search method: a question to hits that explain themselves. Runs in a reader's thread; the store does the ranking."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import apsw
@@ -50,7 +51,11 @@ class Searcher:
             return Answered([], self._terms, 0 if offset else self._filtered_out())
         best = max(found, key=lambda one: one.score)
         hits = [self._hit(one, one.score / best.score) for one in found[offset:]]
-        matched = hits[found.index(best) - offset].matched_words if best in found[offset:] else self._matched(best)[0]
+        matched = (
+            hits[found.index(best) - offset].matched_words
+            if best in found[offset:]
+            else self._matched(best, self._texts(best))[0]
+        )
         return Answered(hits, self._terms, weak=is_weak(self._terms, matched))
 
     def _filtered_out(self) -> int:
@@ -61,24 +66,27 @@ class Searcher:
     def _hit(self, found: Found, score: float) -> Hit:
         known = summaries.by_number(self._connection, {found.shown, found.session}, self._workstation)
         shown, session = known[found.shown], known[found.session]
-        others: set[int] = set()
+        others, texts = set[int](), self._texts(found)
         if found.chunk is None:
             hit = self._listed(found.session, session, shown)
         else:
             record = found.chunk >> 3
-            excerpt = self._words.excerpt(read.texts(self._connection, record).get(found.chunk & 7, ""))
+            excerpt = self._words.excerpt(texts.get(found.chunk & 7, ""))
             hit = _made(shown, score, excerpt, match(session, read.item(self._connection, found.session, record)))
             others = search.others_with(self._connection, record, found.session)
-        matched, missing = self._matched(found)
+        matched, missing = self._matched(found, texts)
         return replace(
             hit, score=round(score, 4), matched_words=matched, missing_words=missing,
             similar=len((others | found.similar) - {found.shown}), subagents=found.subagents,
         )  # fmt: skip
 
-    def _matched(self, found: Found) -> tuple[list[str], list[str]]:
-        """Which words stand in the best place of a session, or in what it is called."""
-        texts = [] if found.chunk is None else read.texts(self._connection, found.chunk >> 3).values()
-        return self._words.matched(*texts, *headings.texts(self._connection, found.session))
+    def _texts(self, found: Found) -> dict[int, str]:
+        """What stands in the best place of a session; nothing where only what it is called matches."""
+        return {} if found.chunk is None else read.texts(self._connection, found.chunk >> 3)
+
+    def _matched(self, found: Found, texts: Mapping[int, str]) -> tuple[list[str], list[str]]:
+        """Which words stand there, or in what the session is called."""
+        return self._words.matched(*texts.values(), *headings.texts(self._connection, found.session))
 
     def _listed(self, session: int, summary: SessionSummary, shown: SessionSummary | None = None) -> Hit:
         """A hit without a place: the session's first message stands for it."""

@@ -14,7 +14,7 @@ from sesamed.model import Bad, BadLineError, Fact, ForeignFileError, Identity, O
 from sesamed.sources.claude_facts import Step, dated, noted, replaced, side_title
 from sesamed.sources.claude_lines import STARTS, Line
 from sesamed.sources.claude_records import ASIDE, CHAIN, odd_blocks, unknown
-from sesamed.sources.claude_state import ClaudeState, Told, telling
+from sesamed.sources.claude_state import ClaudeState, Told, changed
 from sesamed.sources.tolerant import Lines
 
 LINES: Final = Lines(Line, STARTS)
@@ -93,7 +93,7 @@ def _aside(state: ClaudeState, line: Line) -> Step:
     """A line about the session."""
     operations: list[Operation] = []
     if not state.told.dated:
-        state = telling(state, dated(state.told, line, operations))
+        state = changed(state, told=dated(state.told, line, operations))
     state, more = ASIDE.get(line.type, unknown)(state, line)
     return state, operations + more
 
@@ -103,7 +103,7 @@ def _recognised(state: ClaudeState, line: Line) -> ClaudeState:
     known = line.type in CHAIN or line.type in ASIDE or bool(line.session_id)
     if state.told.foreign or not known or line.type in JOURNALED:
         raise ForeignFileError("the first line is none of a session of Claude Code")
-    return telling(state, replaced(state.told, known=True))
+    return changed(state, told=replaced(state.told, known=True))
 
 
 def _salvaged(state: ClaudeState, line: bytes) -> Step:

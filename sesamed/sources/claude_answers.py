@@ -5,7 +5,8 @@ from zlib import crc32
 from sesamed.model import Message, Operation, Undone
 from sesamed.sources.claude_facts import Step
 from sesamed.sources.claude_lines import Line
-from sesamed.sources.claude_state import ANSWERS, Answer, ClaudeState, answering
+from sesamed.sources.claude_state import ANSWERS, Answer, ClaudeState, changed
+from sesamed.sources.keys import encoded
 
 
 def replacing(state: ClaudeState, line: Line, operations: list[Operation]) -> Step:
@@ -22,14 +23,9 @@ def replacing(state: ClaudeState, line: Line, operations: list[Operation]) -> St
         answers = [answer for answer in answers if answer not in shorter and answer.key != new.key] + [known]
     if len(answers) == len(state.answers) and not operations:
         return state, operations
-    return answering(state, tuple(answers[-ANSWERS:])), operations + gone
+    return changed(state, answers=tuple(answers[-ANSWERS:])), operations + gone
 
 
 def grew(answer: Answer, text: str) -> bool:
     """Whether the text is this answer and more."""
     return len(text) > answer.length and crc32(encoded(text[: answer.length])) == answer.checksum
-
-
-def encoded(text: str) -> bytes:
-    """Any text as bytes."""
-    return text.encode("utf-8", "surrogatepass")

@@ -7,7 +7,7 @@ import msgspec
 
 from sesamed.model import BadLineError, Entry, Fact, Identity, Operation
 from sesamed.sources.claude_lines import Line
-from sesamed.sources.claude_state import TITLE_CHARS, ClaudeState, Told, telling
+from sesamed.sources.claude_state import TITLE_CHARS, ClaudeState, Told, changed
 from sesamed.sources.times import millis
 from sesamed.sources.tolerant import FAILURES
 
@@ -34,7 +34,7 @@ def noted(state: ClaudeState, line: Line) -> Step:
         told = _begun(told, line, operations)
     told = _where(told, line, operations)
     told = dated(told, line, operations)
-    return telling(state, told), operations
+    return changed(state, told=told), operations
 
 
 def dated(told: Told, line: Line, operations: list[Operation]) -> Told:

@@ -1,5 +1,7 @@
 """What the lines of a Claude Code file so far mean for its next one. Small: it is stored with the cursor at each commit."""
 
+from typing import Any
+
 import msgspec
 
 from sesamed.sources.calls import OpenCall
@@ -47,18 +49,12 @@ class ClaudeState(msgspec.Struct, frozen=True, kw_only=True):
     answers: tuple[Answer, ...] = ()  # the last ones
 
 
+def changed(state: ClaudeState, **fields: Any) -> ClaudeState:
+    """The state with these fields."""
+    return msgspec.structs.replace(state, **fields)
+
+
 def after(state: ClaudeState, line: Line, calls: dict[str, OpenCall] | None = None) -> ClaudeState:
     """The state once this line of the conversation was read."""
     last = line.uuid if line.uuid and len(line.uuid) <= ID_CHARS else state.last
-    calls = state.calls if calls is None else calls
-    return ClaudeState(told=state.told, last=last, calls=calls, answers=state.answers)
-
-
-def telling(state: ClaudeState, told: Told) -> ClaudeState:
-    """The state with something more said of the session."""
-    return ClaudeState(told=told, last=state.last, calls=state.calls, answers=state.answers)
-
-
-def answering(state: ClaudeState, answers: tuple[Answer, ...]) -> ClaudeState:
-    """The state with other last answers."""
-    return ClaudeState(told=state.told, last=state.last, calls=state.calls, answers=answers)
+    return changed(state, last=last, calls=state.calls if calls is None else calls)

@@ -7,7 +7,7 @@ from sesamed.sources.calls import OpenCall, closed, opened
 from sesamed.sources.claude_facts import Step, replaced
 from sesamed.sources.claude_lines import Block, Content, Line, Origin
 from sesamed.sources.claude_operations import Place, orphan, place_of, said, shell_call
-from sesamed.sources.claude_state import ClaudeState, after, telling
+from sesamed.sources.claude_state import ClaudeState, after, changed
 from sesamed.sources.claude_text import SHELL, inner, output_of, prompt_name, prompt_of, text_of
 
 # Where a person's words come from; all else is the program's, or another agent's.
@@ -83,7 +83,7 @@ def _named(state: ClaudeState, place: Place, raw: str, prompt: str) -> Step:
     name, good = ("", False) if told.named or place.side else prompt_name(raw, prompt)
     if name:
         operations.append(Fact(field="name", value=name, rank=1 if good else 0))
-    return telling(state, replaced(told, asked=True, named=told.named or good)), operations
+    return changed(state, told=replaced(told, asked=True, named=told.named or good)), operations
 
 
 def _result(calls: dict[str, OpenCall], place: Place, block: Block) -> tuple[dict[str, OpenCall], Operation]:
@@ -106,12 +106,8 @@ def _shell(state: ClaudeState, place: Place, raw: str) -> Step:
     if command is not None:
         new = shell_call(place, command, output)
         calls = opened(state.calls, {SHELL_ID: OpenCall(new.key, new.hidden)}) if output is None else state.calls
-        return _with(state, calls), [new]
+        return changed(state, calls=calls), [new]
     if call is None or output is None:
         return state, [] if output is None else [shell_call(place, None, output)]
     answer = ToolResult(key=call.key, text=output, is_error=False, time_ms=place.time_ms, hidden=call.hidden)
-    return _with(state, closed(state.calls, SHELL_ID)), [answer]
-
-
-def _with(state: ClaudeState, calls: dict[str, OpenCall]) -> ClaudeState:
-    return ClaudeState(told=state.told, last=state.last, calls=calls, answers=state.answers)
+    return changed(state, calls=closed(state.calls, SHELL_ID)), [answer]

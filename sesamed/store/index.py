@@ -96,7 +96,7 @@ class Index:
             try:
                 _no_wal(self.path)
                 os.replace(new.path, self.path)
-                _sync_directory(os.path.dirname(self.path))
+                sync_directory(os.path.dirname(self.path))
             finally:
                 self.writer = Writer(self.path)
                 self._identity = _identity(self.path)
@@ -148,7 +148,8 @@ def _no_wal(path: str) -> None:
             os.unlink(sibling)
 
 
-def _sync_directory(path: str) -> None:
+def sync_directory(path: str) -> None:
+    """What was renamed in it stays so over a power cut."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -80,20 +80,26 @@ def items(connection: apsw.Connection, session: int, first: int, count: int) -> 
 
 def item(connection: apsw.Connection, session: int, record: int) -> Item:
     """One record, as this session counts it."""
-    return items(connection, session, position(connection, session, record), 1)[0]
+    here = _place(connection, session, record)
+    before = thread.inherited(connection, session)
+    return _held(connection, session, here, 1)[0]._replace(position=before + here)
 
 
 def position(connection: apsw.Connection, session: int, record: int) -> int:
     """Where a record stands in a session that holds it."""
-    inherited = thread.inherited(connection, session)
+    return thread.inherited(connection, session) + _place(connection, session, record)
+
+
+def _place(connection: apsw.Connection, session: int, record: int) -> int:
+    """Where a record stands in what the session's own files hold."""
     files = _files(connection, session)
     if len(files) > 1:
         sql = f"{IN_ORDER} SELECT position FROM ordered WHERE record = :record"
-        return inherited + int(sqlite.one(connection, sql, {"session": session, "record": record})[0])
+        return int(sqlite.one(connection, sql, {"session": session, "record": record})[0])
     if record >> 21 == files[0]:
-        return inherited + (record & 0x1FFFFF)
+        return record & 0x1FFFFF
     sql = "SELECT position FROM copies WHERE record = ? AND file = ?"
-    return inherited + int(sqlite.one(connection, sql, (record, files[0]))[0])
+    return int(sqlite.one(connection, sql, (record, files[0]))[0])
 
 
 def _held(connection: apsw.Connection, session: int, first: int, count: int) -> list[Item]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 import apsw
 
+from sesamed.store.names import distance
 from sesamed.store.sqlite import plain
 from sesamed.store.wordforms import inner_words
 
@@ -39,23 +40,6 @@ def _near(connection: apsw.Connection, stem: str, most: int) -> Iterator[tuple[i
     for term, chunks in connection.execute(sql, bounds):
         if len(letters.symmetric_difference(term)) <= 2 * most and (found := distance(stem, term, most)) <= most:
             yield found, -chunks, term
-
-
-def distance(one: str, other: str, most: int) -> int:
-    """Letters inserted, left out, replaced or swapped with the next one; anything over `most` is as good as another."""
-    before: list[int] = []
-    row = list(range(len(other) + 1))
-    for at, letter in enumerate(one, 1):
-        following = [at]
-        for place, there in enumerate(other, 1):
-            cost = min(row[place] + 1, following[-1] + 1, row[place - 1] + (letter != there))
-            if at > 1 and place > 1 and letter == other[place - 2] and one[at - 2] == there:
-                cost = min(cost, before[place - 2] + 1)
-            following.append(cost)
-        if min(following) > most:
-            return most + 1
-        before, row = row, following
-    return row[-1]
 
 
 def _as_written(connection: apsw.Connection, term: str, tokens_of: Tokens) -> str | None:

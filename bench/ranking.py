@@ -22,7 +22,10 @@ import apsw
 from bench.instance import Instance, scratch
 from bench.tables import Table, show
 from sesamed.server.searching import Answered, Searcher
-from sesamed.store import filters, headings, prose, query, ranking, search, spelling, sqlite, terms
+from sesamed.store import sqlite
+from sesamed.store.search import filters, headings, query, ranking, spelling, terms
+from sesamed.store.search import matching as search
+from sesamed.store.search import session_score as prose
 
 SOURCES = ("pi", "claude", "codex")
 HEADER = ("step", "P@1", "H@3", "H@10", "MRR", "empty")

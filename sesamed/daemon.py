@@ -24,15 +24,16 @@ from sesamed.config import Config
 from sesamed.config import Root as ConfiguredRoot
 from sesamed.exclusion import Exclusion
 from sesamed.ingest.control import IngestControl
-from sesamed.ingest.inbox import Inbox
+from sesamed.ingest.decode import Limits as ReadingLimits
 from sesamed.ingest.indexer import Indexer
 from sesamed.ingest.project import project_of
-from sesamed.ingest.reading import Limits as ReadingLimits
+from sesamed.ingest.queue import Inbox
+from sesamed.ingest.roots import Tending
 from sesamed.ingest.sweep import Root, Sweep
-from sesamed.ingest.tending import Tending
-from sesamed.keeping import Keeping
+from sesamed.manager_report import Telling, described, greet
 from sesamed.model import Trouble
 from sesamed.notify import Notifier, watchdog_s
+from sesamed.own_sessions import Keeping
 from sesamed.server.adopt import adopt
 from sesamed.server.asking import Asking
 from sesamed.server.connection import Limits as ServerLimits
@@ -45,7 +46,6 @@ from sesamed.sources import SOURCES
 from sesamed.sources.sesame import Sesame
 from sesamed.store.index import Index, remove_index, set_aside
 from sesamed.store.sqlite import DamagedError
-from sesamed.telling import Telling, described, greet
 from sesamed.watch import Watch
 
 log = logging.getLogger(__name__)

@@ -27,7 +27,7 @@ from sesamed.model import (
 )
 from sesamed.store.rows import Change, OutcomeRow, Remark, ResultRow, Row, Text, UndoneRow
 from sesamed.store.sqlite import Packer
-from sesamed.store.wordforms import inner_words
+from sesamed.store.subwords import inner_words
 
 KIND_OF_ROLE: Mapping[str, Kind] = {
     "user": Kind.USER,

@@ -4,8 +4,8 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from sesamed.ingest.indexer import Indexer
-from sesamed.ingest.runs import Runs
-from sesamed.ingest.tending import Tending
+from sesamed.ingest.requests import Runs
+from sesamed.ingest.roots import Tending
 from sesamed.model import IndexReport, Overview, Pending, Progress, RootState, SessionKey, Trouble
 
 MAX_NAMED = 3

@@ -15,14 +15,14 @@ import anyio
 from anyio import to_thread
 
 from sesamed.errors import StoreError
-from sesamed.ingest.inbox import Inbox, Mark
-from sesamed.ingest.ingest import Ingest, Outcome
-from sesamed.ingest.reading import Limits, Reading
+from sesamed.ingest.decode import Limits, Reading
+from sesamed.ingest.look import Ingest, Outcome
+from sesamed.ingest.queue import Inbox, Mark
 from sesamed.ingest.sweep import Due, Sweep
 from sesamed.model import Progress, SessionKey, Source
 from sesamed.store.index import Index
 from sesamed.store.upkeep import Upkeep
-from sesamed.store.write import Writer
+from sesamed.store.writing.transaction import Writer
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

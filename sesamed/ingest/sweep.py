@@ -10,8 +10,8 @@ from types import MappingProxyType
 
 import msgspec
 
-from sesamed.ingest.ingest import Ingest
-from sesamed.ingest.reading import DOCUMENT, Target
+from sesamed.ingest.decode import DOCUMENT, Target
+from sesamed.ingest.look import Ingest
 from sesamed.ingest.tail import signature
 from sesamed.model import SESSION_FILES, SideFiles
 from sesamed.store.rows import Signature

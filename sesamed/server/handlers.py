@@ -59,10 +59,11 @@ from sesamed.server.dispatch import Call, Route, route
 from sesamed.server.searching import Answered, Searcher
 from sesamed.server.stating import Stating
 from sesamed.server.windows import windows
-from sesamed.store import filters, query, summaries
-from sesamed.store.filters import Where
-from sesamed.store.resolving import Project
+from sesamed.store.reading import summaries
+from sesamed.store.reading.resolve import Project
 from sesamed.store.schema import VERSION
+from sesamed.store.search import filters, query
+from sesamed.store.search.filters import Where
 
 MAX_HITS = 100
 MAX_WINDOWS = 20

@@ -6,10 +6,13 @@ import apsw
 import msgspec
 
 from sesamed.protocol import ListMessagesParams, MessageItem, MessageList, Resolved, SessionMeta
+from sesamed.sanitize import visible, visible_line
 from sesamed.server import resume
-from sesamed.store import read, sqlite, summaries, thread
-from sesamed.store.resolving import Project, resolved
-from sesamed.store.visible import visible, visible_line
+from sesamed.store import sqlite
+from sesamed.store.reading import inherited as thread
+from sesamed.store.reading import messages as read
+from sesamed.store.reading import summaries
+from sesamed.store.reading.resolve import Project, resolved
 
 TEXT_BYTES = 64 << 10
 PAGE_BYTES = 3 << 20  # of an answer's 4 MiB

@@ -8,12 +8,15 @@ from msgspec.structs import replace
 
 from sesamed.model import Kind, SessionSummary
 from sesamed.protocol import Hit, Match, WordCount
-from sesamed.store import filters, headings, ranking, read, search, summaries
-from sesamed.store.confidence import is_weak
-from sesamed.store.folding import Found
-from sesamed.store.query import Query
-from sesamed.store.terms import Terms, expanded
-from sesamed.store.words import Excerpt, Words
+from sesamed.store.reading import messages as read
+from sesamed.store.reading import summaries
+from sesamed.store.search import filters, headings, ranking
+from sesamed.store.search import matching as search
+from sesamed.store.search.confidence import is_weak
+from sesamed.store.search.excerpt import Excerpt, Words
+from sesamed.store.search.folding import Found
+from sesamed.store.search.query import Query
+from sesamed.store.search.terms import Terms, expanded
 
 
 class Answered(NamedTuple):

@@ -11,7 +11,8 @@ from sesamed import __version__
 from sesamed.model import Control, Overview
 from sesamed.protocol import PROTOCOL, Counts, Database, Freshness, PendingAnswer, Queries, SourceStatus, Status, Warn
 from sesamed.server.asking import Asking
-from sesamed.store import schema, sqlite, summaries
+from sesamed.store import schema, sqlite
+from sesamed.store.reading import summaries
 from sesamed.store.upkeep import wal_bytes
 
 OF_ROOT = "SELECT root, count(DISTINCT session) FROM files WHERE session IS NOT NULL GROUP BY root"

@@ -6,10 +6,11 @@ import apsw
 from msgspec.structs import replace
 
 from sesamed.protocol import Hit, WindowHit, WindowItem
+from sesamed.sanitize import visible
 from sesamed.server.reading import cut
-from sesamed.store import read, summaries
-from sesamed.store.visible import visible
-from sesamed.store.words import one_line
+from sesamed.store.reading import messages as read
+from sesamed.store.reading import summaries
+from sesamed.store.search.excerpt import one_line
 
 WINDOW_ITEMS = 16
 SNIPPET_BYTES = 1024

@@ -25,8 +25,9 @@ from sesamed.protocol import (
 )  # fmt: skip
 from sesamed.server.asking import Asking
 from sesamed.server.dispatch import Call, Route, route
-from sesamed.store import forgotten, kept
-from sesamed.store.filters import Where
+from sesamed.store.reading import own as kept
+from sesamed.store.search.filters import Where
+from sesamed.store.writing import forgetting as forgotten
 
 SPEAKERS = ("user", "assistant")
 MAX_LINE = 1000  # characters of a title, a name, a tag

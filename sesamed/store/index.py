@@ -10,7 +10,7 @@ import apsw
 
 from sesamed.errors import StoreError
 from sesamed.store import sqlite
-from sesamed.store.write import Writer
+from sesamed.store.writing.transaction import Writer
 
 READERS = 2  # as many as cores are worth: more threads only hand the GIL about (docs/decisions.md, 2)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 import apsw
 
-from sesamed.store import openings
+from sesamed.store.writing import openings
 
 APPLICATION_ID = 0x5E5A3E01
 VERSION = 4

@@ -16,7 +16,7 @@ import apsw
 
 from sesamed.errors import SchemaTooNewError, StoreError
 from sesamed.store import schema
-from sesamed.store.wordforms import inner_words
+from sesamed.store.subwords import inner_words
 
 if sys.version_info >= (3, 14):
     from compression import zstd

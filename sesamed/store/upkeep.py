@@ -7,7 +7,7 @@ bulk load merges nothing, and `step` does it afterwards, some pages at a time.
 import os
 
 from sesamed.store import sqlite
-from sesamed.store.write import Writer
+from sesamed.store.writing.transaction import Writer
 
 AUTOMERGE, CRISISMERGE = 4, 16
 NEVER = 1900  # FTS5 cannot have more than 2000 segments

@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sesamed.errors import ConfigError
+from sesamed.manager_report import Telling, described, greet
 from sesamed.model import Overview, Progress, RootState, Trouble
 from sesamed.notify import Notifier, watchdog_s
 from sesamed.server.adopt import adopt
-from sesamed.telling import Telling, described, greet
 from tests.support.daemon import Daemon
 from tests.support.sessions import PiSession
 

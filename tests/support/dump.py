@@ -6,7 +6,11 @@ from typing import Any
 import apsw
 import msgspec
 
-from sesamed.store import filters, query, ranking, read, search, sqlite, summaries, terms
+from sesamed.store import sqlite
+from sesamed.store.reading import messages as read
+from sesamed.store.reading import summaries
+from sesamed.store.search import filters, query, ranking, terms
+from sesamed.store.search import matching as search
 
 WORDS = ("alpha", "beta gamma", "make", "done boom", "delta", "alpha -beta", '"beta gamma" del*', "alhpa")
 FILES = """

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sesamed.ingest.ingest import Ingest
-from sesamed.ingest.reading import Limits, Reading, Target
+from sesamed.ingest.decode import Limits, Reading, Target
+from sesamed.ingest.look import Ingest
 from sesamed.ingest.sweep import Root, Sweep
 from sesamed.sources.pi import Pi
-from sesamed.store.write import Writer
+from sesamed.store.writing.transaction import Writer
 from tests.support.dump import dumped
 from tests.support.model import File, World, parse
 from tests.support.sessions import Call, PiSession

@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from sesamed.ingest.ingest import Ingest
-from sesamed.ingest.reading import Limits, Reading, Target
-from sesamed.ingest.rebuild import Replay
+from sesamed.ingest.decode import Limits, Reading, Target
+from sesamed.ingest.look import Ingest
 from sesamed.ingest.sweep import Root, Sweep
 from sesamed.model import SessionKey
 from sesamed.sources import SOURCES
-from sesamed.store.write import Writer
+from sesamed.store.writing.replay import Replay
+from sesamed.store.writing.transaction import Writer
 from tests.support.dump import dumped
 from tests.support.history import NOON, look_until_done
 

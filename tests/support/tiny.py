@@ -7,7 +7,7 @@ from typing import Any
 import apsw
 
 from sesamed.server.searching import Answered, Searcher
-from sesamed.store import filters, query
+from sesamed.store.search import filters, query
 from tests.support.history import History
 from tests.support.sessions import PiSession
 

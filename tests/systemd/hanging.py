@@ -7,7 +7,7 @@ import threading
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 from sesamed import cli
-from sesamed.ingest import ingest
+from sesamed.ingest import look as ingest
 
 run = ingest.Ingest.run
 

@@ -16,7 +16,8 @@ from sesamectl.client import PROTOCOL, Client
 from sesamectl.parse import parse
 from sesamed import errors, paths, protocol
 from sesamed.sources import SOURCES
-from sesamed.store import filters, schema
+from sesamed.store import schema
+from sesamed.store.search import filters
 
 ROOT = Path(__file__).parents[2]
 PROTOCOL_PAGE = (ROOT / "docs/protocol.md").read_text(encoding="utf-8")

@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
-from sesamed.ingest import ingest, tail
+from sesamed.ingest import look as ingest
+from sesamed.ingest import tail
 from tests.support.history import History, agree, same
 from tests.support.model import parse
 from tests.support.sessions import PiSession, encoded, iso

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sesamed.ingest import inbox as module
-from sesamed.ingest.inbox import Inbox, Mark, Waiter
-from sesamed.ingest.reading import Target
+from sesamed.ingest import queue as module
+from sesamed.ingest.decode import Target
+from sesamed.ingest.queue import Inbox, Mark, Waiter
 from sesamed.ingest.sweep import Due
 from sesamed.store.rows import Signature
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from sesamed.ingest.ingest import Ingest
-from sesamed.ingest.reading import Limits, Reading
+from sesamed.ingest.decode import Limits, Reading
+from sesamed.ingest.look import Ingest
 from sesamed.sources.pi import Pi
-from sesamed.store.write import Writer
+from sesamed.store.writing.transaction import Writer
 from tests.support.history import History, agree, same
 from tests.support.sessions import Call, PiSession
 

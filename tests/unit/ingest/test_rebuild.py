@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sesamed.ingest.ingest import Ingest
-from sesamed.ingest.rebuild import Replay
+from sesamed.ingest.look import Ingest
+from sesamed.store.writing.replay import Replay
 from tests.support.dump import dumped
 from tests.support.history import History, look_until_done, same
 from tests.unit.ingest.test_order import NAMES, written
@@ -49,7 +49,7 @@ def test_a_gone_fork_is_carried_over_with_its_own_results(
     history: History, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Though another one's stands: the parent may be dropped later. However many records a step takes."""
-    monkeypatch.setattr("sesamed.ingest.rebuild.RECORDS_AT_ONCE", at_once)
+    monkeypatch.setattr("sesamed.store.writing.replay.RECORDS_AT_ONCE", at_once)
     written(history, NAMES)
     history.look_at_everything()
     for name in ("early", "child"):

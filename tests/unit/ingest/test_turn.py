@@ -8,9 +8,9 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from sesamed.ingest.inbox import Inbox
+from sesamed.ingest.decode import Limits
 from sesamed.ingest.indexer import Indexer
-from sesamed.ingest.reading import Limits
+from sesamed.ingest.queue import Inbox
 from sesamed.ingest.sweep import Root, Sweep
 from sesamed.sources import SOURCES
 from sesamed.store.index import Index

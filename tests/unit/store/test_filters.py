@@ -9,8 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sesamed.store import filters, query, ranking, read, sqlite, summaries, terms
-from sesamed.store.filters import Where
+from sesamed.store import sqlite
+from sesamed.store.reading import messages as read
+from sesamed.store.reading import summaries
+from sesamed.store.search import filters, query, ranking, terms
+from sesamed.store.search.filters import Where
 from tests.support.history import History
 from tests.support.sessions import Call, PiSession
 

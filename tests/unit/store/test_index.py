@@ -12,7 +12,7 @@ from sesamed.errors import StoreError
 from sesamed.store import sqlite
 from sesamed.store.index import Index, remove_index, set_aside
 from sesamed.store.upkeep import Upkeep, wal_bytes
-from sesamed.store.write import Writer
+from sesamed.store.writing.transaction import Writer
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ import apsw
 import pytest
 
 from sesamed.server.searching import Searcher
-from sesamed.store import filters, query, schema, sqlite
+from sesamed.store import schema, sqlite
+from sesamed.store.search import filters, query
 
 GOLDEN = Path(__file__).parents[2] / "golden/schema"
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sesamed.store import names
+from sesamed.store.reading import names
 
 WORDS = st.text(st.characters(categories=["L", "Nd"]), min_size=1, max_size=12).filter(
     lambda word: len(names.words_of(word)) == 1

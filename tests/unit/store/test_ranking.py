@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from sesamed.store import search, terms
+from sesamed.store.search import matching as search
+from sesamed.store.search import terms
 from tests.support.sessions import PiSession
 from tests.support.tiny import Tiny, session, tiny
 from tests.unit.store.test_query import TEXTS

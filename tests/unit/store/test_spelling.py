@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sesamed.store.names import distance
+from sesamed.store.reading.names import distance
 
 WORDS = st.text("abc", max_size=7)
 

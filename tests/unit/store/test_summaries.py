@@ -6,7 +6,8 @@ import apsw
 import pytest
 
 from sesamed.errors import AmbiguousError, NotFoundError
-from sesamed.store import sqlite, summaries
+from sesamed.store import sqlite
+from sesamed.store.reading import summaries
 from tests.support.history import History
 from tests.support.sessions import PiSession
 

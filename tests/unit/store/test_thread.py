@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from sesamed.model import Fact, Identity, Kind
-from sesamed.store import read, sqlite, thread
+from sesamed.store import sqlite
+from sesamed.store.reading import inherited as thread
+from sesamed.store.reading import messages as read
 from sesamed.store.rows import Change, Cursor, Row, Signature, Text, UndoneRow
-from sesamed.store.write import Writer
+from sesamed.store.writing.transaction import Writer
 
 
 @pytest.fixture

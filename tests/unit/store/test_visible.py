@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sesamed.store.visible import visible, visible_line
+from sesamed.sanitize import visible, visible_line
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sesamed.model import Kind
-from sesamed.store.wordforms import identifier_parts, inner_parts, inner_words
+from sesamed.store.subwords import identifier_parts, inner_parts, inner_words
 
 PIECES = [
     "parseHTTPDate",

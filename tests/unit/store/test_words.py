@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from sesamed.model import Kind
 from sesamed.store import schema
-from sesamed.store.query import Unit
-from sesamed.store.terms import Maker
-from sesamed.store.wordforms import inner_words
-from sesamed.store.words import SNIPPET_CHARACTERS, Words, one_line
+from sesamed.store.search.excerpt import SNIPPET_CHARACTERS, Words, one_line
+from sesamed.store.search.query import Unit
+from sesamed.store.search.terms import Maker
+from sesamed.store.subwords import inner_words
 
 CONNECTION = apsw.Connection(":memory:")
 schema.create(CONNECTION)

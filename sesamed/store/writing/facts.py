@@ -10,8 +10,9 @@ from typing import Any
 import apsw
 
 from sesamed.model import Fact, Identity
-from sesamed.store import forgotten, sqlite
+from sesamed.store import sqlite
 from sesamed.store.rows import Remark
+from sesamed.store.writing import forgetting as forgotten
 
 FIELDS = (
     "name", "cwd", "project_path", "began", "parent_path", "parent_id", "subagent", "git_branch", "base",

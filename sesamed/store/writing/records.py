@@ -7,11 +7,11 @@ import apsw
 
 from sesamed.model import Kind
 from sesamed.store import sqlite
-from sesamed.store.answers import Answers
-from sesamed.store.places import POSITION_MASK, Places, Said, home_of, record_at
 from sesamed.store.rows import AnyRow, Change, OutcomeRow, ResultRow, Row, UndoneRow
-from sesamed.store.sessions import Tally
-from sesamed.store.texts import Texts
+from sesamed.store.writing.chunks import Texts
+from sesamed.store.writing.holders import POSITION_MASK, Places, Said, home_of, record_at
+from sesamed.store.writing.results import Answers
+from sesamed.store.writing.sessions import Tally
 
 TOO_LONG = POSITION_MASK  # a file holds at most this many records; what is more is counted as bad
 UNDO = "REPLACE INTO undone(file, first, last) VALUES(?, ?, ?)"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 
 import anyio
 
-from sesamed.ingest.reading import Target
+from sesamed.ingest.decode import Target
 from sesamed.ingest.sweep import Due
 from sesamed.model import Pending
 from sesamed.store.rows import Signature

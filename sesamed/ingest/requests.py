@@ -11,13 +11,13 @@ import msgspec
 
 from sesamed.errors import BusyError, SesameError
 from sesamed.ingest.indexer import Indexer
-from sesamed.ingest.ingest import Ingest, Outcome
-from sesamed.ingest.rebuild import Replay
+from sesamed.ingest.look import Ingest, Outcome
 from sesamed.model import IndexReport, Pending, Progress, SessionKey
-from sesamed.store.forgotten import UNFINISHED
 from sesamed.store.index import remove_index
 from sesamed.store.upkeep import Upkeep
-from sesamed.store.write import Writer
+from sesamed.store.writing.forgetting import UNFINISHED
+from sesamed.store.writing.replay import Replay
+from sesamed.store.writing.transaction import Writer
 
 log = logging.getLogger(__name__)
 

@@ -8,9 +8,12 @@ from collections import defaultdict
 
 import apsw
 
-from sesamed.store import filters, prose, search, sqlite
-from sesamed.store.folding import Found, Scored, folded, joined
-from sesamed.store.terms import Terms
+from sesamed.store import sqlite
+from sesamed.store.search import filters
+from sesamed.store.search import matching as search
+from sesamed.store.search import session_score as prose
+from sesamed.store.search.folding import Found, Scored, folded, joined
+from sesamed.store.search.terms import Terms
 
 DAMPED = (1.0, 0.5, 0.25)  # what the best, second and third chunk count; all of them would make long sessions win
 SESSION_SHARE = 0.6

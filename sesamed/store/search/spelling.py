@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 
 import apsw
 
-from sesamed.store.names import distance
+from sesamed.store.reading.names import distance
 from sesamed.store.sqlite import plain
-from sesamed.store.wordforms import inner_words
+from sesamed.store.subwords import inner_words
 
 Tokens = Callable[[str], list[tuple[str, str]]]  # the words of a text, as they stand there and as the index keeps them
 

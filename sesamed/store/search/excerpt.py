@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from sesamed.store.terms import TOKENIZER, Shape, Term
-from sesamed.store.wordforms import inner_parts, runs
+from sesamed.store.search.terms import TOKENIZER, Shape, Term
+from sesamed.store.subwords import inner_parts, runs
 
 SNIPPET_CHARACTERS = 240
 LEAD_CHARACTERS = 40

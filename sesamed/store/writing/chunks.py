@@ -13,7 +13,7 @@ from sesamed.store import sqlite
 from sesamed.store.rows import Text
 from sesamed.store.schema import FILE_BITS, KIND_BITS
 from sesamed.store.sqlite import plain
-from sesamed.store.wordforms import inner_words
+from sesamed.store.subwords import inner_words
 
 KIND_MASK = (1 << KIND_BITS) - 1
 DELETE_AT_ONCE = 1000

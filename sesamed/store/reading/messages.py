@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import apsw
 
 from sesamed.model import Kind
-from sesamed.store import sqlite, thread
+from sesamed.store import sqlite
+from sesamed.store.reading import inherited as thread
 from sesamed.store.schema import KIND_BITS
 
 RECORD = "r.id, r.role, r.kind, r.tool, r.is_error"

@@ -6,8 +6,9 @@ from typing import NamedTuple
 import apsw
 
 from sesamed.errors import AmbiguousError, NotFoundError
-from sesamed.store import names, sqlite, summaries
-from sesamed.store.visible import visible_line
+from sesamed.sanitize import visible_line
+from sesamed.store import sqlite
+from sesamed.store.reading import names, summaries
 
 ANCESTOR = re.compile(r"(.+)~(\d{0,3})", re.DOTALL)
 MAX_NAMED = 20_000  # sessions whose names are compared, the latest ones

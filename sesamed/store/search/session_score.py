@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import apsw
 
-from sesamed.store import headings, sqlite
-from sesamed.store.terms import Form, Terms
+from sesamed.store import sqlite
+from sesamed.store.search import headings
+from sesamed.store.search.terms import Form, Terms
 
 K1, B = 0.8, 0.5
 MANY_NAMED = (

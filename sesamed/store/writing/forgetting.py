@@ -12,8 +12,10 @@ import msgspec
 
 from sesamed.errors import StoreError
 from sesamed.model import Identity, SessionKey
-from sesamed.store import filters, sqlite, summaries
-from sesamed.store.filters import Where
+from sesamed.store import sqlite
+from sesamed.store.reading import summaries
+from sesamed.store.search import filters
+from sesamed.store.search.filters import Where
 
 NAME = "forgotten.jsonl"
 UNFINISHED = "forgetting"  # metadata: rows are gone, free pages may hold them still

@@ -15,11 +15,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import msgspec
 
 from sesamed.errors import StoreError
-from sesamed.ingest.reading import QUIET_S, Reading, Target
+from sesamed.ingest.decode import QUIET_S, Reading, Target
 from sesamed.ingest.tail import NotRegularError, Tail, Verdict, opened, signature
 from sesamed.model import SessionKey
 from sesamed.store.rows import Change, Known, Signature
-from sesamed.store.write import Writer, Written
+from sesamed.store.writing.transaction import Writer, Written
 
 log = logging.getLogger(__name__)
 

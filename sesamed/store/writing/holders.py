@@ -9,9 +9,9 @@ from typing import NamedTuple
 import apsw
 
 from sesamed.store import sqlite
-from sesamed.store.answers import Answers
 from sesamed.store.schema import FILE_BITS, KIND_BITS
-from sesamed.store.texts import Texts
+from sesamed.store.writing.chunks import Texts
+from sesamed.store.writing.results import Answers
 
 POSITION_BITS = FILE_BITS - KIND_BITS
 POSITION_MASK = (1 << POSITION_BITS) - 1

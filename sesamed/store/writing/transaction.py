@@ -9,15 +9,17 @@ from collections.abc import Callable, Iterable, Sequence
 import apsw
 
 from sesamed.model import SessionKey
-from sesamed.store import forgotten, openings, sqlite
-from sesamed.store.answers import Answers
-from sesamed.store.facts import Facts
-from sesamed.store.files import Files
-from sesamed.store.places import Places
-from sesamed.store.records import UNDO, Records
+from sesamed.store import sqlite
 from sesamed.store.rows import Change, Known, void
-from sesamed.store.sessions import Sessions, Tally
-from sesamed.store.texts import Texts
+from sesamed.store.writing import forgetting as forgotten
+from sesamed.store.writing import openings
+from sesamed.store.writing.chunks import Texts
+from sesamed.store.writing.facts import Facts
+from sesamed.store.writing.files import Files
+from sesamed.store.writing.holders import Places
+from sesamed.store.writing.records import UNDO, Records
+from sesamed.store.writing.results import Answers
+from sesamed.store.writing.sessions import Sessions, Tally
 
 
 class Written:

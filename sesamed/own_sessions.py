@@ -21,7 +21,7 @@ from sesamed.ingest.indexer import Indexer
 from sesamed.model import SessionKey, Utterance, Words
 from sesamed.sources import sesame
 from sesamed.store.index import sync_directory
-from sesamed.store.summaries import iso_of
+from sesamed.store.reading.summaries import iso_of
 
 PATIENCE_S = 20.0
 

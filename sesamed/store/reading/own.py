@@ -6,7 +6,9 @@ import apsw
 
 from sesamed.errors import RefusedError, StoreError
 from sesamed.model import SessionKey, Utterance
-from sesamed.store import read, sqlite, summaries
+from sesamed.store import sqlite
+from sesamed.store.reading import messages as read
+from sesamed.store.reading import summaries
 
 
 def writable(connection: apsw.Connection, reference: str) -> str:

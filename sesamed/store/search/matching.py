@@ -7,8 +7,9 @@ from typing import Any
 
 import apsw
 
-from sesamed.store import filters, sqlite
-from sesamed.store.terms import Form, Terms
+from sesamed.store import sqlite
+from sesamed.store.search import filters
+from sesamed.store.search.terms import Form, Terms
 
 # A tool's output mentions much and is about little (docs/search.md).
 WEIGHT = "CASE m.chunk & 7 WHEN 0 THEN 1.3 WHEN 4 THEN 0.8 WHEN 5 THEN 0.4 ELSE 1.0 END"

@@ -9,15 +9,16 @@ import apsw
 import msgspec
 
 from sesamed.model import Fact, Identity, Kind
-from sesamed.store import read, sqlite
-from sesamed.store.answers import Answers
-from sesamed.store.files import Files
-from sesamed.store.places import home_of, record_at
+from sesamed.store import sqlite
+from sesamed.store.reading import messages as read
 from sesamed.store.rows import Change, Remark, Row, Text
 from sesamed.store.sqlite import Packer
-from sesamed.store.texts import Texts
-from sesamed.store.wordforms import inner_words
-from sesamed.store.write import Writer
+from sesamed.store.subwords import inner_words
+from sesamed.store.writing.chunks import Texts
+from sesamed.store.writing.files import Files
+from sesamed.store.writing.holders import home_of, record_at
+from sesamed.store.writing.results import Answers
+from sesamed.store.writing.transaction import Writer
 
 RECORDS_AT_ONCE = 1000
 

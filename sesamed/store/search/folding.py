@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import apsw
 
-from sesamed.store import filters, sqlite
+from sesamed.store import sqlite
+from sesamed.store.search import filters
 
 # A subagent's session is shown as the one that began it all, when that is indexed; `depth` ends what goes in circles.
 SHOWN = """(

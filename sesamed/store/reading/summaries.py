@@ -9,9 +9,9 @@ import apsw
 
 from sesamed.errors import AmbiguousError, NotFoundError
 from sesamed.model import SessionSummary
+from sesamed.sanitize import visible_line
 from sesamed.store import sqlite
-from sesamed.store.filters import Compiled
-from sesamed.store.visible import visible_line
+from sesamed.store.search.filters import Compiled
 
 COLUMNS = """s.id, s.public_id, s.source, s.cwd, s.project_path, s.project, s.git_branch, s.name, s.created_ms, s.modified_ms, s.messages,
   s.subagent, s.gone, s.parent_id,

@@ -11,7 +11,7 @@ import apsw
 from sesamed.model import Kind
 from sesamed.store import sqlite
 from sesamed.store.rows import ResultRow
-from sesamed.store.texts import Texts, stored
+from sesamed.store.writing.chunks import Texts, stored
 
 WORDS = """
     SELECT DISTINCT digest FROM said

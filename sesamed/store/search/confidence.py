@@ -3,7 +3,7 @@
 import math
 from collections.abc import Collection
 
-from sesamed.store.terms import Term, Terms
+from sesamed.store.search.terms import Term, Terms
 
 # docs/search.md has how often this is right.
 ENOUGH = 0.35

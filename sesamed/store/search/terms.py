@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from sesamed.store import spelling, sqlite, wordforms
-from sesamed.store.query import STOP_WORDS, Query, Unit, quoted
+from sesamed.store import sqlite
+from sesamed.store import subwords as wordforms
+from sesamed.store.search import spelling
+from sesamed.store.search.query import STOP_WORDS, Query, Unit, quoted
 
 TOKENIZER = ("porter", ["unicode61"])
 # Phrases and prefixes are counted by looking for them, which is dear: what else needs to be known of them is found in the same pass.

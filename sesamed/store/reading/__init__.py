@@ -1,0 +1,1 @@
+"""Reading sessions: lists, pages of messages, which one is meant."""

@@ -1,0 +1,1 @@
+"""Questions: words to ranked sessions, with what matched."""

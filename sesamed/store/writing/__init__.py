@@ -1,0 +1,1 @@
+"""What changes the index: one transaction for rows and cursors."""

@@ -5,19 +5,16 @@ id, or of whichever has a certain entry; who is meant may come later, and a file
 import hashlib
 from array import array
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 import apsw
 
-from sesamed.model import Fact, Identity
+from sesamed.model import Fact, Field, Identity
 from sesamed.store import sqlite
 from sesamed.store.rows import Remark
 from sesamed.store.writing import forgetting as forgotten
 
-FIELDS = (
-    "name", "cwd", "project_path", "began", "parent_path", "parent_id", "subagent", "git_branch", "base",
-    "summary", "description", "tags", "agent", "created_by",
-)  # fmt: skip
+FIELDS: tuple[str, ...] = get_args(Field)
 
 STAND_IN_RANK = 1  # up to here a name is the beginning of the first prompt, in all sources
 
@@ -36,11 +33,14 @@ SAID = """
       CROSS JOIN files f ON f.id = a.file WHERE h.session = ?1)
     SELECT field, value, rank FROM said ORDER BY rank, gone DESC, path DESC, entry, value
 """
-CHOSEN = """
-    UPDATE sessions SET name = :name, title = :title, cwd = :cwd, project_path = coalesce(:project_path, :cwd), project = :project,
-      git_branch = :git_branch, parent_path = :parent_path, parent_id = :parent_id,
-      subagent = :subagent IS NOT NULL, began_ms = CAST(:began AS INTEGER), base = :base,
-      summary = :summary, description = :description, tags = :tags, agent = :agent, created_by = :created_by
+# How a field becomes its column; most are the column of that name.
+COLUMN = {
+    "project_path": "project_path = coalesce(:project_path, :cwd)",
+    "subagent": "subagent = :subagent IS NOT NULL",
+    "began": "began_ms = CAST(:began AS INTEGER)",
+}
+CHOSEN = f"""
+    UPDATE sessions SET title = :title, project = :project, {", ".join(COLUMN.get(field, f"{field} = :{field}") for field in FIELDS)}
     WHERE id = :session RETURNING began_ms
 """
 OTHERS = """

@@ -1,6 +1,6 @@
-"""The agents' formats, one a module; pure: bytes in, operations out. No I/O, no clock, no knowledge of the index.
+"""The agents' formats, one a package; pure: bytes in, operations out. No I/O, no clock, no knowledge of the index.
 
-`SOURCES` is the one list of them. `tolerant` decodes a line of any of them; `keys`, `times`, `naming`, `calls` and `ours` are shared, too.
+`SOURCES` is the one list of them. `lines` decodes a line of any of them; `keys`, `times`, `names`, `calls` and `own_tools` are shared, too.
 """
 
 from typing import Any

@@ -28,10 +28,10 @@ from sesamed.model import (
 )
 from sesamed.sources.calls import OpenCall, closed, opened
 from sesamed.sources.keys import record_key
-from sesamed.sources.naming import session_name
-from sesamed.sources.ours import is_ours
+from sesamed.sources.lines import repaired
+from sesamed.sources.names import session_name
+from sesamed.sources.own_tools import is_ours
 from sesamed.sources.times import millis
-from sesamed.sources.tolerant import repaired
 
 SESSION, SAID, WORDS = "sesame.session", "said", "sesame.words"
 PERSONS_RANK = 9  # above every name that an agent's file can give

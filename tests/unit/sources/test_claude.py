@@ -22,8 +22,8 @@ from sesamed.model import (
 )
 from sesamed.sources.calls import OPEN_CALLS
 from sesamed.sources.claude import Claude
-from sesamed.sources.claude_state import ClaudeState
-from sesamed.sources.claude_text import is_command, prompt_name, prompt_of
+from sesamed.sources.claude.state import ClaudeState
+from sesamed.sources.claude.text import is_command, prompt_name, prompt_of
 from tests.support.claude import ID, ClaudeSession
 from tests.support.sessions import Call
 

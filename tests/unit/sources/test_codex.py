@@ -19,7 +19,7 @@ from sesamed.model import (
     Unknown,
 )
 from sesamed.sources.codex import Codex
-from sesamed.sources.codex_state import CodexState
+from sesamed.sources.codex.state import CodexState
 from tests.support.codex import CodexSession, Order
 
 CODEX = Codex()

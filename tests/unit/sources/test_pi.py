@@ -16,7 +16,7 @@ from sesamed.model import (
     Unknown,
 )
 from sesamed.sources.pi import Pi
-from sesamed.sources.pi_state import PiState
+from sesamed.sources.pi.state import PiState
 from tests.support.sessions import Call, PiSession
 
 PI = Pi()

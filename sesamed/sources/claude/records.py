@@ -5,13 +5,13 @@ from typing import Final
 
 from sesamed.model import Operation, Unknown
 from sesamed.sources.calls import OpenCall, opened
-from sesamed.sources.claude_answers import replacing
-from sesamed.sources.claude_facts import Step, ai_title, custom_title, summary
-from sesamed.sources.claude_lines import Content, Line
-from sesamed.sources.claude_operations import answered, place_of, said, tool_call
-from sesamed.sources.claude_state import ClaudeState, after
-from sesamed.sources.claude_text import text_of
-from sesamed.sources.claude_user import asked, blocks, by_person, results, user
+from sesamed.sources.claude.answers import replacing
+from sesamed.sources.claude.facts import Step, ai_title, custom_title, summary
+from sesamed.sources.claude.lines import Content, Line
+from sesamed.sources.claude.operations import answered, place_of, said, tool_call
+from sesamed.sources.claude.state import ClaudeState, after
+from sesamed.sources.claude.text import text_of
+from sesamed.sources.claude.user import asked, blocks, by_person, results, user
 
 CALLS: Final = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 BLOCKS: Final = CALLS | {"text", "thinking", "redacted_thinking", "tool_result", "image", "document", "tool_reference"}

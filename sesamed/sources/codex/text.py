@@ -3,9 +3,9 @@
 import re
 from typing import Final
 
-from sesamed.sources.codex_lines import Block, Mark, Marks
+from sesamed.sources.codex.lines import Block, Mark, Marks
 from sesamed.sources.keys import record_key
-from sesamed.sources.naming import session_name
+from sesamed.sources.names import session_name
 
 # Blocks of role `user` that Codex wrote.
 INJECTED: Final = re.compile(

@@ -4,11 +4,11 @@ from typing import Final
 
 from sesamed.model import Fact, ForeignFileError, Operation, ToolResult
 from sesamed.sources.calls import OpenCall, closed, opened
-from sesamed.sources.claude_facts import Step, replaced
-from sesamed.sources.claude_lines import Block, Content, Line, Origin
-from sesamed.sources.claude_operations import Place, orphan, place_of, said, shell_call
-from sesamed.sources.claude_state import ClaudeState, after, changed
-from sesamed.sources.claude_text import SHELL, inner, output_of, prompt_name, prompt_of, text_of
+from sesamed.sources.claude.facts import Step, replaced
+from sesamed.sources.claude.lines import Block, Content, Line, Origin
+from sesamed.sources.claude.operations import Place, orphan, place_of, said, shell_call
+from sesamed.sources.claude.state import ClaudeState, after, changed
+from sesamed.sources.claude.text import SHELL, inner, output_of, prompt_name, prompt_of, text_of
 
 # Where a person's words come from; all else is the program's, or another agent's.
 PEOPLE: Final = frozenset({None, "", "human", "channel"})

@@ -1,6 +1,6 @@
 """Claude Code's sessions: JSONL, one entry a line, one file a session, the subagents' files below it or beside it.
 
-Owns how a file begins and how its lines are stepped through; `claude_records` has what each line becomes. It must not know
+Owns how a file begins and how its lines are stepped through; `records` has what each line becomes. It must not know
 files (only their names), the index, or the time. A line is judged by its type, whatever version it claims.
 """
 
@@ -11,11 +11,11 @@ from typing import Final
 import msgspec
 
 from sesamed.model import Bad, BadLineError, Fact, ForeignFileError, Identity, Operation, SideFiles
-from sesamed.sources.claude_facts import Step, dated, noted, replaced, side_title
-from sesamed.sources.claude_lines import STARTS, Line
-from sesamed.sources.claude_records import ASIDE, CHAIN, odd_blocks, unknown
-from sesamed.sources.claude_state import ClaudeState, Told, changed
-from sesamed.sources.tolerant import Lines
+from sesamed.sources.claude.facts import Step, dated, noted, replaced, side_title
+from sesamed.sources.claude.lines import STARTS, Line
+from sesamed.sources.claude.records import ASIDE, CHAIN, odd_blocks, unknown
+from sesamed.sources.claude.state import ClaudeState, Told, changed
+from sesamed.sources.lines import Lines
 
 LINES: Final = Lines(Line, STARTS)
 THAW: Final = msgspec.json.Decoder(ClaudeState)

@@ -6,12 +6,12 @@ was typed. A response item may be injected: marks tell in newer builds, else its
 """
 
 from sesamed.model import Fact, Message, Operation, Role
-from sesamed.sources.codex_calls import shell_command
-from sesamed.sources.codex_lines import NOTHING, Line, Payload, ordinal
-from sesamed.sources.codex_meta import in_directory
-from sesamed.sources.codex_outputs import review_of
-from sesamed.sources.codex_state import CodexState, Step, changed, keyed, paired, prompted, waiting_with
-from sesamed.sources.codex_text import (
+from sesamed.sources.codex.calls import shell_command
+from sesamed.sources.codex.lines import NOTHING, Line, Payload, ordinal
+from sesamed.sources.codex.meta import in_directory
+from sesamed.sources.codex.outputs import review_of
+from sesamed.sources.codex.state import CodexState, Step, changed, keyed, paired, prompted, waiting_with
+from sesamed.sources.codex.text import (
     SHELL,
     beginning_of,
     digest_of,

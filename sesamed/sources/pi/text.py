@@ -2,7 +2,7 @@
 
 import re
 
-from sesamed.sources.pi_lines import Content
+from sesamed.sources.pi.lines import Content
 
 SKILL = re.compile(r'\s*<skill name="([^"]*)"[^>]*>.*?</skill>', re.DOTALL)
 TIMED_NAME = re.compile(r"\d{4}-\d\d-\d\dT[\d.:-]*Z?_(.+)", re.DOTALL)

@@ -4,7 +4,7 @@ from typing import Final
 
 from sesamed.model import Outcome
 from sesamed.sources import calls
-from sesamed.sources.codex_state import CodexState, Step, ToldCall, changed
+from sesamed.sources.codex.state import CodexState, Step, ToldCall, changed
 
 DONE: Final = 32
 

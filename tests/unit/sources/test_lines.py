@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from sesamed.model import BadLineError
-from sesamed.sources.tolerant import Lines, repaired
+from sesamed.sources.lines import Lines, repaired
 
 
 class Part(msgspec.Struct):

@@ -1,6 +1,6 @@
 """Codex's rollouts: JSONL, one envelope a line; bare items in the oldest ones; and the index of names beside them.
 
-Owns how a file begins and how its lines are stepped through; `codex_records` has what each line becomes. It must not
+Owns how a file begins and how its lines are stepped through; `records` has what each line becomes. It must not
 know files (only their names), the index, or the time.
 """
 
@@ -10,12 +10,12 @@ from typing import Final
 import msgspec
 
 from sesamed.model import Bad, BadLineError, ForeignFileError, Identity, Operation, SideFiles, Unknown
-from sesamed.sources.codex_lines import STARTS, Line, Payload, is_dropped
-from sesamed.sources.codex_meta import bare_header, is_bare_header
-from sesamed.sources.codex_names import INDEX, file_ids, index_entry, root_of
-from sesamed.sources.codex_records import LINES_OF, enveloped, response_item
-from sesamed.sources.codex_state import CodexState, Step, changed, rooted
-from sesamed.sources.tolerant import Lines
+from sesamed.sources.codex.lines import STARTS, Line, Payload, is_dropped
+from sesamed.sources.codex.meta import bare_header, is_bare_header
+from sesamed.sources.codex.names import INDEX, file_ids, index_entry, root_of
+from sesamed.sources.codex.records import LINES_OF, enveloped, response_item
+from sesamed.sources.codex.state import CodexState, Step, changed, rooted
+from sesamed.sources.lines import Lines
 
 LINES: Final = Lines(Line, STARTS)
 BARE: Final = Lines(Payload, STARTS)

@@ -3,9 +3,9 @@
 from zlib import crc32
 
 from sesamed.model import Message, Operation, Undone
-from sesamed.sources.claude_facts import Step
-from sesamed.sources.claude_lines import Line
-from sesamed.sources.claude_state import ANSWERS, Answer, ClaudeState, changed
+from sesamed.sources.claude.facts import Step
+from sesamed.sources.claude.lines import Line
+from sesamed.sources.claude.state import ANSWERS, Answer, ClaudeState, changed
 from sesamed.sources.keys import encoded
 
 

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from typing import Final
 
 from sesamed.model import Fact, Undone, Unknown
-from sesamed.sources.codex_calls import Made, made
-from sesamed.sources.codex_json import EMPTY, encoded
-from sesamed.sources.codex_lines import Line, Payload
-from sesamed.sources.codex_messages import answer, review, user_event, user_item
-from sesamed.sources.codex_open import noted
-from sesamed.sources.codex_outputs import failed, told_output
-from sesamed.sources.codex_state import CodexState, Step, rolled_back, turned
-from sesamed.sources.codex_text import text_of
+from sesamed.sources.codex.calls import Made, made
+from sesamed.sources.codex.json import EMPTY, encoded
+from sesamed.sources.codex.lines import Line, Payload
+from sesamed.sources.codex.messages import answer, review, user_event, user_item
+from sesamed.sources.codex.open import noted
+from sesamed.sources.codex.outputs import failed, told_output
+from sesamed.sources.codex.state import CodexState, Step, rolled_back, turned
+from sesamed.sources.codex.text import text_of
 
 Handler = Callable[[CodexState, Line, Payload], Step]
 

@@ -3,12 +3,12 @@
 import msgspec
 
 from sesamed.model import Role, ToolCall, ToolResult
-from sesamed.sources.codex_json import EMPTY, directory_in, encoded, object_of
-from sesamed.sources.codex_lines import Line, Payload, ordinal
-from sesamed.sources.codex_open import closed, doubted, opened
-from sesamed.sources.codex_outputs import output_of, tools_of
-from sesamed.sources.codex_state import CodexState, Step, ToldCall, called, keyed
-from sesamed.sources.ours import is_ours
+from sesamed.sources.codex.json import EMPTY, directory_in, encoded, object_of
+from sesamed.sources.codex.lines import Line, Payload, ordinal
+from sesamed.sources.codex.open import closed, doubted, opened
+from sesamed.sources.codex.outputs import output_of, tools_of
+from sesamed.sources.codex.state import CodexState, Step, ToldCall, called, keyed
+from sesamed.sources.own_tools import is_ours
 from sesamed.sources.times import millis
 
 

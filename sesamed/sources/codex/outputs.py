@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
-from sesamed.sources.codex_json import read, text_in
-from sesamed.sources.codex_lines import NOTHING, Payload
-from sesamed.sources.tolerant import FAILURES
+from sesamed.sources.codex.json import read, text_in
+from sesamed.sources.codex.lines import NOTHING, Payload
+from sesamed.sources.lines import FAILURES
 
 HEAD_CHARS = 600
 EXIT: Final = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)", re.MULTILINE)

@@ -1,4 +1,4 @@
-"""The records of a line: their keys, where they stand, and what they say. `claude_records` decides which ones there are.
+"""The records of a line: their keys, where they stand, and what they say. `records` decides which ones there are.
 
 Keys must be the same in copies of a line in resumed and forked sessions. What stays the same there: of an answer the API's ids
 and the text, always; of a prompt its time and text, but in resumes by 0.2.x, which stamp prompts anew (such a copy is
@@ -8,10 +8,10 @@ another record). Line uuids do not stay: 0.2.x and the SDK's forks give new ones
 import msgspec
 
 from sesamed.model import Message, Role, ToolCall
-from sesamed.sources.claude_lines import Block, Line
-from sesamed.sources.claude_state import ClaudeState
+from sesamed.sources.claude.lines import Block, Line
+from sesamed.sources.claude.state import ClaudeState
 from sesamed.sources.keys import record_key
-from sesamed.sources.ours import is_ours
+from sesamed.sources.own_tools import is_ours
 from sesamed.sources.times import millis
 
 RANDOM_CHARS = 16  # a gateway's own ids may be `msg_1`: such a one needs the time, too

@@ -4,8 +4,8 @@ import re
 from typing import Final
 
 from sesamed.model import Fact, Unknown
-from sesamed.sources.codex_lines import Line
-from sesamed.sources.codex_state import CodexState, Step
+from sesamed.sources.codex.lines import Line
+from sesamed.sources.codex.state import CodexState, Step
 from sesamed.sources.times import Time
 
 INDEX: Final = "session_index.jsonl"

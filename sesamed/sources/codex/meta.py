@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 
 from sesamed.model import Fact, Field, Identity, Operation
-from sesamed.sources.codex_lines import Base, Git, Line, Payload, ordinal
-from sesamed.sources.codex_names import origin_of, root_of
-from sesamed.sources.codex_state import CodexState, Step, changed, rooted, turned
+from sesamed.sources.codex.lines import Base, Git, Line, Payload, ordinal
+from sesamed.sources.codex.names import origin_of, root_of
+from sesamed.sources.codex.state import CodexState, Step, changed, rooted, turned
+from sesamed.sources.lines import FAILURES
 from sesamed.sources.times import Time, millis
-from sesamed.sources.tolerant import FAILURES
 
 
 def is_bare_header(line: Line) -> bool:

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from typing import Final
 
 from sesamed.model import Unknown
-from sesamed.sources import codex_calls as calls
-from sesamed.sources.codex_events import Handler, event, silent
-from sesamed.sources.codex_lines import Line, Payload
-from sesamed.sources.codex_messages import heard, message, said
-from sesamed.sources.codex_meta import session_meta, turn_context
-from sesamed.sources.codex_state import CodexState, Step, changed
-from sesamed.sources.codex_text import text_of
+from sesamed.sources.codex import calls as calls
+from sesamed.sources.codex.events import Handler, event, silent
+from sesamed.sources.codex.lines import Line, Payload
+from sesamed.sources.codex.messages import heard, message, said
+from sesamed.sources.codex.meta import session_meta, turn_context
+from sesamed.sources.codex.state import CodexState, Step, changed
+from sesamed.sources.codex.text import text_of
 
 
 def response_item(state: CodexState, line: Line, item: Payload) -> Step:

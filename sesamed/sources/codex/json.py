@@ -5,7 +5,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from sesamed.sources.tolerant import FAILURES, repaired
+from sesamed.sources.lines import FAILURES, repaired
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from sesamed.sources.calls import OpenCall
-from sesamed.sources.claude_lines import Line
+from sesamed.sources.claude.lines import Line
 
 ANSWERS = 8
 ID_CHARS = 128  # a longer uuid is none, and not kept

@@ -5,12 +5,12 @@ from typing import Final
 
 from sesamed.model import Fact, Operation, Role, ToolResult, Unknown
 from sesamed.sources.calls import OpenCall, closed, opened
-from sesamed.sources.naming import session_name
-from sesamed.sources.ours import MESSAGES
-from sesamed.sources.pi_lines import Block, Content, Line, Spoken
-from sesamed.sources.pi_operations import Place, orphan, place_of, said, shell_call, time_of, tool_call
-from sesamed.sources.pi_state import PiState, after
-from sesamed.sources.pi_text import text_of, without_skills
+from sesamed.sources.names import session_name
+from sesamed.sources.own_tools import MESSAGES
+from sesamed.sources.pi.lines import Block, Content, Line, Spoken
+from sesamed.sources.pi.operations import Place, orphan, place_of, said, shell_call, time_of, tool_call
+from sesamed.sources.pi.state import PiState, after
+from sesamed.sources.pi.text import text_of, without_skills
 
 Step = tuple[PiState, list[Operation]]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sesamed.sources.naming import session_name
+from sesamed.sources.names import session_name
 
 SKILL = '<skill name="deploy" location="/s/SKILL.md">\nmany\nwords\n</skill>'
 FILE = '<file name="/a.txt">\ncontent\n</file>'

@@ -2,8 +2,8 @@
 
 import re
 
-from sesamed.sources.claude_lines import Content, Part
-from sesamed.sources.naming import session_name
+from sesamed.sources.claude.lines import Content, Part
+from sesamed.sources.names import session_name
 
 # In front of a prompt, in the same message. What follows is the person's.
 WRAPPED = re.compile(

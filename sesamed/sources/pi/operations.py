@@ -1,12 +1,12 @@
-"""The records of a line: their keys, where they stand, and what they say. `pi_records` decides which ones there are."""
+"""The records of a line: their keys, where they stand, and what they say. `records` decides which ones there are."""
 
 import msgspec
 
 from sesamed.model import Message, Role, ToolCall
 from sesamed.sources.keys import record_key
-from sesamed.sources.ours import is_ours
-from sesamed.sources.pi_lines import Block, Line, Spoken
-from sesamed.sources.pi_state import PiState
+from sesamed.sources.own_tools import is_ours
+from sesamed.sources.pi.lines import Block, Line, Spoken
+from sesamed.sources.pi.state import PiState
 from sesamed.sources.times import millis
 
 # pi 0.31 came out on this day. Earlier entries had no ids, and a migration gives parent and child different ones.

@@ -1,6 +1,6 @@
 """pi's sessions: JSONL, one entry a line, versions 1 to 3 of the format.
 
-Owns how a file begins and how its lines are stepped through; `pi_records` has what each line becomes. It must not know
+Owns how a file begins and how its lines are stepped through; `records` has what each line becomes. It must not know
 files (only their names), the index, or the time. A line is judged by its type, whatever version the header claims.
 """
 
@@ -10,12 +10,12 @@ from typing import Final
 import msgspec
 
 from sesamed.model import Bad, BadLineError, Fact, ForeignFileError, Identity, Operation, SideFiles
-from sesamed.sources.pi_lines import STARTS, Line
-from sesamed.sources.pi_records import HANDLERS, Step, unknown
-from sesamed.sources.pi_state import PiState
-from sesamed.sources.pi_text import base_name, is_timed, native_id
+from sesamed.sources.lines import Lines
+from sesamed.sources.pi.lines import STARTS, Line
+from sesamed.sources.pi.records import HANDLERS, Step, unknown
+from sesamed.sources.pi.state import PiState
+from sesamed.sources.pi.text import base_name, is_timed, native_id
 from sesamed.sources.times import millis
-from sesamed.sources.tolerant import Lines
 
 LINES: Final = Lines(Line, STARTS)
 THAW: Final = msgspec.json.Decoder(PiState)

@@ -5,7 +5,7 @@ import time
 import msgspec
 import pytest
 
-from sesamed.sources.ours import is_ours, runs_client
+from sesamed.sources.own_tools import is_ours, runs_client
 
 
 @pytest.mark.parametrize(

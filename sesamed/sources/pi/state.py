@@ -3,7 +3,7 @@
 import msgspec
 
 from sesamed.sources.calls import ID_CHARS, OpenCall
-from sesamed.sources.pi_lines import Line
+from sesamed.sources.pi.lines import Line
 
 
 class PiState(msgspec.Struct, frozen=True, kw_only=True):

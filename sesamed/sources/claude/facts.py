@@ -6,10 +6,10 @@ from typing import Any, Final
 import msgspec
 
 from sesamed.model import BadLineError, Entry, Fact, Identity, Operation
-from sesamed.sources.claude_lines import Line
-from sesamed.sources.claude_state import TITLE_CHARS, ClaudeState, Told, changed
+from sesamed.sources.claude.lines import Line
+from sesamed.sources.claude.state import TITLE_CHARS, ClaudeState, Told, changed
+from sesamed.sources.lines import FAILURES
 from sesamed.sources.times import millis
-from sesamed.sources.tolerant import FAILURES
 
 Step = tuple[ClaudeState, list[Operation]]
 

@@ -6,24 +6,10 @@ row of the full-text index (a message, a call, a result); a *fact* is one file's
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from enum import IntEnum
 from pathlib import PurePath
 from typing import Literal, Protocol, TypeVar
 
 import msgspec
-
-
-class Kind(IntEnum):
-    """The low three bits of a chunk's row number: what the text is."""
-
-    USER = 0
-    ASSISTANT = 1
-    CUSTOM = 2
-    SUMMARY = 3
-    CALL = 4
-    RESULT = 5
-    UNINDEXED = 6  # kept for reading, never searched: our own searches, placeholders
-
 
 Role = Literal["user", "assistant", "custom", "summary"]
 

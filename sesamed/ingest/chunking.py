@@ -6,7 +6,6 @@ All text work is done here, before the transaction.
 import os.path
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from hashlib import blake2b
 from typing import Any
 
 import msgspec
@@ -16,7 +15,6 @@ from sesamed.model import (
     Entry,
     Fact,
     Identity,
-    Kind,
     Message,
     Operation,
     Outcome,
@@ -25,6 +23,7 @@ from sesamed.model import (
     Undone,
     Unknown,
 )
+from sesamed.store.ids import Kind, line_digest, path_key
 from sesamed.store.rows import Change, OutcomeRow, Remark, ResultRow, Row, Text, UndoneRow
 from sesamed.store.sqlite import Packer
 from sesamed.store.subwords import inner_words
@@ -36,7 +35,7 @@ KIND_OF_ROLE: Mapping[str, Kind] = {
     "summary": Kind.SUMMARY,
 }
 PATH_ARGUMENTS = frozenset(
-    (
+    [
         "path",
         "paths",
         "file",
@@ -48,7 +47,7 @@ PATH_ARGUMENTS = frozenset(
         "notebook_path",
         "old_path",
         "new_path",
-    )
+    ]
 )
 PATCH_ARGUMENTS = frozenset(("patch", "input", "diff", "patchText"))
 PATCH_HEADER = re.compile(
@@ -125,18 +124,12 @@ def _state(change: Change, fact: Fact) -> None:
     if fact.entry is None:
         change.facts.append(msgspec.structs.replace(fact, value=value, native_id=_cleaned(fact.native_id)))
         return
-    digest = entry_digest(change.source, fact.entry)
+    digest = line_digest(change.source, fact.entry)
     change.remarks.append(Remark(entry=digest, field=fact.field, value=value, rank=fact.rank, keep=fact.keep))
 
 
 def _enter(change: Change, entry: Entry) -> None:
-    change.entries.append(entry_digest(change.source, entry.id))
-
-
-def entry_digest(source: str, entry: str) -> int:
-    """An entry's id, as facts of other files mean it."""
-    named = f"{source}\0{entry}".encode("utf-8", "surrogatepass")
-    return int.from_bytes(blake2b(named, digest_size=8).digest(), "big") >> 1
+    change.entries.append(line_digest(change.source, entry.id))
 
 
 def _correct(change: Change, outcome: Outcome) -> None:
@@ -207,11 +200,6 @@ def touched(arguments: Mapping[str, Any], cwd: str | None) -> Iterator[str]:
     for path in list(found)[:MAX_TOUCHED]:
         if 0 < len(path) <= MAX_PATH and "\n" not in path and path != "/dev/null":
             yield path_key(clean(os.path.normpath(os.path.join(cwd or "", path))))
-
-
-def path_key(path: str) -> str:
-    """A path from its last part to its first, so that trailing parts are a prefix: `/a/b.ts` is `b.ts/a/`."""
-    return "/".join(reversed([part for part in path.split("/") if part])) + "/"
 
 
 def _paths(value: Any) -> Iterator[str]:

@@ -6,8 +6,9 @@ from typing import NamedTuple
 import apsw
 from msgspec.structs import replace
 
-from sesamed.model import Kind, SessionSummary
+from sesamed.model import SessionSummary
 from sesamed.protocol import Hit, Match, WordCount
+from sesamed.store import ids
 from sesamed.store.reading import messages as read
 from sesamed.store.reading import summaries
 from sesamed.store.search import filters, headings, ranking
@@ -73,8 +74,8 @@ class Searcher:
         if found.chunk is None:
             hit = self._listed(found.session, session, shown)
         else:
-            record = found.chunk >> 3
-            excerpt = self._words.excerpt(texts.get(found.chunk & 7, ""))
+            record = ids.record_of(found.chunk)
+            excerpt = self._words.excerpt(texts.get(ids.kind_of(found.chunk), ""))
             hit = _made(shown, score, excerpt, match(session, read.item(self._connection, found.session, record)))
             others = search.others_with(self._connection, record, found.session)
         matched, missing = self._matched(found, texts)
@@ -85,7 +86,7 @@ class Searcher:
 
     def _texts(self, found: Found) -> dict[int, str]:
         """What stands in the best place of a session; nothing where only what it is called matches."""
-        return {} if found.chunk is None else read.texts(self._connection, found.chunk >> 3)
+        return {} if found.chunk is None else read.texts(self._connection, ids.record_of(found.chunk))
 
     def _matched(self, found: Found, texts: Mapping[int, str]) -> tuple[list[str], list[str]]:
         """Which words stand there, or in what the session is called."""
@@ -95,7 +96,7 @@ class Searcher:
         """A hit without a place: the session's first message stands for it."""
         shown = shown or summary
         for item in read.items(self._connection, session, 0, 20):
-            if item.kind == Kind.USER and (text := read.whole_text(self._connection, item.record)):
+            if item.kind == ids.Kind.USER and (text := read.whole_text(self._connection, item.record)):
                 return _made(shown, 1.0, self._words.excerpt(text), match(summary, item))
         return _made(shown, 1.0, Excerpt("", []), None)
 

@@ -1,21 +1,17 @@
 """The schema: always the present truth, and the steps that lead to it from older ones. What can't be rebuilt (sessions whose files
 are gone) lives in these tables, so they change by migration only.
-
-A chunk's row number is `file << 24 | position << 3 | kind`: the place of a text in the files is readable from the number alone, so
-that a query groups by file, filters by kind and finds the record without a join (docs/decisions.md, 3 and 4).
+What the numbers of rows mean is in `ids`.
 """
 
 from collections.abc import Callable, Mapping
 
 import apsw
 
+from sesamed.store import ids
 from sesamed.store.writing import openings
 
 APPLICATION_ID = 0x5E5A3E01
 VERSION = 4
-
-FILE_BITS = 24
-KIND_BITS = 3
 
 TABLES = """
 CREATE TABLE metadata(name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
@@ -55,7 +51,7 @@ CREATE TABLE files(
 CREATE INDEX files_by_session ON files(session);
 CREATE INDEX files_by_inode ON files(ino, dev);
 
--- A message or a tool call, at its home: `id` is file << 21 | position. The texts are the chunks below it.
+-- A message or a tool call, at its home: `id` says where (store/ids.py). The texts are the chunks below it.
 CREATE TABLE records(
   id INTEGER PRIMARY KEY, key INTEGER NOT NULL,
   role TEXT NOT NULL, kind INTEGER NOT NULL, prompt INTEGER NOT NULL, time_ms INTEGER,
@@ -64,7 +60,7 @@ CREATE TABLE records(
 CREATE UNIQUE INDEX records_by_key ON records(key);
 
 -- The other places that hold a record: forks and resumed sessions copy history. Indexed once, read everywhere. What a place
--- (file << 21 | position) says otherwise than the record's home is its own: pi's migration gives old
+-- says otherwise than the record's home is its own: pi's migration gives old
 -- copies ids that differ, and forks of Codex have other times.
 CREATE TABLE copies(
   file INTEGER NOT NULL, position INTEGER NOT NULL, record INTEGER NOT NULL, entry TEXT, parent TEXT, time_ms INTEGER,
@@ -83,8 +79,9 @@ CREATE TABLE chunks(id INTEGER PRIMARY KEY, text NOT NULL);
 """
 
 # `inner` holds words within words (store/wordforms.py).
-TEXTS = """
-CREATE VIEW texts AS SELECT id, plain(text) AS text, inner_words(id & 7, plain(text)) AS inner FROM chunks WHERE id & 7 <> 6;
+TEXTS = f"""
+CREATE VIEW texts AS SELECT id, plain(text) AS text, inner_words({ids.sql_kind("id")}, plain(text)) AS inner FROM chunks
+  WHERE {ids.sql_is_indexed("id")};
 CREATE VIRTUAL TABLE fts USING fts5(text, inner, content='texts', content_rowid='id', tokenize='porter unicode61');
 CREATE VIRTUAL TABLE vocabulary USING fts5vocab(fts, row);
 CREATE VIRTUAL TABLE places USING fts5vocab(fts, instance);

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from sesamed.model import Kind
+from sesamed.store.ids import Kind
 
 # What each byte of UTF-8 is. `translate` and `find` look through texts fifty times faster than a regular expression does.
 LOWER, UPPER, WIDE, OTHER = b"aAC "

@@ -5,10 +5,8 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from sesamed.model import Kind
-from sesamed.store import sqlite
+from sesamed.store import ids, sqlite
 from sesamed.store.reading import inherited as thread
-from sesamed.store.schema import KIND_BITS
 
 RECORD = "r.id, r.role, r.kind, r.tool, r.is_error"
 
@@ -16,8 +14,8 @@ UNDONE = "EXISTS(SELECT 1 FROM undone u WHERE u.file = {file} AND {position} BET
 
 ONE_FILE = f"""
     SELECT p.position, {RECORD}, p.time_ms, p.entry, {UNDONE.format(file=":file", position="p.position")} FROM (
-      SELECT id & 0x1fffff AS position, id AS record, entry, time_ms FROM records
-      WHERE id BETWEEN (:file << 21) + :first AND (:file << 21) + min(:first + :count - 1, 0x1fffff)
+      SELECT {ids.sql_position("id")} AS position, id AS record, entry, time_ms FROM records
+      WHERE {ids.sql_in_file("id", ":file", ":first", f"min(:first + :count - 1, {ids.LAST_POSITION})")}
       UNION ALL
       SELECT position, record, entry, time_ms FROM copies WHERE file = :file AND position BETWEEN :first AND :first + :count - 1
     ) p JOIN records r ON r.id = p.record ORDER BY p.position
@@ -31,10 +29,10 @@ REVERTED = """
 """
 
 # Several files: each record once, where it first stands; files in order of path.
-IN_ORDER = """
+IN_ORDER = f"""
     WITH place AS (
-      SELECT f.path, f.id AS file, r.id & 0x1fffff AS position, r.id AS record, r.entry, r.time_ms FROM files f
-      JOIN records r ON r.id BETWEEN f.id << 21 AND (f.id << 21) + 0x1fffff WHERE f.session = :session
+      SELECT f.path, f.id AS file, {ids.sql_position("r.id")} AS position, r.id AS record, r.entry, r.time_ms FROM files f
+      JOIN records r ON {ids.sql_in_file("r.id", "f.id")} WHERE f.session = :session
       UNION ALL
       SELECT f.path, f.id, c.position, c.record, c.entry, c.time_ms FROM files f JOIN copies c ON c.file = f.id WHERE f.session = :session
     ), once AS (
@@ -62,7 +60,7 @@ class Item(NamedTuple):
     @property
     def is_call(self) -> bool:
         """A tool call, not a message."""
-        return self.kind == Kind.CALL
+        return self.kind == ids.Kind.CALL
 
 
 def items(connection: apsw.Connection, session: int, first: int, count: int) -> list[Item]:
@@ -97,8 +95,8 @@ def _place(connection: apsw.Connection, session: int, record: int) -> int:
     if len(files) > 1:
         sql = f"{IN_ORDER} SELECT position FROM ordered WHERE record = :record"
         return int(sqlite.one(connection, sql, {"session": session, "record": record})[0])
-    if record >> 21 == files[0]:
-        return record & 0x1FFFFF
+    if ids.file_of(record) == files[0]:
+        return ids.position_of(record)
     sql = "SELECT position FROM copies WHERE record = ? AND file = ?"
     return int(sqlite.one(connection, sql, (record, files[0]))[0])
 
@@ -118,22 +116,22 @@ def _held(connection: apsw.Connection, session: int, first: int, count: int) -> 
 
 def texts(connection: apsw.Connection, record: int) -> dict[int, str]:
     """A record's chunks by kind."""
-    bounds = (record << KIND_BITS, record << KIND_BITS | (1 << KIND_BITS) - 1)
-    sql = "SELECT id & 7, text FROM chunks WHERE id BETWEEN ? AND ? ORDER BY id"
-    return {kind: sqlite.plain(text) for kind, text in sqlite.rows(connection, sql, bounds)}
+    sql = "SELECT id, text FROM chunks WHERE id BETWEEN ? AND ? ORDER BY id"
+    found = sqlite.rows(connection, sql, ids.chunks_of(record))
+    return {ids.kind_of(number): sqlite.plain(text) for number, text in found}
 
 
 def whole_text(connection: apsw.Connection, record: int) -> str:
     """A record as it is read: a call with its result."""
     parts = texts(connection, record)
-    result = parts.pop(Kind.RESULT, None)
+    result = parts.pop(ids.Kind.RESULT, None)
     text = next(iter(parts.values()), "")
     return text if result is None else f"{text}\noutput:\n{result}"
 
 
 def tool_counts(connection: apsw.Connection, session: int) -> dict[str, int]:
     """How often each tool was called in a session."""
-    sql = f"""{IN_ORDER} SELECT r.tool, count(*) FROM ordered o JOIN records r ON r.id = o.record WHERE r.kind = 4
+    sql = f"""{IN_ORDER} SELECT r.tool, count(*) FROM ordered o JOIN records r ON r.id = o.record WHERE {ids.sql_is_call("r")}
         GROUP BY r.tool ORDER BY count(*) DESC, r.tool"""
     return dict(sqlite.rows(connection, sql, {"session": session}))
 

@@ -10,7 +10,7 @@ import apsw
 from sesamed.errors import AmbiguousError, NotFoundError
 from sesamed.model import SessionSummary
 from sesamed.sanitize import visible_line
-from sesamed.store import sqlite
+from sesamed.store import ids, sqlite
 from sesamed.store.search.filters import Compiled
 
 COLUMNS = """s.id, s.public_id, s.source, s.cwd, s.project_path, s.project, s.git_branch, s.name, s.created_ms, s.modified_ms, s.messages,
@@ -175,6 +175,6 @@ def children(connection: apsw.Connection, session: int) -> list[str]:
 
 def _sessions_with_record(condition: str) -> str:
     return f"""
-        SELECT f.session FROM records r JOIN files f ON f.id = r.id >> 21 WHERE {condition}
+        SELECT f.session FROM records r JOIN files f ON f.id = {ids.sql_file("r.id")} WHERE {condition}
         UNION SELECT f.session FROM records r JOIN copies c ON c.record = r.id JOIN files f ON f.id = c.file WHERE {condition}
     """

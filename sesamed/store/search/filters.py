@@ -8,6 +8,8 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from sesamed.store import ids
+
 
 class Where(msgspec.Struct, frozen=True, kw_only=True):
     """Which sessions and records count."""
@@ -29,6 +31,8 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Values = dict[str, Any]
+
+IS_CALL = ids.sql_is_call("r")
 
 
 class Filter(NamedTuple):
@@ -81,11 +85,11 @@ def _source(where: Where, values: Values) -> str | None:
 
 
 def _role(where: Where, values: Values) -> str | None:
-    return None if where.role is None else f"r.kind <> 4 AND r.role IN ({_many('role', where.role, values)})"
+    return None if where.role is None else f"NOT ({IS_CALL}) AND r.role IN ({_many('role', where.role, values)})"
 
 
 def _tool(where: Where, values: Values) -> str | None:
-    return None if where.tool is None else f"r.kind = 4 AND r.tool IN ({_many('tool', where.tool, values)})"
+    return None if where.tool is None else f"{IS_CALL} AND r.tool IN ({_many('tool', where.tool, values)})"
 
 
 def _exclude(where: Where, values: Values) -> str | None:
@@ -97,22 +101,22 @@ def _exclude(where: Where, values: Values) -> str | None:
 
 
 def _tools(where: Where, _: Values) -> str | None:
-    return "r.kind = 4" if where.tools else None
+    return IS_CALL if where.tools else None
 
 
 def _path(where: Where, values: Values) -> str | None:
     if where.path is None:
         return None
-    values["tail"] = tail = "/".join(reversed([part for part in where.path.split("/") if part])) + "/"
-    values["after_tail"] = tail[:-1] + "0"  # the character after '/'
+    values["tail"] = ids.path_key(where.path)
+    values["after_tail"] = ids.after_path_key(values["tail"])
     match = "p.tail = :tail" if where.path.startswith("/") else "p.tail >= :tail AND p.tail < :after_tail"
     return f"""r.id IN (
         SELECT coalesce(c.record, t.place) FROM paths p JOIN touched t ON t.path = p.id
-        LEFT JOIN copies c ON c.file = t.place >> 21 AND c.position = t.place & 0x1fffff WHERE {match})"""
+        LEFT JOIN copies c ON c.file = {ids.sql_file("t.place")} AND c.position = {ids.sql_position("t.place")} WHERE {match})"""
 
 
 def _status(where: Where, _: Values) -> str | None:
-    return None if where.status is None else f"r.kind = 4 AND r.is_error = {int(where.status == 'error')}"
+    return None if where.status is None else f"{IS_CALL} AND r.is_error = {int(where.status == 'error')}"
 
 
 def _subagents(where: Where, _: Values) -> str | None:

@@ -7,48 +7,54 @@ from typing import Any
 
 import apsw
 
-from sesamed.store import sqlite
+from sesamed.store import ids, sqlite
+from sesamed.store.ids import Kind
 from sesamed.store.search import filters
 from sesamed.store.search.terms import Form, Terms
 
 # A tool's output mentions much and is about little (docs/search.md).
-WEIGHT = "CASE m.chunk & 7 WHEN 0 THEN 1.3 WHEN 4 THEN 0.8 WHEN 5 THEN 0.4 ELSE 1.0 END"
-ROWS_OF_ALL_KINDS = (
-    15_000  # what is in more chunks than this is looked for in messages only, when rarer words are asked for, too
-)
+WEIGHT = f"""CASE {ids.sql_kind("m.chunk")}
+    WHEN {Kind.USER} THEN 1.3 WHEN {Kind.CALL} THEN 0.8 WHEN {Kind.RESULT} THEN 0.4 ELSE 1.0 END"""
+# What is in more chunks than this is looked for in messages only, when rarer words are asked for, too.
+ROWS_OF_ALL_KINDS = 15_000
 BEST_CHUNKS = 3
 BEST_FILES = 200  # of the other ones only the best chunk counts
 ABOVE = 1000.0  # far more than any score
 
-# LIMIT -1 keeps SQLite from merging this into the aggregates below, where bm25() cannot be used.
+# The hits of one question to FTS5. LIMIT -1 keeps SQLite from merging this into the aggregates below, where bm25() cannot be used.
 MATCHED = "SELECT * FROM (SELECT rowid, -bm25(fts) FROM fts WHERE fts MATCH :{name} {also} LIMIT -1)"
-MESSAGES = "AND rowid & 7 < 4"
+MESSAGES = f"AND {ids.sql_is_message('rowid')}"
+FILE = ids.sql_file_of("chunk")
+IN_FILE = ids.sql_file_of("w.chunk")
+RECORD = ids.sql_record_of("w.chunk")
 
 # A record's home is the earliest session that holds it. Where a filter leaves that one out, the earliest of the others has the hit.
-COPIED = """
+COPIED = f"""
     SELECT session, chunk, score FROM (
-      SELECT f.session, w.chunk, w.score, row_number() OVER (
-        PARTITION BY w.chunk ORDER BY s.created_ms, coalesce(s.began_ms, s.created_ms), s.source, s.native_id, s.origin, f.path) AS turn
-      FROM (SELECT DISTINCT record FROM copies) d JOIN w ON w.chunk >> 3 = d.record JOIN copies c ON c.record = d.record
+      SELECT f.session, w.chunk, w.score, row_number() OVER (PARTITION BY w.chunk ORDER BY {ids.OWNER_FIRST}) AS turn
+      FROM (SELECT DISTINCT record FROM copies) d JOIN w ON {RECORD} = d.record JOIN copies c ON c.record = d.record
       JOIN files f ON f.id = c.file JOIN sessions s ON s.id = f.session
-      WHERE {passing} AND d.record >> 21 NOT IN (SELECT f.id FROM files f JOIN sessions s ON s.id = f.session WHERE {passing})
+      WHERE {{passing}} AND {ids.sql_file("d.record")} NOT IN (
+        SELECT f.id FROM files f JOIN sessions s ON s.id = f.session WHERE {{passing}})
     ) WHERE turn = 1
 """
 
-BEST = """
-    WITH m(chunk, score) AS NOT MATERIALIZED ({matched}),
-    w(chunk, score) AS MATERIALIZED (SELECT m.chunk, m.score * {weight} FROM m {records}),
-    b(file, chunk, score, place) AS (SELECT chunk >> 24, chunk, score, max(score + {tier}) FROM w GROUP BY chunk >> 24),
+BEST = f"""
+    WITH m(chunk, score) AS NOT MATERIALIZED ({{matched}}),
+    w(chunk, score) AS MATERIALIZED (SELECT m.chunk, m.score * {WEIGHT} FROM m {{records}}),
+    b(file, chunk, score, place) AS (SELECT {FILE}, chunk, score, max(score + {{tier}}) FROM w GROUP BY {FILE}),
     p(file, session, chunk, score, place) AS MATERIALIZED (
       SELECT b.file, f.session, b.chunk, b.score, b.place
-      FROM b CROSS JOIN files f ON f.id = b.file CROSS JOIN sessions s ON s.id = f.session WHERE {passing}),
-    top(file, session) AS MATERIALIZED (SELECT file, session FROM p ORDER BY place DESC, file LIMIT {files})
+      FROM b CROSS JOIN files f ON f.id = b.file CROSS JOIN sessions s ON s.id = f.session WHERE {{passing}}),
+    top(file, session) AS MATERIALIZED (SELECT file, session FROM p ORDER BY place DESC, file LIMIT {BEST_FILES})
     SELECT session, chunk, score FROM (
-      SELECT top.session, w.chunk, w.score, row_number() OVER (PARTITION BY top.file ORDER BY w.score + {tier} DESC, w.chunk) AS turn
-      FROM w JOIN top ON top.file = w.chunk >> 24) WHERE turn <= {chunks}
+      SELECT top.session, w.chunk, w.score, row_number() OVER (PARTITION BY top.file ORDER BY w.score + {{tier}} DESC, w.chunk) AS turn
+      FROM w JOIN top ON top.file = {IN_FILE}) WHERE turn <= {BEST_CHUNKS}
     UNION ALL
     SELECT session, chunk, score FROM p WHERE file NOT IN (SELECT file FROM top)
 """
+FILTERED = f"JOIN records r ON r.id = {ids.sql_record_of('m.chunk')} WHERE "
+SAID_FIRST = f"({ids.sql_is_message('w.chunk')}) * {ABOVE}"
 
 
 def best(
@@ -63,10 +69,11 @@ def best(
     parts, values = _matched(connection, terms, where, everything=everything)
     passing = where.session or "1"
     sql = BEST.format(
-        matched=" UNION ALL ".join(parts), weight=WEIGHT, passing=passing, files=BEST_FILES, chunks=BEST_CHUNKS,
-        tier=f"({{0}} & 7 < 4) * {ABOVE}".format("w.chunk") if messages_first else "0",
-        records=f"JOIN records r ON r.id = m.chunk >> 3 WHERE {where.record}" if where.record else "",
-    )  # fmt: skip
+        matched=" UNION ALL ".join(parts),
+        passing=passing,
+        tier=SAID_FIRST if messages_first else "0",
+        records=FILTERED + where.record if where.record else "",
+    )
     if where.session and _has_copies(connection):
         sql += "UNION ALL" + COPIED.format(passing=passing)
     return sqlite.rows(connection, sql, {**where.values, **values})
@@ -79,9 +86,9 @@ def is_bounded(terms: Terms) -> bool:
 
 def others_with(connection: apsw.Connection, record: int, session: int) -> set[int]:
     """The other sessions that hold a record."""
-    sql = """
+    sql = f"""
         SELECT DISTINCT session FROM files
-        WHERE session <> ?2 AND (id = ?1 >> 21 OR id IN (SELECT file FROM copies WHERE record = ?1))
+        WHERE session <> ?2 AND (id = {ids.sql_file("?1")} OR id IN (SELECT file FROM copies WHERE record = ?1))
     """
     return {other for (other,) in sqlite.rows(connection, sql, (record, session))}
 
@@ -90,9 +97,9 @@ def _matched(
     connection: apsw.Connection, terms: Terms, where: filters.Compiled, *, everything: bool
 ) -> tuple[list[str], dict[str, Any]]:
     """What FTS5 is asked, in one or two questions. Asked for rare words *and* all of them, it weighs all, but visits the rare ones."""
-    also = "" if not where.session or _has_copies(connection) else (
-        f"AND rowid >> 24 IN (SELECT f.id FROM files f JOIN sessions s ON s.id = f.session WHERE {where.session})"
-    )  # fmt: skip
+    also = ""
+    if where.session and not _has_copies(connection):
+        also = f"AND {ids.sql_file_of('rowid')} IN (SELECT f.id FROM files f JOIN sessions s ON s.id = f.session WHERE {where.session})"
     without = f" NOT ({' OR '.join(terms.excluded)})" if terms.excluded else ""
     most = 0 if len(terms.terms) == 1 else ROWS_OF_ALL_KINDS  # what is only done by tools is below all that is said
     rare, common = (terms.forms, []) if everything else _split(terms.forms, most)

@@ -8,7 +8,7 @@ from collections import defaultdict
 
 import apsw
 
-from sesamed.store import sqlite
+from sesamed.store import ids, sqlite
 from sesamed.store.search import filters
 from sesamed.store.search import matching as search
 from sesamed.store.search import session_score as prose
@@ -70,9 +70,9 @@ def _fused(
     connection: apsw.Connection, chunks: list[Matched], called: set[int], counted: prose.Counts, *, one_word: bool
 ) -> dict[int, Scored]:
     by_session: dict[int, list[tuple[float, int]]] = defaultdict(list)
-    said = {session for session, chunk, _ in chunks if chunk & 7 < 4} if one_word else set()
+    said = {session for session, chunk, _ in chunks if ids.is_message(chunk)} if one_word else set()
     for session, chunk, score in chunks:
-        if chunk & 7 < 4 or session not in said:
+        if ids.is_message(chunk) or session not in said:
             by_session[session].append((-score, chunk))
     halves = {session: _damped(some) for session, some in by_session.items()}
     whole = prose.scores(connection, counted)
@@ -104,7 +104,7 @@ def _only_called(
     sql = f"""
         SELECT s.id FROM sessions s WHERE s.id IN carray(:sessions) AND {where.session or "1"} AND s.id NOT IN (
           SELECT f.session FROM files f JOIN copies c ON c.file = f.id
-          WHERE f.session IN carray(:sessions) AND c.record IN (SELECT rowid >> 3 FROM fts WHERE fts MATCH :match))
+          WHERE f.session IN carray(:sessions) AND c.record IN (SELECT {ids.sql_record_of("rowid")} FROM fts WHERE fts MATCH :match))
     """
     match = " OR ".join(form.match for term in terms.terms for form in term.forms)
     values = {**where.values, "sessions": sqlite.numbers(sessions), "match": match}
@@ -113,10 +113,10 @@ def _only_called(
 
 def _excluded(connection: apsw.Connection, terms: Terms, sessions: set[int]) -> set[int]:
     """Sessions in which something is said, or called, that is to be left out."""
-    sql = """
-        WITH x(chunk) AS MATERIALIZED (SELECT rowid FROM fts WHERE fts MATCH :match AND rowid & 7 < 4)
-        SELECT session FROM files WHERE id IN (SELECT chunk >> 24 FROM x)
-        UNION SELECT f.session FROM x JOIN copies c ON c.record = x.chunk >> 3 JOIN files f ON f.id = c.file
+    sql = f"""
+        WITH x(chunk) AS MATERIALIZED (SELECT rowid FROM fts WHERE fts MATCH :match AND {ids.sql_is_message("rowid")})
+        SELECT session FROM files WHERE id IN (SELECT {ids.sql_file_of("chunk")} FROM x)
+        UNION SELECT f.session FROM x JOIN copies c ON c.record = {ids.sql_record_of("x.chunk")} JOIN files f ON f.id = c.file
         UNION SELECT rowid FROM headings WHERE headings MATCH :match
     """
     if not terms.excluded:

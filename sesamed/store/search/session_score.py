@@ -11,15 +11,13 @@ from typing import NamedTuple
 
 import apsw
 
-from sesamed.store import sqlite
+from sesamed.store import ids, sqlite
 from sesamed.store.search import headings
 from sesamed.store.search.terms import Form, Terms
 
 K1, B = 0.8, 0.5
-MANY_NAMED = (
-    200  # a word in more headings than this (`home` of all directories) is no reason by itself to show a session
-)
-SAID = "SELECT rowid >> 24, count(*) FROM fts WHERE fts MATCH ? AND rowid & 7 < 4 GROUP BY 1"
+MANY_NAMED = 200  # a word in more headings than this (`home` of all directories) is no reason to show a session
+SAID = f"SELECT {ids.sql_file_of('rowid')}, count(*) FROM fts WHERE fts MATCH ? AND {ids.sql_is_message('rowid')} GROUP BY 1"
 ABOUT = """
     SELECT f.id, s.id, s.messages FROM files f CROSS JOIN sessions s ON s.id = f.session WHERE f.id IN carray(?1)
     UNION ALL SELECT NULL, id, messages FROM sessions WHERE id IN carray(?2)

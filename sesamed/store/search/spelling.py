@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 import apsw
 
+from sesamed.store.ids import kind_of
 from sesamed.store.reading.names import distance
 from sesamed.store.sqlite import plain
 from sesamed.store.subwords import inner_words
@@ -44,10 +45,10 @@ def _near(connection: apsw.Connection, stem: str, most: int) -> Iterator[tuple[i
 
 def _as_written(connection: apsw.Connection, term: str, tokens_of: Tokens) -> str | None:
     """A word with this stem, as it stands in a text: FTS5 would stem a stem again."""
-    sql = "SELECT c.id & 7, c.text FROM places p JOIN chunks c ON c.id = p.doc WHERE p.term = ? LIMIT 1"
-    for kind, packed in connection.execute(sql, (term,)):
+    sql = "SELECT c.id, c.text FROM places p JOIN chunks c ON c.id = p.doc WHERE p.term = ? LIMIT 1"
+    for number, packed in connection.execute(sql, (term,)):
         text = plain(packed)
-        for part in (text, inner_words(kind, text)):
+        for part in (text, inner_words(kind_of(number), text)):
             for word, stem in tokens_of(part):
                 if stem == term:
                     return word.casefold()

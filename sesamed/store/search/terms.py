@@ -9,15 +9,16 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from sesamed.store import sqlite
+from sesamed.store import ids, sqlite
 from sesamed.store import subwords as wordforms
 from sesamed.store.search import spelling
 from sesamed.store.search.query import STOP_WORDS, Query, Unit, quoted
 
 TOKENIZER = ("porter", ["unicode61"])
 # Phrases and prefixes are counted by looking for them, which is dear: what else needs to be known of them is found in the same pass.
-STANDS = """
-    SELECT rowid >> 24, count(*), count(*) FILTER (WHERE rowid & 7 < 4) FROM fts WHERE fts MATCH ? GROUP BY 1
+STANDS = f"""
+    SELECT {ids.sql_file_of("rowid")}, count(*), count(*) FILTER (WHERE {ids.sql_is_message("rowid")})
+    FROM fts WHERE fts MATCH ? GROUP BY 1
 """
 
 MOST_ROWS = 150_000  # of all words together; the most common ones beyond it are left out

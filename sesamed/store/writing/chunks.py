@@ -8,14 +8,12 @@ from typing import Any
 
 import apsw
 
-from sesamed.model import Kind
-from sesamed.store import sqlite
+from sesamed.store import ids, sqlite
+from sesamed.store.ids import Kind
 from sesamed.store.rows import Text
-from sesamed.store.schema import FILE_BITS, KIND_BITS
 from sesamed.store.sqlite import plain
 from sesamed.store.subwords import inner_words
 
-KIND_MASK = (1 << KIND_BITS) - 1
 DELETE_AT_ONCE = 1000
 
 
@@ -29,7 +27,7 @@ class Texts:
 
     def add(self, record: int, text: Text) -> None:
         """Take a chunk of the record; it is written with `flush`."""
-        number = record << KIND_BITS | text.kind
+        number = ids.chunk_of(record, text.kind)
         self._rows.append((number, text.packed))
         if text.kind != Kind.UNINDEXED:
             self._words.append((number, text.text, text.inner))
@@ -47,17 +45,17 @@ class Texts:
 
     def chunk(self, record: int, kind: int) -> Text | None:
         """A chunk of a record that is written already."""
-        row = self._connection.execute("SELECT text FROM chunks WHERE id = ?", (record << KIND_BITS | kind,)).fetchone()
+        row = self._connection.execute("SELECT text FROM chunks WHERE id = ?", (ids.chunk_of(record, kind),)).fetchone()
         return None if row is None else stored(kind, row[0])
 
     def remove(self, record: int, kind: int) -> None:
         """Take one chunk out."""
-        number = record << KIND_BITS | kind
+        number = ids.chunk_of(record, kind)
         self._remove(sqlite.rows(self._connection, "SELECT id, text FROM chunks WHERE id = ?", (number,)))
 
     def remove_file(self, file: int) -> None:
         """Take all chunks of a file out, some at a time: a file may be larger than memory."""
-        bounds = (file << FILE_BITS, (file + 1 << FILE_BITS) - 1, DELETE_AT_ONCE)
+        bounds = (*ids.chunks_of_file(file), DELETE_AT_ONCE)
         sql = "SELECT id, text FROM chunks WHERE id BETWEEN ? AND ? LIMIT ?"
         while some := sqlite.rows(self._connection, sql, bounds):
             self._remove(some)
@@ -67,14 +65,16 @@ class Texts:
         rows = self._chunks(record)
         self._remove(rows)
         for number, packed in rows:
-            self.add(target, stored(number & KIND_MASK, packed))
+            self.add(target, stored(ids.kind_of(number), packed))
         self.flush()
 
     def _chunks(self, record: int) -> list[tuple[Any, ...]]:
-        return sqlite.rows(self._connection, "SELECT id, text FROM chunks WHERE id BETWEEN ? AND ?", _of_record(record))
+        return sqlite.rows(
+            self._connection, "SELECT id, text FROM chunks WHERE id BETWEEN ? AND ?", ids.chunks_of(record)
+        )
 
     def _remove(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        texts = [(number, stored(number & KIND_MASK, packed)) for number, packed in rows]
+        texts = [(number, stored(ids.kind_of(number), packed)) for number, packed in rows]
         words = [(number, text.text, text.inner) for number, text in texts if text.kind != Kind.UNINDEXED]
         self._connection.executemany("INSERT INTO fts(fts, rowid, text, inner) VALUES('delete', ?, ?, ?)", words)
         self._connection.executemany("DELETE FROM chunks WHERE id = ?", [(number,) for number, _ in rows])
@@ -89,7 +89,3 @@ def stored(kind: int, packed: str | bytes) -> Text:
 
 def _number(row: tuple[int, str, str]) -> int:
     return row[0]
-
-
-def _of_record(record: int) -> tuple[int, int]:
-    return record << KIND_BITS, record << KIND_BITS | KIND_MASK

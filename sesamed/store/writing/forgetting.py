@@ -12,7 +12,7 @@ import msgspec
 
 from sesamed.errors import StoreError
 from sesamed.model import Identity, SessionKey
-from sesamed.store import sqlite
+from sesamed.store import ids, sqlite
 from sesamed.store.reading import summaries
 from sesamed.store.search import filters
 from sesamed.store.search.filters import Where
@@ -22,16 +22,16 @@ UNFINISHED = "forgetting"  # metadata: rows are gone, free pages may hold them s
 LINE = msgspec.json.Decoder(SessionKey)
 
 # Everything that these sessions hold, and what of it nobody else holds.
-CHUNKS = """
+CHUNKS = f"""
     WITH mine(file) AS (SELECT id FROM files WHERE session IN (SELECT value FROM json_each(:sessions))),
     held(record) AS (
-      SELECT r.id FROM mine JOIN records r ON r.id BETWEEN file << 21 AND (file << 21) + 0x1fffff
+      SELECT r.id FROM mine JOIN records r ON {ids.sql_in_file("r.id", "file")}
       UNION SELECT c.record FROM mine JOIN copies c USING (file)
     ), lost(record) AS (
-      SELECT record FROM held WHERE record >> 21 IN (SELECT file FROM mine)
+      SELECT record FROM held WHERE {ids.sql_file("record")} IN (SELECT file FROM mine)
       AND NOT EXISTS(SELECT 1 FROM copies c WHERE c.record = held.record AND c.file NOT IN (SELECT file FROM mine))
     )
-    SELECT count(*) FROM lost JOIN chunks c ON c.id BETWEEN record << 3 AND (record << 3) + 7 WHERE c.id & 7 <> 6
+    SELECT count(*) FROM lost JOIN chunks c ON {ids.sql_in_record("c.id", "record")} WHERE {ids.sql_is_indexed("c.id")}
 """
 
 

@@ -8,37 +8,21 @@ from typing import NamedTuple
 
 import apsw
 
-from sesamed.store import sqlite
-from sesamed.store.schema import FILE_BITS, KIND_BITS
+from sesamed.store import ids, sqlite
+from sesamed.store.ids import home_of, record_at, records_of
 from sesamed.store.writing.chunks import Texts
 from sesamed.store.writing.results import Answers
 
-POSITION_BITS = FILE_BITS - KIND_BITS
-POSITION_MASK = (1 << POSITION_BITS) - 1
+IS_CALL = ids.sql_is_call("r")
 
-PLACES = """
+PLACES = f"""
     WITH place(file, position) AS (
-      SELECT :record >> 21, :record & 0x1fffff WHERE :home
+      SELECT {ids.sql_file(":record")}, {ids.sql_position(":record")} WHERE :home
       UNION ALL SELECT file, position FROM copies WHERE record = :record
     )
     SELECT p.file, p.position FROM place p JOIN files f ON f.id = p.file JOIN sessions s ON s.id = f.session
-    ORDER BY s.created_ms, coalesce(s.began_ms, s.created_ms), s.source, s.native_id, s.origin, f.path
+    ORDER BY {ids.OWNER_FIRST}
 """
-
-
-def record_at(file: int, position: int) -> int:
-    """The number of a record with this home."""
-    return file << POSITION_BITS | position
-
-
-def home_of(record: int) -> tuple[int, int]:
-    """File and position."""
-    return record >> POSITION_BITS, record & POSITION_MASK
-
-
-def records_of(file: int) -> tuple[int, int]:
-    """The first and the last number that records at home in this file can have."""
-    return file << POSITION_BITS, (file + 1 << POSITION_BITS) - 1
 
 
 class Said(NamedTuple):
@@ -116,10 +100,10 @@ class Places:
         self._remove_records(file)
 
     def _remove_records(self, file: int) -> None:
-        sql = """
+        sql = f"""
             UPDATE totals SET (messages, tool_calls) = (
-              SELECT messages - count(*) FILTER (WHERE kind <> 4), tool_calls - count(*) FILTER (WHERE kind = 4)
-              FROM records WHERE id BETWEEN ? AND ?)
+              SELECT messages - count(*) FILTER (WHERE NOT {IS_CALL}), tool_calls - count(*) FILTER (WHERE {IS_CALL})
+              FROM records r WHERE id BETWEEN ? AND ?)
         """
         self._connection.execute(sql, records_of(file))
         self._connection.execute("DELETE FROM records WHERE id BETWEEN ? AND ?", records_of(file))

@@ -4,10 +4,12 @@ A digest of the first prompts is kept with a session. One prompt is enough unles
 differ all the same.
 """
 
-from hashlib import blake2b
 from typing import Any
 
 import apsw
+
+from sesamed.digest import digest
+from sesamed.store import ids
 
 FIRST = 64  # prompts are looked for in so many records of a file
 ENOUGH_CHARACTERS = 40
@@ -15,9 +17,9 @@ LEAST_WORDS = 3  # who says less in all has not begun like anybody
 MOST_PROMPTS = 3
 MOST_CHARACTERS = 4096  # of a prompt
 
-PROMPTS = """
+PROMPTS = f"""
     SELECT record FROM (
-      SELECT id AS record, id & 0x1fffff AS position FROM records WHERE prompt AND id BETWEEN ?1 << 21 AND (?1 << 21) + ?2 - 1
+      SELECT id AS record, {ids.sql_position("id")} AS position FROM records WHERE prompt AND {ids.sql_in_file("id", "?1", last="?2 - 1")}
       UNION ALL
       SELECT c.record, c.position FROM copies c JOIN records r ON r.id = c.record WHERE c.file = ?1 AND c.position < ?2 AND r.prompt
     ) ORDER BY position LIMIT ?3
@@ -27,11 +29,11 @@ PROMPTS = """
 def settle(connection: apsw.Connection, session: Any) -> None:
     """Bring a session's digest up to date; what is looked at does not grow with the session."""
     opening = _opening(connection, session)
-    digest = None
+    opened = None
     if sum(len(text.split()) for text in opening) >= LEAST_WORDS:
-        digest = int.from_bytes(blake2b("\n".join(opening).encode(), digest_size=8).digest(), "big") >> 1
+        opened = digest("\n".join(opening).encode())
     change = "UPDATE sessions SET opening = ?2 WHERE id = ?1 AND opening IS NOT ?2"
-    connection.execute(change, (session, digest))
+    connection.execute(change, (session, opened))
 
 
 def _opening(connection: apsw.Connection, session: Any) -> list[str]:
@@ -46,6 +48,6 @@ def _opening(connection: apsw.Connection, session: Any) -> list[str]:
 
 
 def _text(connection: apsw.Connection, record: Any) -> str:
-    sql = "SELECT plain(text) FROM chunks WHERE id BETWEEN ?1 << 3 AND (?1 << 3) + 7 ORDER BY id LIMIT 1"
-    row = connection.execute(sql, (record,)).fetchone()
+    sql = "SELECT plain(text) FROM chunks WHERE id BETWEEN ? AND ? ORDER BY id LIMIT 1"
+    row = connection.execute(sql, ids.chunks_of(record)).fetchone()
     return "" if row is None else " ".join(str(row[0])[:MOST_CHARACTERS].split())

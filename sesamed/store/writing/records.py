@@ -5,15 +5,15 @@ from collections.abc import Sequence
 
 import apsw
 
-from sesamed.model import Kind
-from sesamed.store import sqlite
+from sesamed.store import ids, sqlite
+from sesamed.store.ids import Kind, home_of, record_at
 from sesamed.store.rows import AnyRow, Change, OutcomeRow, ResultRow, Row, UndoneRow
 from sesamed.store.writing.chunks import Texts
-from sesamed.store.writing.holders import POSITION_MASK, Places, Said, home_of, record_at
+from sesamed.store.writing.holders import Places, Said
 from sesamed.store.writing.results import Answers
 from sesamed.store.writing.sessions import Tally
 
-TOO_LONG = POSITION_MASK  # a file holds at most this many records; what is more is counted as bad
+TOO_LONG = ids.LAST_POSITION  # a file holds at most this many records; what is more is counted as bad
 UNDO = "REPLACE INTO undone(file, first, last) VALUES(?, ?, ?)"
 
 

@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator
 import apsw
 import msgspec
 
-from sesamed.model import Fact, Identity, Kind
-from sesamed.store import sqlite
+from sesamed.model import Fact, Identity
+from sesamed.store import ids, sqlite
+from sesamed.store.ids import Kind, home_of, record_at
 from sesamed.store.reading import messages as read
 from sesamed.store.rows import Change, Remark, Row, Text
 from sesamed.store.sqlite import Packer
 from sesamed.store.subwords import inner_words
 from sesamed.store.writing.chunks import Texts
 from sesamed.store.writing.files import Files
-from sesamed.store.writing.holders import home_of, record_at
 from sesamed.store.writing.results import Answers
 from sesamed.store.writing.transaction import Writer
 
@@ -33,10 +33,10 @@ REMARKS = "SELECT entry, field, rank, value FROM remarks WHERE file = ?"
 ENTRIES = "SELECT digest FROM entries WHERE file = ?"
 ORDINAL = "SELECT ordinal FROM ordinals WHERE file = ? AND position = ?"
 UNDONE = "SELECT first, last FROM undone WHERE file = ? ORDER BY first"
-SAID = """
+SAID = f"""
     SELECT r.key, r.role, r.kind, r.prompt, iif(c.record IS NULL, r.time_ms, c.time_ms), r.tool,
       iif(c.record IS NULL, r.entry, c.entry), iif(c.record IS NULL, r.parent, c.parent)
-    FROM records r LEFT JOIN copies c ON c.file = :place >> 21 AND c.position = :place & 0x1fffff AND c.record = r.id
+    FROM records r LEFT JOIN copies c ON c.file = {ids.sql_file(":place")} AND c.position = {ids.sql_position(":place")} AND c.record = r.id
     WHERE r.id = :record
 """
 TOUCHED = "SELECT p.tail FROM touched t JOIN paths p ON p.id = t.path WHERE t.place = ?"

@@ -4,18 +4,17 @@ One result stands for all: the smallest, so that the order in which files are re
 word is kept as a digest, and the texts that do not stand as rivals; so a place can be let go of without asking the others again.
 """
 
-from hashlib import blake2b
-
 import apsw
 
-from sesamed.model import Kind
-from sesamed.store import sqlite
+from sesamed.digest import digest
+from sesamed.store import ids, sqlite
+from sesamed.store.ids import Kind
 from sesamed.store.rows import ResultRow
 from sesamed.store.writing.chunks import Texts, stored
 
-WORDS = """
+WORDS = f"""
     SELECT DISTINCT digest FROM said
-    WHERE place = :record OR place IN (SELECT file << 21 | position FROM copies WHERE record = :record)
+    WHERE place = :record OR place IN (SELECT {ids.sql_record("file", "position")} FROM copies WHERE record = :record)
 """
 
 
@@ -124,7 +123,4 @@ def _order(answer: ResultRow) -> tuple[bool, str]:
 
 def _digest(answer: ResultRow) -> int:
     is_error, text = _order(answer)
-    return (
-        int.from_bytes(blake2b(text.encode(), digest_size=8, person=b"failed" if is_error else b"done").digest(), "big")
-        >> 1
-    )
+    return digest(text.encode(), person=b"failed" if is_error else b"done")

@@ -2,20 +2,21 @@
 
 import apsw
 
-from sesamed.model import Identity, Kind
-from sesamed.store import sqlite
+from sesamed.model import Identity
+from sesamed.store import ids, sqlite
+from sesamed.store.ids import Kind
 from sesamed.store.rows import Row
 
 ROLES_WITH_TIMES = ("user", "assistant")
 
-HELD = """
+HELD = f"""
     WITH held AS (
-      SELECT r.id, r.time_ms FROM files f JOIN records r ON r.id BETWEEN f.id << 21 AND (f.id << 21) + 0x1fffff WHERE f.session = :session
+      SELECT r.id, r.time_ms FROM files f JOIN records r ON {ids.sql_in_file("r.id", "f.id")} WHERE f.session = :session
       UNION ALL SELECT c.record, c.time_ms FROM files f JOIN copies c ON c.file = f.id WHERE f.session = :session
     ), once AS (SELECT id, min(time_ms) AS first_ms, max(time_ms) AS last_ms FROM held GROUP BY id)
-    SELECT count(*) FILTER (WHERE kind <> 4), count(*) FILTER (WHERE kind = 4), coalesce(sum(prompt), 0),
+    SELECT count(*) FILTER (WHERE NOT {ids.sql_is_call("r")}), count(*) FILTER (WHERE {ids.sql_is_call("r")}), coalesce(sum(prompt), 0),
       min(first_ms) FILTER (WHERE role IN ('user', 'assistant')), max(last_ms) FILTER (WHERE role IN ('user', 'assistant'))
-    FROM once JOIN records USING (id)
+    FROM once JOIN records r USING (id)
 """
 
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sesamed.ingest.chunking import Chunking, call_text, clean, cut, decoded, path_key, touched
-from sesamed.model import Kind, Message, ToolCall, ToolResult
+from sesamed.ingest.chunking import Chunking, call_text, clean, cut, decoded, touched
+from sesamed.model import Message, ToolCall, ToolResult
+from sesamed.store.ids import Kind, path_key
 from sesamed.store.rows import AnyRow, Change, Cursor, ResultRow, Row, Signature
 
 ODD = st.text(st.characters() | st.sampled_from("\0\ud800\udfff😀é\u2028"))

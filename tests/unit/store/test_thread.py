@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from sesamed.model import Fact, Identity, Kind
+from sesamed.model import Fact, Identity
 from sesamed.store import sqlite
+from sesamed.store.ids import Kind
 from sesamed.store.reading import inherited as thread
 from sesamed.store.reading import messages as read
 from sesamed.store.rows import Change, Cursor, Row, Signature, Text, UndoneRow

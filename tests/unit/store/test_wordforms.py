@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sesamed.model import Kind
+from sesamed.store.ids import Kind
 from sesamed.store.subwords import identifier_parts, inner_parts, inner_words
 
 PIECES = [

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sesamed.model import Kind
 from sesamed.store import schema
+from sesamed.store.ids import Kind
 from sesamed.store.search.excerpt import SNIPPET_CHARACTERS, Words, one_line
 from sesamed.store.search.query import Unit
 from sesamed.store.search.terms import Maker

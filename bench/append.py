@@ -63,7 +63,7 @@ class Appender:
     def _one(self, daemon: Instance, path: str) -> float:
         self._number += 1
         word = f"append{self._number:07d}q"
-        line = _line(f"what came last is {word} in this session").encode()
+        line = session_line(f"what came last is {word} in this session").encode()
         with open(path, "ab", buffering=0) as file:
             begun = time.perf_counter()
             file.write(line)
@@ -73,7 +73,8 @@ class Appender:
         return (time.perf_counter() - begun) * 1000
 
 
-def _line(text: str) -> str:
+def session_line(text: str) -> str:
+    """A user's message of a pi session."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     message = {"role": "user", "content": [{"type": "text", "text": text}], "timestamp": int(time.time() * 1000)}
     entry = {"type": "message", "id": uuid.uuid4().hex[:8], "parentId": None, "timestamp": now, "message": message}

@@ -9,10 +9,11 @@ from sesamectl.doctor import OK, WRONG, Finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
     from sesamectl.doctor import Patient
+    from sesamed.store.check import FileRow
 
 NAMED = 3  # files of a kind, in a line for people
 
@@ -80,7 +81,7 @@ def _files(top: bytes, others: set[bytes], counted: _Counted) -> Iterator[bytes]
         yield from (os.path.join(directory, name) for name in sorted(names) if name.endswith(suffixes))
 
 
-def _kind(path: bytes, known: dict[bytes, tuple[bool, bool, int, int]], excludes: Callable[[str], bool]) -> str:
+def _kind(path: bytes, known: Mapping[bytes, FileRow], excludes: Callable[[str], bool]) -> str:
     """What became of one file."""
     if excludes(os.fsdecode(path)):
         return WHY[0]
@@ -100,17 +101,10 @@ def _kind(path: bytes, known: dict[bytes, tuple[bool, bool, int, int]], excludes
     return "indexed" if is_session or not status.st_size else WHY[2]
 
 
-def _known(database: str) -> dict[bytes, tuple[bool, bool, int, int]]:
-    from sesamed.store import sqlite
+def _known(database: str) -> Mapping[bytes, FileRow]:
+    from sesamed.store.check import files
 
-    sql = "SELECT path, session IS NOT NULL, complete, size, mtime_ns FROM files WHERE gone_ms IS NULL"
-    connection = sqlite.connect_reader(database)
-    try:
-        return {
-            bytes(path): (bool(own), bool(whole), size, at) for path, own, whole, size, at in connection.execute(sql)
-        }
-    finally:
-        connection.close()
+    return files(database)
 
 
 def _about(source: dict[str, Any], counted: _Counted) -> Iterator[Finding]:

@@ -21,7 +21,7 @@ from sesamed.ingest.indexer import Indexer
 from sesamed.model import SessionKey, Utterance, Words
 from sesamed.sources import sesame
 from sesamed.store.index import sync_directory
-from sesamed.store.reading.summaries import iso_of
+from sesamed.times import iso
 
 PATIENCE_S = 20.0
 
@@ -120,7 +120,7 @@ def _late(path: str, trouble: SesameError | None) -> SesameError:
 
 
 def _now() -> str:
-    return iso_of(int(time.time() * 1000))
+    return iso(int(time.time() * 1000))
 
 
 def _session_of(path: str) -> str:

@@ -190,7 +190,7 @@ class Runs:
         for name in KEPT:
             async with indexer.writing():
                 await indexer.in_thread(partial(_carry, indexer, writer, name))
-        steps = Replay(indexer.index.writer.connection, writer, wanted).run()
+        steps = Replay(indexer.index.writer, writer, wanted).run()
         done = object()
         while True:
             async with indexer.writing():
@@ -232,7 +232,7 @@ class Telling:
 
 def _carry(indexer: Indexer, writer: Writer, name: str) -> None:
     if (value := indexer.index.get(name)) is not None:
-        writer.connection.execute("REPLACE INTO metadata(name, value) VALUES(?, ?)", (name, value))
+        writer.set_metadata(name, value)
 
 
 def _progress(pending: Pending, numbers: dict[bytes, int], sums: Outcome) -> Progress:

@@ -1,16 +1,15 @@
 """Questions to the index off the event loop, with a deadline that interrupts SQLite."""
 
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
 import anyio
-import apsw
 from anyio import to_thread
 
 from sesamed.errors import DeadlineError
+from sesamed.store import sqlite
 from sesamed.store.index import READERS, Index
 
 T = TypeVar("T")
@@ -22,7 +21,7 @@ class _Job:
 
     def __init__(self) -> None:
         self.given_up = False
-        self.connection: apsw.Connection | None = None
+        self.connection: sqlite.Connection | None = None
 
     def give_up(self) -> None:
         self.given_up = True
@@ -53,7 +52,7 @@ class Asking:
         """Something that may block, but asks nothing of the index."""
         return await to_thread.run_sync(function)
 
-    async def ask(self, question: Callable[[apsw.Connection], T], timeout_ms: int | None = None) -> T:
+    async def ask(self, question: Callable[[sqlite.Connection], T], timeout_ms: int | None = None) -> T:
         """The answer; or DeadlineError when it takes longer than the client, or the configuration, allows."""
         limit_ms = self.limit_ms(timeout_ms)
         job = _Job()
@@ -69,26 +68,12 @@ class Asking:
             timeoutMs=limit_ms,
         )
 
-    def _run(self, job: _Job, question: Callable[[apsw.Connection], T]) -> T:
+    def _run(self, job: _Job, question: Callable[[sqlite.Connection], T]) -> T:
         with self._index.readers.lend() as connection:
             job.connection = connection
             try:
                 if job.given_up:
-                    raise apsw.InterruptError
-                with _snapshot(connection):
-                    return question(connection)
+                    raise sqlite.InterruptError
+                return question(connection)
             finally:
                 job.connection = None
-
-
-@contextmanager
-def _snapshot(connection: apsw.Connection) -> Iterator[None]:
-    """All statements of a question see the same index: a session that is dropped meanwhile stays whole."""
-    if connection.in_transaction:  # the one before was interrupted when it ended
-        connection.execute("ROLLBACK")
-    connection.execute("BEGIN")
-    try:
-        yield
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")

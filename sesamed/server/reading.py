@@ -13,6 +13,7 @@ from sesamed.store.reading import inherited as thread
 from sesamed.store.reading import messages as read
 from sesamed.store.reading import summaries
 from sesamed.store.reading.resolve import Project, resolved
+from sesamed.times import iso_or_none
 
 TEXT_BYTES = 64 << 10
 PAGE_BYTES = 3 << 20  # of an answer's 4 MiB
@@ -71,7 +72,7 @@ def _message(connection: apsw.Connection, item: read.Item, text_offset: int) -> 
     kept = cut(text, TEXT_BYTES)
     return MessageItem(
         msg_idx=item.position, role=item.role, kind="tool_call" if item.is_call else "message", tool_name=_visible(item.tool),
-        is_error=item.is_error, timestamp=summaries.iso(item.time_ms), entry_id=item.entry, text=kept, truncated=len(kept) < len(text),
+        is_error=item.is_error, timestamp=iso_or_none(item.time_ms), entry_id=item.entry, text=kept, truncated=len(kept) < len(text),
         undone=item.undone,
     )  # fmt: skip
 

@@ -18,6 +18,7 @@ from sesamed.store.search.excerpt import Excerpt, Words
 from sesamed.store.search.folding import Found
 from sesamed.store.search.query import Query
 from sesamed.store.search.terms import Terms, expanded
+from sesamed.times import iso_or_none
 
 
 class Answered(NamedTuple):
@@ -115,5 +116,5 @@ def match(summary: SessionSummary, item: read.Item) -> Match:
     """Where in a session something is."""
     return Match(
         session_id=summary.session_id, path=summary.path, kind="tool_call" if item.is_call else "message", role=item.role,
-        tool_name=item.tool, msg_idx=item.position, entry_id=item.entry, timestamp=summaries.iso(item.time_ms), undone=item.undone,
+        tool_name=item.tool, msg_idx=item.position, entry_id=item.entry, timestamp=iso_or_none(item.time_ms), undone=item.undone,
     )  # fmt: skip

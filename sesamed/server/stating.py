@@ -12,8 +12,8 @@ from sesamed.model import Control, Overview
 from sesamed.protocol import PROTOCOL, Counts, Database, Freshness, PendingAnswer, Queries, SourceStatus, Status, Warn
 from sesamed.server.asking import Asking
 from sesamed.store import schema, sqlite
-from sesamed.store.reading import summaries
 from sesamed.store.upkeep import wal_bytes
+from sesamed.times import iso, iso_or_none
 
 OF_ROOT = "SELECT root, count(DISTINCT session) FROM files WHERE session IS NOT NULL GROUP BY root"
 LAST_SYNC = "SELECT CAST(value AS INTEGER) FROM metadata WHERE name = 'last_sync_at'"
@@ -24,7 +24,7 @@ class Stating:
 
     def __init__(self, socket: str, database: str, workstation: str) -> None:
         self.workstation = workstation
-        self.started_at = summaries.iso_of(int(time.time() * 1000))
+        self.started_at = iso(int(time.time() * 1000))
         self._socket = socket
         self._database = database
 
@@ -39,9 +39,9 @@ class Stating:
             pending=PendingAnswer(files=pending.files, bytes=pending.bytes), indexing=overview.indexing,
             freshness=Freshness(**_percentiles(overview.freshness_ms), samples=len(overview.freshness_ms)),
             queries=Queries(**_percentiles(asking.times_ms), count=asking.count),
-            last_sync_at=last_sync, last_event_at=summaries.iso(overview.last_event_ms),
-            last_sweep_at=summaries.iso(overview.last_sweep_ms),
-            warnings=[Warn(code=t.code, message=t.message, since=summaries.iso_of(t.since_ms)) for t in overview.troubles],
+            last_sync_at=last_sync, last_event_at=iso_or_none(overview.last_event_ms),
+            last_sweep_at=iso_or_none(overview.last_sweep_ms),
+            warnings=[Warn(code=t.code, message=t.message, since=iso(t.since_ms)) for t in overview.troubles],
         )  # fmt: skip
 
     def _about_database(self) -> Database:
@@ -81,7 +81,7 @@ def _counted(connection: apsw.Connection) -> tuple[Counts, dict[str, int], str |
         gone=gone,
         bad_lines=bad_lines,
     )
-    return counts, dict(of_root), None if last_sync is None else summaries.iso(last_sync[0])
+    return counts, dict(of_root), None if last_sync is None else iso_or_none(last_sync[0])
 
 
 def _sources(overview: Overview, sessions: dict[str, int]) -> list[SourceStatus]:

@@ -28,11 +28,14 @@ class Readers:
 
     @contextmanager
     def lend(self) -> Iterator[apsw.Connection]:
-        """A connection, when one is free. Who wants to close comes first, or readers that never pause would keep it waiting."""
+        """A connection, when one is free, with a snapshot: all statements of a question see the same index, so that a session that is
+        dropped meanwhile stays whole. Whoever wants to close comes first, or readers that never pause would keep it waiting.
+        """
         self._open.wait()
         connection = self._free.get()
         try:
-            yield connection
+            with sqlite.snapshot(connection):
+                yield connection
         finally:
             self._free.put(connection)
 
@@ -103,13 +106,11 @@ class Index:
 
     def get(self, name: str) -> str | None:
         """A value kept beside the rows."""
-        row = self.writer.connection.execute("SELECT value FROM metadata WHERE name = ?", (name,)).fetchone()
-        return None if row is None else str(row[0])
+        return self.writer.metadata(name)
 
     def put(self, name: str, value: str) -> None:
         """Keep a value."""
-        with sqlite.errors(self.path):
-            self.writer.connection.execute("REPLACE INTO metadata(name, value) VALUES(?, ?)", (name, value))
+        self.writer.set_metadata(name, value)
 
 
 def remove_index(path: str) -> None:

@@ -53,6 +53,11 @@ USER_CAN_ACT = (
 )
 
 
+Connection = apsw.Connection  # what other packages may name, and hand back to the store
+InterruptError = apsw.InterruptError
+LIBRARY_VERSION = apsw.sqlite_lib_version()
+
+
 class DamagedError(StoreError):
     """The file is not a database any more."""
 
@@ -183,6 +188,19 @@ def _migrate(connection: apsw.Connection) -> None:
         with connection:
             schema.MIGRATIONS[version](connection)
             connection.pragma("user_version", version + 1)
+
+
+@contextmanager
+def snapshot(connection: apsw.Connection) -> Iterator[None]:
+    """All statements of a reader see the same index."""
+    if connection.in_transaction:  # the question before was interrupted when it ended
+        connection.execute("ROLLBACK")
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 Values = Sequence[Any] | Mapping[str, Any]

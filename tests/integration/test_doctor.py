@@ -14,6 +14,7 @@ import pytest
 
 from sesamectl import doctor, doctor_daemon, doctor_places
 from sesamectl.doctor_sources import BEHIND, MISSED, _kind
+from sesamed.store.check import FileRow
 from sesamed.store.sqlite import plain
 from tests.integration.test_client import Machine
 from tests.integration.test_upgrade import running
@@ -201,11 +202,11 @@ def test_what_was_missed(machine: Clinic) -> None:
     """A file that the daemon does not know, or has not read to its end, is wrong, and named."""
     place = machine.sessions / "one.jsonl"
     path, status = os.fsencode(place), place.stat()
-    known = (True, True, status.st_size, status.st_mtime_ns)
+    known = FileRow(True, True, status.st_size, status.st_mtime_ns)
     assert _kind(path, {path: known}, lambda _: False) == "indexed"
     assert _kind(path, {}, lambda _: False) == MISSED
-    assert _kind(path, {path: (True, True, status.st_size - 1, status.st_mtime_ns)}, lambda _: False) == BEHIND
-    assert _kind(path, {path: (True, False, *known[2:])}, lambda _: False) == BEHIND
+    assert _kind(path, {path: known._replace(size=status.st_size - 1)}, lambda _: False) == BEHIND
+    assert _kind(path, {path: known._replace(is_complete=False)}, lambda _: False) == BEHIND
     assert _kind(path + b"x", {}, lambda _: False) == "gone"
 
 

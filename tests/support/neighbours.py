@@ -143,7 +143,7 @@ class Neighbours:
         """The dump of a new index as `index --full` makes it: what is there is read, what is gone comes from the old one."""
         new = self.opened(f"new-{self.number()}.sqlite")
         look_until_done(new, [item.target for item in self.sweep.due(new, lambda parser: SOURCES[parser].version)])
-        for _ in Replay(self.ingest.writer.connection, new.writer, lambda path, gone: True).run():
+        for _ in Replay(self.ingest.writer, new.writer, lambda path, gone: True).run():
             pass
         found = dumped(new.writer.connection)
         new.writer.close()

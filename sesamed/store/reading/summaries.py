@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import apsw
@@ -12,6 +11,7 @@ from sesamed.model import SessionSummary
 from sesamed.sanitize import visible_line
 from sesamed.store import ids, sqlite
 from sesamed.store.search.filters import Compiled
+from sesamed.times import iso
 
 COLUMNS = """s.id, s.public_id, s.source, s.cwd, s.project_path, s.project, s.git_branch, s.name, s.created_ms, s.modified_ms, s.messages,
   s.subagent, s.gone, s.parent_id,
@@ -25,17 +25,6 @@ SHOWN_CHARACTERS = 200
 NOT_FOLDED = """NOT (s.subagent AND EXISTS(
     SELECT 1 FROM sessions o WHERE o.source = s.source AND o.native_id = s.parent_id AND o.id <> s.id
     AND o.id IN (SELECT s.id FROM sessions s WHERE {passing})))"""
-
-
-def iso(ms: int | None) -> str | None:
-    """A time as answers give it."""
-    return None if ms is None else iso_of(ms)
-
-
-def iso_of(ms: int) -> str:
-    """A time as answers give it: UTC with milliseconds. What no calendar holds is the nearest that one does."""
-    ms = min(max(ms, -62135596800000), 253402300799999)
-    return datetime.fromtimestamp(ms // 1000, UTC).strftime(f"%Y-%m-%dT%H:%M:%S.{ms % 1000:03d}Z").rjust(24, "0")
 
 
 def shown_path(path: bytes) -> str:
@@ -65,7 +54,7 @@ def summary(row: tuple[Any, ...], workstation: str) -> SessionSummary:
     ) = row
     return SessionSummary(
         session_id=public, key=f"{workstation}:{project}:{public}", source=source, path=shown_path(path or b""), cwd=cwd,
-        project_path=project_path, git_branch=_line(branch), name=_line(name), created=iso_of(created), modified=iso_of(modified),
+        project_path=project_path, git_branch=_line(branch), name=_line(name), created=iso(created), modified=iso(modified),
         message_count=messages, parent_session_id=found or parent, subagent=bool(subagent), gone=bool(gone),
     )  # fmt: skip
 
@@ -146,7 +135,7 @@ def described(connection: apsw.Connection, sessions: Sequence[int]) -> list[dict
     sql = "SELECT public_id, source, name, cwd, modified_ms FROM sessions WHERE id = ?"
     rows = (sqlite.one(connection, sql, (session,)) for session in sessions[:MAX_CANDIDATES])
     return [
-        {"sessionId": public, "source": source, "name": _line(name), "cwd": cwd, "modified": iso_of(modified)}
+        {"sessionId": public, "source": source, "name": _line(name), "cwd": cwd, "modified": iso(modified)}
         for public, source, name, cwd, modified in rows
     ]
 

@@ -5,7 +5,6 @@ Gone files are played back out of the old index through the same writer as every
 
 from collections.abc import Callable, Iterator
 
-import apsw
 import msgspec
 
 from sesamed.model import Fact, Identity
@@ -45,12 +44,12 @@ TOUCHED = "SELECT p.tail FROM touched t JOIN paths p ON p.id = t.path WHERE t.pl
 class Replay:
     """Brings the files that can't be read now (gone, unmounted, unreadable) over from one index to another."""
 
-    def __init__(self, old: apsw.Connection, new: Writer, wanted: Callable[[bytes, bool], bool]) -> None:
-        self._old = old
+    def __init__(self, old: Writer, new: Writer, wanted: Callable[[bytes, bool], bool]) -> None:
+        self._old = old.connection
         self._wanted = wanted  # by path, and whether it is gone
         self._new = new
         self._packer = Packer()
-        self._answers = Answers(old, Texts(old))
+        self._answers = Answers(self._old, Texts(self._old))
 
     def run(self) -> Iterator[None]:
         """One step each time it is advanced, so that live work goes on between them."""

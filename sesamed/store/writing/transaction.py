@@ -44,6 +44,16 @@ class Writer:
         """Close; the WAL is folded in by SQLite when nobody else has the index open."""
         self.connection.close()
 
+    def metadata(self, name: str) -> str | None:
+        """A value kept beside the rows."""
+        row = self.connection.execute("SELECT value FROM metadata WHERE name = ?", (name,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def set_metadata(self, name: str, value: str) -> None:
+        """Keep a value."""
+        with sqlite.errors(self.path):
+            self.connection.execute("REPLACE INTO metadata(name, value) VALUES(?, ?)", (name, value))
+
     @property
     def files(self) -> Files:
         """The files and cursors, as last committed."""

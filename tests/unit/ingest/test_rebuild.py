@@ -24,7 +24,7 @@ def rebuilt(history: History, *, dropped: bool = False) -> Ingest:
     """As `index --full` does it: what is there is read, what is not is carried over."""
     new = history.opened(f"new-{history.number()}.sqlite")
     look_until_done(new, [item.target for item in history.sweep.due(new, lambda parser: 1)])
-    for _ in Replay(history.ingest.writer.connection, new.writer, lambda path, gone: not (gone and dropped)).run():
+    for _ in Replay(history.ingest.writer, new.writer, lambda path, gone: not (gone and dropped)).run():
         pass
     return new
 

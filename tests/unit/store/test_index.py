@@ -26,7 +26,7 @@ def index(tmp_path: Path) -> Iterator[Index]:
 def new_writer(index: Index) -> Writer:
     """A new index beside it."""
     writer = Writer(index.path + ".new")
-    writer.connection.execute("INSERT INTO metadata VALUES('which', 'new')")
+    writer.set_metadata("which", "new")
     return writer
 
 
@@ -158,7 +158,6 @@ def test_a_checkpoint_waits_for_no_reader(index: Index) -> None:
     """It folds in what it can, at once."""
     upkeep = Upkeep(index.writer)
     with index.readers.lend() as reader:
-        reader.execute("BEGIN")
         reader.execute("SELECT * FROM metadata").fetchall()
         filled(index, 3)
         upkeep.wrote()
@@ -166,7 +165,6 @@ def test_a_checkpoint_waits_for_no_reader(index: Index) -> None:
         run(upkeep)
         assert time.monotonic() - begun < 1
         assert wal_bytes(index.path) > 0
-        reader.execute("COMMIT")
     upkeep.wrote()
     run(upkeep)
     assert wal_bytes(index.path) == 0

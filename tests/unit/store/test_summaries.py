@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import apsw
 import pytest
 
+from sesamed import times
 from sesamed.errors import AmbiguousError, NotFoundError
 from sesamed.store import sqlite
 from sesamed.store.reading import summaries
@@ -68,4 +69,4 @@ def test_what_is_none_is_not_found(connection: apsw.Connection, reference: str) 
 )  # fmt: skip
 def test_any_time_can_be_shown(ms: int, expected: str) -> None:
     """UTC with milliseconds; what no calendar holds is the nearest that one does."""
-    assert summaries.iso_of(ms) == expected
+    assert times.iso(ms) == expected

@@ -11,6 +11,8 @@ from typing import Literal, Protocol, TypeVar
 
 import msgspec
 
+from sesamed.sanitize import Exact, Line
+
 Role = Literal["user", "assistant", "custom", "summary"]
 
 
@@ -188,18 +190,18 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class SessionSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A session in a few fields, as lists show it. Times are ISO 8601 in UTC with milliseconds."""
 
-    session_id: str
-    key: str
-    source: str
-    path: str
-    cwd: str | None
-    project_path: str | None
-    git_branch: str | None
-    name: str | None
-    created: str
-    modified: str
+    session_id: Exact
+    key: Exact
+    source: Exact
+    path: Exact
+    cwd: Exact | None
+    project_path: Exact | None
+    git_branch: Line | None
+    name: Line | None
+    created: Exact
+    modified: Exact
     message_count: int
-    parent_session_id: str | None
+    parent_session_id: Exact | None
     subagent: bool
     gone: bool
 

@@ -1,23 +1,43 @@
 """Texts without what nobody sees: they are read by programs and people, and were written by others.
 
 What stays is what can be read: no control characters but newline and tab, nothing that turns the order of letters round, nothing
-without a width, none of the tags and selectors in which text can be hidden.
+without a width, none of the tags and selectors in which text can be hidden. The clients' own tables (`sesamectl.render`,
+`pi/sesame/text.ts`) hold the same code points; a test compares them.
 """
 
 import re
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from functools import cache
+from operator import is_
+from types import NoneType, UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-_SEQUENCE = re.compile(
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # a terminal's colours, cursor
-    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)"
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+# Code points, first and last. What Unicode calls "default ignorable" is all here, but for the selectors FE00-FE0F: a red heart has one.
+HIDDEN = (
+    (0x00, 0x08), (0x0B, 0x0C), (0x0E, 0x1F), (0x7F, 0x9F), (0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160),
+    (0x17B4, 0x17B5), (0x180B, 0x180F), (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFEFF, 0xFEFF),
+    (0xFFA0, 0xFFA0), (0xFFF0, 0xFFFB), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF),
+)  # fmt: skip
+
+SEQUENCE = (
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: a terminal's colours, cursor
+    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)"  # OSC, DCS, SOS, PM, APC
     r"|\x1b[ -/]*[0-~]"
 )
-_HIDDEN = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
-    "\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
-)
+
+_SEQUENCE = re.compile(SEQUENCE)
+_HIDDEN = re.compile("[" + "".join(f"{re.escape(chr(first))}-{re.escape(chr(last))}" for first, last in HIDDEN) + "]")
+_RETURN = re.compile(r"\r(?=\n)")
+
+S = TypeVar("S", bound=Struct)
+Clean = Callable[[Any], Any]
 
 
-def visible(text: str) -> str:
+def clean_text(text: str) -> str:
     """What can be read of a text; lines end with a newline and nothing else."""
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -26,6 +46,91 @@ def visible(text: str) -> str:
     return _HIDDEN.sub("", _SEQUENCE.sub("", text))
 
 
-def visible_line(text: str) -> str:
+def clean_line(text: str) -> str:
     """The same on one line."""
-    return " ".join(visible(text).split())
+    return " ".join(clean_text(text).split())
+
+
+def clean_with_places(text: str) -> tuple[str, Callable[[int], int]]:
+    """The clean text, and where in it a place of the given text is."""
+    steps: list[
+        tuple[list[int], list[int]]
+    ] = []  # where something ends that was taken out, and how much was, up to there
+    for pattern in (_RETURN, _SEQUENCE, _HIDDEN):
+        if spans := [match.span() for match in pattern.finditer(text)]:
+            starts = [-1, *(first for first, _ in spans)]
+            total = 0
+            steps.append((starts, [0, *(total := total + last - first for first, last in spans)]))
+            text = pattern.sub("", text)
+        text = text.replace("\r", "\n")
+
+    def place(number: int) -> int:
+        for starts, taken in steps:
+            before = bisect_right(starts, number - 1) - 1
+            number = max(number - taken[before], starts[before] - taken[before - 1] if before else 0)
+        return number
+
+    return text, place
+
+
+# -- what leaves
+
+Exact = Annotated[
+    str, Meta(extra={"clean": None})
+]  # leaves as it is: an id, a path, a key, or what was cleaned before it was cut
+Line = Annotated[str, Meta(extra={"clean": clean_line})]
+
+
+def clean_answer(answer: S) -> S:
+    """An answer whose texts are clean: all but those that its type declares to be `Exact`."""
+    cleaned = {}
+    for name, clean in plan_of(type(answer)):
+        before = getattr(answer, name)
+        if before is not None and (after := clean(before)) is not before:
+            cleaned[name] = after
+    return replace(answer, **cleaned) if cleaned else answer
+
+
+@cache
+def plan_of(kind: type[Struct]) -> list[tuple[str, Clean]]:
+    """The fields of a struct that are cleaned, and how; made of their types."""
+    hints = get_type_hints(kind, include_extras=True)
+    plans = ((name, _clean_of(hints[name])) for name in kind.__struct_fields__)
+    return [(name, clean) for name, clean in plans if clean is not None]
+
+
+def _clean_of(hint: Any) -> Clean | None:
+    """How a value of this type is cleaned; None when there is nothing in it to be cleaned."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        metas = [meta.extra for meta in arguments[1:] if isinstance(meta, Meta) and meta.extra is not None]
+        clean: Clean | None = metas[0]["clean"] if metas else _clean_of(arguments[0])
+        return clean
+    if origin in (Union, UnionType):
+        (part,) = (part for part in arguments if part is not NoneType)
+        return _clean_of(part)
+    if origin is list:
+        item = _clean_of(arguments[0])
+        return None if item is None else lambda values: _clean_list(values, item)
+    if origin is Mapping:
+        return _clean_counts if arguments[1] is int else _clean_words
+    if hint is str:
+        return clean_text
+    return clean_answer if isinstance(hint, type) and issubclass(hint, Struct) else None
+
+
+def _clean_list(values: list[Any], clean: Clean) -> list[Any]:
+    cleaned = [clean(value) for value in values]
+    return values if all(map(is_, cleaned, values)) else cleaned
+
+
+def _clean_counts(counts: Mapping[str, int]) -> dict[str, int]:
+    """Names that become equal are added up."""
+    cleaned: dict[str, int] = {}
+    for name, count in counts.items():
+        cleaned[clean_line(name)] = cleaned.get(clean_line(name), 0) + count
+    return cleaned
+
+
+def _clean_words(words: Mapping[str, str]) -> dict[str, str]:
+    return {clean_line(name): clean_line(word) for name, word in words.items()}

@@ -13,10 +13,14 @@ if TYPE_CHECKING:
 
 _INTRODUCERS = "\x1b\x90\x98\x9b\x9d\x9e\x9f"  # of sequences that take the text behind them along
 _SPACE = "\t\n\v\f\r\x85\u2028\u2029"
-_HIDDEN = (
-    (0x00, 0x1F), (0x7F, 0x9F), (0xAD, 0xAD), (0x61C, 0x61C), (0x180E, 0x180E), (0x200B, 0x200F), (0x202A, 0x202E),
-    (0x2060, 0x206F), (0xFEFF, 0xFEFF), (0xFFF9, 0xFFFB), (0xE0000, 0xE0FFF),
+_HIDDEN = (  # the table of sesamed.sanitize, which is not imported here; a test holds them equal
+    (0x00, 0x08), (0x0B, 0x0C), (0x0E, 0x1F), (0x7F, 0x9F), (0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160),
+    (0x17B4, 0x17B5), (0x180B, 0x180F), (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFEFF, 0xFEFF),
+    (0xFFA0, 0xFFA0), (0xFFF0, 0xFFFB), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF),
 )  # fmt: skip
+_SEQUENCE = (  # a terminal's colours and cursor; titles and links, which end in ST or BEL, or not at all; other escapes
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)|\x1b[ -/]*[0-~]"
+)
 
 
 class _Table(dict[int, "str | int | None"]):
@@ -54,12 +58,7 @@ def _without_sequences(text: str) -> str:
         return text
     import re  # 4 ms, for texts that need it
 
-    sequence = (
-        r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
-        r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"  # OSC, DCS, SOS, PM, APC
-        r"|\x1b[ -/]*[0-~]"
-    )
-    return re.sub(sequence, "", text)
+    return re.sub(_SEQUENCE, "", text)
 
 
 def clean_lines(text: object) -> list[str]:

@@ -23,6 +23,7 @@ from sesamed.model import (
     Undone,
     Unknown,
 )
+from sesamed.sanitize import clean_line
 from sesamed.store.ids import Kind, line_digest, path_key
 from sesamed.store.rows import Change, OutcomeRow, Remark, ResultRow, Row, Text, UndoneRow
 from sesamed.store.sqlite import Packer
@@ -93,14 +94,14 @@ class Chunking:
         )  # fmt: skip
 
     def _call(self, call: ToolCall) -> Row:
-        arguments = decoded(call.arguments)
+        arguments, name = decoded(call.arguments), clean_line(clean(call.name))
         kind = Kind.UNINDEXED if call.hidden else Kind.CALL
-        texts = [*self._texts(kind, call_text(call.name, arguments))]
+        texts = [*self._texts(kind, call_text(name, arguments))]
         if call.output is not None and not call.hidden:
             texts += self._texts(Kind.RESULT, call.output)
         return Row(
             key=call.key, role=call.role, kind=Kind.CALL, texts=tuple(texts), time_ms=call.time_ms, entry=_cleaned(call.entry),
-            parent=_cleaned(call.parent), tool=clean(call.name), is_error=call.is_error,
+            parent=_cleaned(call.parent), tool=name, is_error=call.is_error,
             touched=tuple(touched(arguments, call.cwd)), ordinal=call.ordinal,
         )  # fmt: skip
 

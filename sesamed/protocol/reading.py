@@ -5,6 +5,7 @@ from typing import Literal
 
 from sesamed.model import SessionSummary
 from sesamed.protocol.shapes import Answer, Filters, NonNegative, Params
+from sesamed.sanitize import Exact, Line
 
 
 class ListSessionsParams(Filters, frozen=True, kw_only=True):
@@ -38,11 +39,11 @@ class MessageItem(Answer, frozen=True, kw_only=True):
     msg_idx: int
     role: str
     kind: Literal["message", "tool_call"]
-    tool_name: str | None
+    tool_name: Line | None
     is_error: bool | None
-    timestamp: str | None
-    entry_id: str | None
-    text: str
+    timestamp: Exact | None
+    entry_id: Exact | None
+    text: Exact  # cleaned before it was cut
     truncated: bool
     undone: bool = False  # taken back by the person: a reverted or rolled back turn, a message that was replaced
 
@@ -50,7 +51,7 @@ class MessageItem(Answer, frozen=True, kw_only=True):
 class MessageList(Answer, frozen=True, kw_only=True):
     """A page of a session."""
 
-    session_id: str
+    session_id: Exact
     total: int
     next_offset: int | None
     messages: list[MessageItem]
@@ -65,8 +66,8 @@ class SessionParams(Params, frozen=True, kw_only=True):
 class Resume(Answer, frozen=True, kw_only=True):
     """How the agent itself takes the session up again."""
 
-    command: list[str]
-    cwd: str | None
+    command: list[Exact]
+    cwd: Exact | None
 
 
 class ResolveParams(Params, frozen=True, kw_only=True):
@@ -79,18 +80,18 @@ class ResolveParams(Params, frozen=True, kw_only=True):
 class Resolved(Answer, frozen=True, kw_only=True):
     """The session that is meant, as lists show it."""
 
-    session_id: str
-    key: str
-    source: str
-    path: str
-    cwd: str | None
-    project_path: str | None
-    git_branch: str | None
-    name: str | None
-    created: str
-    modified: str
+    session_id: Exact
+    key: Exact
+    source: Exact
+    path: Exact
+    cwd: Exact | None
+    project_path: Exact | None
+    git_branch: Line | None
+    name: Line | None
+    created: Exact
+    modified: Exact
     message_count: int
-    parent_session_id: str | None
+    parent_session_id: Exact | None
     subagent: bool
     gone: bool
 
@@ -100,10 +101,10 @@ class SessionMeta(Resolved, frozen=True, kw_only=True):
 
     description: str | None
     summary: str | None
-    tags: list[str]
+    tags: list[Line]
     tool_counts: Mapping[str, int]
     exchange_count: int
-    agent: str | None
-    created_by: str | None
-    children: list[str]
+    agent: Line | None
+    created_by: Line | None
+    children: list[Exact]
     resume: Resume | None

@@ -4,6 +4,7 @@ from typing import Literal
 
 from sesamed.model import Progress
 from sesamed.protocol.shapes import Answer, NonNegative, Params, PendingAnswer, Warn
+from sesamed.sanitize import Exact
 
 
 class HelloParams(Params, frozen=True, kw_only=True):
@@ -29,7 +30,7 @@ class Hello(Answer, frozen=True, kw_only=True):
 class Database(Answer, frozen=True, kw_only=True):
     """The index file."""
 
-    path: str
+    path: Exact
     bytes: int
     wal_bytes: int
     sqlite_version: str
@@ -52,7 +53,7 @@ class SourceStatus(Answer, frozen=True, kw_only=True):
     """One watched directory."""
 
     parser: str
-    path: str
+    path: Exact
     mode: Literal["events", "polling", "missing"]
     files: int
     sessions: int
@@ -86,7 +87,7 @@ class Status(Answer, frozen=True, kw_only=True):
     protocol: int
     started_at: str
     state: Literal["ready", "indexing", "degraded"]
-    socket: str
+    socket: Exact
     database: Database
     counts: Counts
     sources: list[SourceStatus]
@@ -132,7 +133,7 @@ class SyncResult(Answer, frozen=True, kw_only=True):
     """What is still to be read, and what is none of ours."""
 
     pending: PendingAnswer
-    ignored: list[str]
+    ignored: list[Exact]
 
 
 class CancelParams(Params, frozen=True, kw_only=True):

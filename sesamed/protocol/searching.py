@@ -5,6 +5,7 @@ from typing import Literal
 
 from sesamed.model import SessionSummary
 from sesamed.protocol.shapes import Answer, Filters, NonNegative, PendingAnswer
+from sesamed.sanitize import Exact, Line
 
 
 class SearchParams(Filters, frozen=True, kw_only=True):
@@ -21,36 +22,36 @@ class SearchParams(Filters, frozen=True, kw_only=True):
 class Match(Answer, frozen=True, kw_only=True):
     """The record that matched, in the session and file that really hold it."""
 
-    session_id: str
-    path: str
+    session_id: Exact
+    path: Exact
     kind: Literal["message", "tool_call"]
     role: str
-    tool_name: str | None
+    tool_name: Line | None
     msg_idx: int
-    entry_id: str | None
-    timestamp: str | None
+    entry_id: Exact | None
+    timestamp: Exact | None
     undone: bool = False
 
 
 class Hit(Answer, frozen=True, kw_only=True):
     """A session that matched."""
 
-    session_id: str
-    key: str
-    source: str
-    path: str
-    cwd: str | None
-    project_path: str | None
-    git_branch: str | None
-    name: str | None
+    session_id: Exact
+    key: Exact
+    source: Exact
+    path: Exact
+    cwd: Exact | None
+    project_path: Exact | None
+    git_branch: Line | None
+    name: Line | None
     score: float
-    created: str
-    modified: str
+    created: Exact
+    modified: Exact
     message_count: int
     gone: bool
     subagent: bool
-    parent_session_id: str | None
-    matched_snippet: str
+    parent_session_id: Exact | None
+    matched_snippet: Exact  # clean; `highlights` are places in it
     highlights: list[tuple[int, int]]
     matched_words: list[str]
     missing_words: list[str]
@@ -69,7 +70,7 @@ class WordCount(Answer, frozen=True, kw_only=True):
 class SearchResult(Answer, frozen=True, kw_only=True):
     """The answer to a question; it says how far it can be trusted."""
 
-    query: str
+    query: Exact
     result_count: int
     results: list[Hit]
     words: list[WordCount]
@@ -97,15 +98,15 @@ class WindowItem(Answer, frozen=True, kw_only=True):
 
     role: str
     msg_idx: int
-    snippet: str
+    snippet: Exact  # cleaned before it was cut
     truncated: bool
-    tool_name: str | None
+    tool_name: Line | None
 
 
 class WindowHit(Answer, frozen=True, kw_only=True):
     """A place that matched, in the session that really holds it."""
 
-    session_id: str
+    session_id: Exact
     msg_idx: int
     score: float
     meta: SessionSummary

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from sesamed.protocol.shapes import Answer, NonNegative, Params
+from sesamed.sanitize import Exact
 
 SpokenRole = Literal["user", "assistant", "custom", "summary", "tool"]
 
@@ -19,8 +20,8 @@ class NewSessionParams(Params, frozen=True, kw_only=True):
 class NewSession(Answer, frozen=True, kw_only=True):
     """A session that the daemon stores."""
 
-    session_id: str
-    path: str
+    session_id: Exact
+    path: Exact
 
 
 class AppendMessageParams(Params, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from msgspec import Raw, Struct
 
 from sesamed.errors import ParseError, QueryError, RequestError, SesameError
 from sesamed.protocol import MAX_ANSWER_BYTES
+from sesamed.sanitize import clean_answer, clean_text
 
 Id = str | int
 
@@ -96,8 +97,8 @@ def _value(decoder: msgspec.json.Decoder[T], raw: Raw, otherwise: str) -> T:
 
 
 def answer(request_id: Id | None, result: Struct) -> bytes:
-    """The line that answers; raises QueryError when it would be too long."""
-    line = _line({"jsonrpc": "2.0", "id": request_id, "result": result})
+    """The line that answers, with clean texts; raises QueryError when it would be too long."""
+    line = _line({"jsonrpc": "2.0", "id": request_id, "result": clean_answer(result)})
     if len(line) > MAX_ANSWER_BYTES:
         raise QueryError("the answer is too large: ask for less", bytes=len(line), limit=MAX_ANSWER_BYTES)
     return line
@@ -105,7 +106,7 @@ def answer(request_id: Id | None, result: Struct) -> bytes:
 
 def refusal(request_id: Id | None, error: SesameError) -> bytes:
     """The line that says what went wrong."""
-    body: dict[str, Any] = {"code": error.code, "message": error.message[:MAX_MESSAGE_CHARS]}
+    body: dict[str, Any] = {"code": error.code, "message": clean_text(error.message[:MAX_MESSAGE_CHARS])}
     if error.data:
         body["data"] = error.data
     return _line({"jsonrpc": "2.0", "id": request_id, "error": body})

@@ -53,6 +53,7 @@ from sesamed.protocol import (
     WindowHit,
     Windows,
 )  # fmt: skip
+from sesamed.sanitize import clean_line
 from sesamed.server import reading, when
 from sesamed.server.asking import Asking
 from sesamed.server.dispatch import Call, Route, route
@@ -236,7 +237,7 @@ class Handlers:
             cwd=params.cwd, cwd_project=project,
             after=None if params.after is None else when.milliseconds(params.after, "after", now_ms),
             before=None if params.before is None else when.milliseconds(params.before, "before", now_ms),
-            source=_many(params.source), role=_many(params.role), tool=_many(params.tool), exclude=_many(params.exclude),
+            source=_many(params.source), role=_many(params.role), tool=_clean(_many(params.tool)), exclude=_many(params.exclude),
             tools=params.tools, path=params.path or None, status=params.status, subagents=params.subagents,
             here=None if params.workstation is None else params.workstation == self._stating.workstation, project=params.project,
         )  # fmt: skip
@@ -251,6 +252,11 @@ class Handlers:
     def _worktree_of(self, cwd: str) -> str | None:
         """The main worktree, when `cwd` is the top of one: then all worktrees of the repository are meant."""
         return self._project_of(cwd) if os.path.lexists(os.path.join(cwd, ".git")) else None
+
+
+def _clean(names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """Names of tools as the index has them."""
+    return None if names is None else tuple(map(clean_line, names))
 
 
 def _many(value: str | list[str] | None) -> tuple[str, ...] | None:

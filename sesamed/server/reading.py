@@ -6,7 +6,7 @@ import apsw
 import msgspec
 
 from sesamed.protocol import ListMessagesParams, MessageItem, MessageList, Resolved, SessionMeta
-from sesamed.sanitize import visible, visible_line
+from sesamed.sanitize import clean_text
 from sesamed.server import resume
 from sesamed.store import sqlite
 from sesamed.store.reading import inherited as thread
@@ -54,9 +54,9 @@ def meta(connection: apsw.Connection, reference: str, workstation: str) -> Sessi
     sql = "SELECT exchanges, description, summary, tags, agent, created_by FROM sessions WHERE id = ?"
     exchanges, description, about, tags, agent, created_by = sqlite.one(connection, sql, (session,))
     return SessionMeta(
-        **msgspec.structs.asdict(summary), description=_visible(description), summary=_visible(about),
-        tags=[visible_line(tag) for tag in TAGS.decode(tags or "[]")], tool_counts=read.tool_counts(connection, session),
-        exchange_count=exchanges, agent=_visible(agent) or summary.source, created_by=_visible(created_by),
+        **msgspec.structs.asdict(summary), description=description, summary=about,
+        tags=TAGS.decode(tags or "[]"), tool_counts=read.tool_counts(connection, session),
+        exchange_count=exchanges, agent=agent or summary.source, created_by=created_by,
         children=summaries.children(connection, session), resume=resume.of(connection, session),
     )  # fmt: skip
 
@@ -68,17 +68,13 @@ def resolve(connection: apsw.Connection, reference: str, project: Project | None
 
 
 def _message(connection: apsw.Connection, item: read.Item, text_offset: int) -> MessageItem:
-    text = visible(read.whole_text(connection, item.record))[text_offset:]
+    text = clean_text(read.whole_text(connection, item.record))[text_offset:]
     kept = cut(text, TEXT_BYTES)
     return MessageItem(
-        msg_idx=item.position, role=item.role, kind="tool_call" if item.is_call else "message", tool_name=_visible(item.tool),
+        msg_idx=item.position, role=item.role, kind="tool_call" if item.is_call else "message", tool_name=item.tool,
         is_error=item.is_error, timestamp=iso_or_none(item.time_ms), entry_id=item.entry, text=kept, truncated=len(kept) < len(text),
         undone=item.undone,
     )  # fmt: skip
-
-
-def _visible(text: str | None) -> str | None:
-    return None if text is None else visible(text)
 
 
 def cut(text: str, limit: int) -> str:

@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Iterator
 
 import apsw
-from msgspec.structs import replace
 
 from sesamed.protocol import Hit, WindowHit, WindowItem
-from sesamed.sanitize import visible
+from sesamed.sanitize import clean_text
 from sesamed.server.reading import cut
 from sesamed.store.reading import messages as read
 from sesamed.store.reading import summaries
@@ -50,13 +49,10 @@ def _window(connection: apsw.Connection, hit: Hit, before: int, after: int, work
 
 
 def _item(connection: apsw.Connection, item: read.Item, matched: str) -> WindowItem:
-    text = read.whole_text(connection, item.record)
+    text = clean_text(read.whole_text(connection, item.record))
     start = 0
     if matched and len(text) > SNIPPET_BYTES:
-        start = max(0, one_line(text).find(matched.rstrip("\u2026")) - LEAD_CHARACTERS)
-    shown = visible(text[start:])
-    snippet = cut(shown, SNIPPET_BYTES)
-    made = WindowItem(
-        role=item.role, msg_idx=item.position, snippet=snippet, truncated=start > 0 or len(snippet) < len(shown), tool_name=None
-    )  # fmt: skip
-    return made if item.tool is None else replace(made, tool_name=visible(item.tool))
+        start = max(0, one_line(text).find(matched) - LEAD_CHARACTERS)
+    snippet = cut(text[start:], SNIPPET_BYTES)
+    truncated = start > 0 or len(snippet) < len(text)
+    return WindowItem(role=item.role, msg_idx=item.position, snippet=snippet, truncated=truncated, tool_name=item.tool)

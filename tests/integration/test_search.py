@@ -1,6 +1,7 @@
 """What `search` finds: every filter, order, pages, words, snippets and freshness, over the real socket."""
 
 import hashlib
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from tests.support.daemon import Daemon
 from tests.support.library import APP, APPLE, CHILD, EVERYONE, FIX, FORK, PARENT, SUB, Library
-from tests.support.sessions import PiSession
+from tests.support.sessions import Call, PiSession
 
 
 @pytest.fixture(scope="module")
@@ -342,6 +343,30 @@ def test_highlights_far_into_a_text(blank: Daemon) -> None:
     assert [hit["matchedSnippet"][first:last] for first, last in hit["highlights"]] == ["skirret"]
     assert "\n" not in hit["matchedSnippet"]
     assert len(hit["matchedSnippet"]) <= 300
+
+
+HIDDEN = "\u202e\u034f\u115f\u17b4\u180b\u3164\uffa0\U000e0100\U000e01ef\U000e0041"
+
+
+def test_what_nobody_sees_leaves_in_no_answer(blank: Daemon) -> None:
+    """Neither in a snippet nor in the name of a tool; calls under names that look the same are counted and filtered as one."""
+    odd, plain = Call(f"ba\x1b[31msh{HIDDEN}", {"command": f"scorzonera{HIDDEN} now"}, "c1"), Call("bash", {}, "c2")
+    text = f"{HIDDEN}\x1b]0;title\x07before{HIDDEN}\r\nthe {HIDDEN} scorzo{HIDDEN}nera and scorzonera\x1b[1m, at last"
+    session = PiSession(id="hidden-1").user(text).assistant("", [odd, plain]).result(odd, "done").result(plain, "done")
+    blank.write("hidden.jsonl", session.bytes())
+    blank.sync()
+    hit = best(blank, "scorzonera")
+    assert hit["matchedSnippet"] == "before the  scorzonera and scorzonera, at last"
+    assert [hit["matchedSnippet"][first:last] for first, last in hit["highlights"]] == ["scorzonera"]
+    call = best(blank, "scorzonera", tool=["bash"])
+    assert call["match"]["toolName"] == "bash"
+    assert call == best(blank, "scorzonera", tool=odd.name)
+    assert not set(HIDDEN + "\x1b") & set(json.dumps([hit, call], ensure_ascii=False))
+    assert blank.call("get_session_meta", sessionId="hidden-1")["toolCounts"] == {"bash": 2}
+    messages = blank.call("list_messages", sessionId="hidden-1")["messages"]
+    assert [message["toolName"] for message in messages] == [None, "bash", "bash"]
+    (window,) = blank.call("search_sessions", query="scorzonera")["hits"]
+    assert window["window"][0]["snippet"].startswith("before\nthe  scorzonera and")
 
 
 def test_call_and_output_are_one_hit(library: Library) -> None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import apsw
 
 from sesamed.errors import AmbiguousError, NotFoundError
-from sesamed.sanitize import visible_line
+from sesamed.sanitize import clean_line
 from sesamed.store import sqlite
 from sesamed.store.reading import names, summaries
 
@@ -82,4 +82,4 @@ def _ancestor(connection: apsw.Connection, session: int, count: int, reference: 
 
 
 def _shown(reference: str) -> str:
-    return repr(visible_line(reference)[:SHOWN_CHARACTERS])
+    return repr(clean_line(reference)[:SHOWN_CHARACTERS])

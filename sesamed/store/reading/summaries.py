@@ -8,7 +8,7 @@ import apsw
 
 from sesamed.errors import AmbiguousError, NotFoundError
 from sesamed.model import SessionSummary
-from sesamed.sanitize import visible_line
+from sesamed.sanitize import clean_line
 from sesamed.store import ids, sqlite
 from sesamed.store.search.filters import Compiled
 from sesamed.times import iso
@@ -60,7 +60,7 @@ def summary(row: tuple[Any, ...], workstation: str) -> SessionSummary:
 
 
 def _line(text: str | None) -> str | None:
-    return None if text is None else visible_line(text) or None
+    return None if text is None else clean_line(text) or None
 
 
 def by_number(connection: apsw.Connection, sessions: Iterable[int], workstation: str) -> dict[int, SessionSummary]:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
+from sesamed.sanitize import clean_with_places
 from sesamed.store.search.terms import TOKENIZER, Shape, Term
 from sesamed.store.subwords import inner_parts, runs
 
@@ -13,6 +14,7 @@ LEAD_CHARACTERS = 40
 CERTAIN = (
     2  # so many letters of a stem are those of the word at least; all but the last one are (hoping: hope, happy: happi)
 )
+CLEANED_CHARACTERS = 4 * SNIPPET_CHARACTERS  # of a text, to have a snippet left where much of it is hidden
 MAX_SPANS = 200  # matches that are looked at for the best window
 
 
@@ -54,18 +56,27 @@ class Words:
         return standing
 
     def excerpt(self, text: str) -> Excerpt:
-        """The part of a text where the most different words stand closest together."""
+        """The part of a text where the most different words stand closest together, clean and on one line.
+
+        What matches is found in the text as it is indexed, what is shown is cleaned; so its places are moved.
+        """
         data = text.encode()
         spans = self._spans(text)
         start = _best_start(spans)
-        first = max(0, _characters(data, start) - LEAD_CHARACTERS)
-        if first:  # begin at a word
-            first = text.find(" ", first, first + LEAD_CHARACTERS) + 1 or first
-        last = first + SNIPPET_CHARACTERS
-        near = [(begin, end) for begin, end, _ in spans if start <= begin < start + 4 * SNIPPET_CHARACTERS]
-        ranges = [(_characters(data, begin), _characters(data, end)) for begin, end in near]
-        inside = [(begin - first, end - first) for begin, end in ranges if first <= begin and end <= last]
-        return Excerpt(one_line(text[first:last]), inside)
+        here = _characters(data, start)
+        cut = max(0, here - 2 * LEAD_CHARACTERS)
+        shown, place = clean_with_places(text[cut : here + CLEANED_CHARACTERS])
+        first = max(0, place(here - cut) - LEAD_CHARACTERS)
+        if cut or first:  # begin at a word
+            first = shown.find(" ", first, first + LEAD_CHARACTERS) + 1 or first
+        last = min(first + SNIPPET_CHARACTERS, len(shown))
+        near = data[start : start + 4 * CLEANED_CHARACTERS]
+        ranges = [
+            [place(here - cut + _characters(near, offset - start)) for offset in (begin, end)]
+            for begin, end, _ in spans if start <= begin < start + len(near)
+        ]  # fmt: skip
+        inside = [(begin - first, end - first) for begin, end in ranges if first <= begin < end <= last]
+        return Excerpt(one_line(shown[first:last]), inside)
 
     def _spans(self, text: str) -> list[tuple[int, int, str]]:
         tokens = self._tokens(text)
@@ -119,7 +130,7 @@ def _may_be_within(terms: list[Term], text: str) -> bool:
 
 
 def one_line(text: str) -> str:
-    """Without line breaks and control characters; every character keeps its place."""
+    """Without line breaks; every character keeps its place."""
     return "".join(character if character.isprintable() else " " for character in text)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from sesamed.model import Fact, Identity
+from sesamed.sanitize import clean_line
 from sesamed.store import ids, sqlite
 from sesamed.store.ids import Kind, home_of, record_at
 from sesamed.store.reading import messages as read
@@ -112,7 +113,7 @@ class Replay:
             texts[Kind.RESULT] = answer.text.text
         return Row(
             key=key, role=role, kind=Kind(kind), texts=tuple(self._text(*text) for text in texts.items()),
-            prompt=bool(prompt), time_ms=time_ms, entry=entry, parent=parent, tool=tool,
+            prompt=bool(prompt), time_ms=time_ms, entry=entry, parent=parent, tool=None if tool is None else clean_line(tool),
             is_error=None if answer is None else answer.is_error, touched=tuple(tail for (tail,) in touched),
             ordinal=None if numbered is None else numbered[0],
         )  # fmt: skip

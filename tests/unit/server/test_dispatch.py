@@ -25,6 +25,7 @@ from sesamed.protocol import (
     NonNegative,
     Params,
 )
+from sesamed.sanitize import Exact
 from sesamed.server.dispatch import Call, Conversation, Dispatcher, Route, route
 
 
@@ -34,11 +35,12 @@ class TextParams(Params, frozen=True, kw_only=True):
 
 
 class Text(Answer, frozen=True, kw_only=True):
-    text: str
+    text: Exact
 
 
 class Score(Answer, frozen=True, kw_only=True):
     score: float
+    about: str = "a\u202e score\x1b[1m"
 
 
 ECHO = Method("echo", TextParams, Text, "The text again.")
@@ -304,9 +306,9 @@ async def test_answers_of_nasty_pieces_are_ascii(text: str) -> None:
 
 
 async def test_not_a_number(desk: Desk) -> None:
-    """No answer holds NaN, which is not JSON."""
+    """No answer holds NaN, which is not JSON; and no text that nobody sees."""
     answer = await desk.dispatcher.answer(b'{"jsonrpc":"2.0","id":1,"method":"score"}', desk.conversation)
-    assert answer == b'{"jsonrpc":"2.0","id":1,"result":{"score":null}}\n'
+    assert answer == b'{"jsonrpc":"2.0","id":1,"result":{"score":null,"about":"a score"}}\n'
 
 
 async def test_answer_too_large(desk: Desk) -> None:

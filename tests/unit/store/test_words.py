@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sesamed import sanitize
 from sesamed.store import schema
 from sesamed.store.ids import Kind
 from sesamed.store.search.excerpt import SNIPPET_CHARACTERS, Words, one_line
@@ -71,6 +72,20 @@ def test_highlights_are_ranges_of_code_points_that_matched(text: str, wanted: li
         assert 0 <= start < end <= len(excerpt.text)
         assert stems_of(excerpt.text[start:end]) & stems
     assert excerpt.highlights == sorted(excerpt.highlights)
+
+
+HIDDEN = st.text(st.sampled_from([chr(first) for first, _ in sanitize.HIDDEN])) | st.just(
+    "\x1b[1m\r\n\x1b]0;a title\x07"
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["alpha", "beta", "é😀", "\r\n"]), HIDDEN), max_size=60))
+def test_highlights_point_right_whatever_is_hidden(pieces: list[tuple[str, str]]) -> None:
+    """The words that matched are in the clean excerpt where its highlights say."""
+    excerpt = asked(["alpha"]).excerpt(" ".join(f" {hidden} {word}" for word, hidden in pieces))
+    assert sanitize.clean_line(excerpt.text) == " ".join(excerpt.text.split())
+    assert {excerpt.text[start:end] for start, end in excerpt.highlights} <= {"alpha"}
+    assert len(excerpt.highlights) == excerpt.text.count("alpha")
 
 
 @given(TEXTS, WORDS)

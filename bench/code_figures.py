@@ -17,7 +17,7 @@ DOCUMENTED = (*FUNCTIONS, ast.ClassDef, ast.Module)
 IRREGULAR = frozenset(
     """begun bound bought brought built caught chosen dealt done drawn driven fallen felt forgotten found frozen given gone got grown
     heard held hidden hung kept known laid led left lost made meant met paid said seen sent shown sold spent spoken stolen stood
-    stuck taken thought thrown told torn understood won worn wound written""".split()  # noqa: SIM905
+    stuck taken thought thrown told torn understood won worn wound written""".split()
 )
 VERBS_IN_ED = frozenset(["embed", "exceed", "feed", "heed", "need", "proceed", "seed", "shed", "speed"])
 Function = ast.FunctionDef | ast.AsyncFunctionDef

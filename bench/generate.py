@@ -30,7 +30,7 @@ COMMON = """
 the to of and a in is it you that we for on this be with have are not as can if do at but from or an will so your my what should
 when then there all one just which how now need also more use any these has they was by no some make let me only into than first
 like want other after before about out up been would each same because where could its here new does them using
-""".split()  # noqa: SIM905  # nobody can read that many quotes
+""".split()  # nobody can read that many quotes
 TRADE = """
 error file function test code line return value type string list data class import path name run build config server client
 request response message session index search query token parse update delete create read write call result output input module
@@ -40,10 +40,10 @@ auth login password permission role group event listener callback timeout retry 
 frame variable parameter argument option flag default setting environment docker container image deploy release pipeline job step
 script shell command directory folder permission symlink watch daemon service restart signal kill start stop python typescript
 javascript rust sqlite postgres redis kubernetes nginx webpack pytest mypy ruff
-""".split()  # noqa: SIM905  # nobody can read that many quotes
+""".split()  # nobody can read that many quotes
 SYLLABLES = """
 ba co di fe gu ha jo ki lu ma ne po qui ra so ti vu we xe za bri cla dro fli gra ple sta tru sho the mer lan ver con per tor ment al
-""".split()  # noqa: SIM905  # nobody can read that many quotes
+""".split()  # nobody can read that many quotes
 ENDINGS = ("", "", "", "s", "ed", "ing", "er", "ation", "ly", "ness", "able", "ize")
 SUFFIXES = ("py", "ts", "tsx", "rs", "go", "md", "json", "toml", "sql", "yaml")
 TOOLS = ("bash", "read", "edit", "write", "grep")

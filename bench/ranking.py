@@ -43,8 +43,8 @@ class Question(NamedTuple):
     paths: frozenset[str]
 
 
-def _first_form(self: terms.Maker, unit: query.Unit, *, exact: bool = False) -> terms.Term:
-    made = ONE_FORM(self, unit, exact=True)
+def _first_form(self: terms.Maker, word: query.Word, *, exact: bool = False) -> terms.Term:
+    made = ONE_FORM(self, word, exact=True)
     return made._replace(forms=made.forms[:1])
 
 

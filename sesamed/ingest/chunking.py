@@ -25,7 +25,7 @@ from sesamed.model import (
 )
 from sesamed.sanitize import clean_line
 from sesamed.store.ids import Kind, line_digest, path_key
-from sesamed.store.rows import Change, OutcomeRow, Remark, ResultRow, Row, Text, UndoneRow
+from sesamed.store.rows import FileRows, OutcomeRow, Remark, ResultRow, Row, Text, UndoneRow
 from sesamed.store.sqlite import Packer
 from sesamed.store.subwords import inner_words
 
@@ -36,19 +36,7 @@ KIND_OF_ROLE: Mapping[str, Kind] = {
     "summary": Kind.SUMMARY,
 }
 PATH_ARGUMENTS = frozenset(
-    [
-        "path",
-        "paths",
-        "file",
-        "files",
-        "file_path",
-        "filePath",
-        "filename",
-        "target_file",
-        "notebook_path",
-        "old_path",
-        "new_path",
-    ]
+    "path paths file files file_path filePath filename target_file notebook_path old_path new_path".split()
 )
 PATCH_ARGUMENTS = frozenset(("patch", "input", "diff", "patchText"))
 PATCH_HEADER = re.compile(
@@ -67,7 +55,7 @@ class Chunking:
     def __init__(self, max_chunk_bytes: int) -> None:
         self._max = max_chunk_bytes
         self._packer = Packer()
-        self._take: Mapping[type, Callable[[Change, Any], None]] = {
+        self._take: Mapping[type, Callable[[FileRows, Any], None]] = {
             Message: lambda change, said: change.rows.append(self._message(said)),
             ToolCall: lambda change, call: change.rows.append(self._call(call)),
             ToolResult: lambda change, result: change.rows.append(self._result(result)),
@@ -80,7 +68,7 @@ class Chunking:
             Bad: _count_bad,
         }
 
-    def fill(self, change: Change, operations: Iterable[Operation]) -> None:
+    def fill(self, change: FileRows, operations: Iterable[Operation]) -> None:
         """Put what a source said into the change."""
         for operation in operations:
             self._take[type(operation)](change, operation)
@@ -116,11 +104,11 @@ class Chunking:
             yield Text(kind, text, self._packer.pack(text), inner_words(kind, text))
 
 
-def _identify(change: Change, identity: Identity) -> None:
+def _identify(change: FileRows, identity: Identity) -> None:
     change.identity = Identity(native_id=clean(identity.native_id), origin=clean(identity.origin))
 
 
-def _state(change: Change, fact: Fact) -> None:
+def _state(change: FileRows, fact: Fact) -> None:
     value = clean(fact.value)
     if fact.entry is None:
         change.facts.append(msgspec.structs.replace(fact, value=value, native_id=_cleaned(fact.native_id)))
@@ -129,23 +117,23 @@ def _state(change: Change, fact: Fact) -> None:
     change.remarks.append(Remark(entry=digest, field=fact.field, value=value, rank=fact.rank, keep=fact.keep))
 
 
-def _enter(change: Change, entry: Entry) -> None:
+def _enter(change: FileRows, entry: Entry) -> None:
     change.entries.append(line_digest(change.source, entry.id))
 
 
-def _correct(change: Change, outcome: Outcome) -> None:
+def _correct(change: FileRows, outcome: Outcome) -> None:
     change.rows.append(OutcomeRow(outcome.key, outcome.is_error))
 
 
-def _undo(change: Change, undone: Undone) -> None:
+def _undo(change: FileRows, undone: Undone) -> None:
     change.rows.append(UndoneRow(undone.key, undone.alone))
 
 
-def _count_unknown(change: Change, _: Unknown) -> None:
+def _count_unknown(change: FileRows, _: Unknown) -> None:
     change.unknown_lines += 1
 
 
-def _count_bad(change: Change, _: Bad) -> None:
+def _count_bad(change: FileRows, _: Bad) -> None:
     change.bad_lines += 1
 
 

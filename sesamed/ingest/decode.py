@@ -1,4 +1,4 @@
-"""An open file to a Change: lines are decoded by the source and made into rows. Nothing is written here."""
+"""An open file to a FileRows: lines are decoded by the source and made into rows. Nothing is written here."""
 
 import os
 import time
@@ -13,7 +13,7 @@ from sesamed.ingest.chunking import Chunking
 from sesamed.ingest.project import Projects
 from sesamed.ingest.tail import Read, Tail, Verdict
 from sesamed.model import Bad, BadLineError, Fact, ForeignFileError, Operation, Source
-from sesamed.store.rows import Change, Cursor, Known, Signature, void
+from sesamed.store.rows import Cursor, FileRows, Known, Signature, blank
 
 DOCUMENT = b".json"  # all of the file is one line
 DOCUMENT_BYTES = 1 << 20
@@ -68,7 +68,7 @@ class Reading:
         """Whether an unfinished last line is worth a try now."""
         return self.quiet_for(now.mtime_ns) >= QUIET_S and self._tried.get(path) != now
 
-    def read(self, target: Target, tail: Tail, known: Known | None, budget: int) -> Change:
+    def read(self, target: Target, tail: Tail, known: Known | None, budget: int) -> FileRows:
         """What is new in a file."""
         source = self._sources[target.source]
         replace = known is not None and (
@@ -77,7 +77,7 @@ class Reading:
             or ((known.path, known.root) != (target.path, target.root) and self._says_other(known, target))
         )
         cursor = Cursor() if known is None or replace else known.cursor
-        change = Change(
+        change = FileRows(
             path=target.path, root=target.root, source=target.source, source_version=source.version, signature=tail.signature,
             cursor=cursor, complete=True, replace=replace, counted_from_start=not cursor.state,
             moved_from=known.path if known is not None and known.path != target.path else None,
@@ -89,10 +89,10 @@ class Reading:
                 self._searched.pop(target.path, None)
             self._decode(change, tail, source, self._lines(target.path, tail, cursor, budget))
         except ForeignFileError:
-            void(change)
+            blank(change)
         return change
 
-    def _document(self, change: Change, tail: Tail, source: Source[Any], *, replace: bool) -> Change:
+    def _document(self, change: FileRows, tail: Tail, source: Source[Any], *, replace: bool) -> FileRows:
         """A small file that is written anew as a whole."""
         change.replace, change.counted_from_start = replace, True
         size = tail.signature.size
@@ -120,7 +120,7 @@ class Reading:
             self._searched[path] = end, tail.mark(read.cursor.offset, end)
         return read
 
-    def _decode(self, change: Change, tail: Tail, source: Source[Any], read: Read) -> None:
+    def _decode(self, change: FileRows, tail: Tail, source: Source[Any], read: Read) -> None:
         state = self._state(change, source)
         operations: list[Operation] = []
         for line in read.lines:
@@ -137,7 +137,7 @@ class Reading:
                 self._take_rest(change, tail, source, state, read)
         self._add_projects(change)
 
-    def _state(self, change: Change, source: Source[Any]) -> Any:
+    def _state(self, change: FileRows, source: Source[Any]) -> Any:
         if change.cursor.state:
             return source.thaw(change.cursor.state)
         state, operations = self._place(change.path, change.root, source)
@@ -164,7 +164,7 @@ class Reading:
         except BadLineError:
             return state, [Bad()]
 
-    def _take_rest(self, change: Change, tail: Tail, source: Source[Any], state: Any, read: Read) -> None:
+    def _take_rest(self, change: FileRows, tail: Tail, source: Source[Any], state: Any, read: Read) -> None:
         """Take a last line without newline when its file is quiet and the line is whole. The cursor stays before it."""
         if not tail.compressed and not self.may_take_rest(change.path, tail.signature):
             return
@@ -178,7 +178,7 @@ class Reading:
         change.unknown_lines = unknown  # counted when the line is whole
         change.cursor = msgspec.structs.replace(change.cursor, loose=len(read.rest), loose_digest=crc32(read.rest))
 
-    def _add_projects(self, change: Change) -> None:
+    def _add_projects(self, change: FileRows) -> None:
         for fact in list(change.facts):
             if fact.field == "cwd" and (project := self._projects.of(fact.value)):
                 change.facts.append(Fact(field="project_path", value=project, rank=fact.rank, keep=fact.keep))

@@ -18,7 +18,7 @@ from sesamed.errors import StoreError
 from sesamed.ingest.decode import QUIET_S, Reading, Target
 from sesamed.ingest.tail import NotRegularError, Tail, Verdict, opened, signature
 from sesamed.model import SessionKey
-from sesamed.store.rows import Change, Known, Signature
+from sesamed.store.rows import FileRows, Known, Signature
 from sesamed.store.writing.transaction import Writer, Written
 
 log = logging.getLogger(__name__)
@@ -95,9 +95,9 @@ class Ingest:
 
     def _slice(
         self, left: deque[Target], outcome: Outcome, stop: Callable[[], bool]
-    ) -> tuple[list[Change], list[bytes]]:
+    ) -> tuple[list[FileRows], list[bytes]]:
         """Look at targets until there is enough for a commit, or something else is more urgent."""
-        changes, lost, enough = list[Change](), list[bytes](), outcome.bytes + SLICE_BYTES
+        changes, lost, enough = list[FileRows](), list[bytes](), outcome.bytes + SLICE_BYTES
         while left and outcome.bytes < enough and not (outcome.bytes and stop()):
             target = left.popleft()
             outcome.looked_at.append(target.path)
@@ -126,7 +126,7 @@ class Ingest:
 
     # -- looking
 
-    def _look(self, target: Target, changes: list[Change], lost: list[bytes], outcome: Outcome) -> None:
+    def _look(self, target: Target, changes: list[FileRows], lost: list[bytes], outcome: Outcome) -> None:
         status = _status(target.path)
         if status is None or not stat.S_ISREG(status.st_mode):
             if self._is_lost(target):
@@ -163,7 +163,7 @@ class Ingest:
             above = os.path.dirname(above)
         return status.st_dev == seen.signature.dev
 
-    def _read(self, target: Target, tail: Tail, known: Known | None, outcome: Outcome) -> Change:
+    def _read(self, target: Target, tail: Tail, known: Known | None, outcome: Outcome) -> FileRows:
         change = self._reading.read(target, tail, known, SLICE_BYTES)
         before = 0 if known is None or change.replace else known.cursor.offset
         outcome.bytes += change.cursor.offset - before
@@ -196,7 +196,7 @@ class Ingest:
 
     # -- committing
 
-    def _commit(self, changes: list[Change], lost: list[bytes], outcome: Outcome, *, more: bool = False) -> None:
+    def _commit(self, changes: list[FileRows], lost: list[bytes], outcome: Outcome, *, more: bool = False) -> None:
         """Write and commit; with more to come, the commit is left to go on by itself."""
         self._committed(outcome)
         if changes:
@@ -206,11 +206,11 @@ class Ingest:
             if change.moved_from is not None:
                 self.glances.pop(change.moved_from, None)
         if lost:
-            self._take(self.writer.lose(lost, int(self._reading.now() * 1000)), outcome)
+            self._take(self.writer.mark_gone(lost, int(self._reading.now() * 1000)), outcome)
         changes.clear()
         lost.clear()
 
-    def _write(self, changes: list[Change], outcome: Outcome, *, more: bool = False) -> None:
+    def _write(self, changes: list[FileRows], outcome: Outcome, *, more: bool = False) -> None:
         """Write all at once; where that fails for a fault of ours, file by file, so that one file never stops the others."""
         try:
             written = self.writer.begin(changes)
@@ -223,7 +223,7 @@ class Ingest:
         if not more:
             self._committed(outcome)
 
-    def _write_alone(self, changes: list[Change], outcome: Outcome, error: Exception) -> None:
+    def _write_alone(self, changes: list[FileRows], outcome: Outcome, error: Exception) -> None:
         if len(changes) == 1:
             outcome.failed[changes[0].path] = _fault(changes[0].path, error)
             changes.clear()

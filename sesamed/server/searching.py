@@ -14,7 +14,7 @@ from sesamed.store.reading import summaries
 from sesamed.store.search import filters, headings, ranking
 from sesamed.store.search import matching as search
 from sesamed.store.search.confidence import is_weak
-from sesamed.store.search.excerpt import Excerpt, Words
+from sesamed.store.search.excerpt import Excerpt, Excerpter
 from sesamed.store.search.folding import Found
 from sesamed.store.search.query import Query
 from sesamed.store.search.terms import Terms, expanded
@@ -32,7 +32,7 @@ class Answered(NamedTuple):
     @property
     def words(self) -> list[WordCount]:
         """In how many chunks each word stands."""
-        return [WordCount(word=term.unit.text, chunks=term.chunks) for term in self.terms.terms]
+        return [WordCount(word=term.word.text, chunks=term.chunks) for term in self.terms.terms]
 
 
 class Searcher:
@@ -44,7 +44,7 @@ class Searcher:
         self._where = where
         self._workstation = workstation
         self._terms = expanded(connection, query)
-        self._words = Words(connection, self._terms.terms)
+        self._excerpter = Excerpter(connection, self._terms.terms)
 
     def run(self, limit: int, offset: int, *, recent: bool) -> Answered:
         """The hits of one page."""
@@ -76,7 +76,7 @@ class Searcher:
             hit = self._listed(found.session, session, shown)
         else:
             record = ids.record_of(found.chunk)
-            excerpt = self._words.excerpt(texts.get(ids.kind_of(found.chunk), ""))
+            excerpt = self._excerpter.excerpt(texts.get(ids.kind_of(found.chunk), ""))
             hit = _made(shown, score, excerpt, match(session, read.item(self._connection, found.session, record)))
             others = search.others_with(self._connection, record, found.session)
         matched, missing = self._matched(found, texts)
@@ -91,14 +91,14 @@ class Searcher:
 
     def _matched(self, found: Found, texts: Mapping[int, str]) -> tuple[list[str], list[str]]:
         """Which words stand there, or in what the session is called."""
-        return self._words.matched(*texts.values(), *headings.texts(self._connection, found.session))
+        return self._excerpter.matched(*texts.values(), *headings.texts(self._connection, found.session))
 
     def _listed(self, session: int, summary: SessionSummary, shown: SessionSummary | None = None) -> Hit:
         """A hit without a place: the session's first message stands for it."""
         shown = shown or summary
         for item in read.items(self._connection, session, 0, 20):
             if item.kind == ids.Kind.USER and (text := read.whole_text(self._connection, item.record)):
-                return _made(shown, 1.0, self._words.excerpt(text), match(summary, item))
+                return _made(shown, 1.0, self._excerpter.excerpt(text), match(summary, item))
         return _made(shown, 1.0, Excerpt("", []), None)
 
 

@@ -99,7 +99,7 @@ class UndoneRow(msgspec.Struct, frozen=True, gc=False):
 AnyRow = Row | ResultRow | OutcomeRow | UndoneRow
 
 
-class Change(msgspec.Struct, kw_only=True):
+class FileRows(msgspec.Struct, kw_only=True):
     """All that one look at a file brings."""
 
     path: bytes
@@ -124,7 +124,7 @@ class Change(msgspec.Struct, kw_only=True):
     counted_from_start: bool = False  # counters start anew with this change
 
 
-def void(change: Change) -> None:
+def blank(change: FileRows) -> None:
     """Keep nothing of a file but its signature."""
     change.replace, change.foreign, change.complete = True, True, True
     change.cursor, change.identity, change.loose_from = Cursor(), None, None

@@ -226,7 +226,7 @@ def _since_3(connection: apsw.Connection) -> None:
     connection.execute(HEADINGS)
     connection.execute("INSERT INTO headings(headings) VALUES('rebuild')")
     for (session,) in connection.execute("SELECT id FROM sessions").fetchall():
-        openings.settle(connection, session)
+        openings.update_opening(connection, session)
 
 
 Migration = Callable[[apsw.Connection], None]

@@ -15,7 +15,7 @@ def is_weak(terms: Terms, matched: Collection[str]) -> bool:
     if len(terms.terms) >= MANY_WORDS and len(matched) <= 1:
         return True
     whole = sum(_weight(term, terms.chunks) for term in terms.terms)
-    held = sum(_weight(term, terms.chunks) for term in terms.terms if term.unit.text in matched)
+    held = sum(_weight(term, terms.chunks) for term in terms.terms if term.word.text in matched)
     return held < ENOUGH * whole
 
 

@@ -28,7 +28,7 @@ class Excerpt(NamedTuple):
 Token = tuple[int, int, str]  # where it begins and ends, in bytes, and its stem
 
 
-class Words:
+class Excerpter:
     """The words of one query."""
 
     def __init__(self, connection: apsw.Connection, terms: Sequence[Term] = ()) -> None:
@@ -36,7 +36,7 @@ class Words:
         self._terms = tuple(terms)
         self._last: tuple[str, list[Token]] = ("", [])
         self._wanted = {stem for term in terms for shape in term.shapes for stem in shape.stems}
-        self._wide = any(runs(term.unit.text) for term in terms)
+        self._wide = any(runs(term.word.text) for term in terms)
         self._begun = tuple(shape.stems[-1] for term in terms for shape in term.shapes if shape.is_prefix)
 
     def matched(self, *texts: str) -> tuple[list[str], list[str]]:
@@ -44,8 +44,8 @@ class Words:
         found: set[Term] = set()
         for text in texts:
             found.update(self._standing(text, found))
-        matched = [term.unit.text for term in self._terms if term in found]
-        return matched, [term.unit.text for term in self._terms if term not in found]
+        matched = [term.word.text for term in self._terms if term in found]
+        return matched, [term.word.text for term in self._terms if term not in found]
 
     def _standing(self, text: str, found: set[Term]) -> set[Term]:
         missing = [term for term in self._terms if term not in found]

@@ -1,4 +1,4 @@
-"""What a person typed, as units: words, phrases in quotes, prefixes, and what is to be left out. Pure.
+"""What a person typed, as words: single ones, phrases in quotes, prefixes, and what is to be left out. Pure.
 
 Only four things mean anything: `"a phrase"`, `-word`, `-"a phrase"` and a trailing `*`. Everything else is text, whatever characters
 it has; what FTS5 is asked is put together from quoted strings (store/terms.py).
@@ -13,83 +13,18 @@ MAX_WORD_CHARACTERS = 256
 EVERYTHING = ("", "*")
 
 # A phrase begins and ends where words do; else its quotes are characters like any other.
-UNIT = re.compile(r'(?P<minus>-?)"(?P<phrase>[^"]+)"(?!\S)|(?P<word>\S+)')
+TYPED = re.compile(r'(?P<minus>-?)"(?P<phrase>[^"]+)"(?!\S)|(?P<word>\S+)')
 STOP_WORDS = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "are",
-        "as",
-        "at",
-        "be",
-        "been",
-        "but",
-        "by",
-        "can",
-        "could",
-        "did",
-        "do",
-        "does",
-        "for",
-        "from",
-        "had",
-        "has",
-        "have",
-        "he",
-        "her",
-        "his",
-        "how",
-        "i",
-        "if",
-        "in",
-        "into",
-        "is",
-        "it",
-        "its",
-        "me",
-        "my",
-        "no",
-        "not",
-        "of",
-        "on",
-        "or",
-        "our",
-        "she",
-        "should",
-        "so",
-        "such",
-        "that",
-        "the",
-        "their",
-        "them",
-        "then",
-        "there",
-        "these",
-        "they",
-        "this",
-        "to",
-        "us",
-        "was",
-        "we",
-        "were",
-        "what",
-        "when",
-        "where",
-        "which",
-        "who",
-        "why",
-        "will",
-        "with",
-        "would",
-        "you",
-        "your",
-    ]
+    """
+    a an and are as at be been but by can could did do does for from had has have he her his how i if in into is
+    it its me my no not of on or our she should so such that the their them then there these they this to us was
+    we were what when where which who why will with would you your
+    """.split()
 )
 
 
-class Unit(msgspec.Struct, frozen=True):
-    """A part of a question: what was typed, without its marks."""
+class Word(msgspec.Struct, frozen=True):
+    """A word, phrase or prefix: what was typed, without its marks."""
 
     text: str
     is_phrase: bool = False
@@ -99,8 +34,8 @@ class Unit(msgspec.Struct, frozen=True):
 class Query(msgspec.Struct, frozen=True):
     """A question. `everything` asks for all sessions."""
 
-    units: tuple[Unit, ...] = ()
-    excluded: tuple[Unit, ...] = ()
+    words: tuple[Word, ...] = ()
+    excluded: tuple[Word, ...] = ()
     dropped: tuple[str, ...] = ()  # left out: no letter or digit in it, or too much of it
     everything: bool = False
 
@@ -109,30 +44,30 @@ def compiled(text: str) -> Query:
     """Take a question apart; there is no text that is refused."""
     if text.strip() in EVERYTHING:
         return Query(everything=True)
-    wanted: dict[tuple[str, bool], Unit] = {}
-    excluded: list[tuple[str, Unit]] = []
+    wanted: dict[tuple[str, bool], Word] = {}
+    excluded: list[tuple[str, Word]] = []
     dropped: list[str] = []
-    for found in UNIT.finditer(text.replace("\0", " ").encode("utf-8", "replace").decode()):
-        unit = _unit(found)
-        if not any(character.isalnum() for character in unit.text) or len(wanted) + len(excluded) >= MAX_WORDS:
+    for found in TYPED.finditer(text.replace("\0", " ").encode("utf-8", "replace").decode()):
+        word = _word(found)
+        if not any(character.isalnum() for character in word.text) or len(wanted) + len(excluded) >= MAX_WORDS:
             dropped.append(found[0][:MAX_WORD_CHARACTERS])
         elif _excludes(found):
-            excluded.append((found[0], unit))
+            excluded.append((found[0], word))
         else:
-            wanted.setdefault((unit.text.casefold(), unit.is_prefix), unit)
+            wanted.setdefault((word.text.casefold(), word.is_prefix), word)
     if not wanted:  # nothing but exclusions: then they are meant as text
-        return Query(tuple(Unit(typed[:MAX_WORD_CHARACTERS]) for typed, _ in excluded), (), tuple(dropped))
-    return Query(tuple(wanted.values()), tuple(unit for _, unit in excluded), tuple(dropped))
+        return Query(tuple(Word(typed[:MAX_WORD_CHARACTERS]) for typed, _ in excluded), (), tuple(dropped))
+    return Query(tuple(wanted.values()), tuple(word for _, word in excluded), tuple(dropped))
 
 
-def _unit(found: re.Match[str]) -> Unit:
+def _word(found: re.Match[str]) -> Word:
     if (phrase := found["phrase"]) is not None:
-        return Unit(" ".join(phrase.split())[:MAX_WORD_CHARACTERS], is_phrase=True)
-    word = found["word"]
+        return Word(" ".join(phrase.split())[:MAX_WORD_CHARACTERS], is_phrase=True)
+    text = found["word"]
     if _excludes(found):
-        word = word[1:]
-    is_prefix = len(word) > 2 and word[-1] == "*" and word[-2].isalnum()
-    return Unit((word[:-1] if is_prefix else word)[:MAX_WORD_CHARACTERS], is_prefix=is_prefix)
+        text = text[1:]
+    is_prefix = len(text) > 2 and text[-1] == "*" and text[-2].isalnum()
+    return Word((text[:-1] if is_prefix else text)[:MAX_WORD_CHARACTERS], is_prefix=is_prefix)
 
 
 def _excludes(found: re.Match[str]) -> bool:

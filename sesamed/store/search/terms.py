@@ -1,6 +1,6 @@
-"""A question in the words of one index: what FTS5 is asked for each unit, in how many chunks that stands, and what is left out.
+"""A question in the words of one index: what FTS5 is asked for each word, in how many chunks that stands, and what is left out.
 
-FTS5 makes a phrase of `package.json` by itself. Besides the unit as it was typed, its parts are asked for, the parts of identifiers,
+FTS5 makes a phrase of `package.json` by itself. Besides the word as it was typed, its parts are asked for, the parts of identifiers,
 pairs of characters in scripts without spaces, and for a word that the index does not know the nearest ones that it does.
 """
 
@@ -12,7 +12,7 @@ import apsw
 from sesamed.store import ids, sqlite
 from sesamed.store import subwords as wordforms
 from sesamed.store.search import spelling
-from sesamed.store.search.query import STOP_WORDS, Query, Unit, quoted
+from sesamed.store.search.query import STOP_WORDS, Query, Word, quoted
 
 TOKENIZER = ("porter", ["unicode61"])
 # Phrases and prefixes are counted by looking for them, which is dear: what else needs to be known of them is found in the same pass.
@@ -29,7 +29,7 @@ COMMON_SHARE = 0.5  # words in more of the chunks than this tell nothing: BM25 g
 
 
 class Shape(NamedTuple):
-    """What has to stand in a text for a unit to stand there: stems that follow each other, the last one perhaps only begun."""
+    """What has to stand in a text for a word to stand there: stems that follow each other, the last one perhaps only begun."""
 
     stems: tuple[str, ...]
     is_prefix: bool = False
@@ -44,9 +44,9 @@ class Form(NamedTuple):
 
 
 class Term(NamedTuple):
-    """One unit. `chunks` is of the unit as it was typed, `forms` are all that is searched for it."""
+    """One word. `chunks` is of the word as it was typed, `forms` are all that is searched for it."""
 
-    unit: Unit
+    word: Word
     chunks: int
     forms: tuple[Form, ...]
     shapes: tuple[Shape, ...]
@@ -73,26 +73,26 @@ class Terms(NamedTuple):
     @property
     def corrected(self) -> dict[str, str]:
         """The words that the index does not know, and what was searched instead."""
-        return {term.unit.text: ", ".join(term.corrected) for term in self.terms if term.corrected}
+        return {term.word.text: ", ".join(term.corrected) for term in self.terms if term.corrected}
 
 
 def expanded(connection: apsw.Connection, query: Query) -> Terms:
     """Put a question into the index's words."""
     maker = Maker(connection)
-    kept = [unit for unit in query.units if not _is_stop_word(unit)] or list(query.units)
+    kept = [word for word in query.words if not _is_stop_word(word)] or list(query.words)
     terms = [term for term in map(maker.term, kept) if term.forms]
     most = COMMON_SHARE * maker.chunks
-    telling = [term for term in terms if maker.chunks < FEW_CHUNKS or term.unit.is_phrase or term.chunks <= most]
+    telling = [term for term in terms if maker.chunks < FEW_CHUNKS or term.word.is_phrase or term.chunks <= most]
     telling = telling if any(form.chunks for term in telling for form in term.forms) else terms
     telling = _affordable(telling)
-    searched = {term.unit for term in telling}
-    dropped = [*query.dropped, *(unit.text for unit in query.units if unit not in searched)]
-    excluded = [form.match for unit in query.excluded for form in maker.term(unit, exact=True).forms]
+    searched = {term.word for term in telling}
+    dropped = [*query.dropped, *(word.text for word in query.words if word not in searched)]
+    excluded = [form.match for word in query.excluded for form in maker.term(word, exact=True).forms]
     return Terms(tuple(telling), tuple(excluded), tuple(dropped), maker.chunks, maker.said)
 
 
 class Maker:
-    """Makes terms of units."""
+    """Makes terms of words."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
@@ -100,27 +100,27 @@ class Maker:
         self.chunks = int(sqlite.one(connection, "SELECT chunks FROM totals")[0])
         self.said: dict[str, dict[int, int]] = {}
 
-    def term(self, unit: Unit, *, exact: bool = False) -> Term:
-        """What is searched for a unit; without forms when FTS5 sees no word in it."""
-        typed = self.tokens(unit.text)
+    def term(self, word: Word, *, exact: bool = False) -> Term:
+        """What is searched for a word; without forms when FTS5 sees no word in it."""
+        typed = self.tokens(word.text)
         if not typed:
-            return Term(unit, 0, (), (), ())
-        found = {quoted(unit.text) + " *" * unit.is_prefix: Shape(tuple(stem for _, stem in typed), unit.is_prefix)}
+            return Term(word, 0, (), (), ())
+        found = {quoted(word.text) + " *" * word.is_prefix: Shape(tuple(stem for _, stem in typed), word.is_prefix)}
         chunks = self._form(next(iter(found))).chunks
-        for run in wordforms.runs(unit.text):
+        for run in wordforms.runs(word.text):
             text = quoted(" ".join(wordforms.pairs(run)[:MAX_PAIRS])) + " *" * (len(run) == 1)
             found[text] = Shape(tuple(self._stems(text)), is_prefix=len(run) == 1, is_inner=True)
         corrected: list[str] = []
         others: dict[str, None] = {}
-        if not (exact or unit.is_phrase):
-            for text in wordforms.identifier_parts(unit.text):
+        if not (exact or word.is_phrase):
+            for text in wordforms.identifier_parts(word.text):
                 found[quoted(text)] = Shape(tuple(self._stems(text)), is_inner=True)
-            others.update(dict.fromkeys(map(quoted, self._parts(unit, [word for word, _ in typed]))))
+            others.update(dict.fromkeys(map(quoted, self._parts(word, [written for written, _ in typed]))))
             if not chunks:
-                corrected = self._corrected(unit, [word for word, _ in typed])
+                corrected = self._corrected(word, [written for written, _ in typed])
                 found.update((quoted(word), Shape(tuple(self._stems(word)))) for word in corrected)
         forms = tuple(self._form(match) for match in (*found, *(match for match in others if match not in found)))
-        return Term(unit, chunks, forms, tuple(found.values()), tuple(corrected))
+        return Term(word, chunks, forms, tuple(found.values()), tuple(corrected))
 
     def tokens(self, text: str) -> list[tuple[str, str]]:
         """The words of a text, as they stand there and as the index keeps them."""
@@ -131,16 +131,16 @@ class Maker:
     def _stems(self, text: str) -> list[str]:
         return [stem for _, stem in self.tokens(text)]
 
-    def _parts(self, unit: Unit, words: list[str]) -> Iterator[str]:
+    def _parts(self, word: Word, words: list[str]) -> Iterator[str]:
         if len(words) > 1:
             yield from [word for word in words if word.casefold() not in STOP_WORDS][:MAX_PARTS]
-        for run in wordforms.runs(unit.text):
+        for run in wordforms.runs(word.text):
             yield from wordforms.pairs(run)[:MAX_PAIRS]
-        yield from wordforms.beside(unit.text)
+        yield from wordforms.beside(word.text)
 
-    def _corrected(self, unit: Unit, words: list[str]) -> list[str]:
-        """What the unknown words of a unit may have meant."""
-        if unit.is_prefix:
+    def _corrected(self, word: Word, words: list[str]) -> list[str]:
+        """What the unknown words of a word may have meant."""
+        if word.is_prefix:
             return []
         return [near for word in words[:MAX_PARTS] for near in spelling.nearest(self._connection, word, self.tokens)]
 
@@ -165,5 +165,5 @@ def _affordable(terms: list[Term]) -> list[Term]:
     return [term for term in terms if term in kept]
 
 
-def _is_stop_word(unit: Unit) -> bool:
-    return unit.text.casefold() in STOP_WORDS and not (unit.is_phrase or unit.is_prefix)
+def _is_stop_word(word: Word) -> bool:
+    return word.text.casefold() in STOP_WORDS and not (word.is_phrase or word.is_prefix)

@@ -17,7 +17,7 @@ from sesamed.store.subwords import inner_words
 DELETE_AT_ONCE = 1000
 
 
-class Texts:
+class Chunks:
     """The chunks of one transaction."""
 
     def __init__(self, connection: apsw.Connection) -> None:

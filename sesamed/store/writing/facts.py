@@ -64,7 +64,7 @@ class Facts:
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
 
-    def state(self, file: int, source: str, facts: Sequence[Fact], remarks: Sequence[Remark]) -> set[int]:
+    def record(self, file: int, source: str, facts: Sequence[Fact], remarks: Sequence[Remark]) -> set[int]:
         """Keep what a file says. Gives the other sessions that it is said of."""
         meant: set[int] = set()
         for fact in facts:
@@ -87,7 +87,7 @@ class Facts:
             meant |= self._numbers(sql, (remark.entry,))
         return meant
 
-    def enter(self, file: int, entries: Sequence[int]) -> bool:
+    def record_lines(self, file: int, entries: Sequence[int]) -> bool:
         """The file has these entries; says whether somebody has spoken of one of them."""
         if not entries:
             return False

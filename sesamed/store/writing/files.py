@@ -6,7 +6,7 @@ from typing import Any
 import apsw
 
 from sesamed.store import sqlite
-from sesamed.store.rows import Change, Cursor, Known, Signature
+from sesamed.store.rows import Cursor, FileRows, Known, Signature
 
 COLUMNS = """path, root, source, source_version, dev, ino, size, mtime_ns, ctime_ns, offset, skipping, head, tail, digest, loose,
   loose_digest, position, state, complete, gone_ms"""
@@ -18,7 +18,7 @@ class Files:
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
 
-    def place(self, change: Change) -> tuple[int, int | None, bool, bool]:
+    def find_or_add(self, change: FileRows) -> tuple[int, int | None, bool, bool]:
         """The file's number, the session it was in, whether it is new, and whether it was elsewhere: at another path, or gone."""
         if change.moved_from is not None:
             self._connection.execute("UPDATE files SET path = ? WHERE path = ?", (change.path, change.moved_from))
@@ -39,7 +39,7 @@ class Files:
         row = self._connection.execute(sql, (path,)).fetchone()
         return None if row is None else (row[0], row[1], bool(row[2]))
 
-    def keep(self, file: int, change: Change, position: int) -> None:
+    def store_cursor(self, file: int, change: FileRows, position: int) -> None:
         """Store the cursor: it and the rows that it stands for are one commit."""
         signature, cursor = change.signature, change.cursor
         counted = "bad_lines = :bad, unknown_lines = :unknown"
@@ -62,7 +62,7 @@ class Files:
         }  # fmt: skip
         self._connection.execute(sql, values)
 
-    def belong(self, file: int, session: int | None) -> None:
+    def set_session(self, file: int, session: int | None) -> None:
         """Put a file into a session."""
         self._connection.execute("UPDATE files SET session = ? WHERE id = ?", (session, file))
 
@@ -70,7 +70,7 @@ class Files:
         """How many files a session has."""
         return int(sqlite.one(self._connection, "SELECT count(*) FROM files WHERE session = ?", (session,))[0])
 
-    def lose(self, path: bytes, now_ms: int) -> tuple[int, int | None] | None:
+    def mark_gone(self, path: bytes, now_ms: int) -> tuple[int, int | None] | None:
         """Mark a file as gone; None when it is unknown, or gone already."""
         sql = "UPDATE files SET gone_ms = ? WHERE path = ? AND gone_ms IS NULL RETURNING id, session"
         row = self._connection.execute(sql, (now_ms, path)).fetchone()

@@ -10,8 +10,8 @@ import apsw
 
 from sesamed.store import ids, sqlite
 from sesamed.store.ids import home_of, record_at, records_of
-from sesamed.store.writing.chunks import Texts
-from sesamed.store.writing.results import Answers
+from sesamed.store.writing.chunks import Chunks
+from sesamed.store.writing.results import Results
 
 IS_CALL = ids.sql_is_call("r")
 
@@ -25,7 +25,7 @@ PLACES = f"""
 """
 
 
-class Said(NamedTuple):
+class Wording(NamedTuple):
     """What a place says of its record, and other places may say otherwise."""
 
     entry: str | None
@@ -33,13 +33,13 @@ class Said(NamedTuple):
     time_ms: int | None
 
 
-class Places:
+class Holders:
     """Holdings within one transaction."""
 
-    def __init__(self, connection: apsw.Connection, texts: Texts, answers: Answers) -> None:
+    def __init__(self, connection: apsw.Connection, chunks: Chunks, results: Results) -> None:
         self._connection = connection
-        self._texts = texts
-        self._answers = answers
+        self._chunks = chunks
+        self._results = results
 
     def position_in(self, file: int, record: int) -> int | None:
         """Where this file holds the record, if it does."""
@@ -51,7 +51,7 @@ class Places:
         ).fetchone()
         return None if row is None else int(row[0])
 
-    def copy(self, place: int, record: int, said: Said) -> None:
+    def copy(self, place: int, record: int, said: Wording) -> None:
         """This place holds the record, too."""
         sql = "INSERT INTO copies(file, position, record, entry, parent, time_ms) VALUES(?, ?, ?, ?, ?, ?)"
         self._connection.execute(sql, (*home_of(place), record, *said))
@@ -72,17 +72,17 @@ class Places:
             found.update(r for (r,) in at_home)
         return found
 
-    def settle(self, record: int) -> None:
+    def rehome(self, record: int) -> None:
         """Move a shared record to the earliest created session that holds it."""
         file, position = sqlite.one(self._connection, PLACES, {"record": record, "home": 1})
         if (file, position) != home_of(record):
-            said = Said(
+            said = Wording(
                 *sqlite.one(self._connection, "SELECT entry, parent, time_ms FROM records WHERE id = ?", (record,))
             )
             moved = self._move(record, file, position)
             self.copy(record, moved, said)
 
-    def release(self, file: int) -> None:
+    def drop_file(self, file: int) -> None:
         """Let go of all that a file holds; what others hold as well stays with them, as they have it."""
         held = sqlite.rows(self._connection, "SELECT record FROM copies WHERE file = ?", (file,))
         self._connection.execute("DELETE FROM copies WHERE file = ?", (file,))
@@ -91,12 +91,12 @@ class Places:
         for table in ("ordinals", "undone"):
             self._connection.execute(f"DELETE FROM {table} WHERE file = ?", (file,))
         for (record,) in held:
-            self._answers.settle(record)
+            self._results.settle(record)
         homes = "SELECT DISTINCT record FROM copies WHERE record BETWEEN ? AND ?"
         for (record,) in sqlite.rows(self._connection, homes, records_of(file)):
             target, position = sqlite.one(self._connection, PLACES, {"record": record, "home": 0})
-            self._answers.settle(self._move(record, target, position))
-        self._texts.remove_file(file)
+            self._results.settle(self._move(record, target, position))
+        self._chunks.remove_file(file)
         self._remove_records(file)
 
     def _remove_records(self, file: int) -> None:
@@ -110,12 +110,12 @@ class Places:
 
     def _move(self, record: int, file: int, position: int) -> int:
         target = record_at(file, position)
-        self._texts.flush()
+        self._chunks.flush()
         sql = "DELETE FROM copies WHERE file = ? AND position = ? RETURNING entry, parent, time_ms"
         said = sqlite.one(self._connection, sql, (file, position))
         self._connection.execute("UPDATE copies SET record = ? WHERE record = ?", (target, record))
         sql = "UPDATE records SET id = ?, entry = ?, parent = ?, time_ms = ? WHERE id = ?"
         self._connection.execute(sql, (target, *said, record))
-        self._answers.move(record, target)
-        self._texts.move(record, target)
+        self._results.move(record, target)
+        self._chunks.move(record, target)
         return target

@@ -26,7 +26,7 @@ PROMPTS = f"""
 """
 
 
-def settle(connection: apsw.Connection, session: Any) -> None:
+def update_opening(connection: apsw.Connection, session: Any) -> None:
     """Bring a session's digest up to date; what is looked at does not grow with the session."""
     opening = _opening(connection, session)
     opened = None

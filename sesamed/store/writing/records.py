@@ -7,10 +7,10 @@ import apsw
 
 from sesamed.store import ids, sqlite
 from sesamed.store.ids import Kind, home_of, record_at
-from sesamed.store.rows import AnyRow, Change, OutcomeRow, ResultRow, Row, UndoneRow
-from sesamed.store.writing.chunks import Texts
-from sesamed.store.writing.holders import Places, Said
-from sesamed.store.writing.results import Answers
+from sesamed.store.rows import AnyRow, FileRows, OutcomeRow, ResultRow, Row, UndoneRow
+from sesamed.store.writing.chunks import Chunks
+from sesamed.store.writing.holders import Holders, Wording
+from sesamed.store.writing.results import Results
 from sesamed.store.writing.sessions import Tally
 
 TOO_LONG = ids.LAST_POSITION  # a file holds at most this many records; what is more is counted as bad
@@ -20,11 +20,11 @@ UNDO = "REPLACE INTO undone(file, first, last) VALUES(?, ?, ?)"
 class Records:
     """Puts the rows of files where they belong: new records, copies of known ones, and what comes later about either."""
 
-    def __init__(self, connection: apsw.Connection, texts: Texts, answers: Answers, places: Places) -> None:
+    def __init__(self, connection: apsw.Connection, chunks: Chunks, results: Results, holders: Holders) -> None:
         self._connection = connection
-        self._texts = texts
-        self._answers = answers
-        self._places = places
+        self._chunks = chunks
+        self._results = results
+        self._holders = holders
         self._records: dict[int, list[object]] = {}
         self._keys: dict[int, int] = {}
         self._touched: list[tuple[int, str]] = []
@@ -35,7 +35,7 @@ class Records:
         """Records may have moved: where they are is to be asked of the index."""
         self._keys.clear()
 
-    def put_all(self, file: int, session: int | None, change: Change) -> tuple[int, Tally, set[int]]:
+    def put_all(self, file: int, session: int | None, change: FileRows) -> tuple[int, Tally, set[int]]:
         """Take a file's rows. Gives its next position, what its session gains, and the records that others hold, too."""
         position, tally, shared = change.cursor.position, Tally(), set[int]()
         if session is None:
@@ -82,7 +82,7 @@ class Records:
             record, row.key, row.role, row.kind, row.prompt, row.time_ms, row.entry, row.parent, row.tool, row.is_error,
         ]  # fmt: skip
         for text in row.texts:
-            self._texts.add(record, text)
+            self._chunks.add(record, text)
         self._place(record, row)
         if row.kind == Kind.CALL:
             self._tool_calls += 1
@@ -94,18 +94,18 @@ class Records:
     ) -> int:
         """A record that the index has: the file's own, read again, or a copy. Returns the file's next position."""
         self.flush()
-        held = self._places.position_in(file, record)
+        held = self._holders.position_in(file, record)
         if held is None:
             tally, shared = found
-            (tally.note_time if session in self._places.sessions_with(record) else tally.add)(row)
-            self._answers.share(record)
-            self._places.copy(record_at(file, position), record, Said(row.entry, row.parent, row.time_ms))
+            (tally.note_time if session in self._holders.sessions_with(record) else tally.add)(row)
+            self._results.share(record)
+            self._holders.copy(record_at(file, position), record, Wording(row.entry, row.parent, row.time_ms))
             shared.add(record)
         place = record_at(file, position if held is None else held)
         self._place(place, row)
         if row.is_error is not None:
             results = [text for text in row.texts if text.kind == Kind.RESULT]
-            self._answers.state(record, place, ResultRow(row.key, results[0] if results else None, row.is_error))
+            self._results.record(record, place, ResultRow(row.key, results[0] if results else None, row.is_error))
         return position + (held is None or held == position)
 
     def _place(self, place: int, row: Row) -> None:
@@ -116,7 +116,7 @@ class Records:
 
     def _undo(self, file: int, record: int, position: int, undone: UndoneRow) -> None:
         """Mark what is taken back. It stays: the person saw it."""
-        first = self._places.position_in(file, record)
+        first = self._holders.position_in(file, record)
         if first is not None and first < position:
             last = first if undone.alone else position - 1
             self._connection.execute(UNDO, (file, first, last))
@@ -127,17 +127,17 @@ class Records:
         if pending is not None and pending[-1] is None:
             pending[-1] = result.is_error
             if result.text is not None:
-                self._texts.add(record, result.text)
+                self._chunks.add(record, result.text)
             return
         self.flush()
-        if (position := self._places.position_in(file, record)) is not None:
-            self._answers.state(record, record_at(file, position), result)
+        if (position := self._holders.position_in(file, record)) is not None:
+            self._results.record(record, record_at(file, position), result)
 
     def _correct(self, file: int, record: int, outcome: OutcomeRow) -> None:
         """A call went otherwise than its result says."""
         self.flush()
-        if (position := self._places.position_in(file, record)) is not None:
-            self._answers.correct(record, record_at(file, position), is_error=outcome.is_error)
+        if (position := self._holders.position_in(file, record)) is not None:
+            self._results.correct(record, record_at(file, position), is_error=outcome.is_error)
 
     def flush(self) -> None:
         """Write records, texts and touched files that were gathered."""
@@ -161,4 +161,4 @@ class Records:
                 "REPLACE INTO ordinals(file, position, ordinal) VALUES(?, ?, ?)", self._ordinals
             )
             self._ordinals.clear()
-        self._texts.flush()
+        self._chunks.flush()

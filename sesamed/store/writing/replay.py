@@ -12,12 +12,12 @@ from sesamed.sanitize import clean_line
 from sesamed.store import ids, sqlite
 from sesamed.store.ids import Kind, home_of, record_at
 from sesamed.store.reading import messages as read
-from sesamed.store.rows import Change, Remark, Row, Text
+from sesamed.store.rows import FileRows, Remark, Row, Text
 from sesamed.store.sqlite import Packer
 from sesamed.store.subwords import inner_words
-from sesamed.store.writing.chunks import Texts
+from sesamed.store.writing.chunks import Chunks
 from sesamed.store.writing.files import Files
-from sesamed.store.writing.results import Answers
+from sesamed.store.writing.results import Results
 from sesamed.store.writing.transaction import Writer
 
 RECORDS_AT_ONCE = 1000
@@ -50,7 +50,7 @@ class Replay:
         self._wanted = wanted  # by path, and whether it is gone
         self._new = new
         self._packer = Packer()
-        self._answers = Answers(self._old, Texts(self._old))
+        self._results = Results(self._old, Chunks(self._old))
 
     def run(self) -> Iterator[None]:
         """One step each time it is advanced, so that live work goes on between them."""
@@ -61,16 +61,16 @@ class Replay:
                 self._new.write([change])
                 yield
             if gone_ms is not None:
-                self._new.lose([path], gone_ms)
+                self._new.mark_gone([path], gone_ms)
                 yield
 
-    def _changes(self, file: int, path: bytes) -> Iterator[Change]:
+    def _changes(self, file: int, path: bytes) -> Iterator[FileRows]:
         known = Files(self._old).known(path)
         native_id, origin, bad, unknown = sqlite.one(self._old, ABOUT, (file,))
         position = 0
         while True:
             items = sqlite.rows(self._old, read.ONE_FILE, {"file": file, "first": position, "count": RECORDS_AT_ONCE})
-            change = Change(
+            change = FileRows(
                 path=path, root=known.root, source=known.source, source_version=known.source_version, signature=known.signature,
                 cursor=msgspec.structs.replace(known.cursor, position=position), complete=known.complete,
                 identity=None if native_id is None else Identity(native_id=native_id, origin=origin),
@@ -84,7 +84,7 @@ class Replay:
             if len(items) < RECORDS_AT_ONCE:
                 return
 
-    def _add_words(self, file: int, change: Change) -> None:
+    def _add_words(self, file: int, change: FileRows) -> None:
         """What the file says of sessions and of its own places."""
         change.facts = [
             Fact(field=field, value=value, rank=rank, native_id=other or None, source=source or None)
@@ -107,7 +107,7 @@ class Replay:
         )
         touched = sqlite.rows(self._old, TOUCHED, (place,))
         numbered = self._old.execute(ORDINAL, home_of(place)).fetchone()
-        answer = self._answers.word_of(place, record)
+        answer = self._results.result_at(place, record)
         texts = {number: text for number, text in read.texts(self._old, record).items() if number != Kind.RESULT}
         if answer is not None and answer.text is not None:
             texts[Kind.RESULT] = answer.text.text

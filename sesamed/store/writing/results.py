@@ -10,7 +10,7 @@ from sesamed.digest import digest
 from sesamed.store import ids, sqlite
 from sesamed.store.ids import Kind
 from sesamed.store.rows import ResultRow
-from sesamed.store.writing.chunks import Texts, stored
+from sesamed.store.writing.chunks import Chunks, stored
 
 WORDS = f"""
     SELECT DISTINCT digest FROM said
@@ -18,14 +18,14 @@ WORDS = f"""
 """
 
 
-class Answers:
+class Results:
     """The results within one transaction."""
 
-    def __init__(self, connection: apsw.Connection, texts: Texts) -> None:
+    def __init__(self, connection: apsw.Connection, chunks: Chunks) -> None:
         self._connection = connection
-        self._texts = texts
+        self._chunks = chunks
 
-    def state(self, record: int, place: int, answer: ResultRow) -> None:
+    def record(self, record: int, place: int, answer: ResultRow) -> None:
         """A place says what a call gave back."""
         if self._is_shared(record):
             self._note(place, _digest(answer))
@@ -42,7 +42,7 @@ class Answers:
 
     def correct(self, record: int, place: int, *, is_error: bool) -> None:
         """A place says that the call went otherwise than it said before, with the same text."""
-        word = self.word_of(place, record)
+        word = self.result_at(place, record)
         if word is None or word.is_error == is_error:
             return
         answer = ResultRow(word.key, word.text, is_error)
@@ -76,7 +76,7 @@ class Answers:
         """The record has another number."""
         self._connection.execute("UPDATE rivals SET record = ? WHERE record = ?", (target, record))
 
-    def word_of(self, place: int, record: int) -> ResultRow | None:
+    def result_at(self, place: int, record: int) -> ResultRow | None:
         """What a place says."""
         standing = self._standing(record)
         if not self._is_shared(record):
@@ -99,15 +99,15 @@ class Answers:
 
     def _standing(self, record: int) -> ResultRow | None:
         is_error, key = sqlite.one(self._connection, "SELECT is_error, key FROM records WHERE id = ?", (record,))
-        return None if is_error is None else ResultRow(key, self._texts.chunk(record, Kind.RESULT), bool(is_error))
+        return None if is_error is None else ResultRow(key, self._chunks.chunk(record, Kind.RESULT), bool(is_error))
 
     def _stand(self, record: int, answer: ResultRow | None) -> None:
-        self._texts.remove(record, Kind.RESULT)
+        self._chunks.remove(record, Kind.RESULT)
         is_error = None if answer is None else answer.is_error
         self._connection.execute("UPDATE records SET is_error = ? WHERE id = ?", (is_error, record))
         if answer is not None and answer.text is not None:
-            self._texts.add(record, answer.text)
-            self._texts.flush()
+            self._chunks.add(record, answer.text)
+            self._chunks.flush()
 
     def _rivals(self, record: int) -> list[ResultRow]:
         sql = "SELECT is_error, text FROM rivals WHERE record = ?"

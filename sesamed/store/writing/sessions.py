@@ -50,7 +50,7 @@ class Sessions:
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
 
-    def named(self, source: str, identity: Identity) -> int:
+    def find_or_add(self, source: str, identity: Identity) -> int:
         """The session with this identity; made when there is none."""
         key = (source, identity.native_id, identity.origin)
         sql = "SELECT id FROM sessions WHERE (source, native_id, origin) = (?, ?, ?)"
@@ -59,11 +59,11 @@ class Sessions:
         sql = "INSERT INTO sessions(source, native_id, origin, public_id) VALUES(?1, ?2, ?3, ?2) RETURNING id"
         return int(sqlite.one(self._connection, sql, key)[0])
 
-    def number(self, session: int) -> None:
+    def renumber(self, session: int) -> None:
         """Number the sessions that share this one's native id in order of path: id, id~2, ..."""
-        self._number(*sqlite.one(self._connection, "SELECT source, native_id FROM sessions WHERE id = ?", (session,)))
+        self._renumber(*sqlite.one(self._connection, "SELECT source, native_id FROM sessions WHERE id = ?", (session,)))
 
-    def _number(self, source: str, native_id: str) -> None:
+    def _renumber(self, source: str, native_id: str) -> None:
         sql = """
             SELECT id FROM sessions s WHERE (source, native_id) = (?, ?)
             ORDER BY (SELECT min(path) FROM files WHERE session = s.id), origin
@@ -75,7 +75,7 @@ class Sessions:
             )
             self._connection.execute(change, (other, ordinal, public))
 
-    def gain(self, session: int, tally: Tally) -> None:
+    def add_counts(self, session: int, tally: Tally) -> None:
         """Add what the session newly holds; the cost does not depend on what it held."""
         sql = """
             UPDATE sessions SET messages = messages + ?2, tool_calls = tool_calls + ?3, exchanges = exchanges + ?4,
@@ -91,7 +91,7 @@ class Sessions:
         sql = "UPDATE sessions SET messages = ?, tool_calls = ?, exchanges = ?, first_ms = ?, last_ms = ? WHERE id = ?"
         self._connection.execute(sql, (*counted, session))
 
-    def date(self, session: int) -> bool:
+    def set_times(self, session: int) -> bool:
         """Settle created and modified; says whether created moved, and with it the order of sessions."""
         before = self._connection.execute("SELECT created_ms FROM sessions WHERE id = ?", (session,)).fetchone()
         sql = """
@@ -108,5 +108,5 @@ class Sessions:
             DELETE FROM sessions WHERE id = ?1 AND NOT EXISTS(SELECT 1 FROM files WHERE session = ?1) RETURNING source, native_id
         """
         if left := sqlite.rows(self._connection, sql, (session,)):
-            self._number(*left[0])
+            self._renumber(*left[0])
         return bool(left)

@@ -10,15 +10,15 @@ import apsw
 
 from sesamed.model import SessionKey
 from sesamed.store import sqlite
-from sesamed.store.rows import Change, Known, void
+from sesamed.store.rows import FileRows, Known, blank
 from sesamed.store.writing import forgetting as forgotten
 from sesamed.store.writing import openings
-from sesamed.store.writing.chunks import Texts
+from sesamed.store.writing.chunks import Chunks
 from sesamed.store.writing.facts import Facts
 from sesamed.store.writing.files import Files
-from sesamed.store.writing.holders import Places
+from sesamed.store.writing.holders import Holders
 from sesamed.store.writing.records import UNDO, Records
-from sesamed.store.writing.results import Answers
+from sesamed.store.writing.results import Results
 from sesamed.store.writing.sessions import Sessions, Tally
 
 
@@ -59,13 +59,13 @@ class Writer:
         """The files and cursors, as last committed."""
         return Files(self.connection)
 
-    def write(self, changes: Sequence[Change]) -> Written:
+    def write(self, changes: Sequence[FileRows]) -> Written:
         """Commit changes, or none of them."""
         return self._commit(lambda transaction: transaction.apply_all(changes))
 
-    def lose(self, paths: Iterable[bytes], now_ms: int) -> Written:
+    def mark_gone(self, paths: Iterable[bytes], now_ms: int) -> Written:
         """Files are gone: their sessions stay, marked."""
-        return self._commit(lambda transaction: transaction.lose_all(paths, now_ms))
+        return self._commit(lambda transaction: transaction.mark_all_gone(paths, now_ms))
 
     def drop(self, paths: Iterable[bytes]) -> Written:
         """Take files and what only they held out of the index."""
@@ -78,7 +78,7 @@ class Writer:
         self._commit(lambda transaction: paths.extend(transaction.forget_all(sessions)))
         return paths
 
-    def begin(self, changes: Sequence[Change]) -> Written:
+    def begin(self, changes: Sequence[FileRows]) -> Written:
         """Write changes; `commit` has to follow, and may do so in another thread: half of the time is spent in it, without the GIL."""
         return self._begin(lambda transaction: transaction.apply_all(changes))
 
@@ -120,25 +120,25 @@ class Transaction:
 
     def __init__(self, connection: apsw.Connection, written: Written) -> None:
         self._connection = connection
-        texts = Texts(connection)
-        answers = Answers(connection, texts)
-        self._places = Places(connection, texts, answers)
+        texts = Chunks(connection)
+        answers = Results(connection, texts)
+        self._holders = Holders(connection, texts, answers)
         self._sessions = Sessions(connection)
         self._facts = Facts(connection)
         self._files = Files(connection)
-        self._records = Records(connection, texts, answers, self._places)
+        self._records = Records(connection, texts, answers, self._holders)
         self._changed: set[int] = set()  # sessions
         self._written = written
 
-    def apply_all(self, changes: Iterable[Change]) -> None:
+    def apply_all(self, changes: Iterable[FileRows]) -> None:
         """Take the changes of files."""
         for change in changes:
             self._apply(change)
 
-    def lose_all(self, paths: Iterable[bytes], now_ms: int) -> None:
+    def mark_all_gone(self, paths: Iterable[bytes], now_ms: int) -> None:
         """Mark files as gone."""
         for path in paths:
-            self._lose(path, now_ms)
+            self._mark_gone(path, now_ms)
 
     def drop_all(self, paths: Iterable[bytes]) -> None:
         """Forget files."""
@@ -152,21 +152,21 @@ class Transaction:
         self.drop_all(paths)
         return paths
 
-    def _apply(self, change: Change) -> None:
+    def _apply(self, change: FileRows) -> None:
         if change.identity is not None and forgotten.knows(self._connection, change.source, change.identity):
-            void(change)
-        file, before, is_new, elsewhere = self._files.place(change)
+            blank(change)
+        file, before, is_new, elsewhere = self._files.find_or_add(change)
         self._written.added += is_new
         self._written.updated += not is_new
         if change.replace and not is_new:
             self._let_go(file, before)
         session = self._session(file, before, change)
         position, tally, shared = self._records.put_all(file, session, change)
-        self._files.keep(file, change, position)
-        others = self._facts.state(file, change.source, change.facts, change.remarks)
+        self._files.store_cursor(file, change, position)
+        others = self._facts.record(file, change.source, change.facts, change.remarks)
         if elsewhere:
             others |= self._facts.about_others(file)
-        meant = self._facts.enter(file, change.entries)
+        meant = self._facts.record_lines(file, change.entries)
         self._connection.executemany(UNDO, [(file, *places) for places in change.undone])
         if session is not None:
             told = bool(change.facts or meant or session in others or change.replace)
@@ -179,8 +179,8 @@ class Transaction:
             self._facts.resolve(other)
         self._written.known.append(self._files.known(change.path))
 
-    def _lose(self, path: bytes, now_ms: int) -> None:
-        found = self._files.lose(path, now_ms)
+    def _mark_gone(self, path: bytes, now_ms: int) -> None:
+        found = self._files.mark_gone(path, now_ms)
         if found is None:
             return
         self._written.gone += 1
@@ -189,7 +189,7 @@ class Transaction:
             self._facts.resolve(meant)
         if session is not None:
             self._facts.resolve(session)
-            self._sessions.date(session)
+            self._sessions.set_times(session)
         self._written.known.append(self._files.known(path))
 
     def _drop(self, path: bytes) -> None:
@@ -207,16 +207,16 @@ class Transaction:
         """Write what was gathered."""
         self._records.flush()
         for session in self._changed:
-            openings.settle(self._connection, session)
+            openings.update_opening(self._connection, session)
 
     # -- sessions
 
-    def _session(self, file: int, before: int | None, change: Change) -> int | None:
-        session = before if change.identity is None else self._sessions.named(change.source, change.identity)
+    def _session(self, file: int, before: int | None, change: FileRows) -> int | None:
+        session = before if change.identity is None else self._sessions.find_or_add(change.source, change.identity)
         if change.foreign:
             session = None
         if session != before:
-            self._files.belong(file, session)
+            self._files.set_session(file, session)
             if before is not None:
                 self._records.flush()
                 self._leave(before)
@@ -228,33 +228,33 @@ class Transaction:
         if not self._sessions.drop_if_empty(session):
             self._sessions.recount(session)
             self._facts.resolve(session)
-            self._sessions.date(session)
-            self._sessions.number(session)
-            self._settle(self._places.shared_by(session))
+            self._sessions.set_times(session)
+            self._sessions.renumber(session)
+            self._settle(self._holders.shared_by(session))
 
     def _describe(self, session: int, tally: Tally, told: bool, came: tuple[bool, bool]) -> None:
         """Bring the session's fields up to date with what its files now say. The file may just have joined, or come back or moved."""
         joined, moved = came
         began_moved = (told or joined or moved) and self._facts.resolve(session)
-        self._sessions.gain(session, tally)
+        self._sessions.add_counts(session, tally)
         if joined and self._files.count(session) > 1:
             self._records.flush()
             self._sessions.recount(session)
         if joined or moved:
-            self._sessions.number(session)
-        if self._sessions.date(session) or began_moved or moved:
-            self._settle(self._places.shared_by(session))
+            self._sessions.renumber(session)
+        if self._sessions.set_times(session) or began_moved or moved:
+            self._settle(self._holders.shared_by(session))
 
     def _settle(self, shared: Iterable[int]) -> None:
         for record in shared:
             self._records.flush()
             self._records.forget_keys()
-            self._places.settle(record)
+            self._holders.rehome(record)
 
     def _let_go(self, file: int, session: int | None) -> None:
         self._records.flush()
         self._facts.forget(file)
-        self._places.release(file)
+        self._holders.drop_file(file)
         self._records.forget_keys()
         if session is not None:
             self._sessions.recount(session)

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from sesamed.ingest.chunking import Chunking, call_text, clean, cut, decoded, touched
 from sesamed.model import Message, ToolCall, ToolResult
 from sesamed.store.ids import Kind, path_key
-from sesamed.store.rows import AnyRow, Change, Cursor, ResultRow, Row, Signature
+from sesamed.store.rows import AnyRow, Cursor, FileRows, ResultRow, Row, Signature
 
 ODD = st.text(st.characters() | st.sampled_from("\0\ud800\udfff😀é\u2028"))
 
 
 def filled(*operations: Message | ToolCall | ToolResult) -> list[AnyRow]:
     """The rows of some operations."""
-    change = Change(
+    change = FileRows(
         path=b"/a",
         root="/",
         source="pi",

@@ -10,7 +10,7 @@ from sesamed.store import sqlite
 from sesamed.store.ids import Kind
 from sesamed.store.reading import inherited as thread
 from sesamed.store.reading import messages as read
-from sesamed.store.rows import Change, Cursor, Row, Signature, Text, UndoneRow
+from sesamed.store.rows import Cursor, FileRows, Row, Signature, Text, UndoneRow
 from sesamed.store.writing.transaction import Writer
 
 
@@ -30,7 +30,7 @@ def row(name: str, ordinal: int) -> Row:
 def write(writer: Writer, name: str, rows: Sequence[Row | UndoneRow], base: str = "") -> int:
     """A session with these rows; its number."""
     facts = [Fact(field="base", value=base)] if base else []
-    writer.write([Change(
+    writer.write([FileRows(
         path=name.encode(), root="/", source="codex", source_version=1, signature=Signature(1, len(name), 1, 1, 1),
         cursor=Cursor(offset=1, state=b"{}"), complete=True, identity=Identity(native_id=name, origin=""), facts=facts, rows=[*rows],
     )])  # fmt: skip

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from sesamed import sanitize
 from sesamed.store import schema
 from sesamed.store.ids import Kind
-from sesamed.store.search.excerpt import SNIPPET_CHARACTERS, Words, one_line
-from sesamed.store.search.query import Unit
+from sesamed.store.search.excerpt import SNIPPET_CHARACTERS, Excerpter, one_line
+from sesamed.store.search.query import Word
 from sesamed.store.search.terms import Maker
 from sesamed.store.subwords import inner_words
 
@@ -19,10 +19,10 @@ CONNECTION = apsw.Connection(":memory:")
 schema.create(CONNECTION)
 
 
-def asked(words: list[str]) -> Words:
+def asked(words: list[str]) -> Excerpter:
     """The words of a question to an index that knows none of them."""
     maker = Maker(CONNECTION)
-    return Words(CONNECTION, [maker.term(Unit(word, is_phrase=True)) for word in words])
+    return Excerpter(CONNECTION, [maker.term(Word(word, is_phrase=True)) for word in words])
 
 
 def stems_of(text: str) -> set[str]:
@@ -113,10 +113,10 @@ def test_matched_is_what_fts_says(text: str, wanted: list[str]) -> None:
     connection.execute("INSERT INTO fts VALUES(?, ?)", (text, inner_words(Kind.USER, text)))
     words = asked(wanted)
     found, _ = words.matched(text)
-    for term in map(Maker(CONNECTION).term, map(Unit, wanted)):
+    for term in map(Maker(CONNECTION).term, map(Word, wanted)):
         match = " OR ".join(form.match for form in term.forms[: len(term.shapes)])
         hits = connection.execute("SELECT 1 FROM fts WHERE fts MATCH ?", (match,)).fetchall()
-        assert bool(hits) == (term.unit.text in found)
+        assert bool(hits) == (term.word.text in found)
 
 
 def test_the_excerpt_is_where_most_words_are_close_together() -> None:

@@ -62,23 +62,27 @@ def sources(patient: Patient) -> Iterator[Finding]:
         if not os.path.isdir(root):
             continue
         counted = _Counted()
-        for path in _files(os.fsencode(root), {os.fsencode(other) for other in roots} - {os.fsencode(root)}, counted):
+        others = {os.fsencode(other) for other in roots} - {os.fsencode(root)}
+        for path in _files(os.fsencode(root), others, source["parser"], counted):
             counted.put(_kind(path, known, excludes), path)
         yield from _about(source, counted)
 
 
-def _files(top: bytes, others: set[bytes], counted: _Counted) -> Iterator[bytes]:
+def _files(top: bytes, others: set[bytes], parser: str, counted: _Counted) -> Iterator[bytes]:
     """Session files below a root; what lies below another root is that one's."""
-    from sesamed.model import SESSION_FILES
+    from sesamed.source import find_shape
+    from sesamed.sources import SOURCES
 
-    suffixes = tuple(os.fsencode(suffix) for suffix in SESSION_FILES)
+    def holds_session(path: bytes) -> bool:
+        shape = find_shape(SOURCES[parser].shapes, os.path.relpath(path, top))
+        return shape is not None and not getattr(shape, "side", False)
 
     def unreadable(error: OSError) -> None:
         counted.put(UNREADABLE, os.fsencode(error.filename))
 
     for directory, directories, names in os.walk(top, onerror=unreadable):
         directories[:] = [name for name in directories if os.path.join(directory, name) not in others]
-        yield from (os.path.join(directory, name) for name in sorted(names) if name.endswith(suffixes))
+        yield from filter(holds_session, (os.path.join(directory, name) for name in sorted(names)))
 
 
 def _kind(path: bytes, known: Mapping[bytes, FileRow], excludes: Callable[[str], bool]) -> str:

@@ -78,7 +78,7 @@ FILTERS = (
     Flag("cwd", "DIR", "sessions of this directory and below; `.` is here", os.path.abspath),
     Flag("after", "WHEN", "active since: 2025-12-15, 2025-12-15T18:30, 12h, 7d, 2w, 1m", date),
     Flag("before", "WHEN", "begun before", date),
-    Flag("source", "NAME...", "of this agent: pi, claude, codex; repeatable"),
+    Flag("source", "NAME...", "of this agent, as `sesamectl status` calls it; repeatable"),
     Flag("role", "ROLE...", "messages of this role: user, assistant, ...; repeatable"),
     Flag("tool", "NAME...", "calls of this tool: bash, write, ...; repeatable"),
     Flag("exclude", "ID...", "leave this session out; repeatable"),

@@ -14,7 +14,7 @@ from sesamectl.where import data_directory, socket_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any, Protocol
 
     class Manager(Protocol):
@@ -56,10 +56,9 @@ if TYPE_CHECKING:
             """`active`, `enabled`, `pid`, `says`, as far as the manager knows."""
 
 
-# Where things are, and where the agents' sessions are: what the daemon would find from here, it finds as a service.
+# Where things are. Where the agents' sessions are, their sources say: what the daemon would find from here, it finds as a service.
 CARRIED = (
     "SESAME_CONFIG_DIR", "SESAME_DATA_DIR", "SESAME_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "WORKSTATION_ID",
-    "CLAUDE_CONFIG_DIR", "CODEX_HOME", "PI_CODING_AGENT_DIR", "PI_CODING_AGENT_SESSION_DIR",
 )  # fmt: skip
 COMMAND_S = 60.0  # a manager waits for the daemon itself
 
@@ -82,13 +81,22 @@ def wanted(environ: Mapping[str, str]) -> Wanted:
         socket = os.path.abspath(socket_path(environ))
     except LookupError as error:
         raise NotRunningError(str(error)) from None
-    carried = {name: environ[name] for name in CARRIED if environ.get(name)}
+    carried = {name: environ[name] for name in (*CARRIED, *_agents_variables()) if environ.get(name)}
     log = os.path.join(data_directory(environ), "sesamed.log")
     found = Wanted(_python(), socket, log, {"SESAME_SOCKET": socket, **carried})
     for value in (found.python, found.log, *found.environment.values()):
         if not value.isprintable():
             raise RpcError(0, f"{value!r} cannot stand in a unit; name a path without control characters")
     return found
+
+
+def _agents_variables() -> Iterator[str]:
+    """Those that move an agent's sessions. Imported here, because only who installs a unit waits for it."""
+    from sesamed.sources import SOURCES
+
+    for source in SOURCES.values():
+        for location in source.locations:
+            yield from (variable.name for variable in location.moved_by)
 
 
 def _python() -> str:

@@ -168,8 +168,8 @@ class _Daemon:
 
     def _ingest(self) -> tuple[Indexer, Tending, IngestControl]:
         config = self._setting.config
-        side_files = {name: source.side_files for name, source in SOURCES.items()}
-        sweep = Sweep(self._roots(), Exclusion(config.exclude).excludes, side_files)
+        shapes = {name: source.shapes for name, source in SOURCES.items()}
+        sweep = Sweep(self._roots(), Exclusion(config.exclude).excludes, shapes)
         inbox = Inbox(_Bell(lambda: indexer.wake()))
         limits = ReadingLimits(line_bytes=config.limits.max_line_bytes, chunk_bytes=config.limits.max_chunk_bytes)
         indexer = Indexer(self._index, SOURCES, sweep, limits, inbox, config.gone_days)
@@ -198,7 +198,8 @@ class _Daemon:
         discovered = [] if kept is None else ROOTS.decode(kept)
         parsers = {root.parser for root in discovered}
         environ = self._setting.environ
-        discovered += [root for root in discovery.discover(environ, paths.home(environ)) if root.parser not in parsers]
+        found = discovery.discover(SOURCES.values(), environ, paths.home(environ))
+        discovered += [root for root in found if root.parser not in parsers]
         if len(parsers) != len({root.parser for root in discovered}):
             self._index.put("roots", msgspec.json.encode(discovered).decode())
         named = [Root(root.parser, root.path) for root in discovery.roots(self._setting.config, discovered)]

@@ -1,32 +1,27 @@
 """Which roots there are: where the agents keep their sessions, and what the configuration makes of it.
 
-Looks at the agents' settings, opens no session, makes nothing, asks nobody whether a root is there.
-
-Every place that an agent may have used counts, not only the one that it would use now: old sessions stay where they
-were written.
+Looks at the agents' settings, opens no session, makes nothing, asks nobody whether a root is there. Where an agent writes is
+its source's to say (`Location`).
 """
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
-
-import msgspec
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from sesamed.config import Config, Root, absolute, read_json5
-
-CODEX_DIRECTORIES = ("sessions", "archived_sessions")
-
-
-class _PiSettings(msgspec.Struct):
-    session_dir: str | None = msgspec.field(default=None, name="sessionDir")
+from sesamed.source import Listing, Location, Source
 
 
-def discover(environ: Mapping[str, str], home: str) -> list[Root]:
+def discover(sources: Iterable[Source[Any]], environ: Mapping[str, str], home: str) -> list[Root]:
     """The default roots, whether they are there or not."""
-    pi = [Root(parser="pi", path=path) for path in _pi(environ, home)]
-    claude = Root(parser="claude", path=os.path.join(_claude(environ, home), "projects"))
-    codex = [Root(parser="codex", path=os.path.join(_codex(environ, home), name)) for name in CODEX_DIRECTORIES]
-    return without_nested([*pi, claude, *codex])
+    found = [
+        Root(parser=source.name, path=path)
+        for source in sources
+        for location in source.locations
+        for path in _directories(location, environ, home)
+    ]
+    return without_nested(found)
 
 
 def roots(config: Config, discovered: Sequence[Root]) -> list[Root]:
@@ -43,33 +38,43 @@ def without_nested(found: Sequence[Root]) -> list[Root]:
     return [root for root in unique if not any(_holds(other, root) for other in unique)]
 
 
-def _pi(environ: Mapping[str, str], home: str) -> list[str]:
-    agent = _place(environ.get("PI_CODING_AGENT_DIR"), home, home) or os.path.join(home, ".pi/agent")
-    candidates = [
-        os.path.join(agent, "sessions"),
-        # a relative one means another directory in every project: nothing that a daemon could find
-        _place(environ.get("PI_CODING_AGENT_SESSION_DIR"), home, None),
-        _place(_pi_session_dir(os.path.join(agent, "settings.json")), home, agent),
-    ]
-    return [path for path in candidates if path]
+def _directories(location: Location, environ: Mapping[str, str], home: str) -> Iterator[str]:
+    top = _top(location, environ, home)
+    if top is None:
+        return
+    yield from (os.path.normpath(os.path.join(top, name)) for name in location.directories)
+    for listing in location.listings:
+        named = (_resolve(value, home, top) for value in _listed(os.path.join(top, listing.file), listing))
+        yield from (os.path.normpath(os.path.join(path, listing.below)) for path in named if path)
 
 
-def _claude(environ: Mapping[str, str], home: str) -> str:
-    return _place(environ.get("CLAUDE_CONFIG_DIR"), home, home) or os.path.join(home, ".claude")
+def _top(location: Location, environ: Mapping[str, str], home: str) -> str | None:
+    """The directory itself. A relative variable without a default means another directory in every project: nothing that a daemon
+    could find."""
+    for variable in location.moved_by:
+        if path := _resolve(environ.get(variable.name), home, home if location.home else None):
+            return os.path.normpath(os.path.join(path, variable.below))
+    return absolute(location.home, home) if location.home else None
 
 
-def _codex(environ: Mapping[str, str], home: str) -> str:
-    return _place(environ.get("CODEX_HOME"), home, home) or os.path.join(home, ".codex")
+def _listed(file: str, listing: Listing) -> list[str]:
+    """What a file of the agent's names; a broken one is the agent's concern."""
+    try:
+        values = [read_json5(file)]
+    except (OSError, ValueError):
+        return []
+    for key in listing.keys:
+        values = [inner for value in values for inner in _inner(value, key)]
+    return [value for value in values if isinstance(value, str)]
 
 
-def _pi_session_dir(file: str) -> str | None:
-    """`sessionDir` of pi's settings; a broken file is pi's concern."""
-    with contextlib.suppress(OSError, ValueError):  # msgspec's ValidationError is a ValueError
-        return msgspec.convert(read_json5(file), _PiSettings).session_dir
-    return None
+def _inner(value: Any, key: str) -> list[Any]:
+    if isinstance(value, dict):
+        return list(value.values()) if key == "*" else [value[key]] if key in value else []
+    return value if isinstance(value, list) and key == "*" else []
 
 
-def _place(value: str | None, home: str, base: str | None) -> str | None:
+def _resolve(value: str | None, home: str, base: str | None) -> str | None:
     with contextlib.suppress(ValueError):
         if value and base and not value.startswith(("~", "/")):
             return absolute(os.path.join(base, value), home)

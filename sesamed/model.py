@@ -4,10 +4,9 @@ Words: a *source* is an agent's format; a *record* is one decoded thing with a n
 row of the full-text index (a message, a call, a result); a *fact* is one file's word on a field of a session.
 """
 
-import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from pathlib import PurePath
-from typing import Literal, Protocol, TypeVar
+from enum import IntEnum
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -77,6 +76,19 @@ Field = Literal[
 ]  # fmt: skip
 
 
+class NameRank(IntEnum):
+    """How much a name says, of those that are told of one session: the highest counts. What a level is for is each source's to say; the
+    numbers are in the index."""
+
+    STAND_IN = 0  # a command, a skill: until something is said
+    PROMPT = 1  # the beginning of the first prompt
+    GIVEN = 2  # a title or a description that came with it; a summary
+    TITLED = 3  # a title of a better kind: a later one, or one that was made for the list
+    RENAMED = 4  # and one better than that: the person's
+    LISTED = 5  # in the agent's own list of names
+    ANNOTATED = 9  # said to us, above all that agents' files can say
+
+
 class Fact(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """This file's word on a field of a session: its own, or another one of the same source (or of `source`), which is known by its
     `native_id`, or as the one that has a certain `entry`.
@@ -118,57 +130,6 @@ class Bad(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 Operation = Message | ToolCall | ToolResult | Outcome | Identity | Fact | Entry | Undone | Unknown | Bad
-
-
-class BadLineError(Exception):
-    """This line cannot be decoded; the file goes on after it."""
-
-
-class ForeignFileError(Exception):
-    """This file is not a session of this source."""
-
-
-S = TypeVar("S")
-
-
-SESSION_FILES = (".jsonl", ".jsonl.zst")
-
-
-class SideFiles(msgspec.Struct, frozen=True, gc=False):
-    """Files besides the sessions that tell of them. Those below a root are documents: all of one is one line, read anew when it
-    changes. Those beside a root (in the directory above it) are read like sessions."""
-
-    below: re.Pattern[str] = re.compile(r"(?!)")  # by their names; none
-    beside: tuple[str, ...] = ()
-
-
-class Source(Protocol[S]):
-    """An agent's format, pure: lines in, operations out. The state is small and is stored with the cursor, so that a restart
-    between two lines changes nothing."""
-
-    @property
-    def name(self) -> str:
-        """The parser's name in the configuration and in answers."""
-
-    @property
-    def side_files(self) -> SideFiles:
-        """What else is read."""
-
-    @property
-    def version(self) -> int:
-        """Raised when the same bytes give other operations; files read by an older one are read again."""
-
-    def begin(self, path: PurePath) -> tuple[S, list[Operation]]:
-        """The state before the first line, and what the file's place alone says. `path` is relative to the root."""
-
-    def step(self, state: S, line: bytes) -> tuple[S, list[Operation]]:
-        """One whole line, without its newline. Raises BadLineError or ForeignFileError."""
-
-    def freeze(self, state: S) -> bytes:
-        """The state as bytes to store."""
-
-    def thaw(self, data: bytes) -> S:
-        """The state from its bytes."""
 
 
 class Pending(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ const PLACE = {
   cwd: text('Only sessions of this project directory, its subdirectories and worktrees; "." is the current one'),
   after: text("Active since: a local date or time (2025-12-15, 2025-12-15T18:30) or a span back from now (12h, 7d, 2w, 1m)"),
   before: text("Begun before: a date, time or span like after"),
-  source: choice(["pi", "claude", "codex"], "Only sessions of this agent"),
+  source: text("Only sessions of this agent, by the source that results give"),
 };
 const WITHIN = {
   role: choice(["user", "assistant"], "Only messages of this role"),

@@ -101,8 +101,9 @@ def _sources(socket: str) -> list[dict[str, Any]]:
 def _discovered(config: Config) -> list[dict[str, Any]]:
     """What a daemon would watch that is started here for the first time."""
     from sesamed import discovery, paths
+    from sesamed.sources import SOURCES
 
-    found = discovery.discover(os.environ, paths.home(os.environ))
+    found = discovery.discover(SOURCES.values(), os.environ, paths.home(os.environ))
     roots = discovery.roots(config, found)
     origin = dict.fromkeys(found, "discovered")
     return [{"parser": root.parser, "path": root.path, "from": origin.get(root, "configuration")} for root in roots]

@@ -12,11 +12,10 @@ import msgspec
 from sesamed.ingest.chunking import Chunking
 from sesamed.ingest.project import Projects
 from sesamed.ingest.tail import Read, Tail, Verdict
-from sesamed.model import Bad, BadLineError, Fact, ForeignFileError, Operation, Source
+from sesamed.model import Bad, Fact, Operation
+from sesamed.source import BadLineError, Document, ForeignFileError, Source, find_shape
 from sesamed.store.rows import Cursor, FileRows, Known, Signature, blank
 
-DOCUMENT = b".json"  # all of the file is one line
-DOCUMENT_BYTES = 1 << 20
 QUIET_S = 2.0  # a last line without newline is taken as it is when its file was left alone for so long
 
 
@@ -82,8 +81,9 @@ class Reading:
             cursor=cursor, complete=True, replace=replace, counted_from_start=not cursor.state,
             moved_from=known.path if known is not None and known.path != target.path else None,
         )  # fmt: skip
-        if target.path.endswith(DOCUMENT):
-            return self._document(change, tail, source, replace=known is not None)
+        shape = find_shape(source.shapes, os.path.relpath(target.path, os.fsencode(target.root)))
+        if isinstance(shape, Document):
+            return self._document(change, tail, source, shape.max_bytes, replace=known is not None)
         try:
             if replace:
                 self._searched.pop(target.path, None)
@@ -92,12 +92,14 @@ class Reading:
             blank(change)
         return change
 
-    def _document(self, change: FileRows, tail: Tail, source: Source[Any], *, replace: bool) -> FileRows:
+    def _document(
+        self, change: FileRows, tail: Tail, source: Source[Any], max_bytes: int, *, replace: bool
+    ) -> FileRows:
         """A small file that is written anew as a whole."""
         change.replace, change.counted_from_start = replace, True
         size = tail.signature.size
         state, operations = self._place(change.path, change.root, source)
-        state, said = self._step(source, state, tail.start(size) if size <= DOCUMENT_BYTES else None)
+        state, said = self._step(source, state, tail.start(size) if size <= max_bytes else None)
         self._chunking.fill(change, operations + said)
         change.cursor = Cursor(offset=size, state=source.freeze(state))
         return change

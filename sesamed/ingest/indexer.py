@@ -19,7 +19,8 @@ from sesamed.ingest.decode import Limits, Reading
 from sesamed.ingest.look import Ingest, Outcome
 from sesamed.ingest.queue import Inbox, Mark
 from sesamed.ingest.sweep import Due, Sweep
-from sesamed.model import Progress, SessionKey, Source
+from sesamed.model import Progress, SessionKey
+from sesamed.source import Source
 from sesamed.store.index import Index
 from sesamed.store.upkeep import Upkeep
 from sesamed.store.writing.transaction import Writer

@@ -5,15 +5,14 @@ A sweep of 10,000 files takes some tens of milliseconds, so it runs every minute
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from sesamed.ingest.decode import DOCUMENT, Target
+from sesamed.ingest.decode import Target
 from sesamed.ingest.look import Ingest
 from sesamed.ingest.tail import signature
-from sesamed.model import SESSION_FILES, SideFiles
+from sesamed.source import Shape, find_shape, list_beside
 from sesamed.store.rows import Signature
 
 
@@ -42,19 +41,15 @@ class Due(msgspec.Struct, frozen=True, gc=False):
     signature: Signature | None = None  # None: it is not there
 
 
-LINES = tuple(os.fsencode(suffix) for suffix in SESSION_FILES)
-NONE: Mapping[str, SideFiles] = MappingProxyType({})
-
-
 class Sweep:
     """Finds what is due below the roots."""
 
     def __init__(
-        self, roots: Iterable[Root], excludes: Callable[[str], bool], side_files: Mapping[str, SideFiles] = NONE
+        self, roots: Iterable[Root], excludes: Callable[[str], bool], shapes: Mapping[str, Sequence[Shape]]
     ) -> None:
         self.roots = list(roots)
         self._excludes = excludes
-        self._side_files = side_files
+        self._shapes = shapes
         self._resolve()
 
     def targets(self, paths: Iterable[str]) -> list[tuple[str, Target | None]]:
@@ -72,7 +67,7 @@ class Sweep:
         if not above or self._excludes(os.fsdecode(path)):
             return None
         root = max(above, key=lambda root: len(root.real or ""))
-        if not self._wanted(root.parser, os.path.basename(path)):
+        if find_shape(self._shapes[root.parser], _below(path, root.real or "")) is None:
             return None
         return Target(path, root.real or "", root.parser)
 
@@ -94,7 +89,7 @@ class Sweep:
     def tree(self, path: str, ingest: Ingest, versions: Callable[[str], int]) -> list[Due]:
         """The same for one directory below a root."""
         found: list[Due] = []
-        for name, status in self._walk(os.fsencode(path), None):
+        for name, status in self._walk(os.fsencode(path), lambda name: self.target(name) is not None):
             if status is not None and (target := self.target(name)) is not None:
                 found += _due(target, status, ingest, versions(target.source))
         prefix = os.fsencode(path).rstrip(b"/") + b"/"
@@ -116,21 +111,12 @@ class Sweep:
     def _beside(self) -> dict[bytes, Target]:
         found: dict[bytes, Target] = {}
         for root in self.roots:
-            for name in self._side_files[root.parser].beside if root.parser in self._side_files else ():
+            for name in list_beside(self._shapes[root.parser]):
                 if root.real is not None:
                     above = os.path.dirname(root.real)
                     path = os.fsencode(os.path.join(above, name))
                     found[path] = Target(path, above, root.parser)
         return found
-
-    def _wanted(self, parser: str | None, name: bytes) -> bool:
-        """Whether a file of this name is read below a root of this parser; None is any."""
-        if name.endswith(LINES):
-            return True
-        if not name.endswith(DOCUMENT):
-            return False
-        asked = self._side_files.values() if parser is None else [self._side_files.get(parser, SideFiles())]
-        return any(files.below.fullmatch(os.fsdecode(name)) for files in asked)
 
     def _resolve(self) -> None:
         for root in self.roots:
@@ -139,7 +125,10 @@ class Sweep:
     def _below(self, root: Root, real: str, ingest: Ingest, version: int) -> Iterator[Due]:
         seen: set[bytes] = set()
         root.files = root.directories = 0
-        for path, status in self._walk(os.fsencode(real), root.parser):
+        shapes = self._shapes[root.parser]
+        for path, status in self._walk(
+            os.fsencode(real), lambda path: find_shape(shapes, _below(path, real)) is not None
+        ):
             if status is None:
                 root.directories += 1
             else:
@@ -150,8 +139,8 @@ class Sweep:
             if glance.root == real and not glance.gone and path not in seen:
                 yield _missing(Target(path, real, root.parser))
 
-    def _walk(self, top: bytes, parser: str | None) -> Iterator[tuple[bytes, os.stat_result | None]]:
-        """Session files with their status, and directories without one. Links are not followed; other roots have their own walk."""
+    def _walk(self, top: bytes, is_read: Callable[[bytes], bool]) -> Iterator[tuple[bytes, os.stat_result | None]]:
+        """Files that are read, with their status, and directories without one. Links are not followed; other roots have their own walk."""
         others = {os.fsencode(root.real) for root in self.roots if root.real is not None} - {top}
         waiting = [top]
         while waiting:
@@ -164,7 +153,7 @@ class Sweep:
                     for entry in entries:
                         if entry.is_dir(follow_symlinks=False):
                             waiting.append(entry.path)
-                        elif self._wanted(parser, entry.name):
+                        elif is_read(entry.path):
                             yield from self._file(entry.path)
             except OSError:  # gone, or not ours to read: the next sweep tries again
                 continue
@@ -196,6 +185,11 @@ def _real(path: str) -> bytes:
     if not directory.startswith("/") or "\0" in path:
         return b""
     return os.fsencode(os.path.join(os.path.realpath(directory), name))
+
+
+def _below(path: bytes, root: str) -> bytes:
+    """A path as it is relative to its root."""
+    return path[len(os.fsencode(root).rstrip(b"/")) + 1 :]
 
 
 def _missing(target: Target) -> Due:

@@ -7,21 +7,14 @@ the directory is there and the user's own; else nothing is offered.
 import os
 import re
 import stat
-from collections.abc import Mapping
 
 import apsw
 
 from sesamed.protocol import Resume
+from sesamed.sources import SOURCES
 from sesamed.store import sqlite
 
 PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-
-COMMANDS: Mapping[str, tuple[str, ...]] = {
-    "pi": ("pi", "--session", "{path}"),
-    "claude": ("claude", "--resume", "{id}"),
-    "codex": ("codex", "resume", "{id}"),
-}
-ALONE = frozenset({"pi"})  # takes up subagents, too
 
 
 def of(connection: apsw.Connection, session: int) -> Resume | None:
@@ -32,12 +25,12 @@ def of(connection: apsw.Connection, session: int) -> Resume | None:
         FROM sessions s WHERE s.id = ?
     """
     source, native_id, cwd, subagent, path = sqlite.one(connection, sql, (session,))
-    command = COMMANDS.get(source)
-    if command is None or path is None or (subagent and source not in ALONE):
+    command = SOURCES[source].resume if source in SOURCES else None
+    if command is None or path is None or (subagent and not command.subagents):
         return None
     if not PLAIN.fullmatch(native_id) or not _is_speakable(path) or not _is_own_directory(cwd):
         return None
-    return Resume(command=[part.format(path=path.decode(), id=native_id) for part in command], cwd=cwd)
+    return Resume(command=[word.format(path=path.decode(), id=native_id, cwd=cwd) for word in command.words], cwd=cwd)
 
 
 def _is_speakable(path: bytes) -> bool:

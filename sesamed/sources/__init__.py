@@ -5,7 +5,7 @@
 
 from typing import Any
 
-from sesamed.model import Source
+from sesamed.source import Source
 from sesamed.sources.claude import Claude
 from sesamed.sources.codex import Codex
 from sesamed.sources.pi import Pi

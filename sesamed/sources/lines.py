@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
-from sesamed.model import BadLineError
+from sesamed.source import BadLineError
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -38,7 +38,7 @@ ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 STANDARD = json.JSONDecoder()
 
 
-class Lines(Generic[T]):
+class LineDecoder(Generic[T]):
     """Decodes the lines of one format. `starts` matches where an object of the top level may begin, for salvage."""
 
     def __init__(self, shape: type[T], starts: re.Pattern[str]) -> None:

@@ -10,22 +10,21 @@ from typing import Final
 import msgspec
 
 from sesamed.model import (
-    BadLineError,
     Fact,
     Field,
-    ForeignFileError,
     Identity,
     Message,
+    NameRank,
     Operation,
     Role,
     SessionKey,
-    SideFiles,
     ToolCall,
     ToolResult,
     Unknown,
     Utterance,
     Words,
 )
+from sesamed.source import BadLineError, ForeignFileError, Lines, Location
 from sesamed.sources.calls import OpenCall, closed, opened
 from sesamed.sources.keys import record_key
 from sesamed.sources.lines import repaired
@@ -34,7 +33,6 @@ from sesamed.sources.own_tools import is_ours
 from sesamed.sources.times import millis
 
 SESSION, SAID, WORDS = "sesame.session", "said", "sesame.words"
-PERSONS_RANK = 9  # above every name that an agent's file can give
 ROLES: Final[dict[str, Role]] = {
     "user": "user",
     "assistant": "assistant",
@@ -84,10 +82,13 @@ class Sesame:
     """The source of our own sessions."""
 
     name = "sesame"
+    label = "sesame"
     version = 1
-    side_files = SideFiles()
+    locations: tuple[Location, ...] = ()  # in the data directory, wherever that is
+    shapes = (Lines(files=("**/*.jsonl", "**/*.jsonl.zst")),)
+    resume = None
 
-    def begin(self, path: PurePath) -> Step:
+    def begin(self, path: PurePath, _: str = "") -> Step:
         """The file's place says nothing."""
         return State(), []
 
@@ -162,7 +163,7 @@ def _begun(line: Line) -> Step:
         Fact(field="began", value="" if began is None else str(began)),
         Fact(field="agent", value=line.agent or ""),
         Fact(field="created_by", value=line.created_by or ""),
-        Fact(field="name", value=" ".join((line.title or "").split()), rank=2),
+        Fact(field="name", value=" ".join((line.title or "").split()), rank=NameRank.GIVEN),
     )
     identity = Identity(native_id=line.id, origin=f"{line.id} {line.timestamp}")
     return State(session=line.id, cwd=line.cwd), [identity, *(fact for fact in facts if fact.value)]
@@ -185,7 +186,7 @@ def _said(state: State, line: Line) -> Step:
     )
     if role != "user" or state.named or not (name := session_name(line.text)):
         return state, [message]
-    return msgspec.structs.replace(state, named=True), [message, Fact(field="name", value=name, rank=1)]
+    return msgspec.structs.replace(state, named=True), [message, Fact(field="name", value=name, rank=NameRank.PROMPT)]
 
 
 def _call(state: State, line: Line, key: int) -> Step:
@@ -228,7 +229,7 @@ def _words(line: Line) -> list[Operation]:
         ("tags", tags),
     )
     return [
-        Fact(field=field, value=value, rank=PERSONS_RANK, native_id=line.session, source=line.source)
+        Fact(field=field, value=value, rank=NameRank.ANNOTATED, native_id=line.session, source=line.source)
         for field, value in values
         if value
     ]

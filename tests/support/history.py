@@ -53,7 +53,7 @@ class History:
         self._abandoned: list[Ingest] = []
         self._numbers = 0
         self.ingest = self.opened("index.sqlite")
-        self.sweep = Sweep([Root("pi", str(root)) for root in self.roots], lambda path: False)
+        self.sweep = Sweep([Root("pi", str(root)) for root in self.roots], lambda path: False, {"pi": Pi.shapes})
 
     def close(self) -> None:
         """Take everything away."""

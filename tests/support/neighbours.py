@@ -39,9 +39,9 @@ class Neighbours:
         self.now = NOON
         self.gone: dict[Path, bytes] = {}
         self.forgotten = False
-        side_files = {name: source.side_files for name, source in SOURCES.items()}
+        shapes = {name: source.shapes for name, source in SOURCES.items()}
         named = [Root(parser, str(path)) for parser, path in roots.items()]
-        self.sweep = Sweep([*named, Root("codex", str(archive))], lambda path: False, side_files)
+        self.sweep = Sweep([*named, Root("codex", str(archive))], lambda path: False, shapes)
         self._numbers = 0
         self._abandoned: list[Ingest] = []
         self.ingest = self.opened("index.sqlite")

@@ -6,6 +6,9 @@ import pytest
 
 from sesamed.config import Config, Root
 from sesamed.discovery import discover, roots
+from sesamed.source import Listing, Location, Variable
+from sesamed.sources import SOURCES
+from sesamed.sources.sesame import Sesame
 
 
 def _pi(*paths: str | Path) -> list[Root]:
@@ -88,5 +91,32 @@ def test_codex_has_two_directories(tmp_path: Path) -> None:
     assert _of("codex", {"CODEX_HOME": "/srv/codex"}, str(tmp_path)) == moved
 
 
+class Elsewhere(Sesame):
+    """An agent that lists its projects, and can be moved in two ways."""
+
+    name = "elsewhere"
+    locations = (
+        Location(
+            home="~/.local/share/else",
+            moved_by=(Variable("ELSE_DB", ".."), Variable("ELSE_ROOT", "data")),
+            directories=(),
+            listings=(Listing("projects.json", ("projects", "*", "path"), ".else"),),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("environ", "below"),
+    [({}, ".local/share/else"), ({"ELSE_ROOT": "~/r"}, "r/data"), ({"ELSE_DB": "~/r/a.db", "ELSE_ROOT": "/x"}, "r")],
+)
+def test_a_file_lists_roots(tmp_path: Path, environ: dict[str, str], below: str) -> None:
+    """One a project; what is no text is passed over, and relative ones are below the file's directory."""
+    (tmp_path / below).mkdir(parents=True)
+    listed = '{"projects": [{"path": "/a"}, {"path": 1}, {}, 2, {"path": "b"}]}'
+    (tmp_path / below / "projects.json").write_text(listed)
+    found = [root.path for root in discover([Elsewhere()], environ, str(tmp_path))]
+    assert found == ["/a/.else", str(tmp_path / below / "b/.else")]
+
+
 def _of(parser: str, environ: dict[str, str], home: str) -> list[Root]:
-    return [root for root in discover(environ, home) if root.parser == parser]
+    return [root for root in discover(SOURCES.values(), environ, home) if root.parser == parser]

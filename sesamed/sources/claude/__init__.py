@@ -10,19 +10,28 @@ from typing import Final
 
 import msgspec
 
-from sesamed.model import Bad, BadLineError, Fact, ForeignFileError, Identity, Operation, SideFiles
+from sesamed.model import Bad, Fact, Identity, Operation
+from sesamed.source import (
+    BadLineError,
+    Document,
+    ForeignFileError,
+    Lines,
+    Location,
+    ResumeCommand,
+    Variable,
+    find_shape,
+)
 from sesamed.sources.claude.facts import Step, dated, noted, replaced, side_title
 from sesamed.sources.claude.lines import STARTS, Line
 from sesamed.sources.claude.records import ASIDE, CHAIN, odd_blocks, unknown
 from sesamed.sources.claude.state import ClaudeState, Told, changed
-from sesamed.sources.lines import Lines
+from sesamed.sources.lines import LineDecoder
 
-LINES: Final = Lines(Line, STARTS)
+LINES: Final = LineDecoder(Line, STARTS)
 THAW: Final = msgspec.json.Decoder(ClaudeState)
 UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 SUBAGENTS: Final = "subagents"
 JOURNALS: Final = frozenset({"journal.jsonl", "history.jsonl"})
-SIDE_FILES: Final = re.compile(r"custom-title\.json|agent-.+\.meta\.json")
 JOURNALED: Final = frozenset({"started", "result"})  # a journal begins so, and no session
 
 
@@ -30,12 +39,18 @@ class Claude:
     """The source of Claude Code's sessions."""
 
     name = "claude"
+    label = "Claude Code"
     version = 2
-    side_files = SideFiles(below=SIDE_FILES)
+    locations = (Location(home="~/.claude", moved_by=(Variable("CLAUDE_CONFIG_DIR"),), directories=("projects",)),)
+    shapes = (
+        Lines(files=("**/*.jsonl", "**/*.jsonl.zst")),
+        Document(files=("**/custom-title.json", "**/agent-*.meta.json"), side=True),
+    )
+    resume = ResumeCommand(words=("claude", "--resume", "{id}"))
 
-    def begin(self, path: PurePath) -> Step:
+    def begin(self, path: PurePath, _: str = "") -> Step:
         """An empty file is a session: its name has the id. A session's directory holds its subagents."""
-        if SIDE_FILES.fullmatch(path.name):
+        if isinstance(find_shape(self.shapes, bytes(path)), Document):
             return ClaudeState(told=Told(file_id=path.name, titled=_titled(path))), []
         stem = _clean(path.name).removesuffix(".zst").removesuffix(".jsonl")
         parts = path.parts[:-1]

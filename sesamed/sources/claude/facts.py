@@ -5,7 +5,8 @@ from typing import Any, Final
 
 import msgspec
 
-from sesamed.model import BadLineError, Entry, Fact, Identity, Operation
+from sesamed.model import Entry, Fact, Identity, NameRank, Operation
+from sesamed.source import BadLineError
 from sesamed.sources.claude.lines import Line
 from sesamed.sources.claude.state import TITLE_CHARS, ClaudeState, Told, changed
 from sesamed.sources.lines import FAILURES
@@ -15,10 +16,10 @@ Step = tuple[ClaudeState, list[Operation]]
 
 # The versions that give sessions their titles in files of other ones, by the id of a line: only of these the ids are kept.
 WITH_SUMMARIES: Final = re.compile(r"[01]\.|2\.0\.|2\.1\.\d\d?$")
-BY_SUMMARY = 2  # 0 and 1 are prompts
-BY_DESCRIPTION = 2  # of a subagent, by who began it: its prompt is long, and often begins like all of them
-BY_MODEL = 3
-BY_PERSON = 4
+BY_SUMMARY = NameRank.GIVEN
+BY_DESCRIPTION = NameRank.GIVEN  # of a subagent, by who began it: its prompt is long, and often begins like all of them
+BY_MODEL = NameRank.TITLED
+BY_PERSON = NameRank.RENAMED
 
 
 def noted(state: ClaudeState, line: Line) -> Step:

@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from sesamed.model import Fact, ForeignFileError, Operation, ToolResult
+from sesamed.model import Fact, NameRank, Operation, ToolResult
+from sesamed.source import ForeignFileError
 from sesamed.sources.calls import OpenCall, closed, opened
 from sesamed.sources.claude.facts import Step, replaced
 from sesamed.sources.claude.lines import Block, Content, Line, Origin
@@ -82,7 +83,7 @@ def _named(state: ClaudeState, place: Place, raw: str, prompt: str) -> Step:
         return state, operations
     name, good = ("", False) if told.named or place.side else prompt_name(raw, prompt)
     if name:
-        operations.append(Fact(field="name", value=name, rank=1 if good else 0))
+        operations.append(Fact(field="name", value=name, rank=NameRank.PROMPT if good else NameRank.STAND_IN))
     return changed(state, told=replaced(told, asked=True, named=told.named or good)), operations
 
 

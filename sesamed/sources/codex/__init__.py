@@ -9,16 +9,17 @@ from typing import Final
 
 import msgspec
 
-from sesamed.model import Bad, BadLineError, ForeignFileError, Identity, Operation, SideFiles, Unknown
+from sesamed.model import Bad, Identity, Operation, Unknown
+from sesamed.source import BadLineError, ForeignFileError, Lines, Location, ResumeCommand, Variable
 from sesamed.sources.codex.lines import STARTS, Line, Payload, is_dropped
 from sesamed.sources.codex.meta import bare_header, is_bare_header
 from sesamed.sources.codex.names import INDEX, file_ids, index_entry, root_of
 from sesamed.sources.codex.records import LINES_OF, enveloped, response_item
 from sesamed.sources.codex.state import CodexState, Step, changed, rooted
-from sesamed.sources.lines import Lines
+from sesamed.sources.lines import LineDecoder
 
-LINES: Final = Lines(Line, STARTS)
-BARE: Final = Lines(Payload, STARTS)
+LINES: Final = LineDecoder(Line, STARTS)
+BARE: Final = LineDecoder(Payload, STARTS)
 THAW: Final = msgspec.json.Decoder(CodexState)
 
 
@@ -26,10 +27,15 @@ class Codex:
     """The source of Codex's sessions."""
 
     name = "codex"
+    label = "Codex"
     version = 2
-    side_files = SideFiles(beside=(INDEX,))
+    locations = (
+        Location(home="~/.codex", moved_by=(Variable("CODEX_HOME"),), directories=("sessions", "archived_sessions")),
+    )
+    shapes = (Lines(files=("**/*.jsonl", "**/*.jsonl.zst")), Lines(files=(f"../{INDEX}",), side=True))
+    resume = ResumeCommand(words=("codex", "resume", "{id}"))
 
-    def begin(self, path: PurePath) -> Step:
+    def begin(self, path: PurePath, _: str = "") -> Step:
         """An empty file is a session: its name has the id. The index of names is none."""
         name = path.name.encode("utf-8", "backslashreplace").decode()
         if name == INDEX:

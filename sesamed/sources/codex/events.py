@@ -6,7 +6,7 @@ An `item_completed` event has an item: the same things as the older events, in a
 from collections.abc import Callable
 from typing import Final
 
-from sesamed.model import Fact, Undone, Unknown
+from sesamed.model import Fact, NameRank, Undone, Unknown
 from sesamed.sources.codex.calls import Made, made
 from sesamed.sources.codex.json import EMPTY, encoded
 from sesamed.sources.codex.lines import Line, Payload
@@ -51,7 +51,7 @@ def thread_name(state: CodexState, _: Line, told: Payload) -> Step:
     """The session was given a name. In a copy of the parent's lines it is the parent's. Of a thread's files, the later one knows."""
     if told.thread_id != state.session if told.thread_id is not None else state.copied:
         return state, []
-    rank = 3 if state.rollout is None else 4
+    rank = NameRank.TITLED if state.rollout is None else NameRank.RENAMED
     return state, [Fact(field="name", value=(told.thread_name or "").strip(), rank=rank, keep="last")]
 
 

@@ -5,7 +5,7 @@ Whichever comes first is kept; the other one finds its digest in the state and i
 was typed. A response item may be injected: marks tell in newer builds, else its beginning does.
 """
 
-from sesamed.model import Fact, Message, Operation, Role
+from sesamed.model import Fact, Message, NameRank, Operation, Role
 from sesamed.sources.codex.calls import shell_command
 from sesamed.sources.codex.lines import NOTHING, Line, Payload, ordinal
 from sesamed.sources.codex.meta import in_directory
@@ -137,7 +137,9 @@ def _named(state: CodexState, text: str) -> Step:
     name = "" if state.named else title_of(text)
     if not name:
         return state, []
-    names: list[Operation] = [Fact(field="name", value=name, rank=1, keep="last" if state.subagent else "first")]
+    names: list[Operation] = [
+        Fact(field="name", value=name, rank=NameRank.PROMPT, keep="last" if state.subagent else "first")
+    ]
     return changed(state, named=not state.copied), names
 
 

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from sesamed.model import Fact, Unknown
+from sesamed.model import Fact, NameRank, Unknown
 from sesamed.sources.codex.lines import Line
 from sesamed.sources.codex.state import CodexState, Step
 from sesamed.sources.times import Time
@@ -37,4 +37,4 @@ def index_entry(state: CodexState, line: Line) -> Step:
     if not line.id:
         return state, [Unknown(type="session_index")]
     value = (line.thread_name or "").strip()
-    return state, [Fact(field="name", value=value, rank=5, keep="last", native_id=line.id)]
+    return state, [Fact(field="name", value=value, rank=NameRank.LISTED, keep="last", native_id=line.id)]

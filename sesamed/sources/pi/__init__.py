@@ -9,26 +9,36 @@ from typing import Final
 
 import msgspec
 
-from sesamed.model import Bad, BadLineError, Fact, ForeignFileError, Identity, Operation, SideFiles
-from sesamed.sources.lines import Lines
+from sesamed.model import Bad, Fact, Identity, Operation
+from sesamed.source import BadLineError, ForeignFileError, Lines, Listing, Location, ResumeCommand, Variable
+from sesamed.sources.lines import LineDecoder
 from sesamed.sources.pi.lines import STARTS, Line
 from sesamed.sources.pi.records import HANDLERS, Step, unknown
 from sesamed.sources.pi.state import PiState
 from sesamed.sources.pi.text import base_name, is_timed, native_id
 from sesamed.sources.times import millis
 
-LINES: Final = Lines(Line, STARTS)
+LINES: Final = LineDecoder(Line, STARTS)
 THAW: Final = msgspec.json.Decoder(PiState)
+HOME: Final = "~/.pi/agent"
+MOVED_BY: Final = (Variable("PI_CODING_AGENT_DIR"),)
 
 
 class Pi:
     """The source of pi's sessions."""
 
     name = "pi"
+    label = "pi"
     version = 1
-    side_files = SideFiles()
+    locations = (
+        Location(home=HOME, moved_by=MOVED_BY, directories=("sessions",)),
+        Location(moved_by=(Variable("PI_CODING_AGENT_SESSION_DIR"),)),
+        Location(home=HOME, moved_by=MOVED_BY, directories=(), listings=(Listing("settings.json", ("sessionDir",)),)),
+    )
+    shapes = (Lines(files=("**/*.jsonl", "**/*.jsonl.zst")),)
+    resume = ResumeCommand(words=("pi", "--session", "{path}"), subagents=True)
 
-    def begin(self, path: PurePath) -> Step:
+    def begin(self, path: PurePath, _: str = "") -> Step:
         """An empty file is a session: its name has the id. A directory named like a session holds its subagents."""
         file_id = native_id(_clean(path.name))
         operations: list[Operation] = [Identity(native_id=file_id, origin="")]

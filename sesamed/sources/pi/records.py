@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from sesamed.model import Fact, Operation, Role, ToolResult, Unknown
+from sesamed.model import Fact, NameRank, Operation, Role, ToolResult, Unknown
 from sesamed.sources.calls import OpenCall, closed, opened
 from sesamed.sources.names import session_name
 from sesamed.sources.own_tools import MESSAGES
@@ -39,7 +39,7 @@ def user(state: PiState, line: Line, spoken: Spoken) -> Step:
     name = session_name(raw)
     stand_in = name or session_name(text)  # `[skill x]`, until something is said
     if stand_in:
-        operations.append(Fact(field="name", value=stand_in, rank=1 if name else 0))
+        operations.append(Fact(field="name", value=stand_in, rank=NameRank.PROMPT if name else NameRank.STAND_IN))
     return after(state, line, named=bool(name)), operations
 
 
@@ -85,7 +85,7 @@ def custom(state: PiState, line: Line, spoken: Spoken) -> Step:
     text = text_of(spoken.content)
     operations = [*_stated(place_of(state, line, spoken), "custom", text), *_unknown(spoken.content)]
     if not state.named and (name := session_name(text)):
-        operations.append(Fact(field="name", value=name, rank=0))
+        operations.append(Fact(field="name", value=name, rank=NameRank.STAND_IN))
     return after(state, line), operations
 
 
@@ -115,7 +115,7 @@ def summary_line(state: PiState, line: Line) -> Step:
 
 def session_info(state: PiState, line: Line) -> Step:
     """A name that was given: the last one counts, and an empty one takes it back."""
-    return after(state, line), [Fact(field="name", value=(line.name or "").strip(), rank=2, keep="last")]
+    return after(state, line), [Fact(field="name", value=(line.name or "").strip(), rank=NameRank.GIVEN, keep="last")]
 
 
 def second_header(state: PiState, line: Line) -> Step:

@@ -9,14 +9,13 @@ from typing import Any, get_args
 
 import apsw
 
-from sesamed.model import Fact, Field, Identity
+from sesamed.model import Fact, Field, Identity, NameRank
 from sesamed.store import sqlite
 from sesamed.store.rows import Remark
 from sesamed.store.writing import forgetting as forgotten
 
 FIELDS: tuple[str, ...] = get_args(Field)
 
-STAND_IN_RANK = 1  # up to here a name is the beginning of the first prompt, in all sources
 
 # Everything that was said of a session; of words of one rank the last row stands.
 SAID = """
@@ -117,7 +116,7 @@ class Facts:
         chosen: dict[str, Any] = dict.fromkeys(FIELDS)
         said = {field: (value, rank) for field, value, rank in self._connection.execute(SAID, (session,)) if value}
         chosen.update((field, value) for field, (value, _) in said.items())
-        chosen["title"] = said["name"][0] if "name" in said and said["name"][1] > STAND_IN_RANK else None
+        chosen["title"] = said["name"][0] if "name" in said and said["name"][1] > NameRank.PROMPT else None
         chosen["project"] = project_id(chosen["cwd"])
         before = self._connection.execute("SELECT began_ms FROM sessions WHERE id = ?", (session,)).fetchone()
         return bool(self._connection.execute(CHOSEN, {**chosen, "session": session}).fetchone() != before)

@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from sesamed.ingest.sweep import Root, Sweep
+from sesamed.sources.pi import Pi
 from tests.support.history import History
 from tests.support.sessions import PiSession
+
+SHAPES = {"pi": Pi.shapes}
 
 
 @pytest.fixture
@@ -20,7 +23,7 @@ def history() -> Iterator[History]:
 
 def swept(history: History, *roots: Path, excludes: Callable[[str], bool] = lambda path: False) -> list[Path]:
     """What is due below these roots."""
-    sweep = Sweep([Root("pi", str(root)) for root in roots or history.roots], excludes)
+    sweep = Sweep([Root("pi", str(root)) for root in roots or history.roots], excludes, SHAPES)
     return [Path(os.fsdecode(due.target.path)) for due in sweep.due(history.ingest, lambda parser: 1)]
 
 
@@ -72,7 +75,7 @@ def test_a_root_in_a_root_is_walked_once(history: History) -> None:
     """And its files are its own."""
     inner = history.roots[0] / "inner"
     files = [session(history.roots[0] / "a.jsonl"), session(inner / "b.jsonl")]
-    sweep = Sweep([Root("pi", str(history.roots[0])), Root("pi", str(inner))], lambda path: False)
+    sweep = Sweep([Root("pi", str(history.roots[0])), Root("pi", str(inner))], lambda path: False, SHAPES)
     found = {due.target.path: due.target.root for due in sweep.due(history.ingest, lambda parser: 1)}
     assert found == {os.fsencode(files[0]): str(history.roots[0]), os.fsencode(files[1]): str(inner)}
     assert [root.files for root in sweep.roots] == [1, 1]
@@ -96,7 +99,7 @@ def test_what_is_excluded_is_never_entered(history: History, monkeypatch: pytest
     monkeypatch.setattr(os, "scandir", watched)
     assert swept(history, excludes=lambda path: "/secret" in path or path.endswith("b.jsonl")) == [kept]
     assert not any(b"secret" in path for path in entered)
-    sweep = Sweep([Root("pi", str(history.roots[0]))], lambda path: "/secret" in path)
+    sweep = Sweep([Root("pi", str(history.roots[0]))], lambda path: "/secret" in path, SHAPES)
     assert sweep.target(os.fsencode(history.roots[0] / "secret" / "a.jsonl")) is None
 
 

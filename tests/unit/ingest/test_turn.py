@@ -34,7 +34,7 @@ def indexer(tmp_path: Path) -> Iterator[Indexer]:
             session.user(os.urandom(50_000).hex())
         (tmp_path / f"root/{number}.jsonl").write_bytes(session.bytes())
     index = Index(str(tmp_path / "index.sqlite"))
-    sweep = Sweep([Root("pi", str(tmp_path / "root"))], lambda _: False)
+    sweep = Sweep([Root("pi", str(tmp_path / "root"))], lambda _: False, {"pi": SOURCES["pi"].shapes})
     yield Indexer(index, SOURCES, sweep, Limits(), Inbox(lambda: None))
     index.close()
 

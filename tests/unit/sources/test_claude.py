@@ -8,10 +8,8 @@ import pytest
 
 from sesamed.model import (
     Bad,
-    BadLineError,
     Entry,
     Fact,
-    ForeignFileError,
     Identity,
     Message,
     Operation,
@@ -20,6 +18,7 @@ from sesamed.model import (
     Undone,
     Unknown,
 )
+from sesamed.source import BadLineError, ForeignFileError
 from sesamed.sources.calls import OPEN_CALLS
 from sesamed.sources.claude import Claude
 from sesamed.sources.claude.state import ClaudeState

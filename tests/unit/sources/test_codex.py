@@ -6,9 +6,7 @@ from typing import Any
 import pytest
 
 from sesamed.model import (
-    BadLineError,
     Fact,
-    ForeignFileError,
     Identity,
     Message,
     Operation,
@@ -18,6 +16,7 @@ from sesamed.model import (
     Undone,
     Unknown,
 )
+from sesamed.source import BadLineError, ForeignFileError
 from sesamed.sources.codex import Codex
 from sesamed.sources.codex.state import CodexState
 from tests.support.codex import CodexSession, Order

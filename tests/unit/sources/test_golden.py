@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from sesamed.model import BadLineError, ForeignFileError, Operation
+from sesamed.model import Operation
+from sesamed.source import BadLineError, ForeignFileError
 from sesamed.sources import SOURCES
 
 GOLDEN = Path(__file__).parents[2] / "golden"

@@ -5,8 +5,8 @@ import re
 import msgspec
 import pytest
 
-from sesamed.model import BadLineError
-from sesamed.sources.lines import Lines, repaired
+from sesamed.source import BadLineError
+from sesamed.sources.lines import LineDecoder, repaired
 
 
 class Part(msgspec.Struct):
@@ -26,7 +26,7 @@ class Shape(msgspec.Struct, rename="camel"):
     plain: list[int] = []
 
 
-LINES = Lines(Shape, re.compile(r'\{"type":'))
+LINES = LineDecoder(Shape, re.compile(r'\{"type":'))
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,7 @@ from pathlib import PurePath
 import pytest
 
 from sesamed.model import (
-    BadLineError,
     Fact,
-    ForeignFileError,
     Identity,
     Message,
     Operation,
@@ -15,6 +13,7 @@ from sesamed.model import (
     ToolResult,
     Unknown,
 )
+from sesamed.source import BadLineError, ForeignFileError
 from sesamed.sources.pi import Pi
 from sesamed.sources.pi.state import PiState
 from tests.support.sessions import Call, PiSession

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sesamed.model import BadLineError, ForeignFileError, Operation, Source
+from sesamed.model import Operation
+from sesamed.source import BadLineError, ForeignFileError, Source
 from sesamed.sources import SOURCES
 from tests.support.claude import ClaudeSession
 from tests.support.codex import CodexSession

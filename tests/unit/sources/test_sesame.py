@@ -1,15 +1,15 @@
 """The source of our own sessions: what is written reads back, and what holds whatever the bytes are."""
 
+import re
 from pathlib import Path, PurePath
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sesamed.model import (
-    BadLineError,
     Fact,
-    ForeignFileError,
     Message,
+    NameRank,
     Operation,
     SessionKey,
     ToolCall,
@@ -17,6 +17,7 @@ from sesamed.model import (
     Utterance,
     Words,
 )
+from sesamed.source import BadLineError, ForeignFileError
 from sesamed.sources import sesame
 from sesamed.sources.sesame import Line, Sesame, State
 
@@ -98,7 +99,7 @@ def test_words_are_laid_over_each_other(said: list[Words]) -> None:
         return
     _, operations = SESAME.step(State(), data[:-1])
     facts = [operation for operation in operations if isinstance(operation, Fact)]
-    assert {(fact.source, fact.native_id, fact.rank) for fact in facts} <= {("pi", "x", sesame.PERSONS_RANK)}
+    assert {(fact.source, fact.native_id, fact.rank) for fact in facts} <= {("pi", "x", NameRank.ANNOTATED)}
     names = [fact.value for fact in facts if fact.field == "name"]
     assert names == ([" ".join(title.split())] if title and title.split() else [])
 
@@ -110,16 +111,11 @@ def test_a_broken_file_of_words_is_begun_anew() -> None:
 
 def test_a_name_of_ours_outranks_every_other() -> None:
     """No agent's file says a name with a rank as high."""
-    sources = Path(sesame.__file__).parent
-    ranks = [
-        part
-        for file in sources.glob("*.py")
-        if file.name != "sesame.py"
-        for part in file.read_text().split("rank=")[1:]
-    ]
-    digits = [int(part[0]) for part in ranks if part[0].isdigit()]
-    assert digits
-    assert max(digits) < sesame.PERSONS_RANK
+    assert max(NameRank) is NameRank.ANNOTATED
+    packages = Path(sesame.__file__).parent
+    said = {file.name for file in packages.rglob("*.py") if "NameRank.ANNOTATED" in file.read_text()}
+    assert said == {"sesame.py"}
+    assert not [file for file in packages.rglob("*.py") if re.search(r'field="name"[^)]*rank=\d', file.read_text())]
 
 
 def test_a_call_that_gave_way_still_gets_its_result() -> None:

@@ -1,4 +1,4 @@
-"""What all tests share: hypothesis profiles."""
+"""What all tests share: hypothesis profiles, and coverage where the environment asks for it."""
 
 import os
 
@@ -10,3 +10,5 @@ settings.register_profile("dev", max_examples=50, deadline=None, suppress_health
 settings.register_profile("ci", max_examples=200, deadline=None, suppress_health_check=SLOW, print_blob=True)
 settings.register_profile("night", max_examples=5000, deadline=None, suppress_health_check=SLOW)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
+
+pytest_plugins = ["tests.support.coverage_floor"] if os.environ.get("COVERAGE_PROCESS_START") else []

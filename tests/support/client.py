@@ -7,7 +7,7 @@ import time
 from types import TracebackType
 from typing import Any
 
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 MAX_ANSWER_BYTES = 4 << 20
 
 
@@ -60,17 +60,25 @@ class Client:
     def result(self, number: Any) -> Any:
         """Wait for the answer to a request."""
         while number not in self._answers:
-            answer = self.line()
-            if "method" in answer:
-                self.notified.append(answer)
-            else:
-                self._answers[answer["id"]] = answer
+            self._keep(self.line())
         answer = self._answers.pop(number)
         assert answer["jsonrpc"] == "2.0"
         if "error" in answer:
             assert "result" not in answer
             raise Refused(answer["error"]["code"], answer["error"]["message"], answer["error"].get("data", {}))
         return answer["result"]
+
+    def notification(self) -> dict[str, Any]:
+        """Wait for a notification; what comes before it is kept."""
+        while not self.notified:
+            self._keep(self.line())
+        return self.notified[-1]
+
+    def _keep(self, line: dict[str, Any]) -> None:
+        if "method" in line:
+            self.notified.append(line)
+        else:
+            self._answers[line["id"]] = line
 
     def raw(self, data: bytes) -> None:
         """Send any bytes."""

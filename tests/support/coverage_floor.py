@@ -39,7 +39,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         lines += [f"{total:6.1f} % of {package}, lines and branches; modules below {FLOOR:.0f} %:"]
         lines += [f"  {module}" for module in modules if module.percent < FLOOR]
         if package == HELD:
-            faults = [f"{module.path} is below {MODULE_FLOOR:.0f} %" for module in modules if module.percent < MODULE_FLOOR]
+            faults = [
+                f"{module.path} is below {MODULE_FLOOR:.0f} %" for module in modules if module.percent < MODULE_FLOOR
+            ]
             faults += [f"{package} is below {FLOOR:.0f} %"] * (total < FLOOR)
     session.config.stash[REPORT] = [*lines, *(f"TOO LITTLE: {fault}" for fault in faults)]
     if faults and session.exitstatus == pytest.ExitCode.OK:

@@ -1,7 +1,7 @@
-"""`sesamectl`: a command line in, a command run. The only place that knows exit codes.
+"""`sesamectl`: runs the command on the command line. The only place that knows exit codes.
 
-0 done, 1 `doctor` found something, 2 usage, 3 the daemon cannot be reached or started, 4 refused or failed,
-130 interrupted. What goes wrong is one line on stderr: what, where, what to do.
+0 success, 1 `doctor` found problems, 2 usage, 3 the daemon cannot be reached or started, 4 refused or failed,
+130 interrupted. An error is one line on stderr: what is wrong, where, what to do.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
+from sesamectl import __version__
 from sesamectl.commands import run
 from sesamectl.errors import ClientError, RefusedError, RpcError, UsageError
 from sesamectl.parse import parse
@@ -22,21 +23,21 @@ if TYPE_CHECKING:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; the exit code."""
-    words = [_decodable(word) for word in (sys.argv[1:] if argv is None else argv)]
+    """Run a command; returns the exit code."""
+    words = [_replace_undecodable(word) for word in (sys.argv[1:] if argv is None else argv)]
     try:
-        return _guarded(words)
-    except BrokenPipeError:  # the reader has seen enough
-        _drop_output()
+        return _run(words)
+    except BrokenPipeError:  # for instance `| head`
+        _discard_output()
         return 0
     except KeyboardInterrupt:
         return 130
 
 
-def _guarded(words: list[str]) -> int:
+def _run(words: list[str]) -> int:
     try:
         name, arguments = parse(words)
-        code = 0 if _told(name, arguments) else run(name, arguments)
+        code = 0 if _describe_itself(name, arguments) else run(name, arguments)
         sys.stdout.flush()
     except UsageError as error:
         command = f"sesamectl {error.command}".rstrip()
@@ -50,32 +51,30 @@ def _guarded(words: list[str]) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
-        _drop_output()
+        _discard_output()
         return _fail(f"cannot read or write: {error}", 4)
     return code
 
 
-def _told(name: str, arguments: Arguments) -> bool:
-    """Whether it was a question about the program itself."""
+def _describe_itself(name: str, arguments: Arguments) -> bool:
+    """Print help or the version if that was asked for; returns whether it was."""
     if arguments.has("help"):
-        from sesamectl import help  # noqa: A004  # what it is
-        from sesamectl.render.terminal import of
+        from sesamectl import help  # noqa: A004  # shadows a builtin that nobody calls here
+        from sesamectl.render.terminal import detect
 
-        print(help.text(name, of(sys.stdout).width or 100))
+        print(help.text(name, detect(sys.stdout).width or 100))
     elif arguments.has("version"):
-        from sesamectl.version import own
-
-        print(f"sesamectl {own()}")
+        print(f"sesamectl {__version__}")
     else:
         return False
     return True
 
 
-def _drop_output() -> None:
-    """What could not be written is still in the buffer; the interpreter's own flush at the end must not complain again."""
+def _discard_output() -> None:
+    """What could not be written is still buffered; the interpreter's flush at exit must not complain again."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except OSError:  # it is no file at all
+    except OSError:  # stdout is not a file
         return
 
 
@@ -84,6 +83,6 @@ def _fail(message: str, code: int, command: str = "sesamectl") -> int:
     return code
 
 
-def _decodable(word: str) -> str:
-    """The word with U+FFFD for bytes that are no UTF-8: JSON has no way to say them."""
+def _replace_undecodable(word: str) -> str:
+    """The word with U+FFFD for bytes that are not UTF-8, which JSON cannot represent."""
     return word.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

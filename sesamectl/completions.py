@@ -1,14 +1,8 @@
-"""Completions for shells, made from the table in `flags`, as `--help` is. Sessions are asked for while somebody types."""
+"""Completions for shells, from the same table as `--help`. Sessions are looked up while somebody types."""
 
-from __future__ import annotations
+from collections.abc import Iterator
 
-from sesamectl.flags import COMMANDS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from sesamectl.flags import Command, Flag
+from sesamectl.flags import COMMANDS, Command, Flag
 
 SESSIONS = "sesamectl completions sessions --matching"
 TOP = ("--help", "--version")
@@ -83,7 +77,7 @@ def _with_session() -> list[str]:
 
 def _zsh() -> Iterator[str]:
     yield "#compdef sesamectl"
-    yield "# zsh completion of sesamectl: in a file _sesamectl of your fpath, or source <(sesamectl completions zsh)"
+    yield "# zsh completion of sesamectl: as _sesamectl in a directory of your fpath, or source <(sesamectl completions zsh)"
     yield "_sesamectl_sessions() {"
     yield "  local -a ids shown; local id name"
     yield f'  while IFS=$\'\\t\' read -r id name; do ids+=($id); shown+=("$id  $name"); done < <({SESSIONS}="$PREFIX")'
@@ -99,7 +93,7 @@ def _zsh() -> Iterator[str]:
     yield "  shift words; (( CURRENT-- ))"
     yield "  case $command in"
     for name, command in COMMANDS.items():
-        specs = [*(_zsh_flag(flag) for flag in command.flags), "'--help[say how it is used]'", *_zsh_operand(command)]
+        specs = [*(_zsh_flag(flag) for flag in command.flags), "'--help[show help]'", *_zsh_operand(command)]
         yield f"    {name}) _arguments {' '.join(specs)};;"
     yield "  esac"
     yield "}"
@@ -144,7 +138,7 @@ def _fish() -> Iterator[str]:
         is_it = f"-n '__sesamectl_is {name}'"
         for flag in command.flags:
             yield f"complete -c sesamectl {is_it} -l {flag.name}{_fish_value(flag)} -d {_fish_quoted(flag.help)}"
-        yield f"complete -c sesamectl {is_it} -l help -d 'say how it is used'"
+        yield f"complete -c sesamectl {is_it} -l help -d 'show help'"
         if _takes_session(command):
             yield f"complete -c sesamectl {is_it} -a '({SESSIONS}=(commandline -ct))'"
         elif _operands(command):

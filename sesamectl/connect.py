@@ -1,7 +1,7 @@
 """A connection that is safe to send on. Knows nothing of what is sent.
 
-The directory of the socket must be the user's own and private, since whoever may write there can put a socket of theirs
-in the daemon's place. Linux also says whose process listens.
+The socket's directory must belong to the user and be private: whoever can write there could put another socket in the
+daemon's place. Linux also tells whose process listens.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ import sys
 from _socket import AF_UNIX, SOCK_STREAM, SOL_SOCKET, socket  # `socket` itself costs a search 2 ms
 
 from sesamectl.errors import DeadlineError, NotRunningError, UnsafeError
-from sesamectl.where import is_private
+from sesamectl.locations import MAX_SOCKET_BYTES, is_private
 
-HANGS = "it hangs: `kill -9` the pid that is in sesamed.lock beside the index, and the next call starts it anew"
-MAX_PATH_BYTES = 103  # macOS; Linux takes 107
+HANGS = "it hangs: `kill -9` the pid in sesamed.lock (beside the index), and the next call starts it again"
 
 
 def connect(path: str, timeout: float) -> socket:
@@ -33,12 +32,14 @@ def connect(path: str, timeout: float) -> socket:
 
 def _check_path(path: str) -> None:
     directory = os.path.dirname(path) or "."
-    if len(os.fsencode(path)) > MAX_PATH_BYTES:
-        raise UnsafeError(f"socket path too long: {path} has more than {MAX_PATH_BYTES} bytes; set SESAME_SOCKET")
+    if len(os.fsencode(path)) > MAX_SOCKET_BYTES:
+        raise UnsafeError(f"socket path too long: {path} has more than {MAX_SOCKET_BYTES} bytes; set SESAME_SOCKET")
     if not os.path.lexists(path):
         raise _not_running(path)
     if not is_private(directory, os.geteuid()):
-        raise UnsafeError(f"{directory} is not yours alone, nothing was sent; make it yours and `chmod 700` it")
+        raise UnsafeError(
+            f"{directory} is not private to you, so nothing was sent; make yourself its owner and `chmod 700` it"
+        )
 
 
 def _connect_to(connection: socket, path: str, timeout: float) -> None:
@@ -46,8 +47,8 @@ def _connect_to(connection: socket, path: str, timeout: float) -> None:
         connection.connect(path)
     except (FileNotFoundError, ConnectionRefusedError):
         raise _not_running(path) from None
-    except (TimeoutError, BlockingIOError):  # the queue of those who wait to be let in is full
-        raise DeadlineError(f"sesamed at {path} lets nobody in within {timeout:g} s; {HANGS}") from None
+    except (TimeoutError, BlockingIOError):  # the queue of connections is full
+        raise DeadlineError(f"sesamed at {path} did not accept a connection within {timeout:g} s; {HANGS}") from None
     except OSError as error:
         raise UnsafeError(f"cannot connect to {path}: {error.strerror}") from None
 
@@ -57,18 +58,18 @@ def _not_running(path: str) -> NotRunningError:
 
 
 def peer_pid(connection: socket) -> int | None:
-    """Whose process listens, where the system says so."""
+    """The pid of the process that listens, where the system tells."""
     return _credential(connection, 0)
 
 
 def _check_peer(connection: socket, path: str) -> None:
     uid = _credential(connection, 1)
     if uid is not None and uid != os.geteuid():
-        raise UnsafeError(f"what listens at {path} belongs to uid {uid}, not to you: nothing was sent")
+        raise UnsafeError(f"the program that listens at {path} runs as uid {uid}, not as you, so nothing was sent")
 
 
 def _credential(connection: socket, field: int) -> int | None:
-    """Linux's pid, uid or gid of who listens."""
+    """Pid (0), uid (1) or gid (2) of the process that listens, on Linux."""
     if sys.platform != "linux":
         return None
     from _socket import SO_PEERCRED

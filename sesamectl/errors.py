@@ -1,4 +1,4 @@
-"""Why there is no answer: it was asked wrongly (UsageError), the daemon could not be asked (ClientError), or it refused (RpcError)."""
+"""Why there is no answer: wrong usage (UsageError), no daemon to ask (ClientError), or it refused (RpcError)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 class UsageError(Exception):
-    """The command line says what there is not."""
+    """The command line is wrong."""
 
     def __init__(self, message: str, command: str = "") -> None:
         super().__init__(message)
@@ -16,7 +16,7 @@ class UsageError(Exception):
 
 
 class RefusedError(Exception):
-    """The client itself will not do it, or the person did not want it."""
+    """The client refuses, or the person declined."""
 
 
 class ClientError(Exception):
@@ -28,11 +28,11 @@ class NotRunningError(ClientError):
 
 
 class StartError(ClientError):
-    """It was started, and did not come to answer."""
+    """It was started, but did not answer."""
 
 
 class UnsafeError(ClientError):
-    """Somebody else could listen there, or does; nothing was sent."""
+    """Another user listens there, or could; nothing was sent."""
 
 
 class DeadlineError(ClientError):
@@ -44,7 +44,7 @@ class ClosedError(ClientError):
 
 
 class NotSesameError(ClientError):
-    """What answered does not speak the protocol."""
+    """The program that answered does not speak the protocol."""
 
 
 class VersionError(ClientError):

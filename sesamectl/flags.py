@@ -1,6 +1,6 @@
 """The command line's grammar: commands, flags, help texts. Data only; `parse` and `help` read it.
 
-A flag's `dest` is the name of the parameter on the wire, so that what was given is what is sent.
+A flag's `dest` is the name of the parameter on the wire.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Flag:
-    """`--name` or, with a metavar or choices, `--name VALUE`. `convert` raises ValueError with what was expected."""
+    """`--name` or, with a metavar or choices, `--name VALUE`. `convert` raises ValueError."""
 
     __slots__ = ("choices", "convert", "dest", "help", "many", "metavar", "name")
 
@@ -31,7 +31,7 @@ class Flag:
 
 
 class Command:
-    """What stands behind `sesamectl`. `operand` names the words that are no flags: none, one, or any number with `...`."""
+    """A command. `operand` names its positional arguments: none, one, or any number with `...`."""
 
     __slots__ = ("examples", "flags", "operand", "summary")
 
@@ -43,7 +43,7 @@ class Command:
 
 
 class Arguments:
-    """What was given on a command line: the words, and the values of flags by `dest`."""
+    """A parsed command line: the words, and the values of flags by `dest`."""
 
     __slots__ = ("values", "words")
 
@@ -52,85 +52,87 @@ class Arguments:
         self.values = values
 
     def given(self, flags: Iterable[Flag]) -> dict[str, Any]:
-        """What was given of these flags, as params. What was not is the daemon's to decide."""
+        """Those of these flags that were given, as params. Defaults are the daemon's."""
         return {flag.dest: self.values[flag.dest] for flag in flags if flag.dest in self.values}
 
     def has(self, name: str) -> bool:
-        """Whether this switch was given."""
+        """Whether this flag was given."""
         return name in self.values
 
 
 def count(text: str) -> int:
-    """A whole number that is not negative."""
+    """A number that is not negative."""
     if not (text.isascii() and text.isdigit() and len(text) <= 15):
-        raise ValueError(f"{text!r} is no whole number of 0 or more")
+        raise ValueError(f"{text!r} is not a number")
     return int(text)
 
 
 def date(text: str) -> str:
     """A date, a time or a span as the wire wants it."""
-    from sesamectl.when import utc
+    from sesamectl.times import parse_time
 
-    return utc(text)
+    return parse_time(text)
 
 
 FILTERS = (
-    Flag("cwd", "DIR", "sessions of this directory and below; `.` is here", os.path.abspath),
-    Flag("after", "WHEN", "active since: 2025-12-15, 2025-12-15T18:30, 12h, 7d, 2w, 1m", date),
-    Flag("before", "WHEN", "begun before", date),
-    Flag("source", "NAME...", "of this agent, as `sesamectl status` calls it; repeatable"),
-    Flag("role", "ROLE...", "messages of this role: user, assistant, ...; repeatable"),
-    Flag("tool", "NAME...", "calls of this tool: bash, write, ...; repeatable"),
-    Flag("exclude", "ID...", "leave this session out; repeatable"),
+    Flag("cwd", "DIR", "sessions that ran in this directory or below; `.` is the current one", os.path.abspath),
+    Flag("after", "WHEN", "sessions active after: 2025-12-15, 2025-12-15T18:30, 12h, 7d, 2w, 1m", date),
+    Flag("before", "WHEN", "sessions started before", date),
+    Flag("source", "NAME...", "sessions of this agent, as `sesamectl status` names it; repeatable"),
+    Flag("role", "ROLE...", "messages with this role: user, assistant, ...; repeatable"),
+    Flag("tool", "NAME...", "calls to this tool: bash, write, ...; repeatable"),
+    Flag("exclude", "ID...", "without this session; repeatable"),
     Flag("tools", "", "tool calls only"),
-    Flag("path", "FILE", "that touched this file: config.ts finds src/config.ts"),
-    Flag("status", "success|error", "how the tool call ended"),
-    Flag("subagents", "include|exclude|only", "what subagents did; include is the default"),
-    Flag("workstation", "ID", "of this machine (the first part of a session's key)"),
-    Flag("project", "ID", "of this project (the second part of a session's key)"),
+    Flag("path", "FILE", "sessions that touched this file; config.ts finds src/config.ts"),
+    Flag("status", "success|error", "tool calls that ended this way"),
+    Flag("subagents", "include|exclude|only", "what subagents did (default: include)"),
+    Flag("workstation", "ID", "sessions of this machine (first part of the session key)"),
+    Flag("project", "ID", "sessions of this project (second part of the session key)"),
 )
 PAGE = (
-    Flag("limit", "N", "at most so many", count),
-    Flag("offset", "N", "leave out the first N", count),
+    Flag("limit", "N", "print at most N", count),
+    Flag("offset", "N", "skip the first N", count),
 )
 SEARCH = (
-    Flag("limit", "N", "at most so many sessions; 10 is the default", count),
-    Flag("offset", "N", "leave out the first N", count),
-    Flag("sort", "relevance|recent", "best first, the default, or newest first"),
-    Flag("fresh", "", "look at the disk first, so that nothing is missed"),
+    Flag("limit", "N", "print at most N sessions (default: 10)", count),
+    Flag("offset", "N", "skip the first N", count),
+    Flag("sort", "relevance|recent", "order by relevance (default) or by date"),
+    Flag("fresh", "", "check the disk first, so that nothing is missed"),
     *FILTERS,
 )
-SHOW = (*PAGE, Flag("around", "N", "the page with message N in its middle", count))
+SHOW = (*PAGE, Flag("around", "N", "the page around message N", count))
 INDEX = (
-    Flag("full", "", "build the index anew, beside the old one, then swap"),
+    Flag("full", "", "rebuild the index beside the old one, then swap"),
     Flag("drop-gone", "", "forget sessions whose file is gone", dest="dropGone"),
 )
 LOGS = (
-    Flag("lines", "N", "so many of the last lines; 50 is the default", count),
-    Flag("follow", "", "go on with what comes"),
+    Flag("lines", "N", "print the last N lines (default: 50)", count),
+    Flag("follow", "", "keep printing as the log grows"),
 )
 SERVICE = (
-    Flag("print", "", "install: show the files, write nothing"),
+    Flag("print", "", "install: print the files, write nothing"),
     Flag("socket", "", "install: let the manager hold the socket, so that clients wait while the daemon restarts"),
-    Flag("purge", "", "uninstall: remove the index and the logs, too"),
+    Flag("purge", "", "uninstall: also remove the index and the logs"),
 )
-DEEP = Flag("deep", "", "check every entry of the index, on a copy of it")
-MATCHING = Flag("matching", "TEXT", "sessions: whose id begins so, or whose name has these words")
-FROM = (Flag("cwd", "DIR", "of several with one name, the one of this project; `.` is the default", os.path.abspath),)
+DEEP = Flag("deep", "", "check every entry of the index, on a copy")
+MATCHING = Flag("matching", "TEXT", "sessions: whose id starts with TEXT, or whose name contains its words")
+FROM = (
+    Flag("cwd", "DIR", "prefer the session of this project when several have the name (default: `.`)", os.path.abspath),
+)
 FORGET = (
     Flag("source", "NAME", "all sessions of this agent"),
-    Flag("cwd", "DIR", "all sessions of this directory and below", os.path.abspath),
+    Flag("cwd", "DIR", "all sessions that ran in this directory or below", os.path.abspath),
 )
 PRINT = Flag("print", "", "print the command, quoted for a shell, and run nothing")
-DRY_RUN = Flag("dry-run", "", "only say how much it would be")
-YES = Flag("yes", "", "do not ask")
-FULL_TEXT = Flag("all", "", "show outputs of tools in full")
-JSON = Flag("json", "", "print the answer as JSON, as the daemon gives it")
-NO_START = Flag("no-start", "", "don't start the daemon when it is not running (also: SESAME_NO_START=1)")
+DRY_RUN = Flag("dry-run", "", "print how many sessions, and remove nothing")
+YES = Flag("yes", "", "do not ask for confirmation")
+FULL_TEXT = Flag("all", "", "print tool output in full")
+JSON = Flag("json", "", "print the daemon's answer as JSON")
+NO_START = Flag("no-start", "", "do not start the daemon (also: SESAME_NO_START=1)")
 
 COMMANDS: Mapping[str, Command] = {
     "search": Command(
-        "find sessions by words; without words, the newest", "WORD...", (*SEARCH, JSON, NO_START),
+        "search sessions; without words, list the newest", "WORD...", (*SEARCH, JSON, NO_START),
         ("search nix flake --after 7d --cwd .", 'search "retry logic" --tool edit', "search --path config.ts --json"),
     ),
     "list": Command(
@@ -142,43 +144,43 @@ COMMANDS: Mapping[str, Command] = {
         ("show 019e62c4", "show 019e62c4 --around 12 --limit 5", "show simplify-nix-flakes"),
     ),
     "resolve": Command(
-        "the id of the session that is meant by an id's beginning, a name, or NAME~1 for what it was begun from", "SESSION",
+        "print the id of a session, given by name, by the start of its id, or as NAME~1 for the session it was forked from", "SESSION",
         (*FROM, JSON, NO_START), ("resolve simplify-nix-flakes", "resolve 019e62c4~1 --json"),
     ),
     "resume": Command(
-        "take a session up again, with its agent, in its directory", "SESSION", (PRINT, YES, JSON, NO_START),
+        "continue a session with its agent, in its directory", "SESSION", (PRINT, YES, JSON, NO_START),
         ("resume simplify-nix-flakes", "resume 019e62c4 --print"),
     ),
     "forget": Command(
-        "take sessions out of the index for good; their files stay", "[SESSION]", (*FORGET, DRY_RUN, YES, JSON, NO_START),
+        "remove sessions from the index for good; their files stay", "[SESSION]", (*FORGET, DRY_RUN, YES, JSON, NO_START),
         ("forget 019e62c4", "forget --cwd ~/clients/acme --dry-run"),
     ),
     "index": Command(
-        "look at every file now", "", (*INDEX, JSON, NO_START), ("index", "index --full", "index --drop-gone"),
+        "check every session file now", "", (*INDEX, JSON, NO_START), ("index", "index --full", "index --drop-gone"),
     ),
-    "status": Command("what is indexed, watched and pending", "", (JSON,), ("status", "status --json")),
-    "config": Command("the settings that count, and where each comes from", "", (JSON,), ("config", "config --json")),
+    "status": Command("show what is indexed, watched and pending", "", (JSON,), ("status", "status --json")),
+    "config": Command("show the settings in effect, and where each comes from", "", (JSON,), ("config", "config --json")),
     "start": Command("start the daemon", "", (JSON,), ("start",)),
     "stop": Command("stop the daemon", "", (JSON,), ("stop",)),
-    "restart": Command("stop the daemon and start it again", "", (JSON,), ("restart",)),
+    "restart": Command("restart the daemon", "", (JSON,), ("restart",)),
     "pi-package": Command(
-        'where the package for pi lies, for `pi install "$(sesamectl pi-package)"`', "", (JSON,), ("pi-package",),
+        'print the directory of the package for pi, for `pi install "$(sesamectl pi-package)"`', "", (JSON,), ("pi-package",),
     ),
     "service": Command(
-        "run the daemon by systemd or launchd: from login on, started again when it fails",
+        "run the daemon as a service of systemd or launchd: from login on, restarted when it fails",
         "install|uninstall|status|logs", (*SERVICE, *LOGS, JSON),
         ("service install", "service install --print", "service status", "service uninstall"),
     ),
     "doctor": Command(
-        "find out what is wrong, and what to do about it", "", (DEEP, JSON), ("doctor", "doctor --deep", "doctor --json"),
+        "check the installation, and say what to do about problems", "", (DEEP, JSON), ("doctor", "doctor --deep", "doctor --json"),
     ),
-    "logs": Command("what the daemon said of itself", "", (*LOGS, JSON), ("logs", "logs --lines 200", "logs --follow")),
+    "logs": Command("print the daemon's log", "", (*LOGS, JSON), ("logs", "logs --lines 200", "logs --follow")),
     "completions": Command(
-        "completions for a shell, to be sourced; or the sessions that they ask for", "bash|zsh|fish|sessions", (MATCHING,),
+        "print completions for a shell; or the sessions that they complete", "bash|zsh|fish|sessions", (MATCHING,),
         ("completions bash", "completions sessions --matching flake"),
     ),
-    "man": Command("the manual page, to be piped into `man -l -`", "", (), ("man",)),
+    "man": Command("print the manual page, for `man -l -`", "", (), ("man",)),
     "demo": Command(
-        "a search over made-up sessions, in a private place that is removed again", "", (JSON,), ("demo",),
+        "search made-up sessions in a temporary directory, which is removed again", "", (JSON,), ("demo",),
     ),
 }  # fmt: skip

@@ -1,33 +1,29 @@
 """`--help`: the table in `flags` as text."""
 
-from __future__ import annotations
+from collections.abc import Iterator
 
 from sesamectl.flags import COMMANDS
-from sesamectl.render.terminal import wrapped
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from sesamectl.render.terminal import wrap
 
 INDENT = 24
-LEAST_WIDTH = 20
+MIN_WIDTH = 20
 
 
 def text(name: str, width: int) -> str:
-    """The help for a command, or for all of them, in lines of this width."""
+    """The help for a command, or the overview, in lines of this width."""
     return "\n".join(_command(name, width) if name else _overview(width))
 
 
 def _overview(width: int) -> Iterator[str]:
-    yield "usage: sesamectl COMMAND ... (each has its own --help)"
+    yield "usage: sesamectl COMMAND ... (sesamectl COMMAND --help explains one)"
     yield ""
-    yield "Finds what coding agents did. The first search starts the daemon that indexes their sessions."
+    yield "Searches what coding agents did. The first search starts the daemon that indexes their sessions."
     yield ""
     yield "commands:"
     for name, command in COMMANDS.items():
         yield from _entry(name, command.summary, width)
     yield ""
-    yield "exit codes: 0 done (also with no hits), 1 doctor found something, 2 usage, 3 no daemon to ask,"
+    yield "exit codes: 0 success (also without hits), 1 doctor found problems, 2 usage, 3 no daemon to ask,"
     yield "4 refused or failed, 130 interrupted"
     yield ""
     yield "examples:"
@@ -52,10 +48,10 @@ def _command(name: str, width: int) -> Iterator[str]:
 
 
 def _entry(what: str, explained: str, width: int) -> Iterator[str]:
-    """Two columns; below each other where there is no room."""
-    lines = [explained[begin:end] for begin, end in wrapped(explained, max(LEAST_WIDTH, width - INDENT))]
+    """Two columns; one below the other where they don't fit."""
+    lines = [explained[begin:end] for begin, end in wrap(explained, max(MIN_WIDTH, width - INDENT))]
     first = f"  {what}".ljust(INDENT)
-    if len(first) > INDENT or width < INDENT + LEAST_WIDTH:
+    if len(first) > INDENT or width < INDENT + MIN_WIDTH:
         yield f"  {what}"
         first = " " * INDENT
     yield f"{first}{lines[0]}".rstrip()

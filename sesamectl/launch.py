@@ -1,156 +1,154 @@
-"""Starting the daemon when nothing listens: once, however many ask, and so that it outlives who started it.
+"""Starting the daemon: once, however many clients ask, and so that it outlives the one that started it.
 
 Clients agree by a lock in the data directory: one of them starts the daemon, the others wait for the socket. Running means
-that a `hello` is answered. Where a service was installed for this socket its manager starts the daemon; else it is a process
-of its own, outside of the terminal's, and logs to `sesamed.log` in the data directory, which it turns over itself.
+that a `hello` is answered. Where a service is installed for this socket, its manager starts the daemon; otherwise it is a
+process of its own, detached from the terminal, that logs to `sesamed.log` in the data directory and rotates that file itself.
 """
-
-from __future__ import annotations
 
 import fcntl
 import os
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from typing import IO
 
-from sesamectl.client import Client
+from sesamectl.connection import Connection
 from sesamectl.errors import ClosedError, DeadlineError, NotRunningError, StartError
-from sesamectl.service import manager, start_command
-from sesamectl.where import data_directory
+from sesamectl.locations import data_directory
+from sesamectl.service.manager import find_manager, start_command
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import IO
+START_S = 20.0
+POLL_S = 0.01  # between two tries; each takes about 0.1 ms
+NOTICE_AFTER_S = 1.0
+EX_TEMPFAIL = 75  # another sesamed holds a lock, most likely one that is shutting down
+DAEMON_EXITS = (EX_TEMPFAIL, 78)  # exit codes of sesamed itself, not of a program that was to run it
+RETRY_S = 0.2
+MAX_LOG_BYTES = 1 << 20
+MANAGER_VARIABLES = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES")
 
-PATIENCE_S = 20.0
-LOOK_S = 0.01  # between two looks at the socket; a look takes about 0.1 ms
-SAY_AFTER_S = 1.0
-EX_TEMPFAIL = 75  # another sesamed holds a lock; most likely one that is just going down
-OURS = (EX_TEMPFAIL, 78)  # sesamed itself has ended so, not what was to run it
-AGAIN_S = 0.2
-MAX_SAID_BYTES = 1 << 20
-MANAGERS = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES")
-
-_children: list[subprocess.Popen[bytes]] = []  # they outlive us: nobody is to complain that they still run
+_children: list[
+    subprocess.Popen[bytes]
+] = []  # kept, because a Popen that is lost while its process runs warns about it
 
 
-def launch(path: str, patience_s: float = PATIENCE_S) -> None:
-    """Start sesamed, unless somebody else is doing so, and return when it answers. Raises StartError."""
+def launch(path: str, timeout_s: float = START_S) -> None:
+    """Start sesamed unless another client is starting it; returns when it answers. Raises StartError."""
     with ExitStack() as held:
-        starting = _Starting(path, held)
-        wait(path, patience_s, starting.go_on, starting.said)
+        start = _Start(path, held)
+        wait_until_ready(path, timeout_s, start.step, start.last_words)
 
 
-def wait(
+def wait_until_ready(
     path: str,
-    patience_s: float = PATIENCE_S,
-    go_on: Callable[[], None] = lambda: None,
-    said: Callable[[], str] = lambda: "",
+    timeout_s: float = START_S,
+    step: Callable[[], None] = lambda: None,
+    last_words: Callable[[], str] = lambda: "",
 ) -> None:
-    """Wait until it answers, doing a little more each time it does not. Raises StartError."""
-    deadline, say_at = time.monotonic() + patience_s, time.monotonic() + SAY_AFTER_S
-    while not answers(path):
-        go_on()
+    """Wait until it answers, calling `step` each time it does not. Raises StartError with the daemon's last words."""
+    deadline, notice_at = time.monotonic() + timeout_s, time.monotonic() + NOTICE_AFTER_S
+    while not is_ready(path):
+        step()
         now = time.monotonic()
         if now >= deadline:
-            raise StartError(f"sesamed did not answer within {patience_s:g} s of its start; {said()}")
-        if now >= say_at:
-            say_at = deadline
+            raise StartError(f"sesamed did not answer within {timeout_s:g} s after it was started; {last_words()}")
+        if now >= notice_at:
+            notice_at = deadline
             print("sesamectl: waiting for sesamed to start ...", file=sys.stderr, flush=True)
-        time.sleep(LOOK_S)
+        time.sleep(POLL_S)
 
 
-def answers(path: str) -> bool:
-    """Whether a sesamed that listens there says hello."""
+def is_ready(path: str) -> bool:
+    """Whether a `hello` is answered there."""
     try:
-        with Client(path) as client:
-            client.call("hello", client="sesamectl")
+        with Connection(path) as connection:
+            connection.call("hello", client="sesamectl")
     except (NotRunningError, ClosedError, DeadlineError):
         return False
     return True
 
 
-def surroundings() -> dict[str, str]:
-    """The environment of a daemon of ours: what a service manager said to us is not for it."""
-    return {name: value for name, value in os.environ.items() if name not in MANAGERS}
+def daemon_environment() -> dict[str, str]:
+    """The environment for a daemon: ours, without what a service manager told us."""
+    return {name: value for name, value in os.environ.items() if name not in MANAGER_VARIABLES}
 
 
-class Starters:
-    """The one of all clients that may start or end the daemon; waits for its turn."""
+class StartLock:
+    """Lets one client at a time start or stop the daemon; waits for it."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        self._file = _opened(_made(data_directory(environ)), "start.lock")
+        self._file = _open_private(_make_directory(data_directory(environ)), "start.lock")
 
     def __enter__(self) -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while not _locked(self._file):
+        deadline = time.monotonic() + START_S
+        while not _try_lock(self._file):
             if time.monotonic() >= deadline:
-                raise StartError(f"another sesamectl has been starting sesamed for {PATIENCE_S:g} s; try again")
-            time.sleep(LOOK_S)
+                raise StartError(f"another sesamectl has been starting sesamed for {START_S:g} s; try again")
+            time.sleep(POLL_S)
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
 
-class _Starting:
-    """One client's part in it."""
+class _Start:
+    """One client's attempt to start the daemon."""
 
     def __init__(self, path: str, held: ExitStack) -> None:
         self._path = path
-        self._directory = _made(data_directory(os.environ))
-        self._lock = held.enter_context(_opened(self._directory, "start.lock"))
-        self._log = held.enter_context(_opened(self._directory, "sesamed.log"))
-        self._log_begin = os.fstat(self._log.fileno()).st_size
-        self._ours = False
+        self._directory = _make_directory(data_directory(os.environ))
+        self._lock = held.enter_context(_open_private(self._directory, "start.lock"))
+        self._log = held.enter_context(_open_private(self._directory, "sesamed.log"))
+        self._log_start = os.fstat(self._log.fileno()).st_size
+        self._has_lock = False
         self._process: subprocess.Popen[bytes] | None = None
-        self._managed = False  # what we started is a manager's command: it ends well before the daemon answers
-        self._apart = manager().apart()
+        self._managed = False  # the process is a manager's command, which exits before the daemon answers
+        self._detach = find_manager().detach_prefix()
         self._not_before = 0.0
 
-    def go_on(self) -> None:
-        """Start it if nobody does; raises StartError when it ended instead of answering."""
-        if not self._ours:
-            self._ours = _locked(self._lock)
-            return  # look again: who had the lock before us may have started it
+    def step(self) -> None:
+        """Start it if no other client does; raises StartError when it has exited instead of answering."""
+        if not self._has_lock:
+            self._has_lock = _try_lock(self._lock)
+            return  # try again first: the client that held the lock may have started it
         if self._process is None:
             if time.monotonic() >= self._not_before:
-                self._process = self._spawned()
+                self._process = self._spawn()
         elif (code := self._process.poll()) == EX_TEMPFAIL:
-            self._process, self._not_before = None, time.monotonic() + AGAIN_S
+            self._process, self._not_before = None, time.monotonic() + RETRY_S
         elif code and self._managed:
             raise StartError(
-                "the service manager cannot start sesamed; `sesamectl doctor` says why, `sesamectl service logs` what it said"
+                "the service manager could not start sesamed; see `sesamectl doctor` and `sesamectl service logs`"
             )
-        elif code is not None and not self._managed and self._apart and code not in OURS:
-            self._process, self._apart = None, []
+        elif code is not None and not self._managed and self._detach and code not in DAEMON_EXITS:
+            self._process, self._detach = None, []
         elif code is not None and not self._managed:
-            raise StartError(f"sesamed could not be started (exit {code}): {self.said()}")
+            raise StartError(f"sesamed did not start (exit {code}): {self.last_words()}")
 
-    def said(self) -> str:
-        """The last that it said of itself since we look, or where that stands."""
+    def last_words(self) -> str:
+        """The last error that it logged since we started it, or where to look for one."""
         with open(self._log.fileno(), "rb", closefd=False) as log:
-            log.seek(self._log_begin)
-            lines = log.read(MAX_SAID_BYTES).decode("utf-8", "replace").strip().split("\n")
-        said = [line.removeprefix("sesamed: ") for line in lines if line.startswith("sesamed: ")]
-        return said[-1] if said else lines[-1] or f"look at {self._directory or 'its log'}/sesamed.log"
+            log.seek(self._log_start)
+            lines = log.read(MAX_LOG_BYTES).decode("utf-8", "replace").strip().split("\n")
+        errors = [line.removeprefix("sesamed: ") for line in lines if line.startswith("sesamed: ")]
+        return errors[-1] if errors else lines[-1] or f"see {self._directory or 'its log'}/sesamed.log"
 
-    def _spawned(self) -> subprocess.Popen[bytes]:
-        """A process that no terminal, directory or manager of ours holds on to."""
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        """A process tied to no terminal, directory or manager of ours."""
         command = start_command(self._path)
         self._managed = command is not None
-        apart = [] if self._managed else self._apart
+        detach = [] if self._managed else self._detach
         process = subprocess.Popen(  # noqa: S603  # our own words
-            command or [*apart, sys.executable, "-P", "-m", "sesamed"], env=surroundings(), cwd="/", start_new_session=True,
+            command or [*detach, sys.executable, "-P", "-m", "sesamed"], env=daemon_environment(), cwd="/", start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log,
         )  # fmt: skip
         _children.append(process)
         return process
 
 
-def _made(directory: str) -> str | None:
-    """The directory, private; None when it cannot be made: the daemon itself will say why."""
+def _make_directory(directory: str) -> str | None:
+    """The directory, private; None when it cannot be made: the daemon will say why."""
     try:
         if not os.path.isabs(directory):
             return None
@@ -160,8 +158,8 @@ def _made(directory: str) -> str | None:
     return directory
 
 
-def _opened(directory: str | None, name: str) -> IO[bytes]:
-    """A private file in the directory to append to; one that nobody sees where there is no directory."""
+def _open_private(directory: str | None, name: str) -> IO[bytes]:
+    """A private file in the directory, for appending; a temporary one where that cannot be."""
     try:
         if directory is not None:
             path = os.path.join(directory, name)
@@ -169,12 +167,10 @@ def _opened(directory: str | None, name: str) -> IO[bytes]:
             return open(os.open(path, flags, 0o600), "r+b", buffering=0)
     except OSError:
         pass  # the daemon cannot write there either, and will say so
-    import tempfile
-
     return tempfile.TemporaryFile(buffering=0)
 
 
-def _locked(lock: IO[bytes]) -> bool:
+def _try_lock(lock: IO[bytes]) -> bool:
     try:
         fcntl.flock(lock.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -1,45 +1,39 @@
 """The manual page, made from the table in `flags`, as `--help` is."""
 
-from __future__ import annotations
+from collections.abc import Iterator
 
 from sesamectl import __version__
-from sesamectl.flags import COMMANDS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from sesamectl.flags import Command
+from sesamectl.flags import COMMANDS, Command
 
 EXITS = (
-    ("0", "Done; also without any hits."), ("1", "doctor found something."), ("2", "Wrong usage."),
-    ("3", "The daemon cannot be reached or started, or is not of this protocol."), ("4", "Refused, or failed."), ("130", "Interrupted."),
+    ("0", "Success, also without hits."), ("1", "doctor found problems."), ("2", "Wrong usage."),
+    ("3", "The daemon cannot be reached or started, or speaks another protocol."), ("4", "Refused, or failed."), ("130", "Interrupted."),
 )  # fmt: skip
 VARIABLES = (
     (
         "SESAME_CONFIG_DIR, SESAME_DATA_DIR, SESAME_RUNTIME_DIR",
-        "Where the configuration, the index and the socket are.",
+        "Directories of the configuration, the index and the socket.",
     ),
-    ("SESAME_SOCKET", "The socket itself."),
-    ("SESAME_NO_START", "When it is 1, no daemon is started."),
-    ("NO_COLOR", "When it is set, there are no colours."),
+    ("SESAME_SOCKET", "Path of the socket."),
+    ("SESAME_NO_START", "If 1, no daemon is started."),
+    ("NO_COLOR", "If set, output has no colours."),
 )
 FILES = (
-    ("~/.config/sesame/config.jsonc", "The configuration; none is needed."),
-    ("~/.local/share/sesame/", "The index, and the daemon's log where no journal keeps it."),
+    ("~/.config/sesame/config.jsonc", "Configuration (optional)."),
+    ("~/.local/share/sesame/", "The index, and the daemon's log unless it is in the journal."),
 )
 
 
 def page() -> str:
-    """In the language of man(7)."""
+    """The page in man(7)."""
     return "\n".join(_lines()) + "\n"
 
 
 def _lines() -> Iterator[str]:
     yield f'.TH SESAMECTL 1 "" "sesame {__version__}"'
-    yield from (".SH NAME", "sesamectl \\- find what coding agents did", ".SH SYNOPSIS")
+    yield from (".SH NAME", "sesamectl \\- search what coding agents did", ".SH SYNOPSIS")
     yield from (".B sesamectl", ".I COMMAND", "[\\fIFLAG\\fR ...] [\\fIWORD\\fR ...]", ".SH DESCRIPTION")
-    yield "Asks sesamed, the daemon that indexes the sessions of coding agents as they are written."
+    yield "Queries sesamed, the daemon that indexes the sessions of coding agents as they are written."
     yield "The first search starts it. Every command has its own \\fB\\-\\-help\\fR."
     yield ".SH COMMANDS"
     for name, command in COMMANDS.items():
@@ -65,7 +59,7 @@ def _section(title: str, entries: tuple[tuple[str, str], ...]) -> Iterator[str]:
 
 
 def _text(text: str) -> str:
-    """As it stands: dashes stay dashes, and no line is taken for a request."""
+    """Escaped: dashes stay dashes, and no line is taken for a request."""
     escaped = (
         text.replace("\\", "\\e").replace("-", "\\-").replace("~", "\\(ti").replace("'", "\\(aq").replace("`", "\\(ga")
     )

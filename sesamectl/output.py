@@ -1,12 +1,12 @@
-"""An answer on standard output: as JSON, or as lines for people."""
+"""An answer on standard output: JSON, or lines for people."""
 
 from __future__ import annotations
 
 import sys
 
-from sesamectl import wire
+from sesamectl import json_lines
 from sesamectl.errors import RpcError
-from sesamectl.render.terminal import of
+from sesamectl.render.terminal import detect
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,13 +20,15 @@ if TYPE_CHECKING:
 
 
 def show(answer: dict[str, Any], lines: Lines, arguments: Arguments) -> None:
-    """Print it. What people get is text that this output's encoding can say."""
+    """Print the answer; as text it is limited to what the output's encoding can represent."""
     if arguments.has("json"):
-        print(wire.dumps(answer))
+        print(json_lines.dumps(answer))
         return
     try:
-        text = "\n".join(lines(answer, of(sys.stdout)))
+        text = "\n".join(lines(answer, detect(sys.stdout)))
     except (LookupError, TypeError, ValueError, AttributeError):
-        raise RpcError(0, "this answer cannot be shown; are sesamed and sesamectl of one version? Try --json") from None
+        raise RpcError(
+            0, "cannot show this answer: sesamed and sesamectl may be of different versions; try --json"
+        ) from None
     encoding = sys.stdout.encoding or "utf-8"
     print(text.encode(encoding, "replace").decode(encoding))

@@ -1,4 +1,4 @@
-"""Command line -> command and arguments, by the table in `flags`. No argparse: its import is a third of what a search may cost."""
+"""Command line -> command and arguments, by the table in `flags`. Not argparse: importing it takes a third of a search's time."""
 
 from __future__ import annotations
 
@@ -16,50 +16,50 @@ HELP = ("-h", "--help")
 
 
 def parse(words: Sequence[str]) -> tuple[str, Arguments]:
-    """The command and what it was given; `help` is among the values when that was asked for. Raises UsageError."""
+    """The command and its arguments; with `help` among the values when that was asked for. Raises UsageError."""
     name = words[0] if words else ""
     if name in HELP:
         return "", Arguments([], {"help": True})
     if name == "--version":
         return "", Arguments([], {"version": True})
     if name not in COMMANDS:
-        what = f"{name!r} is no command" if name else "no command"
-        raise UsageError(f"{what}; there are {', '.join(COMMANDS)}")
+        what = f"unknown command {name!r}" if name else "missing command"
+        raise UsageError(f"{what}; commands are {', '.join(COMMANDS)}")
     try:
-        return name, _Reading(COMMANDS[name]).read(words[1:])
+        return name, _Parser(COMMANDS[name]).parse(words[1:])
     except UsageError as error:
         raise UsageError(str(error), name) from None
 
 
-class _Reading:
-    """Reads what stands behind a command."""
+class _Parser:
+    """Parses the words behind a command."""
 
     def __init__(self, command: Command) -> None:
         self._operand = command.operand
         self._flags = {f"--{flag.name}": flag for flag in command.flags}
         self._given = Arguments([], {})
 
-    def read(self, words: Sequence[str]) -> Arguments:
-        """All of the line. `--help` anywhere before `--` wins over everything else."""
+    def parse(self, words: Sequence[str]) -> Arguments:
+        """`--help` anywhere before `--` wins over everything else."""
         end = words.index("--") if "--" in words else len(words)
         if any(word in HELP for word in words[:end]):
             return Arguments([], {"help": True})
         left = iter(words[:end])
         for word in left:
             if word.startswith("--"):
-                self._flag(word, left)
+                self._parse_flag(word, left)
             else:
                 self._given.words.append(word)
         self._given.words += words[end + 1 :]
         self._check_words()
         return self._given
 
-    def _flag(self, word: str, left: Iterator[str]) -> None:
+    def _parse_flag(self, word: str, left: Iterator[str]) -> None:
         name, equals, value = word.partition("=")
         flag = self._flags.get(name)
         if flag is None:
-            more = "" if self._operand != "WORD..." else "; put `--` before words that begin with dashes"
-            raise UsageError(f"no flag is called {name}{more}")
+            more = "" if self._operand != "WORD..." else "; put `--` before words that start with dashes"
+            raise UsageError(f"unknown flag {name}{more}")
         if not flag.metavar:
             if equals:
                 raise UsageError(f"{name} takes no value")
@@ -69,9 +69,9 @@ class _Reading:
             value = next(left, "--")
             if value.startswith("--"):
                 raise UsageError(f"{name} needs a value: {name} {flag.metavar}")
-        self._put(flag, _converted(flag, value))
+        self._store(flag, _convert(flag, value))
 
-    def _put(self, flag: Flag, value: Any) -> None:
+    def _store(self, flag: Flag, value: Any) -> None:
         if flag.many:
             self._given.values.setdefault(flag.dest, []).append(value)
         else:
@@ -82,14 +82,14 @@ class _Reading:
         if operand.endswith("..."):
             return
         if operand and not words and not operand.startswith("["):
-            raise UsageError(f"which {operand.lower()}?" if operand.isupper() else f"which one: {operand}?")
+            raise UsageError(f"missing {operand}")
         if "|" in operand and words[0] not in operand.split("|"):
             raise UsageError(f"{words[0]!r}: expected {' or '.join(operand.split('|'))}")
         if surplus := words[1 if operand else 0 :]:
-            raise UsageError(f"nothing is expected here: {' '.join(surplus)}")
+            raise UsageError(f"unexpected argument: {' '.join(surplus)}")
 
 
-def _converted(flag: Flag, value: str) -> Any:
+def _convert(flag: Flag, value: str) -> Any:
     if flag.choices and value not in flag.choices:
         raise UsageError(f"--{flag.name} {value}: expected {' or '.join(flag.choices)}")
     try:

@@ -11,7 +11,7 @@ import { isPrivate } from "./where.ts";
 
 export const TIMEOUT_MS = 15_000; // a query's own deadline is 10 s: the daemon is the first to say so
 export const MAX_ANSWER_BYTES = 4 << 20;
-const MAX_PATH_BYTES = 103; // macOS; Linux takes 107
+export const MAX_SOCKET_BYTES = 103; // sun_path holds 104 bytes on macOS (108 on Linux), and the last one is NUL
 const NOBODY = new Set(["ENOENT", "ECONNREFUSED", "ENOTSOCK"]);
 
 /** The daemon's own refusal. */
@@ -78,7 +78,7 @@ async function exchanged<T>(path: string, line: string, signal: AbortSignal, max
 
 /** Whoever may write there could listen in the daemon's place. */
 function checkPlace(path: string): void {
-  if (Buffer.byteLength(path) > MAX_PATH_BYTES) throw new Error(`socket path too long: ${path} has more than ${MAX_PATH_BYTES} bytes; set SESAME_SOCKET`);
+  if (Buffer.byteLength(path) > MAX_SOCKET_BYTES) throw new Error(`socket path too long: ${path} has more than ${MAX_SOCKET_BYTES} bytes; set SESAME_SOCKET`);
   if (!existsSync(path)) throw new Unreachable(path);
   const directory = dirname(path);
   if (!isPrivate(directory)) throw new Error(`${directory} is not yours alone, nothing was sent; make it yours and \`chmod 700\` it`);

@@ -3,7 +3,7 @@
  *
  * The socket's place follows from the user, in the order of docs/protocol.md, as for the daemon and every other client.
  */
-import { existsSync, statSync } from "node:fs";
+import { existsSync, lstatSync } from "node:fs";
 import { userInfo } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -15,14 +15,19 @@ type Environ = Record<string, string | undefined>;
 export function socketPath(environ: Environ = process.env): string {
   if (environ.SESAME_SOCKET) return environ.SESAME_SOCKET;
   if (environ.SESAME_RUNTIME_DIR) return join(environ.SESAME_RUNTIME_DIR, NAME);
-  const runtime = `/run/user/${userId()}`;
-  if (isPrivate(runtime)) return join(runtime, "sesame", NAME);
-  return join(userInfo().homedir, ".local/state/sesame/run", NAME); // of the user database, whatever HOME says
+  return join(defaultDirectory(), NAME);
 }
 
-/** Whether the path is a directory of this user that nobody else may enter. */
+/** The socket's directory when no variable names one. */
+export function defaultDirectory(runUser = "/run/user"): string {
+  const runtime = join(runUser, String(userId()));
+  if (isPrivate(runtime)) return join(runtime, "sesame");
+  return join(userInfo().homedir, ".local/state/sesame/run"); // of the user database, whatever HOME says
+}
+
+/** Whether the path is a directory of this user that nobody else can enter. A symbolic link is not: what it names may change. */
 export function isPrivate(path: string): boolean {
-  const found = statSync(path, { throwIfNoEntry: false });
+  const found = lstatSync(path, { throwIfNoEntry: false });
   return found !== undefined && found.isDirectory() && found.uid === userId() && (found.mode & 0o077) === 0;
 }
 

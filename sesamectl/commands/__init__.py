@@ -1,4 +1,4 @@
-"""The commands, one module each, imported when they are run: a search pays for nothing else."""
+"""The commands, one module each, imported when run: a search pays for no other."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sesamectl.flags import Arguments
 
-OF_LIFE = ("start", "stop", "restart")
+LIFECYCLE = ("start", "stop", "restart")
 
 
 def run(name: str, arguments: Arguments) -> int:
-    """Run a command; its exit code."""
+    """Run a command; returns its exit code."""
     if name == "search":
         from sesamectl.commands import search
 
@@ -18,5 +18,5 @@ def run(name: str, arguments: Arguments) -> int:
         return 0
     from importlib import import_module
 
-    module = import_module(f"sesamectl.commands.{'life' if name in OF_LIFE else name.replace('-', '_')}")
-    return (getattr(module, name) if name in OF_LIFE else module.run)(arguments) or 0
+    module = import_module(f"sesamectl.commands.{'lifecycle' if name in LIFECYCLE else name.replace('-', '_')}")
+    return (getattr(module, name) if name in LIFECYCLE else module.run)(arguments) or 0

@@ -1,70 +1,61 @@
-"""`config`: the settings that count, and where each comes from. The one command that reads the daemon's own code.
+"""`config`: the settings in effect, and where each comes from.
 
-The sources are those of the running daemon when there is one: it keeps those that it found at its first start.
+The roots are those of the running daemon when there is one, because it remembers what it found at its first start.
 """
-
-from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
 
 from sesamectl.client import Client
 from sesamectl.errors import ClientError, RpcError
+from sesamectl.flags import Arguments
 from sesamectl.output import show
 from sesamectl.render import clean
-from sesamectl.render.terminal import DIM
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
-
-    from sesamectl.flags import Arguments
-    from sesamectl.render.terminal import Terminal
-    from sesamed.config import Config
-    from sesamed.paths import Paths
+from sesamectl.render.terminal import DIM, Terminal
+from sesamed import discovery
+from sesamed.config import Config, load, read_json5
+from sesamed.errors import ConfigError
+from sesamed.paths import Paths, find, home
+from sesamed.sources import SOURCES
 
 ENVIRONMENT = (
     ("config", "config_file", ("SESAME_CONFIG_DIR", "XDG_CONFIG_HOME")),
     ("data", "data_dir", ("SESAME_DATA_DIR", "XDG_DATA_HOME")),
     ("socket", "socket", ("SESAME_SOCKET", "SESAME_RUNTIME_DIR")),
 )
-PATIENCE_S = 5.0
+TIMEOUT_S = 5.0
 
 
 def run(arguments: Arguments) -> None:
-    """Read and show."""
-    from sesamed import paths
-    from sesamed.config import load
-    from sesamed.errors import ConfigError
-    from sesamed.sources import SOURCES
-
+    """Read and print."""
     try:
-        place = paths.find(os.environ)
-        config = load(place.config_file, os.environ, SOURCES.keys())
+        paths = find(os.environ)
+        config = load(paths.config_file, os.environ, SOURCES.keys())
         answer = {
-            "paths": _places(place),
-            "settings": _settings(place.config_file, config),
-            "sources": _sources(place.socket) or _discovered(config),
+            "paths": _list_paths(paths),
+            "settings": _list_settings(paths.config_file, config),
+            "sources": _fetch_roots(paths.socket) or _discover_roots(config),
         }
     except ConfigError as error:
         raise RpcError(0, error.message) from None
     show(answer, _lines, arguments)
 
 
-def _places(place: Paths) -> dict[str, Any]:
+def _list_paths(paths: Paths) -> dict[str, Any]:
     found = {}
     for name, attribute, variables in ENVIRONMENT:
-        said = next((variable for variable in variables if os.environ.get(variable)), None)
-        found[name] = {"value": getattr(place, attribute), "from": said or "default"}
+        variable = next((variable for variable in variables if os.environ.get(variable)), None)
+        found[name] = {"value": getattr(paths, attribute), "from": variable or "default"}
     return found
 
 
-def _settings(file: str, config: Config) -> dict[str, Any]:
+def _list_settings(file: str, config: Config) -> dict[str, Any]:
     """Every key of the configuration, as the file spells it."""
-    import msgspec
-
-    written = _written(file)
+    written = _read_file(file)
     found = {
         name: {"value": value, "from": file if name in written else "default"}
         for name, value in msgspec.to_builtins(config).items()
@@ -78,9 +69,7 @@ def _settings(file: str, config: Config) -> dict[str, Any]:
     return found
 
 
-def _written(file: str) -> Mapping[str, Any]:
-    from sesamed.config import read_json5
-
+def _read_file(file: str) -> Mapping[str, Any]:
     try:
         value = read_json5(file)
     except FileNotFoundError:
@@ -88,22 +77,19 @@ def _written(file: str) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _sources(socket: str) -> list[dict[str, Any]]:
-    """What the running daemon watches; nothing when none runs."""
+def _fetch_roots(socket: str) -> list[dict[str, Any]]:
+    """What the running daemon watches; empty when none is running."""
     try:
-        with Client(socket, PATIENCE_S) as client:
+        with Client(socket, TIMEOUT_S) as client:
             found = client.call("status").get("sources", ())
     except (ClientError, RpcError):
         return []
     return [{"parser": source["parser"], "path": source["path"], "from": "the running daemon"} for source in found]
 
 
-def _discovered(config: Config) -> list[dict[str, Any]]:
-    """What a daemon would watch that is started here for the first time."""
-    from sesamed import discovery, paths
-    from sesamed.sources import SOURCES
-
-    found = discovery.discover(SOURCES.values(), os.environ, paths.home(os.environ))
+def _discover_roots(config: Config) -> list[dict[str, Any]]:
+    """What a daemon would watch that is started from here for the first time."""
+    found = discovery.discover(SOURCES.values(), os.environ, home(os.environ))
     roots = discovery.roots(config, found)
     origin = dict.fromkeys(found, "discovered")
     return [{"parser": root.parser, "path": root.path, "from": origin.get(root, "configuration")} for root in roots]
@@ -111,10 +97,9 @@ def _discovered(config: Config) -> list[dict[str, Any]]:
 
 def _lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     for name, setting in answer["paths"].items():
-        there = (
-            "" if name != "config" or os.path.exists(setting["value"]) else ", not there: every setting has a default"
-        )
-        yield _line(name, setting, terminal, there)
+        is_missing = name == "config" and not os.path.exists(setting["value"])
+        note = ", does not exist; all settings are defaults" if is_missing else ""
+        yield _line(name, setting, terminal, note)
     yield ""
     for name, setting in answer["settings"].items():
         yield _line(name, setting, terminal)

@@ -1,27 +1,21 @@
-"""`doctor`: what may be wrong, one line each, and what to do about it."""
-
-from __future__ import annotations
+"""`doctor`: checks the installation, one line per finding, and says what to do."""
 
 import os
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from sesamectl.doctor import WRONG, examine
+from sesamectl.doctor.examine import examine
+from sesamectl.doctor.finding import NOTE, OK, WRONG
+from sesamectl.flags import Arguments
 from sesamectl.output import show
-from sesamectl.render import clean
-from sesamectl.render.terminal import BOLD, DIM, MARK
+from sesamectl.render import clean, number
+from sesamectl.render.terminal import BOLD, DIM, MARK, Terminal
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
-
-    from sesamectl.flags import Arguments
-    from sesamectl.render.terminal import Terminal
-
-COLOURS = {"ok": DIM, "note": BOLD, "wrong": MARK}
+COLOURS = {OK: DIM, NOTE: BOLD, WRONG: MARK}
 
 
 def run(arguments: Arguments) -> int:
-    """Look, and show; 1 when something is wrong."""
+    """Check and print; returns 1 when something is wrong."""
     findings = [
         {"level": found.level, "check": found.name, "message": found.text, "todo": found.todo or None}
         for found in examine(os.environ, deep=arguments.has("deep"))
@@ -37,4 +31,4 @@ def _lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
         todo = f"; {clean(found['todo'])}" if found["todo"] else ""
         yield f"{level} {found['check']:<9} {clean(found['message'])}{todo}"
     count = answer["wrong"]
-    yield f"{count} {'thing is' if count == 1 else 'things are'} wrong" if count else "Nothing is wrong."
+    yield f"{number(count, 'problem')} found." if count else "No problems found."

@@ -1,24 +1,17 @@
-"""`index`: look at every file now."""
+"""`index`: checks every session file now."""
 
-from __future__ import annotations
-
-from sesamectl.asking import asked
-from sesamectl.flags import INDEX
+from sesamectl.call import call
+from sesamectl.flags import INDEX, Arguments
 from sesamectl.output import show
 from sesamectl.render.index import Bar, lines
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from sesamectl.flags import Arguments
-
-
-SILENCE_S = 60.0  # the daemon says twice a second how far it is: a run that goes on is told from one that hangs
+SILENCE_S = 60.0  # the daemon reports progress twice a second, so a longer silence means that it hangs
 
 
 def run(arguments: Arguments) -> None:
-    """Ask, with a bar on a terminal."""
+    """Index, with a progress bar on a terminal."""
     with Bar() as bar:
-        answer = asked(
+        answer = call(
             arguments,
             lambda client: client.call("index", progress=True, **arguments.given(INDEX)),
             SILENCE_S,

@@ -1,24 +1,19 @@
-"""`logs`: what the daemon said of itself. The journal keeps it where a service was installed, else a file beside the index."""
-
-from __future__ import annotations
+"""`logs`: the daemon's log, from the journal when it runs as a systemd service, else from a file beside the index."""
 
 import os
 import shutil
 import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from sesamectl import service
 from sesamectl.errors import RpcError
+from sesamectl.flags import Arguments
+from sesamectl.locations import data_directory
 from sesamectl.output import show
 from sesamectl.render import clean
-from sesamectl.where import data_directory
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
-
-    from sesamectl.flags import Arguments
-    from sesamectl.render.terminal import Terminal
+from sesamectl.render.terminal import Terminal
+from sesamectl.service.manager import find_manager, start_command
+from sesamectl.service.unit import build_spec, run_command
 
 LINES = 50
 TAIL_BYTES = 4 << 20
@@ -26,27 +21,29 @@ FILES = ("sesamed.log.2", "sesamed.log.1", "sesamed.log")
 
 
 def run(arguments: Arguments) -> None:
-    """Show the end of it, or follow it."""
+    """Print the last lines, or follow."""
     count = int(arguments.values.get("lines", LINES))
     if arguments.has("follow"):
-        _become(_journal(count, "--follow") or ["tail", "-n", str(count), "-F", _path(FILES[-1])])
-    journal = _journal(count, "--no-pager")
+        _exec(_journal_command(count, "--follow") or ["tail", "-n", str(count), "-F", _path(FILES[-1])])
+    journal = _journal_command(count, "--no-pager")
     if journal:
-        code, text = service.command(journal, os.environ)
+        code, text = run_command(journal, os.environ)
         if code:
             raise RpcError(0, f"journalctl: {text}")
         found = text.split("\n")
     else:
         found = [line for name in FILES for line in _lines(_path(name))]
     if not found:
-        raise RpcError(0, f"nothing was logged yet in {_path(FILES[-1])}; a daemon in a terminal logs there")
-    show({"lines": found[max(0, len(found) - count) :]}, _shown, arguments)
+        raise RpcError(
+            0, f"{_path(FILES[-1])} is empty or missing; a daemon that runs in a terminal logs there instead"
+        )
+    show({"lines": found[max(0, len(found) - count) :]}, _clean_lines, arguments)
 
 
-def _journal(count: int, how: str) -> list[str]:
-    """What shows the journal; nothing where it is not the journal that keeps what the daemon says."""
-    socket = service.wanted(os.environ).socket
-    if service.manager().name != "systemd" or not service.start_command(socket) or shutil.which("journalctl") is None:
+def _journal_command(count: int, how: str) -> list[str]:
+    """The command that prints the journal; empty where the daemon does not log to it."""
+    socket = build_spec(os.environ).socket
+    if find_manager().name != "systemd" or not start_command(socket) or shutil.which("journalctl") is None:
         return []
     return ["journalctl", "--user", "--unit=sesamed.service", f"--lines={count}", how]
 
@@ -55,12 +52,12 @@ def _path(name: str) -> str:
     return os.path.join(data_directory(os.environ), name)
 
 
-def _shown(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:
+def _clean_lines(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:
     yield from (clean(line) for line in answer["lines"])
 
 
-def _become(words: list[str]) -> None:
-    """Another program goes on in our place: its output, its end."""
+def _exec(words: list[str]) -> None:
+    """Replace this process."""
     sys.stdout.flush()
     os.execvp(words[0], words)  # noqa: S606  # no shell
 

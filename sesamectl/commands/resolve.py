@@ -1,31 +1,26 @@
-"""`resolve`: the id of the session that is meant, for people and for `$(...)`."""
+"""`resolve`: the id of the session that a name or reference stands for, for people and for `$(...)`."""
 
-from __future__ import annotations
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from sesamectl.asking import ask
-from sesamectl.flags import FROM
-from sesamectl.meant import meant
+from sesamectl.call import call_retrying
+from sesamectl.flags import FROM, Arguments
 from sesamectl.output import show
 from sesamectl.render import clean
 from sesamectl.render.sessions import summary
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
-
-    from sesamectl.flags import Arguments
-    from sesamectl.render.terminal import Terminal
+from sesamectl.render.terminal import Terminal
+from sesamectl.resolve import resolve
 
 
 def run(arguments: Arguments) -> None:
-    """Ask and show."""
-    place = arguments.given(FROM)
-    show(ask(arguments, lambda client: meant(client, arguments.words[0], **place)), _lines, arguments)
+    """Resolve and print."""
+    project = arguments.given(FROM)
+    answer = call_retrying(arguments, lambda client: resolve(client, arguments.words[0], **project))
+    show(answer, _lines, arguments)
 
 
 def _lines(session: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
-    """On a terminal what it is; in a script the id alone."""
+    """A summary on a terminal, the id alone in a script."""
     if terminal.width:
         yield from summary(session, terminal)
     else:

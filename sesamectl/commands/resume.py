@@ -1,71 +1,66 @@
-"""`resume`: takes a session up again, with its agent's own command, in its directory. No shell is involved.
+"""`resume`: continues a session with its agent's own command, in its directory. No shell is involved.
 
-What to run comes from transcripts, so it is shown; and asked for, when it would run somewhere else than here.
+What to run comes from transcripts, so it is printed first, and confirmed when it would run outside the current directory.
 """
-
-from __future__ import annotations
 
 import os
 import stat
 import sys
+from collections.abc import Iterator, Mapping
+from shlex import join, quote
+from typing import Any
 
-from sesamectl.asking import ask
+from sesamectl.call import call_retrying
+from sesamectl.client import Client
 from sesamectl.errors import RefusedError
-from sesamectl.meant import meant
+from sesamectl.flags import Arguments
 from sesamectl.output import show
 from sesamectl.render import clean
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
-
-    from sesamectl.client import Client
-    from sesamectl.flags import Arguments
-    from sesamectl.render.terminal import Terminal
+from sesamectl.render.terminal import Terminal
+from sesamectl.resolve import resolve
 
 
 def run(arguments: Arguments) -> None:
-    """Find out how, ask if need be, and become the agent."""
+    """Find out how, confirm if needed, and become the agent."""
 
     def question(client: Client) -> dict[str, Any]:
-        session = meant(client, arguments.words[0])
+        session = resolve(client, arguments.words[0])
         return client.call("get_session_meta", sessionId=session["sessionId"])
 
-    command, cwd = checked(ask(arguments, question))
+    command, cwd = check_resume(call_retrying(arguments, question))
     if arguments.has("print") or arguments.has("json"):
-        show({"command": command, "cwd": cwd}, _quoted, arguments)
+        show({"command": command, "cwd": cwd}, _shell_line, arguments)
         return
     print(f"{clean(' '.join(command))}\nin {clean(cwd)}", file=sys.stderr)
-    if not (arguments.has("yes") or is_below(cwd, os.getcwd()) or _agreed()):
-        raise RefusedError("nothing was started")
-    _become(command, cwd)
+    if not (arguments.has("yes") or is_below(cwd, os.getcwd()) or _confirm()):
+        raise RefusedError("not resumed")
+    _exec(command, cwd)
 
 
-def checked(meta: Mapping[str, Any]) -> tuple[list[str], str]:
-    """The command and the directory, if all is as it should be here and now."""
+def check_resume(meta: Mapping[str, Any]) -> tuple[list[str], str]:
+    """The command and the directory, if both are safe to use here. Raises RefusedError."""
     session, resume = clean(meta.get("sessionId")), meta.get("resume")
     if not resume:
         raise RefusedError(
-            f"session {session} cannot be taken up again: its file or directory is gone, or not yours, or its agent has no command"
+            f"cannot resume session {session}: its file or directory is gone or not yours, or its agent has no command for it"
         )
     command, cwd = resume.get("command"), resume.get("cwd")
     if not (
         isinstance(command, list) and command and all(isinstance(word, str) and is_plain(word) for word in command)
     ):
-        raise RefusedError(f"the command for session {session} is not one that can be shown, so it is not run")
+        raise RefusedError(f"refusing to run the command for session {session}: it has characters that cannot be shown")
     if not (isinstance(cwd, str) and is_plain(cwd) and is_own_directory(cwd)):
-        raise RefusedError(f"the directory of session {session} is not there, or not yours: {clean(cwd)}")
+        raise RefusedError(f"the directory of session {session} does not exist, or is not yours: {clean(cwd)}")
     return command, cwd
 
 
 def is_plain(word: str) -> bool:
-    """Whether what is shown of a word is all of it."""
+    """Whether the word looks as it is: nothing in it is hidden or changed when printed."""
     return bool(word) and clean(word) == word
 
 
 def is_own_directory(path: str) -> bool:
-    """A directory of the user's."""
+    """Whether the path is a directory that belongs to the user."""
     try:
         status = os.stat(path)
     except OSError:
@@ -74,29 +69,27 @@ def is_own_directory(path: str) -> bool:
 
 
 def is_below(path: str, here: str) -> bool:
-    """Whether a directory is this one, or below it."""
+    """Whether a directory is `here` or below it."""
     real, above = os.path.realpath(path), os.path.realpath(here)
     return real == above or real.startswith(above.rstrip("/") + "/")
 
 
-def _agreed() -> bool:
-    """Whether the person wants it."""
+def _confirm() -> bool:
+    """Ask the person."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise RefusedError("that is not below the current directory: go there, or say --yes")
-    print("That is not below the current directory. Go on? [y/N] ", end="", file=sys.stderr, flush=True)
+        raise RefusedError("this session's directory is not below the current one: go there, or pass --yes")
+    print("This is not below the current directory. Continue? [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
-def _become(command: list[str], cwd: str) -> None:
+def _exec(command: list[str], cwd: str) -> None:
     os.chdir(cwd)
     try:
-        os.execvp(command[0], command)  # noqa: S606  # that there is no shell is the point
+        os.execvp(command[0], command)  # noqa: S606  # no shell, on purpose
     except FileNotFoundError:
-        raise RefusedError(f"{clean(command[0])} is not installed, or not on the PATH") from None
+        raise RefusedError(f"{clean(command[0])} is not installed, or not on PATH") from None
 
 
-def _quoted(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:
-    """For a shell: quoted so that it sees these words and nothing else."""
-    from shlex import join, quote
-
+def _shell_line(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:
+    """Quoted for a shell."""
     yield f"cd -- {quote(answer['cwd'])} && {join(answer['command'])}"

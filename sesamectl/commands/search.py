@@ -1,13 +1,12 @@
-"""`search`. The hot path: one question, one answer; everything else happens only when there is a reason."""
+"""`search`. The hot path: one question, one answer; anything more happens only when needed."""
 
 from __future__ import annotations
 
 import os
 
-from sesamectl.asking import ask
+from sesamectl.call import call_retrying, show_sessions, wait_if_started
 from sesamectl.flags import SEARCH
-from sesamectl.output import show
-from sesamectl.render.search import lines, nothing_at_all
+from sesamectl.render.search import lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,27 +17,19 @@ if TYPE_CHECKING:
 
 
 def run(arguments: Arguments) -> None:
-    """Ask and show."""
+    """Search and print."""
     params = {"query": " ".join(arguments.words), **arguments.given(SEARCH)}
-    if asking := os.environ.get("PI_SESSION_ID"):  # the session that asks has the words of the question in it
-        params["exclude"] = [*params.get("exclude", ()), asking]
+    if own := os.environ.get("PI_SESSION_ID"):  # the session that searches contains the words it searches for
+        params["exclude"] = [*params.get("exclude", ()), own]
 
     def question(client: Client) -> dict[str, Any]:
-        if client.started:
-            from sesamectl.waiting import until_read
-
-            until_read(client)
+        wait_if_started(client)
         answer = client.call("search", **params)
         if answer.get("resultCount") and not answer.get("pending", {}).get("files"):
             return answer
-        from sesamectl.waiting import again
+        from sesamectl.waiting import ask_again
 
-        return again(client, params, answer)
+        return ask_again(client, params, answer)
 
-    answer = ask(arguments, question)
-    if not answer.get("resultCount") and not arguments.has("json"):
-        status = ask(arguments, lambda client: client.call("status"))
-        if status.get("counts", {}).get("sessions") == 0:
-            show(status, nothing_at_all, arguments)
-            return
-    show(answer, lines, arguments)
+    answer = call_retrying(arguments, question)
+    show_sessions(answer, lines, arguments, found=bool(answer.get("resultCount")))

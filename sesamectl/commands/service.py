@@ -1,166 +1,172 @@
-"""`service`: the daemon as a service of systemd or launchd. Every action may be repeated, and says what is the case after it."""
-
-from __future__ import annotations
+"""`service`: the daemon as a service of systemd or launchd. Every action can be repeated, and reports the state it leaves."""
 
 import os
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from sesamectl import launch, service
-from sesamectl.commands import life, logs
+from sesamectl import launch
+from sesamectl.commands import logs
 from sesamectl.errors import RpcError, StartError
+from sesamectl.flags import Arguments
+from sesamectl.handshake import answering_pid
+from sesamectl.lifecycle import stop_daemon
+from sesamectl.locations import data_directory
 from sesamectl.output import show
 from sesamectl.render import clean
-from sesamectl.service_state import answers, state
-from sesamectl.where import data_directory
+from sesamectl.render.terminal import Terminal
+from sesamectl.service.manager import Manager, find_manager
+from sesamectl.service.state import read_state
+from sesamectl.service.unit import build_spec, read_text, write_text
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
-
-    from sesamectl.flags import Arguments
-    from sesamectl.render.terminal import Terminal
-    from sesamectl.service import Manager
-
-# What the daemon makes in its data directory, but for sessions that were given to it to keep: those have no other home.
-OURS = ("index.sqlite", "sesamed.log", "sesamed.lock", "start.lock", "restart.stamp")
+# What --purge removes from the data directory. Sessions that the daemon itself stores are not among it: they exist nowhere else.
+DATA_FILES = ("index.sqlite", "sesamed.log", "sesamed.lock", "start.lock", "restart.stamp")
 
 
 def run(arguments: Arguments) -> None:
-    """Do what was asked for."""
+    """Run the action."""
     actions = {"install": _install, "uninstall": _uninstall, "status": _status, "logs": logs.run}
     actions[arguments.words[0]](arguments)
 
 
 def _install(arguments: Arguments) -> None:
-    manager, wanted = service.manager(), service.wanted(os.environ)
-    files = manager.files(wanted, socket=arguments.has("socket"))
+    manager, spec = find_manager(), build_spec(os.environ)
+    files = manager.render(spec, socket=arguments.has("socket"))
     if arguments.has("print"):
-        show({"files": files}, _files, arguments)
+        show({"files": files}, _file_lines, arguments)
         return
-    _check(manager)
-    did = _written(manager, files)
-    if did or manager.state()["active"] != "active" or not answers(wanted.socket):
-        did += _make_way(manager, wanted.socket)
-        did += manager.switch_on(files)
-        _until_it_answers(wanted.socket)
-    show({**state(manager, wanted.socket), "did": did}, _installed, arguments)
+    _require(manager)
+    did = _write_files(manager, files)
+    if did or manager.read_state()["active"] != "active" or not answering_pid(spec.socket):
+        did += _stop_unmanaged(manager, spec.socket)
+        did += manager.enable(files)
+        _wait_until_ready(spec.socket)
+    show({**_read_state(manager, spec.socket), "did": did}, _installed_lines, arguments)
 
 
-def _check(manager: Manager) -> None:
-    if reason := manager.missing():
+def _require(manager: Manager) -> None:
+    if reason := manager.unavailable():
         raise RpcError(
             0,
-            f"{reason}; nothing was installed, and nothing needs to be: sesamectl starts the daemon when it is needed",
+            f"{reason}; nothing was installed. You need no service: sesamectl starts the daemon when needed",
         )
 
 
-def _written(manager: Manager, files: Mapping[str, str]) -> list[str]:
-    """Write what differs; stop what runs by the old files first, and take away what is not wanted any more."""
-    surplus = [path for path in manager.leftovers() if path not in files]
-    changed = [path for path, text in files.items() if service.read(path) != text]
-    did = manager.switch_off() if surplus or (changed and manager.leftovers()) else []
-    os.makedirs(data_directory(os.environ), mode=0o700, exist_ok=True)  # launchd's log is there before the daemon
+def _write_files(manager: Manager, files: Mapping[str, str]) -> list[str]:
+    """Write the files that differ and remove those not wanted any more, after stopping what was started by the old ones."""
+    surplus = [path for path in manager.installed_files() if path not in files]
+    changed = [path for path, text in files.items() if read_text(path) != text]
+    did = manager.disable() if surplus or (changed and manager.installed_files()) else []
+    os.makedirs(
+        data_directory(os.environ), mode=0o700, exist_ok=True
+    )  # launchd opens the log there before the daemon runs
     for path in surplus:
         os.unlink(path)
     did += [f"removed {path}" for path in surplus]
-    return did + [f"wrote {path}" for path in files if service.write(path, files[path])]
+    return did + [f"wrote {path}" for path in files if write_text(path, files[path])]
 
 
-def _make_way(manager: Manager, socket: str) -> list[str]:
-    """A daemon that a client started holds the index: the service could not start."""
-    pid = answers(socket)
-    if pid is None or pid == manager.state()["pid"]:
+def _stop_unmanaged(manager: Manager, socket: str) -> list[str]:
+    """A daemon that a client started holds the index, so that the service could not start."""
+    pid = answering_pid(socket)
+    if pid is None or pid == manager.read_state()["pid"]:
         return []
-    life.stopped(socket)
-    return [f"stopped the daemon that ran without a service (pid {pid})"]
+    stop_daemon(socket)
+    return [f"stopped the daemon that was running without the service (pid {pid})"]
 
 
-def _until_it_answers(socket: str) -> None:
+def _wait_until_ready(socket: str) -> None:
     try:
-        launch.wait(socket)
+        launch.wait_until_ready(socket)
     except StartError:
         raise StartError(
-            f"the service was started, and nothing answers at {socket}; see `sesamectl service logs`"
+            f"the service was started, but nothing answers at {socket}; see `sesamectl service logs`"
         ) from None
 
 
 def _uninstall(arguments: Arguments) -> None:
-    manager, socket = service.manager(), service.wanted(os.environ).socket
-    there = manager.leftovers()
-    did = manager.switch_off() if there and not manager.missing() else []
-    for path in there:
+    manager, socket = find_manager(), build_spec(os.environ).socket
+    installed = manager.installed_files()
+    did = manager.disable() if installed and not manager.unavailable() else []
+    for path in installed:
         os.unlink(path)
         did.append(f"removed {path}")
-    if there and not manager.missing():
-        manager.forget()
+    if installed and not manager.unavailable():
+        manager.reload()
     if arguments.has("purge"):
-        did += _purged(socket)
+        did += _purge(socket)
     show(
         {"did": did, "purged": arguments.has("purge"), "data": data_directory(os.environ)},
-        _uninstalled,
+        _uninstalled_lines,
         arguments,
     )
 
 
-def _purged(socket: str) -> list[str]:
-    """Remove the index and what belongs to it, by name: nobody's directory is emptied because a variable was wrong."""
-    life.stopped(socket)
+def _purge(socket: str) -> list[str]:
+    """Remove the index and what belongs to it, by name: a mistyped variable must not empty somebody's directory."""
+    stop_daemon(socket)
     directory = data_directory(os.environ)
     found = os.listdir(directory) if os.path.isdir(directory) else []
-    names = [name for name in sorted(found) if name in OURS or name.startswith(("index.sqlite", "sesamed.log."))]
+    names = [name for name in sorted(found) if name in DATA_FILES or name.startswith(("index.sqlite", "sesamed.log."))]
     for name in names:
         os.unlink(os.path.join(directory, name))
     return [f"removed {os.path.join(directory, name)}" for name in names]
 
 
 def _status(arguments: Arguments) -> None:
-    manager, wanted = service.manager(), service.wanted(os.environ)
-    show(state(manager, wanted.socket), _told, arguments)
+    show(_read_state(find_manager(), build_spec(os.environ).socket), _status_lines, arguments)
 
 
-def _files(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:
+def _read_state(manager: Manager, socket: str) -> dict[str, Any]:
+    return read_state(manager, socket, answering_pid(socket))
+
+
+def _file_lines(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:
     for path, text in answer["files"].items():
         yield f"# {clean(path)}"
         yield text
 
 
-def _installed(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
-    yield from (clean(done) for done in answer["did"] or ["nothing to do: it is installed and runs"])
-    yield from _told(answer, terminal)
+def _installed_lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
+    yield from (clean(done) for done in answer["did"] or ["nothing to do: already installed and running"])
+    yield from _status_lines(answer, terminal)
     if answer["manager"] == "systemd":
-        yield "It runs while you are logged in; `loginctl enable-linger` lets it run always."
+        yield "It runs while you are logged in; `loginctl enable-linger` keeps it running after you log out."
 
 
-def _uninstalled(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:
-    yield from (clean(done) for done in answer["did"] or ["nothing to do: no service is installed"])
+def _uninstalled_lines(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:
+    yield from (clean(done) for done in answer["did"] or ["nothing to do: not installed"])
     if not answer["purged"]:
-        yield f"The index stays in {clean(answer['data'])}; `sesamectl service uninstall --purge` removes it."
+        yield f"The index is still in {clean(answer['data'])}; `sesamectl service uninstall --purge` removes it."
 
 
-def _told(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:
+def _status_lines(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:
     if answer["missing"]:
-        yield f"manager   none: {clean(answer['missing'])}; sesamectl starts the daemon when it is needed"
-    yield f"unit      {clean(answer['unit'])}{_about_unit(answer)}"
+        yield f"manager   none: {clean(answer['missing'])}; sesamectl starts the daemon when needed"
+    yield f"unit      {clean(answer['unit'])}{_describe_unit(answer)}"
     if "active" in answer:
         says = f": {clean(answer['says'])}" if answer["says"] else ""
         yield f"service   {answer['active']}{says}{'' if answer['enabled'] else ' (not enabled)'}"
         if answer["restarts"]:
-            yield f"restarts  {answer['restarts']} after failures; `sesamectl service logs` says why"
+            yield f"restarts  {answer['restarts']} after failures; see `sesamectl service logs`"
         if answer["active"] == "failed":
-            yield f"failed    {clean(answer['result'])}; `sesamectl service logs`, then `sesamectl service install` to try again"
+            yield f"failed    {clean(answer['result'])}; see `sesamectl service logs`, then `sesamectl service install` to try again"
     pid = answer["answers"]
-    yield "socket    nobody answers" if pid is None else f"socket    pid {pid} answers{_whose(answer)}"
+    yield "socket    nothing answers" if pid is None else f"socket    pid {pid} answers{_describe_owner(answer)}"
 
 
-def _about_unit(answer: Mapping[str, Any]) -> str:
+def _describe_unit(answer: Mapping[str, Any]) -> str:
     if not answer["installed"]:
         return " (not installed)"
     if not answer["ours"]:
-        return " (for another socket than yours)"
-    return "" if answer.get("current", True) else " (of another sesame; `sesamectl service install` writes it anew)"
+        return " (for another socket)"
+    return (
+        ""
+        if answer.get("current", True)
+        else " (edited, or of another installation; `sesamectl service install` rewrites it)"
+    )
 
 
-def _whose(answer: Mapping[str, Any]) -> str:
-    return ", started without the service" if answer.get("pid") not in {None, answer["answers"]} or (
+def _describe_owner(answer: Mapping[str, Any]) -> str:
+    return ", not started by the service" if answer.get("pid") not in {None, answer["answers"]} or (
         "active" in answer and answer["active"] != "active"
     ) else ""  # fmt: skip

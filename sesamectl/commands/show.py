@@ -1,23 +1,17 @@
-"""`show`: a session, read page by page."""
-
-from __future__ import annotations
+"""`show`: reads a session, page by page."""
 
 from functools import partial
+from typing import Any
 
-from sesamectl.asking import ask
+from sesamectl.call import call_retrying, wait_if_started
+from sesamectl.client import Client
 from sesamectl.errors import RpcError
-from sesamectl.flags import SHOW
+from sesamectl.flags import SHOW, Arguments
 from sesamectl.output import show
-from sesamectl.render.sessions import reading
+from sesamectl.render.sessions import page_lines
+from sesamectl.resolve import resolve
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from sesamectl.client import Client
-    from sesamectl.flags import Arguments
-
-NO_ID = (1, 2)  # not found, ambiguous
+NOT_AN_ID = (1, 2)  # not found, ambiguous
 
 
 def run(arguments: Arguments) -> None:
@@ -25,24 +19,19 @@ def run(arguments: Arguments) -> None:
     session = arguments.words[0]
 
     def question(client: Client) -> dict[str, Any]:
-        if client.started:
-            from sesamectl.waiting import until_read
-
-            until_read(client)
+        wait_if_started(client)
         messages = _page(client, session, arguments.given(SHOW))
         meta = client.call("get_session_meta", sessionId=messages.get("sessionId", session))
         return {"session": meta, "messages": messages}
 
-    show(ask(arguments, question), partial(reading, full=arguments.has("all")), arguments)
+    show(call_retrying(arguments, question), partial(page_lines, full=arguments.has("all")), arguments)
 
 
 def _page(client: Client, session: str, page: dict[str, Any]) -> dict[str, Any]:
-    """A page of the session with this id, or with the beginning of it; else of the one that is called so."""
+    """A page of the session with this id or beginning of one; else of the session of this name."""
     try:
         return client.call("list_messages", sessionId=session, **page)
     except RpcError as error:
-        if error.code not in NO_ID:
+        if error.code not in NOT_AN_ID:
             raise
-    from sesamectl.meant import meant
-
-    return client.call("list_messages", sessionId=meant(client, session)["sessionId"], **page)
+    return client.call("list_messages", sessionId=resolve(client, session)["sessionId"], **page)

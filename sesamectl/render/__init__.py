@@ -25,7 +25,7 @@ _SEQUENCE = (  # a terminal's colours and cursor; titles and links, which end in
 
 
 class _Table(dict[int, "str | int | None"]):
-    """What `str.translate` makes of a character: filled as characters come, since most texts have few."""
+    """Replacements for `str.translate`, filled on demand: most texts have few different characters."""
 
     def __missing__(self, code: int) -> str | int | None:
         kept: str | int | None = code
@@ -33,7 +33,7 @@ class _Table(dict[int, "str | int | None"]):
             kept = "\n"
         elif any(first <= code <= last for first, last in _HIDDEN):
             kept = None
-        elif 0xD800 <= code <= 0xDFFF:  # half a pair, which no encoding can say
+        elif 0xD800 <= code <= 0xDFFF:  # half of a surrogate pair, which no encoding has
             kept = "\ufffd"
         self[code] = kept
         return kept
@@ -47,14 +47,14 @@ def clean(text: object) -> str:
     text = str(text)
     if text.isascii() and text.isprintable():
         return text
-    text = _without_sequences(text).translate(_TABLE)
+    text = _strip_sequences(text).translate(_TABLE)
     while "\n\n" in text:
         text = text.replace("\n\n", "\n")
     return text.replace("\n", " ")
 
 
-def _without_sequences(text: str) -> str:
-    """Without colours, cursor movements, titles, links: their introducer and all that belongs to it."""
+def _strip_sequences(text: str) -> str:
+    """Without escape sequences: colours, cursor movements, titles, links."""
     if not any(introducer in text for introducer in _INTRODUCERS):
         return text
     import re  # 4 ms, for texts that need it
@@ -63,12 +63,12 @@ def _without_sequences(text: str) -> str:
 
 
 def clean_lines(text: object) -> list[str]:
-    """The lines of a text, each of them clean; tabs are four blanks."""
-    return [clean(line) for line in _without_sequences(str(text)).replace("\r\n", "\n").expandtabs(4).split("\n")]
+    """The lines of a text, each one clean; a tab is four spaces."""
+    return [clean(line) for line in _strip_sequences(str(text)).replace("\r\n", "\n").expandtabs(4).split("\n")]
 
 
-def quoted(text: str, ranges: Sequence[Sequence[int]]) -> tuple[str, list[tuple[int, int]]]:
-    """The clean text, and where in it these ranges of the given text are. Each piece is cleaned by itself."""
+def clean_ranges(text: str, ranges: Sequence[Sequence[int]]) -> tuple[str, list[tuple[int, int]]]:
+    """The clean text, and where these ranges of the given text are in it."""
     parts, found, here, length = [], [], 0, 0
     for begin, end in sorted((int(begin), int(end)) for begin, end in ranges):
         if here <= begin < end <= len(text):
@@ -80,13 +80,13 @@ def quoted(text: str, ranges: Sequence[Sequence[int]]) -> tuple[str, list[tuple[
 
 
 def progress(state: Mapping[str, Any]) -> str:
-    """How far an index run is."""
+    """The progress of an index run."""
     done, total = size(state.get("bytesDone", 0)), size(state.get("bytesTotal", 0))
     return f"{state.get('filesDone', 0)} of {state.get('filesTotal', 0)} files, {done} of {total}"
 
 
 def size(count: int) -> str:
-    """A number of bytes as a person reads it."""
+    """A number of bytes for people."""
     amount, units = float(count), ["bytes", "KiB", "MiB", "GiB"]
     while amount >= 1024 and len(units) > 1:
         amount /= 1024
@@ -95,15 +95,15 @@ def size(count: int) -> str:
 
 
 def pending(left: Mapping[str, Any]) -> str:
-    """What is on disk and not yet searchable."""
-    return f"{left['files']} files, {size(left['bytes'])}" if left["files"] else "nothing"
+    """What is on disk but not searchable yet."""
+    return f"{number(left['files'], 'file')}, {size(left['bytes'])}" if left["files"] else "nothing"
 
 
-def listed(words: Iterable[object]) -> str:
-    """Words in a row."""
+def join_clean(words: Iterable[object]) -> str:
+    """The words, separated by commas."""
     return ", ".join(clean(word) for word in words)
 
 
 def number(count: int, thing: str) -> str:
-    """So many of a thing."""
+    """A count with its noun."""
     return f"{count:,} {thing}{'' if count == 1 else 's'}"

@@ -1,22 +1,15 @@
-"""An index run for people: its result, and a bar while it goes on."""
-
-from __future__ import annotations
+"""An index run for people: its result, and a progress bar meanwhile."""
 
 import sys
 import time
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
 
 from sesamectl.render import progress, size
-from sesamectl.render.terminal import columns, fitted, of
+from sesamectl.render.terminal import Terminal, columns, detect, fit
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
-
-    from sesamectl.render.terminal import Terminal
-
-BAR = 20
-LEAST_S = 0.5  # a rate of less time says nothing
+BAR_WIDTH = 20
+MIN_RATE_S = 0.5  # a rate over less time is noise
 
 
 def lines(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:
@@ -30,14 +23,14 @@ def lines(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:
 
 
 class Bar:
-    """How far a run is, in one line on standard error that is drawn over; nothing where that is no terminal."""
+    """A progress bar on standard error; nothing where that is not a terminal."""
 
     def __init__(self) -> None:
-        self._terminal = of(sys.stderr)
+        self._terminal = detect(sys.stderr)
         self._begun: tuple[float, int] | None = None
         self._drawn = False
 
-    def __enter__(self) -> Bar:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -45,29 +38,29 @@ class Bar:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
     def show(self, state: Mapping[str, Any]) -> None:
-        """Draw it anew."""
+        """Redraw."""
         if not self._terminal.width:
             return
         done, now = int(state.get("bytesDone", 0)), time.monotonic()
         self._begun = self._begun or (now, done)
-        line = drawn(state, now - self._begun[0], done - self._begun[1], self._terminal.width - 1)
+        line = draw(state, now - self._begun[0], done - self._begun[1], self._terminal.width - 1)
         print(f"\r{line}\x1b[K", end="", file=sys.stderr, flush=True)
         self._drawn = True
 
 
-def drawn(state: Mapping[str, Any], seconds: float, got: int, width: int) -> str:
-    """The line: a bar, files and bytes, then rate and time left, as far as there is room."""
+def draw(state: Mapping[str, Any], seconds: float, got: int, width: int) -> str:
+    """The line: a bar, files and bytes, then rate and time left, as far as they fit."""
     done, total = int(state.get("bytesDone", 0)), int(state.get("bytesTotal", 0))
     share = min(1.0, done / total) if total else 0.0
-    filled = int(share * BAR)
-    line = f"[{'#' * filled}{'.' * (BAR - filled)}] {share:4.0%}  {progress(state)}"
+    filled = int(share * BAR_WIDTH)
+    line = f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {share:4.0%}  {progress(state)}"
     if columns(line) > width:
         line = progress(state)
-    rate = got / seconds if seconds >= LEAST_S else 0.0
+    rate = got / seconds if seconds >= MIN_RATE_S else 0.0
     for more in (f", {size(int(rate))}/s", f", {_duration((total - done) / rate)} left") if rate else ():
         if columns(line + more) <= width:
             line += more
-    return fitted(line, width)
+    return fit(line, width)
 
 
 def _duration(seconds: float) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sesamectl.render import clean, listed, number, pending, quoted
-from sesamectl.render.terminal import BOLD, DIM, columns, fitted, wrapped
+from sesamectl.render import clean, clean_ranges, join_clean, number, pending
+from sesamectl.render.terminal import BOLD, DIM, columns, fit, wrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 
 INDENT, NARROW_INDENT = 9, 2
 NARROW = 60  # columns
-LEAST_NAME = 8
+MIN_NAME = 8
 
 
 def lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
-    """The lines of a search's answer; on a terminal, how to read on."""
-    yield from found(answer, terminal)
+    """A search's answer; on a terminal, also how to read the first hit."""
+    yield from result_lines(answer, terminal)
     if terminal.width and (hits := answer.get("results")):
         yield ""
-        yield terminal.paint(DIM, f"To read one: sesamectl show {clean(hits[0].get('sessionId'))}{_around(hits[0])}")
+        yield terminal.paint(DIM, f"Read on: sesamectl show {clean(hits[0].get('sessionId'))}{_around(hits[0])}")
 
 
-def found(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
-    """What was found, and how far it can be trusted."""
+def result_lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
+    """The hits, and notes on how far to trust them."""
     yield _headline(answer)
     for hit in answer.get("results", ()):
         yield ""
@@ -39,26 +39,26 @@ def found(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
 def _headline(answer: Mapping[str, Any]) -> str:
     count, query = answer.get("resultCount", 0), clean(answer.get("query", ""))
     if not count:
-        return f'No session matches "{query}"' if query.strip(" *") else "No session"
+        return f'No session matches "{query}"' if query.strip(" *") else "No sessions"
     found = f"Found {count} session{'' if count == 1 else 's'}"
     return f'{found} matching "{query}"' if query.strip(" *") else f"{found}, newest first"
 
 
 def _hit(hit: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     score, session = f"  [{hit.get('score', 0):.2f}]", clean(hit.get("sessionId"))
-    date = f"{clean(hit.get('created'))[:10]}{' (its file is gone)' if hit.get('gone') else ''}"
-    date += " (taken back)" if (hit.get("match") or {}).get("undone") else ""
-    date += "".join(_more(hit))
+    date = f"{clean(hit.get('created'))[:10]}{' (file gone)' if hit.get('gone') else ''}"
+    date += " (undone)" if (hit.get("match") or {}).get("undone") else ""
+    date += "".join(_folded(hit))
     name = clean(hit.get("name") or "")
     if name and terminal.width:
-        name = fitted(name, max(LEAST_NAME, terminal.width - columns(f"{score} {session} () - {date}")))
+        name = fit(name, max(MIN_NAME, terminal.width - columns(f"{score} {session} () - {date}")))
     named = f" ({terminal.paint(BOLD, name)})" if name else ""
     yield f"{terminal.paint(DIM, score)} {session}{named} - {date}"
     yield from _quote(hit, terminal)
 
 
-def _more(hit: Mapping[str, Any]) -> Iterator[str]:
-    """What is folded into a hit."""
+def _folded(hit: Mapping[str, Any]) -> Iterator[str]:
+    """Sessions that are folded into this hit."""
     if similar := hit.get("similar"):
         yield f" (+{int(similar)} similar)"
     if subagents := hit.get("subagents"):
@@ -66,17 +66,17 @@ def _more(hit: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _quote(hit: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
-    text, ranges = quoted(str(hit.get("matchedSnippet") or ""), hit.get("highlights") or ())
+    text, ranges = clean_ranges(str(hit.get("matchedSnippet") or ""), hit.get("highlights") or ())
     if not text.strip():
         return
-    lead = len(text) - len(text.lstrip()) - 1  # the opening mark takes the place of one
+    lead = len(text) - len(text.lstrip()) - 1  # the opening quote replaces one
     text, ranges = f'"{text.strip()}"', [(begin - lead, end - lead) for begin, end in ranges]
     indent = INDENT if not 0 < terminal.width < NARROW else NARROW_INDENT
-    spans = wrapped(text, terminal.width - indent) if terminal.width else [(0, len(text))]
+    spans = wrap(text, terminal.width - indent) if terminal.width else [(0, len(text))]
     for begin, end in spans:
-        yield " " * indent + terminal.marked(text, begin, end, ranges)
+        yield " " * indent + terminal.mark(text, begin, end, ranges)
     if missing := hit.get("missingWords"):
-        yield " " * indent + terminal.paint(DIM, f"without: {listed(missing)}")
+        yield " " * indent + terminal.paint(DIM, f"missing: {join_clean(missing)}")
 
 
 def _around(hit: Mapping[str, Any]) -> str:
@@ -87,29 +87,29 @@ def _around(hit: Mapping[str, Any]) -> str:
 
 
 def _notes(answer: Mapping[str, Any]) -> Iterator[str]:
-    """How far the answer can be trusted."""
+    """How far to trust the answer."""
     corrected = answer.get("corrected", {})
     for word, instead in corrected.items():
         yield f"Searched for {clean(instead)} instead of {clean(word)}."
     if dropped := answer.get("dropped"):
-        yield f"Left out: {listed(dropped)}."
+        yield f"Ignored: {join_clean(dropped)}."
     if unknown := [w["word"] for w in answer.get("words", ()) if not w["chunks"] and w["word"] not in corrected]:
-        yield f"Nowhere in the index: {listed(unknown)}."
+        yield f"Not in the index: {join_clean(unknown)}."
     if filtered := answer.get("filteredOut"):
-        yield f"The filters left out {filtered} that match."
+        yield f"{filtered} more matched, but not the filters."
     if answer.get("weak"):
-        yield "Even the best of these is hardly about it."
+        yield "Weak match: even the best hit is hardly about this."
     if answer.get("pending", {}).get("files"):
         yield f"Not yet searchable: {pending(answer['pending'])}."
     for warning in answer.get("warnings", ()):
         yield f"Warning: {clean(warning)}"
 
 
-def nothing_at_all(status: Mapping[str, Any], _: Terminal) -> Iterator[str]:
-    """What to say where there is no session to search in."""
-    yield "There are no sessions on this machine yet. These places were looked at:"
+def no_sessions(status: Mapping[str, Any], _: Terminal) -> Iterator[str]:
+    """What to print where there is nothing to search."""
+    yield "There are no sessions on this machine yet. These directories were checked:"
     for source in status["sources"]:
-        missing = " (not there)" if source["mode"] == "missing" else ""
+        missing = " (missing)" if source["mode"] == "missing" else ""
         yield f"  {clean(source['parser']):<8} {clean(source['path'])}{missing}"
-    yield "They are found by themselves once an agent writes there. Other places: `sesamectl config` says where to name them."
-    yield "To see what a search is like: sesamectl demo"
+    yield "They show up as soon as an agent writes there. To add directories, edit the file that `sesamectl config` names."
+    yield "To try a search without them: sesamectl demo"

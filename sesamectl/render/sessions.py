@@ -1,26 +1,20 @@
 """Sessions for people: a list of them, and one with its messages."""
 
-from __future__ import annotations
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from sesamectl.render import clean, clean_lines, number
-from sesamectl.render.terminal import BOLD, DIM, MARK, columns, fitted, wrapped
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
-
-    from sesamectl.render.terminal import Terminal
+from sesamectl.render.terminal import BOLD, DIM, MARK, Terminal, columns, fit, wrap
 
 TOOL_LINES = 12  # of a tool call that is not shown in full
 INDENT = "  "
-LEAST_NAME = 8
+MIN_NAME = 8
 
 
 def lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
-    """The lines of a list of sessions."""
+    """A list of sessions."""
     sessions, total = answer["sessions"], answer["total"]
-    yield f"{number(total, 'session')}, newest first" if total else "No session"
+    yield f"{number(total, 'session')}, newest first" if total else "No sessions"
     for session in sessions:
         yield ""
         yield from summary(session, terminal)
@@ -34,7 +28,7 @@ def summary(session: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     identity, date = clean(session["sessionId"]), clean(session["modified"])[:10]
     name = clean(session.get("name") or "")
     if name and terminal.width:
-        name = fitted(name, max(LEAST_NAME, terminal.width - columns(f"  {identity} () - {date}")))
+        name = fit(name, max(MIN_NAME, terminal.width - columns(f"  {identity} () - {date}")))
     named = f" ({terminal.paint(BOLD, name)})" if name else ""
     yield f"  {identity}{named} - {date}"
     yield terminal.paint(DIM, f"    {_about(session)}")
@@ -43,11 +37,11 @@ def summary(session: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
 def _about(session: Mapping[str, Any]) -> str:
     place = clean(session.get("cwd") or "no directory")
     branch = f" on {clean(session['gitBranch'])}" if session.get("gitBranch") else ""
-    flags = [word for word, flag in (("subagent", "subagent"), ("its file is gone", "gone")) if session.get(flag)]
+    flags = [word for word, flag in (("subagent", "subagent"), ("file gone", "gone")) if session.get(flag)]
     return ", ".join([clean(session["source"]), f"{place}{branch}", number(session["messageCount"], "message"), *flags])
 
 
-def reading(answer: Mapping[str, Any], terminal: Terminal, *, full: bool) -> Iterator[str]:
+def page_lines(answer: Mapping[str, Any], terminal: Terminal, *, full: bool) -> Iterator[str]:
     """A session and a page of its messages."""
     meta, page = answer["session"], answer["messages"]
     identity = clean(meta["sessionId"])
@@ -63,25 +57,25 @@ def reading(answer: Mapping[str, Any], terminal: Terminal, *, full: bool) -> Ite
 def _message(message: Mapping[str, Any], terminal: Terminal, *, full: bool) -> Iterator[str]:
     what = clean(message["role"]) if message["kind"] == "message" else f"tool {clean(message.get('toolName'))}"
     failed = terminal.paint(MARK, " failed") if message.get("isError") else ""
-    failed += " (taken back)" if message.get("undone") else ""
+    failed += " (undone)" if message.get("undone") else ""
     when = f" {_minute(message['timestamp'])}" if message.get("timestamp") else ""
     yield f"#{int(message['msgIdx'])} {terminal.paint(BOLD, what)}{failed}{terminal.paint(DIM, when)}"
     text = clean_lines(message["text"])
     shown = text if full or message["kind"] == "message" else text[:TOOL_LINES]
     for line in shown:
-        spans = wrapped(line, terminal.width - len(INDENT)) if terminal.width else [(0, len(line))]
+        spans = wrap(line, terminal.width - len(INDENT)) if terminal.width else [(0, len(line))]
         yield from (f"{INDENT}{line[begin:end]}".rstrip() for begin, end in spans)
     if len(shown) < len(text):
-        yield terminal.paint(DIM, f"{INDENT}({len(text) - len(shown)} more lines: --all)")
+        yield terminal.paint(DIM, f"{INDENT}({len(text) - len(shown)} more lines; --all shows them)")
     if message.get("truncated"):
-        yield terminal.paint(DIM, f"{INDENT}(the rest of this text is left out)")
+        yield terminal.paint(DIM, f"{INDENT}(text truncated)")
 
 
 def _rest(identity: str, page: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     messages, total = page["messages"], page["total"]
     yield ""
     if not messages:
-        yield f"No message here; the session has {total}."
+        yield f"No messages in this range; the session has {total}."
         return
     first, last = int(messages[0]["msgIdx"]), int(messages[-1]["msgIdx"])
     more = f" Next: sesamectl show {identity} --offset {int(page['nextOffset'])}" if page.get("nextOffset") else ""

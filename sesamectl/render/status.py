@@ -1,20 +1,14 @@
-"""A status at a glance: what state it is in, what it holds, and what is wrong; details below."""
+"""A status at a glance: state, contents and warnings first, details below."""
 
-from __future__ import annotations
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from sesamectl.render import clean, number, pending, progress, size
-from sesamectl.render.terminal import BOLD, DIM, MARK
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
-
-    from sesamectl.render.terminal import Terminal
+from sesamectl.render.terminal import BOLD, DIM, MARK, Terminal
 
 
 def lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
-    """The lines of a status answer."""
+    """A status."""
     counts, database = answer["counts"], answer["database"]
     state = clean(answer["state"])
     held = f"{number(counts['sessions'], 'session')}, {number(counts['messages'], 'message')}"
@@ -26,7 +20,7 @@ def lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     if answer.get("indexing"):
         yield f"indexing  {progress(answer['indexing'])}"
     yield f"pending   {pending(answer['pending'])}"
-    if unread := _unread(counts):
+    if unread := _incomplete(counts):
         yield f"unread    {unread}"
     for source in answer["sources"]:
         yield from _source(source, terminal)
@@ -40,13 +34,13 @@ def lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
 def _source(source: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     mode, place = clean(source["mode"]), f"{clean(source['parser']):<7} {clean(source['path'])}"
     if mode == "missing":
-        yield terminal.paint(DIM, f"source    {place}: not there")
+        yield terminal.paint(DIM, f"source    {place}: missing")
     else:
         yield f"source    {place}: {number(source['sessions'], 'session')} ({mode})"
     yield from (f"          {clean(warning)}" for warning in source["warnings"])
 
 
-def _unread(counts: Mapping[str, Any]) -> str:
+def _incomplete(counts: Mapping[str, Any]) -> str:
     gone = f"{number(counts['gone'], 'session')} whose file is gone" if counts.get("gone") else ""
     bad = f"{number(counts['badLines'], 'line')} that could not be decoded" if counts.get("badLines") else ""
     return ", ".join(part for part in (bad, gone) if part)
@@ -54,5 +48,5 @@ def _unread(counts: Mapping[str, Any]) -> str:
 
 def _percentiles(times: Mapping[str, Any]) -> str:
     if times["p50Ms"] is None:
-        return "no samples"
+        return "no samples yet"
     return f"p50 {times['p50Ms']:.1f} ms, p95 {times['p95Ms']:.1f} ms, p99 {times['p99Ms']:.1f} ms"

@@ -1,4 +1,4 @@
-"""What the output is: how wide, and whether it takes colours. Text cut into lines by what it takes on a screen."""
+"""The terminal: its width and colours; and text fit to columns."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from typing import TextIO
 
 BOLD, DIM, MARK = "1", "2", "1;33"
-LEAST_WIDTH = 20
-USUAL_WIDTH = 80
+MIN_WIDTH = 20
+DEFAULT_WIDTH = 80
 
 
 class Terminal:
-    """An output. `width` is 0 where it is no terminal."""
+    """An output. `width` is 0 when it is not a terminal."""
 
     __slots__ = ("colours", "width")
 
@@ -24,10 +24,10 @@ class Terminal:
         self.colours = colours
 
     def paint(self, code: str, text: str) -> str:
-        """The text in a colour, where there are colours."""
+        """The text in a colour, if the output has colours."""
         return f"\x1b[{code}m{text}\x1b[0m" if self.colours and text else text
 
-    def marked(self, text: str, begin: int, end: int, ranges: Sequence[tuple[int, int]]) -> str:
+    def mark(self, text: str, begin: int, end: int, ranges: Sequence[tuple[int, int]]) -> str:
         """`text[begin:end]` with these ranges of the text painted."""
         parts, here = [], begin
         for first, last in ranges:
@@ -38,26 +38,26 @@ class Terminal:
         return "".join((*parts, text[here:end]))
 
 
-def of(stream: TextIO) -> Terminal:
-    """What this stream is. NO_COLOR and TERM=dumb are heeded."""
+def detect(stream: TextIO) -> Terminal:
+    """What this stream is. Respects NO_COLOR and TERM=dumb."""
     if not stream.isatty():
         return Terminal()
     colours = not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
-    return Terminal(max(LEAST_WIDTH, _width(stream)), colours=colours)
+    return Terminal(max(MIN_WIDTH, _width(stream)), colours=colours)
 
 
 def _width(stream: TextIO) -> int:
-    said = os.environ.get("COLUMNS", "")
-    if said.isdecimal() and int(said):
-        return int(said)
+    given = os.environ.get("COLUMNS", "")
+    if given.isdecimal() and int(given):
+        return int(given)
     try:
-        return os.get_terminal_size(stream.fileno()).columns or USUAL_WIDTH
+        return os.get_terminal_size(stream.fileno()).columns or DEFAULT_WIDTH
     except (ValueError, OSError):
-        return USUAL_WIDTH
+        return DEFAULT_WIDTH
 
 
 def columns(text: str) -> int:
-    """How many columns a clean text takes."""
+    """How many columns a clean text takes up."""
     if text.isascii():
         return len(text)
     from unicodedata import combining, east_asian_width
@@ -65,7 +65,7 @@ def columns(text: str) -> int:
     return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
 
 
-def fitted(text: str, width: int) -> str:
+def fit(text: str, width: int) -> str:
     """The text, cut with an ellipsis to this many columns."""
     if columns(text) <= width:
         return text
@@ -75,8 +75,8 @@ def fitted(text: str, width: int) -> str:
     return text[:end] + "…"
 
 
-def wrapped(text: str, width: int) -> Iterator[tuple[int, int]]:
-    """Begin and end of each line of a text on lines of this width, cut at blanks where there are any."""
+def wrap(text: str, width: int) -> Iterator[tuple[int, int]]:
+    """Start and end of each line of the text at this width, broken at spaces where there are any."""
     begin = 0
     while True:
         end = _line_end(text, begin, width)

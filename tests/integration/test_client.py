@@ -110,7 +110,7 @@ def test_no_sessions(machine: Machine) -> None:
     """A machine without sessions is told kindly, with the places."""
     done = machine.run("search", "anything")
     assert done.returncode == 0
-    assert f"{machine.sessions} (not there)" in done.stdout
+    assert f"{machine.sessions} (missing)" in done.stdout
 
 
 def test_twenty_at_once(machine: Machine) -> None:
@@ -138,7 +138,7 @@ def test_it_outlives_who_started_it(machine: Machine) -> None:
         timeout=40,
         check=True,
     )
-    assert b"To read one: sesamectl show one" in done.stdout
+    assert b"Read on: sesamectl show one" in done.stdout
     daemon = machine.pid()
     assert os.getsid(daemon) == daemon
 
@@ -165,7 +165,7 @@ def test_life(machine: Machine) -> None:
     """start, restart, status and stop say what is the case."""
     first = json.loads(machine.run("start", "--json").stdout)
     assert (first["running"], first["started"]) == (True, True)
-    assert machine.run("start").stdout.startswith("sesamed 0.1.0 runs already: pid ")
+    assert machine.run("start").stdout.startswith("sesamed 0.1.0 is already running: pid ")
     second = json.loads(machine.run("restart", "--json").stdout)
     assert second["pid"] not in {first["pid"], None}
     assert machine.run("status").stdout.startswith("sesamed 0.1.0: ")
@@ -306,10 +306,10 @@ def test_another_instance_elsewhere(
     for name, value in machine.environ.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("SESAME_RUNTIME_DIR", str(machine.place / "other"))
-    monkeypatch.setattr("sesamectl.launch.SAY_AFTER_S", 0.0)
+    monkeypatch.setattr("sesamectl.launch.NOTICE_AFTER_S", 0.0)
     begun = time.monotonic()
-    with pytest.raises(StartError, match=r"did not answer within 1 s of its start; .* holds .*sesamed.lock"):
-        launch(str(machine.place / "other/sesamed.sock"), patience_s=1.0)
+    with pytest.raises(StartError, match=r"did not answer within 1 s after it was started; .* holds .*sesamed.lock"):
+        launch(str(machine.place / "other/sesamed.sock"), timeout_s=1.0)
     assert time.monotonic() - begun >= 1.0
     assert _children.pop().wait(20) == 75  # the last one may have been on its way still
     assert capsys.readouterr().err == "sesamectl: waiting for sesamed to start ...\n"

@@ -12,8 +12,9 @@ from typing import Any
 import apsw
 import pytest
 
-from sesamectl import doctor, doctor_daemon, doctor_places
-from sesamectl.doctor_sources import BEHIND, MISSED, _kind
+from sesamectl.doctor import daemon, paths
+from sesamectl.doctor.finding import WRONG, Checkup
+from sesamectl.doctor.sources import BEHIND, MISSING, _classify
 from sesamed.store.check import FileRow
 from sesamed.store.sqlite import plain
 from tests.integration.test_client import Machine
@@ -75,7 +76,7 @@ def test_a_healthy_daemon(machine: Clinic) -> None:
     assert any("2 files indexed" in finding["message"] for finding in found)
     assert "every page, row and full-text entry" in json.dumps(machine.doctor("--deep", wrong=False))
     lines = machine.run("doctor").stdout.splitlines()
-    assert lines[-1] == "Nothing is wrong."
+    assert lines[-1] == "No problems found."
     assert len(lines) == len(found) + 1
     assert not [path for path in machine.data.iterdir() if path.name.startswith("doctor-")]
 
@@ -120,14 +121,14 @@ def test_a_daemon_that_hangs(machine: Clinic, monkeypatch: pytest.MonkeyPatch) -
     """A daemon that is there and does not answer is told apart from one that is not there."""
     machine.run("search", "quince")
     pid = machine.pid()
-    monkeypatch.setattr(doctor_daemon, "ANSWER_S", 0.2)
+    monkeypatch.setattr(daemon, "ANSWER_S", 0.2)
     for name, value in machine.environ.items():
         monkeypatch.setenv(name, value)
     os.kill(pid, signal.SIGSTOP)
     try:
-        patient = doctor.Patient(os.environ, deep=False)
-        list(doctor_places.config(patient))
-        (found,) = [finding for finding in doctor_daemon.socket(patient) if finding.level == doctor.WRONG]
+        checkup = Checkup(os.environ, deep=False)
+        list(paths.check_config(checkup))
+        (found,) = [finding for finding in daemon.check_socket(checkup) if finding.level == WRONG]
     finally:
         os.kill(pid, signal.SIGCONT)
     assert f"(pid {pid})" in found.text
@@ -137,7 +138,7 @@ def test_a_daemon_that_hangs(machine: Clinic, monkeypatch: pytest.MonkeyPatch) -
 def test_another_version(machine: Clinic) -> None:
     """A daemon of another version is wrong, and one command away from being right."""
     with running(machine, "0.0.9"):
-        assert "sesamed 0.0.9 runs" in machine.complains("versions")
+        assert "sesamed 0.0.9 is running" in machine.complains("versions")
 
 
 def test_damage_of_the_full_text(machine: Clinic) -> None:
@@ -192,8 +193,8 @@ def test_what_is_not_indexed_and_why(machine: Clinic) -> None:
     for reason in (
         "2 files indexed",
         "1 excluded by the configuration",
-        "1 links or no regular files",
-        "1 no session of this agent",
+        "1 links or special files",
+        "1 not a session of this agent",
     ):
         assert reason in text
 
@@ -203,20 +204,20 @@ def test_what_was_missed(machine: Clinic) -> None:
     place = machine.sessions / "one.jsonl"
     path, status = os.fsencode(place), place.stat()
     known = FileRow(True, True, status.st_size, status.st_mtime_ns)
-    assert _kind(path, {path: known}, lambda _: False) == "indexed"
-    assert _kind(path, {}, lambda _: False) == MISSED
-    assert _kind(path, {path: known._replace(size=status.st_size - 1)}, lambda _: False) == BEHIND
-    assert _kind(path, {path: known._replace(is_complete=False)}, lambda _: False) == BEHIND
-    assert _kind(path + b"x", {}, lambda _: False) == "gone"
+    assert _classify(path, {path: known}, lambda _: False) == "indexed"
+    assert _classify(path, {}, lambda _: False) == MISSING
+    assert _classify(path, {path: known._replace(size=status.st_size - 1)}, lambda _: False) == BEHIND
+    assert _classify(path, {path: known._replace(is_complete=False)}, lambda _: False) == BEHIND
+    assert _classify(path + b"x", {}, lambda _: False) == "gone"
 
 
 def test_too_few_watches(machine: Clinic, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Fewer watches than directories: the very command that mends it."""
     (tmp_path / "max_user_watches").write_text("1000\n")
-    monkeypatch.setattr(doctor_places, "LIMITS", str(tmp_path))
-    patient = doctor.Patient({}, deep=False)
-    patient.status = {"sources": [{"path": "/s", "mode": "events", "directories": 900, "warnings": []}]}
-    (found,) = [finding for finding in doctor_places.watch(patient) if finding.level == doctor.WRONG]
+    monkeypatch.setattr(paths, "LIMITS", str(tmp_path))
+    checkup = Checkup({}, deep=False)
+    checkup.status = {"sources": [{"path": "/s", "mode": "events", "directories": 900, "warnings": []}]}
+    (found,) = [finding for finding in paths.check_watch(checkup) if finding.level == WRONG]
     assert found.todo == "sudo sysctl fs.inotify.max_user_watches=3600"
 
 

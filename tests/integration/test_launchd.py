@@ -123,7 +123,7 @@ def test_uninstall(mac: Mac) -> None:
 def test_nobody_is_logged_in(mac: Mac) -> None:
     """Over ssh alone there is no launchd for agents: it says so, and the client starts the daemon itself."""
     (mac.launchd / "no-login").touch()
-    assert "not logged in at the screen" in mac.ctl("service", "install", code=4)
+    assert "logged in at the screen" in mac.ctl("service", "install", code=4)
     assert not mac.plist.exists()
     assert "one" in mac.ctl("search", "quince")
 

@@ -80,7 +80,7 @@ def test_a_newer_daemon_is_left_alone(machine: Machine) -> None:
     with running(machine, "99.0.0"):
         assert machine.run("search", "quince").stderr == ""
         assert version(machine) == "99.0.0"
-        assert "sesamed 99.0.0 runs, this sesamectl is" in on_a_terminal(machine, "search", "quince")
+        assert "sesamed 99.0.0 is running and this sesamectl is" in on_a_terminal(machine, "search", "quince")
         assert machine.log().count("sesamed.daemon ready") == 1
 
 
@@ -95,7 +95,7 @@ def test_a_restart_that_was_in_vain_is_not_tried_again(machine: Machine) -> None
     """Where a restart has brought the old one back, it stays: no restart at every search."""
     with running(machine, "0.0.9"):
         (machine.data / "restart.stamp").write_text(f"0.0.9 {sesamectl.__version__}\n")
-        assert "comes back when it is restarted" in on_a_terminal(machine, "search", "quince")
+        assert "came back after a restart" in on_a_terminal(machine, "search", "quince")
         assert machine.log().count("sesamed.daemon ready") == 1
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from sesamectl.locations import socket_path
 from sesamectl.render.terminal import columns
-from sesamectl.where import socket_path
 from tests.support import npm
 from tests.support.daemon import Daemon
 from tests.support.desk import PACKAGE, REPOSITORY

@@ -11,7 +11,8 @@ import pytest
 import sesamectl
 import sesamed
 from sesamectl import errors as client_errors
-from sesamectl import flags, where
+from sesamectl import flags
+from sesamectl import locations as where
 from sesamectl.client import PROTOCOL, Client
 from sesamectl.parse import parse
 from sesamed import errors, paths, protocol

@@ -12,7 +12,6 @@ import pytest
 import sesamectl
 from sesamectl import flags
 from sesamectl.cli import main
-from sesamectl.version import own
 
 from .conftest import Stub
 
@@ -101,7 +100,7 @@ def test_no_sessions_at_all(stub: Stub, capsys: pytest.CaptureFixture[str]) -> N
     for command in (["search", "x"], ["list"]):
         assert main(command) == 0
         out = capsys.readouterr().out
-        assert "/home/me/pi (not there)" in out
+        assert "/home/me/pi (missing)" in out
         assert "sesamectl demo" in out
     assert main(["search", "x", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == NOTHING
@@ -114,7 +113,7 @@ def test_a_daemon_that_dies_in_mid_answer(stub: Stub, capsys: pytest.CaptureFixt
     assert capsys.readouterr().out == SHOWN
     stub.on("search", b'{"jsonrpc"')
     assert main(["search", "x"]) == 3
-    assert "closed the connection in the middle of its answer" in capsys.readouterr().err
+    assert "closed the connection in the middle of an answer" in capsys.readouterr().err
     assert stub.methods() == ["search"] * 4
 
 
@@ -125,7 +124,7 @@ def test_what_changes_something_is_asked_once(stub: Stub) -> None:
     assert stub.methods() == ["index"]
 
 
-HELLO = {"name": "sesamed", "version": own(), "protocol": 1, "minProtocol": 1}
+HELLO = {"name": "sesamed", "version": sesamectl.__version__, "protocol": 1, "minProtocol": 1}
 
 
 @pytest.mark.parametrize(
@@ -133,10 +132,10 @@ HELLO = {"name": "sesamed", "version": own(), "protocol": 1, "minProtocol": 1}
     [
         ({**HELLO, "protocol": 3, "minProtocol": 2}, 3, "speaks protocols 2 to 3"),
         ({**HELLO, "protocol": 0, "minProtocol": 0, "version": "0.0\x1b[1m"}, 3, "`sesamectl restart`"),
-        ({**HELLO, "version": "0.0.1"}, 4, "sesamed 0.0.1 refused what sesamectl"),
+        ({**HELLO, "version": "0.0.1"}, 4, "sesamed 0.0.1 refused a request of sesamectl"),
         (HELLO, 4, "sesamectl: no\n"),
-        ({"name": "else"}, 3, "no sesamed"),
-        (-32601, 3, "no sesamed"),
+        ({"name": "else"}, 3, "is not sesamed"),
+        (-32601, 3, "is not sesamed"),
         (b"HTTP/1.1 400\r\n", 3, "does not speak sesame's protocol"),
     ],
 )
@@ -163,7 +162,7 @@ def test_another_language(stub: Stub, capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_a_daemon_that_hangs(stub: Stub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """A daemon that does not answer is named, and how to end it."""
-    monkeypatch.setattr("sesamectl.asking.ANSWER_TIMEOUT_S", 0.02)
+    monkeypatch.setattr("sesamectl.call.ANSWER_S", 0.02)
     stub.hangs = True
     assert main(["search", "x"]) == 3
     err = capsys.readouterr().err
@@ -209,9 +208,9 @@ def test_show(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
     ]  # fmt: skip
     out = capsys.readouterr().out
     assert out.startswith("A name\nabcdef: pi, /x on main, 2 messages\n2025-12-15 10:00 UTC to 2025-12-15 11:00 UTC\n")
-    assert "\n#4 user\n  why\n\n      is it?\n  (the rest of this text is left out)\n" in out
-    assert "\n#5 tool bash failed (taken back) 2025-12-15 10:30 UTC\n" in out
-    assert "(9 more lines: --all)" in out
+    assert "\n#4 user\n  why\n\n      is it?\n  (text truncated)\n" in out
+    assert "\n#5 tool bash failed (undone) 2025-12-15 10:30 UTC\n" in out
+    assert "(9 more lines; --all shows them)" in out
     assert out.endswith("Messages 4 to 5 of 9. Next: sesamectl show abcdef --offset 6\n")
     assert main(["show", "abc", "--all"]) == 0
     assert "more lines" not in capsys.readouterr().out
@@ -224,7 +223,7 @@ def test_a_page_behind_the_end(stub: Stub, capsys: pytest.CaptureFixture[str]) -
     stub.on("list_messages", {"sessionId": "abcdef", "total": 9, "nextOffset": None, "messages": []})
     stub.on("get_session_meta", META)
     assert main(["show", "abc", "--offset", "100"]) == 0
-    assert capsys.readouterr().out.endswith("No message here; the session has 9.\n")
+    assert capsys.readouterr().out.endswith("No messages in this range; the session has 9.\n")
 
 
 @pytest.mark.parametrize(
@@ -248,7 +247,7 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
         assert main(words) == 0
         assert "usage: sesamectl" in capsys.readouterr().out
     assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"sesamectl {own()}\n"
+    assert capsys.readouterr().out == f"sesamectl {sesamectl.__version__}\n"
 
 
 def test_usage(capsys: pytest.CaptureFixture[str]) -> None:
@@ -302,7 +301,7 @@ def test_stop(stub: Stub, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
     stub.on("hello", {"pid": 4711, "version": "0.1.0"})
     stub.on("shutdown", {})
     lives = [True, True, False]
-    monkeypatch.setattr("sesamectl.commands.life._lives", lambda pid: pid == 4711 and lives.pop(0))
+    monkeypatch.setattr("sesamectl.lifecycle.is_alive", lambda pid: pid == 4711 and lives.pop(0))
     stub.on("shutdown", b'{"jsonrpc":"2.0","id":2,"result":{}}\n')
     assert main(["stop"]) == 0
     assert stub.methods() == ["hello", "shutdown"]
@@ -424,7 +423,7 @@ def test_a_terminal_without_unicode(stub: Stub) -> None:
 
 
 def test_the_client_is_light(stub: Stub) -> None:
-    """A search imports the standard library only, little of it, and nothing of the daemon."""
+    """A search imports little, and nothing of the daemon; only modules that it loads hide imports from it."""
     stub.answer(RESULT)
     script = """if True:
         import sys
@@ -435,11 +434,16 @@ def test_the_client_is_light(stub: Stub) -> None:
     done = subprocess.run([sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{script}"],
                           capture_output=True, check=True, text=True, timeout=30)  # fmt: skip
     loaded = {name.partition(".")[0] for name in done.stdout.splitlines()[-1].split()}
+    light = {path for path in (ROOT / "sesamectl").rglob("*.py") if "TYPE_CHECKING = False" in path.read_text()}
+    own = {Path(*name.split(".")) for name in done.stdout.splitlines()[-1].split() if name.startswith("sesamectl")}
+    own_files = {ROOT / (f"{name}.py" if (ROOT / f"{name}.py").exists() else f"{name}/__init__.py") for name in own}
+    assert light <= own_files
     assert loaded <= sys.stdlib_module_names | {"sesamectl", "__main__", "sitecustomize"}
     assert not loaded & {
         "argparse",
         "asyncio",
         "enum",
+        "typing",
         "json",
         "re",
         "socket",

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from sesamectl import connect
-from sesamectl.client import MAX_ANSWER_BYTES, Client
+from sesamectl.client import Client
+from sesamectl.connection import MAX_ANSWER_BYTES
 from sesamectl.errors import ClosedError, DeadlineError, NotRunningError, NotSesameError, RpcError, UnsafeError
 
 from .conftest import Stub
@@ -113,7 +114,7 @@ def test_a_daemon_of_somebody_else(stub: Stub, monkeypatch: pytest.MonkeyPatch) 
     """Nothing is sent to another user's process."""
     monkeypatch.setattr(connect, "is_private", lambda *_: True)
     monkeypatch.setattr(os, "geteuid", lambda: 987_654)
-    with pytest.raises(UnsafeError, match="not to you"), Client():
+    with pytest.raises(UnsafeError, match="not as you"), Client():
         pass
     assert stub.asked == []
 
@@ -161,7 +162,7 @@ def test_the_time_is_up(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
     with Client() as client:
         client._timeout = -1.0
         with pytest.raises(DeadlineError):
-            client._line()
+            client._read_line()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="macOS refuses when the queue is full, as if nobody were there")
@@ -171,7 +172,7 @@ def test_nobody_lets_in(directory: str) -> None:
         stuck.bind(f"{directory}/s")
         stuck.listen(0)
         other.connect(f"{directory}/s")
-        with pytest.raises(DeadlineError, match="lets nobody in"), Client(f"{directory}/s", timeout=0.02):
+        with pytest.raises(DeadlineError, match="did not accept"), Client(f"{directory}/s", timeout=0.02):
             pass
 
 

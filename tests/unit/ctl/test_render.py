@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sesamectl.render import clean, clean_lines, index, number, quoted, search, sessions, size, status
-from sesamectl.render.terminal import Terminal, columns, fitted, of, wrapped
+from sesamectl.render import clean, clean_lines, clean_ranges, index, number, search, sessions, size, status
+from sesamectl.render.terminal import Terminal, columns, detect, fit, wrap
 
 PLAIN = Terminal()
 TERMINAL = Terminal(80, colours=False)
@@ -61,7 +61,7 @@ def test_a_search() -> None:
         "  [0.82] abc12345 (Simplify Nix flake setup) - 2025-12-15",
         '         "Let\'s restructure"',
         "",
-        "  [1.00] abc12345 - 2025-12-15 (its file is gone) (taken back)",
+        "  [1.00] abc12345 - 2025-12-15 (file gone) (undone)",
     ]
 
 
@@ -71,7 +71,7 @@ def test_a_search() -> None:
         ("a", 1, 'Found 1 session matching "a"'),
         ("a", 0, 'No session matches "a"'),
         ("*", 1, "Found 1 session, newest first"),
-        ("", 0, "No session"),
+        ("", 0, "No sessions"),
     ],
 )
 def test_the_headline(query: str, hits: int, line: str) -> None:
@@ -83,10 +83,10 @@ def test_the_headline(query: str, hits: int, line: str) -> None:
     ("more", "line"),
     [
         ({"corrected": {"flaek": "flake"}}, "Searched for flake instead of flaek."),
-        ({"dropped": ["the", "a"]}, "Left out: the, a."),
-        ({"words": [{"word": "nix", "chunks": 3}, {"word": "zzz", "chunks": 0}]}, "Nowhere in the index: zzz."),
-        ({"filteredOut": 3}, "The filters left out 3 that match."),
-        ({"weak": True}, "Even the best of these is hardly about it."),
+        ({"dropped": ["the", "a"]}, "Ignored: the, a."),
+        ({"words": [{"word": "nix", "chunks": 3}, {"word": "zzz", "chunks": 0}]}, "Not in the index: zzz."),
+        ({"filteredOut": 3}, "3 more matched, but not the filters."),
+        ({"weak": True}, "Weak match: even the best hit is hardly about this."),
         ({"pending": {"files": 2, "bytes": 2048}}, "Not yet searchable: 2 files, 2.0 KiB."),
         ({"warnings": ["no\x1b[1m events"]}, "Warning: no events"),
     ],
@@ -172,9 +172,9 @@ def test_nothing_hostile_in_any_field(text: str) -> None:
     state |= {"freshness": {"p50Ms": None}, "queries": {"p50Ms": None}, "warnings": [{"message": text, "since": text}]}
     shown = [
         *sessions.lines({"total": 2, "nextOffset": 1, "sessions": [session]}, TERMINAL),
-        *sessions.reading({"session": session, "messages": page}, TERMINAL, full=True),
+        *sessions.page_lines({"session": session, "messages": page}, TERMINAL, full=True),
         *status.lines(state, PLAIN),
-        *search.nothing_at_all(state, PLAIN),
+        *search.no_sessions(state, PLAIN),
     ]
     assert len(shown) > 20
     for line in shown:
@@ -205,7 +205,7 @@ def test_text_is_kept() -> None:
 @given(st.text(), st.lists(st.tuples(st.integers(-2, 30), st.integers(-2, 30))))
 def test_quoted(text: str, ranges: list[tuple[int, int]]) -> None:
     """However wrong the ranges are, the text is harmless, and its ranges are in it and in order."""
-    shown, found = quoted(text, ranges)
+    shown, found = clean_ranges(text, ranges)
     assert_harmless(shown)
     ends = [0, *(place for pair in found for place in pair), len(shown)]
     assert ends == sorted(ends)
@@ -237,14 +237,14 @@ def test_how_to_read_on() -> None:
     """On a terminal the first hit can be read with what stands below; not that of a subagent, whose number it is not."""
     own = hit(match={"sessionId": "abc12345", "msgIdx": 7})
     other = hit(match={"sessionId": "sub", "msgIdx": 7})
-    assert list(search.lines(answer(own), TERMINAL))[-1] == "To read one: sesamectl show abc12345 --around 7"
-    assert list(search.lines(answer(other), TERMINAL))[-1] == "To read one: sesamectl show abc12345"
+    assert list(search.lines(answer(own), TERMINAL))[-1] == "Read on: sesamectl show abc12345 --around 7"
+    assert list(search.lines(answer(other), TERMINAL))[-1] == "Read on: sesamectl show abc12345"
 
 
 @given(st.text(alphabet="ab 日", max_size=60), st.integers(2, 12))
 def test_wrapped(text: str, width: int) -> None:
     """Lines are in order, lose nothing but blanks between them, and are no wider than they may be."""
-    spans = list(wrapped(text, width))
+    spans = list(wrap(text, width))
     for begin, end in spans:
         assert columns(text[begin:end]) <= width
     joined = text[spans[0][0] : spans[0][1]]
@@ -257,7 +257,7 @@ def test_wrapped(text: str, width: int) -> None:
 @given(st.text(alphabet="ab 日e\u0301", max_size=30), st.integers(1, 12))
 def test_fitted(text: str, width: int) -> None:
     """A text that does not fit is cut, and says so."""
-    shown = fitted(text, width)
+    shown = fit(text, width)
     assert columns(shown) <= width
     assert shown == text or (shown.endswith("…") and text.startswith(shown[:-1]))
 
@@ -289,7 +289,7 @@ def test_terminals(environ: dict[str, str], width: int, colours: bool, monkeypat
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
     screen: Any = Screen()
-    terminal = of(screen)
+    terminal = detect(screen)
     assert (terminal.width, terminal.colours) == (width, colours)
 
 
@@ -314,7 +314,7 @@ def test_terminals(environ: dict[str, str], width: int, colours: bool, monkeypat
 )  # fmt: skip
 def test_the_bar(state: dict[str, int], seconds: float, got: int, width: int, line: str) -> None:
     """Files, bytes, rate and time left, as far as there is room."""
-    assert index.drawn(state, seconds, got, width) == line
+    assert index.draw(state, seconds, got, width) == line
 
 
 def test_lines_of_a_text() -> None:

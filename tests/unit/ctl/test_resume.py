@@ -92,13 +92,13 @@ def test_elsewhere_is_asked_for(
 @pytest.mark.parametrize(
     ("command", "cwd", "why"),
     [
-        (None, None, "cannot be taken up again"),
-        ([], "{tmp}", "not one that can be shown"),
-        (["agent", "\x1b[2J"], "{tmp}", "not one that can be shown"),
-        (["agent", 3], "{tmp}", "not one that can be shown"),
-        ("agent", "{tmp}", "not one that can be shown"),
-        (["agent"], "{tmp}/none", "not there"),
-        (["agent"], "relative", "not there"),
+        (None, None, "cannot resume session"),
+        ([], "{tmp}", "cannot be shown"),
+        (["agent", "\x1b[2J"], "{tmp}", "cannot be shown"),
+        (["agent", 3], "{tmp}", "cannot be shown"),
+        ("agent", "{tmp}", "cannot be shown"),
+        (["agent"], "{tmp}/none", "does not exist"),
+        (["agent"], "relative", "does not exist"),
         (["no-such-agent"], "{tmp}", "not installed"),
     ],
 )
@@ -125,7 +125,7 @@ def test_another_ones_directory_is_refused(tmp_path: Path, monkeypatch: pytest.M
 )
 def test_what_is_printed_is_what_a_shell_reads(words: list[str]) -> None:
     """Whatever characters there are."""
-    printed = "\n".join(resume._quoted({"command": words, "cwd": words[0]}, NO_TERMINAL))
+    printed = "\n".join(resume._shell_line({"command": words, "cwd": words[0]}, NO_TERMINAL))
     assert shlex.split(printed) == ["cd", "--", words[0], "&&", *words]
 
 

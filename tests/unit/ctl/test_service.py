@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sesamectl import service
 from sesamectl.errors import RpcError
-from sesamectl.service import Wanted, wanted
-from sesamectl.service_launchd import LABEL, Launchd
-from sesamectl.service_systemd import Systemd, _quoted
+from sesamectl.service import unit
+from sesamectl.service.launchd import LABEL, Launchd
+from sesamectl.service.systemd import Systemd, _quote
+from sesamectl.service.unit import Spec, build_spec
 
 ROOT = Path(__file__).parents[3]
-WANTED = Wanted(
+SPEC = Spec(
     "/v/bin/python", "/r/sesamed.sock", "/d/sesamed.log", {"SESAME_SOCKET": "/r/sesamed.sock", "CODEX_HOME": "/c d"}
 )
 TYPES = {
@@ -30,29 +30,29 @@ TYPES = {
 
 
 def plist(*, socket: bool = True) -> dict[str, Any]:
-    (text,) = Launchd({}).files(WANTED, socket=socket).values()
+    (text,) = Launchd({}).render(SPEC, socket=socket).values()
     loaded: dict[str, Any] = plistlib.loads(text.encode())
     return loaded
 
 
 def test_the_units_are_filled_in() -> None:
     """Nothing is left of the templates' placeholders, and every other line is as it stands there."""
-    files = Systemd({"XDG_CONFIG_HOME": "/x"}).files(WANTED, socket=True)
+    files = Systemd({"XDG_CONFIG_HOME": "/x"}).render(SPEC, socket=True)
     assert list(files) == ["/x/systemd/user/sesamed.service", "/x/systemd/user/sesamed.socket"]
-    unit, socket = files.values()
-    assert not re.search(r"@[A-Z]+@", unit + socket)
-    assert 'ExecStart="/v/bin/python" -P -m sesamed\n' in unit
-    assert 'Environment="SESAME_SOCKET=/r/sesamed.sock" "CODEX_HOME=/c d"\n' in unit
+    service, socket = files.values()
+    assert not re.search(r"@[A-Z]+@", service + socket)
+    assert 'ExecStart="/v/bin/python" -P -m sesamed\n' in service
+    assert 'Environment="SESAME_SOCKET=/r/sesamed.sock" "CODEX_HOME=/c d"\n' in service
     assert "ListenStream=/r/sesamed.sock\n" in socket
     template = (ROOT / "systemd/sesamed.service").read_text()
-    assert len(set(unit.split("\n")) ^ set(template.split("\n"))) == 4
-    assert list(Systemd({}).files(WANTED, socket=False).values()) == [unit]
+    assert len(set(service.split("\n")) ^ set(template.split("\n"))) == 4
+    assert list(Systemd({}).render(SPEC, socket=False).values()) == [service]
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"])))
 def test_quoting(text: str) -> None:
     """What is quoted is read back as it was, by the rules of systemd.syntax(7)."""
-    quoted = _quoted(text)
+    quoted = _quote(text)
     assert quoted[0] == quoted[-1] == '"'
     inner = quoted[1:-1]
     assert not re.search(r'(?<!\\)(?:\\\\)*"', inner)
@@ -62,10 +62,10 @@ def test_quoting(text: str) -> None:
 def test_whose_unit_it_is() -> None:
     """A unit starts the daemon of the socket that it names, and of no other one."""
     for manager in (Systemd({}), Launchd({})):
-        (text,) = manager.files(WANTED, socket=False).values()
-        assert manager.starts(text, "/r/sesamed.sock")
-        assert not manager.starts(text, "/r/sesamed.soc")
-        assert not manager.starts("nonsense", "/r/sesamed.sock")
+        (text,) = manager.render(SPEC, socket=False).values()
+        assert manager.serves(text, "/r/sesamed.sock")
+        assert not manager.serves(text, "/r/sesamed.soc")
+        assert not manager.serves("nonsense", "/r/sesamed.sock")
 
 
 def test_a_plist_has_every_key_in_its_type() -> None:
@@ -74,7 +74,7 @@ def test_a_plist_has_every_key_in_its_type() -> None:
     assert {name: type(value) for name, value in loaded.items()} == TYPES
     assert loaded["Label"] == LABEL
     assert loaded["ProgramArguments"] == ["/v/bin/python", "-P", "-m", "sesamed", "--give-up-quietly"]
-    assert loaded["EnvironmentVariables"] == WANTED.environment
+    assert loaded["EnvironmentVariables"] == SPEC.environment
     assert loaded["KeepAlive"] == {"SuccessfulExit": False}
     assert loaded["ProcessType"] == "Standard"
     assert (loaded["Umask"], type(loaded["Umask"])) == (0o077, int)
@@ -87,7 +87,7 @@ def test_a_plist_has_every_key_in_its_type() -> None:
         *(loaded[name] for name in ("WorkingDirectory", "StandardOutPath", "StandardErrorPath")),
     ):
         assert path.startswith("/")
-    (text,) = Launchd({}).files(WANTED, socket=True).values()
+    (text,) = Launchd({}).render(SPEC, socket=True).values()
     assert not re.search(r"@[A-Z]+@|[~$]", text)
 
 
@@ -110,7 +110,7 @@ def test_no_key_stands_twice() -> None:
 @pytest.mark.skipif(shutil.which("plistutil") is None, reason="libplist's plistutil is not installed")
 def test_another_reader_of_plists(tmp_path: Path) -> None:
     """Apple's format as others read it."""
-    (tmp_path / "p").write_text(*Launchd({}).files(WANTED, socket=True).values())
+    (tmp_path / "p").write_text(*Launchd({}).render(SPEC, socket=True).values())
     subprocess.run(["plistutil", "-i", str(tmp_path / "p"), "-o", str(tmp_path / "q")], check=True)
     assert plistlib.loads((tmp_path / "q").read_bytes()) == plist()
 
@@ -118,7 +118,7 @@ def test_another_reader_of_plists(tmp_path: Path) -> None:
 def test_what_a_unit_carries() -> None:
     """A unit has the interpreter, the socket, and what leads to the index and to the sessions; nothing else."""
     environ = {"SESAME_SOCKET": "/r/s", "CLAUDE_CONFIG_DIR": "/c", "HOME": "/h", "PATH": "/p", "SESAME_NO_START": "1"}
-    found = wanted(environ)
+    found = build_spec(environ)
     assert found.environment == {"SESAME_SOCKET": "/r/s", "CLAUDE_CONFIG_DIR": "/c"}
     assert Path(found.python).samefile(sys.executable)
     assert found.socket == "/r/s"
@@ -128,17 +128,17 @@ def test_what_a_unit_carries() -> None:
 def test_what_no_unit_can_say(value: str) -> None:
     """A path that would begin another line is refused."""
     with pytest.raises(RpcError, match="control characters"):
-        wanted({"SESAME_SOCKET": "/r/s", "CODEX_HOME": value})
+        build_spec({"SESAME_SOCKET": "/r/s", "CODEX_HOME": value})
 
 
 def test_writing(tmp_path: Path) -> None:
     """A file is written once, whole, and only when it differs."""
     path = str(tmp_path / "a/b")
-    assert service.write(path, "text")
+    assert unit.write_text(path, "text")
     inode = Path(path).stat().st_ino
-    assert not service.write(path, "text")
+    assert not unit.write_text(path, "text")
     assert Path(path).stat().st_ino == inode
-    assert service.write(path, "other")
+    assert unit.write_text(path, "other")
     assert [file.name for file in (tmp_path / "a").iterdir()] == ["b"]
 
 
@@ -147,5 +147,5 @@ def test_the_templates_are_in_the_wheel() -> None:
     pyproject = (ROOT / "pyproject.toml").read_text()
     for name in ("systemd", "launchd"):
         assert f'"{name}" = "sesamectl/templates/{name}"' in pyproject
-    with pytest.raises(RpcError, match="install sesame again"):
-        service.template("systemd", "none")
+    with pytest.raises(RpcError, match="reinstall sesame"):
+        unit.load_template("systemd", "none")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sesamectl.when import utc
+from sesamectl.times import parse_time
 
 
 @pytest.fixture(autouse=True)
@@ -29,13 +29,13 @@ def _berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         ("2w", "2w"),
     ],
 )
-def test_local_dates_are_sent_in_utc(local: str, sent: str) -> None:
+def test_local_dates_are_sent_in_parse_time(local: str, sent: str) -> None:
     """A local date or time is sent as UTC; a span as it is."""
-    assert utc(local) == sent
+    assert parse_time(local) == sent
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "7", "7y", "2025-13-01", "0001-01-01"])
 def test_what_is_no_date(text: str) -> None:
     """Anything else is refused with examples."""
     with pytest.raises(ValueError, match="2025-12-15"):
-        utc(text)
+        parse_time(text)

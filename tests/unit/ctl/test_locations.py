@@ -5,8 +5,8 @@ import pwd
 
 import pytest
 
-from sesamectl import where
-from sesamectl.where import is_private, socket_path
+from sesamectl import locations as where
+from sesamectl.locations import is_private, socket_path
 from sesamed import paths
 
 

@@ -1,7 +1,7 @@
 """Where the daemon's socket and data are. Knows nothing of how to talk to it.
 
-The order of sockets stands in docs/protocol.md and is the daemon's too. It follows from the user, not from the environment, so
-that a shell under ssh, a tmux and a login service agree.
+The order of sockets is in docs/protocol.md; the daemon and pi have their own copies, which a test holds equal. It follows from
+the user, not from XDG variables, so that a shell under ssh, a tmux and a login service agree.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 NAME = "sesamed.sock"
+MAX_SOCKET_BYTES = 103  # sun_path holds 104 bytes on macOS (108 on Linux), and the last one is NUL
 
 
 def socket_path(environ: Mapping[str, str]) -> str:
@@ -22,14 +23,18 @@ def socket_path(environ: Mapping[str, str]) -> str:
         return path
     if directory := environ.get("SESAME_RUNTIME_DIR"):
         return os.path.join(directory, NAME)
-    uid = os.geteuid()
-    if is_private(runtime := f"/run/user/{uid}", uid):
-        return os.path.join(runtime, "sesame", NAME)
-    return os.path.join(_home(uid), ".local/state/sesame/run", NAME)
+    return os.path.join(default_directory(os.geteuid()), NAME)
+
+
+def default_directory(uid: int, run_user: str = "/run/user") -> str:
+    """The socket's directory when no variable names one."""
+    if is_private(runtime := f"{run_user}/{uid}", uid):
+        return os.path.join(runtime, "sesame")
+    return os.path.join(_home(uid), ".local/state/sesame/run")
 
 
 def data_directory(environ: Mapping[str, str]) -> str:
-    """Where the daemon keeps its index, and its log when a client starts it: as platformdirs says it to the daemon."""
+    """Where the daemon keeps its index, and its log when a client started it; as platformdirs tells the daemon."""
     if directory := environ.get("SESAME_DATA_DIR"):
         return os.path.normpath(directory)
     if os.path.isabs(base := environ.get("XDG_DATA_HOME", "").strip()):
@@ -38,9 +43,9 @@ def data_directory(environ: Mapping[str, str]) -> str:
 
 
 def is_private(path: str, uid: int) -> bool:
-    """Whether the path is a directory of this user that nobody else may enter."""
+    """Whether the path is a directory of this user that nobody else can enter. A symbolic link is not: what it names may change."""
     try:
-        found = os.stat(path)
+        found = os.lstat(path)
     except OSError:
         return False
     return stat.S_ISDIR(found.st_mode) and found.st_uid == uid and not found.st_mode & 0o077
@@ -52,4 +57,4 @@ def _home(uid: int) -> str:
     try:
         return pwd.getpwuid(uid).pw_dir
     except KeyError:
-        raise LookupError(f"uid {uid} has no home in passwd: set SESAME_SOCKET to the daemon's socket") from None
+        raise LookupError(f"uid {uid} has no home in passwd; set SESAME_SOCKET to the daemon's socket") from None

@@ -1,12 +1,14 @@
 """JSON without the `json` module is JSON."""
 
+import _json
+import importlib.util
 import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sesamectl import wire
+from sesamectl import json_lines
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters()),
@@ -16,7 +18,7 @@ VALUES = st.recursive(
 
 def refused(data: bytes) -> bool:
     try:
-        wire.loads(data)
+        json_lines.loads(data)
     except ValueError:
         return True
     return False
@@ -25,11 +27,11 @@ def refused(data: bytes) -> bool:
 @given(VALUES)
 def test_there_and_back(value: object) -> None:
     """What is written is what `json` writes, in one ASCII line, and what is read is what was written."""
-    text = wire.dumps(value)
+    text = json_lines.dumps(value)
     assert text == json.dumps(value)
     assert text.isascii()
     assert "\n" not in text
-    assert wire.loads(text.encode()) == value
+    assert json_lines.loads(text.encode()) == value
 
 
 PIECES = [
@@ -65,7 +67,7 @@ def test_any_text(text: str) -> None:
     except ValueError:
         assert refused(text.encode())
     else:
-        assert repr(wire.loads(text.encode())) == repr(wanted)
+        assert repr(json_lines.loads(text.encode())) == repr(wanted)
 
 
 @pytest.mark.parametrize("data", [b"", b" ", b"\xff", b'{"a":1} {}', b"\xef\xbb\xbf{}", b"1 2"])
@@ -77,4 +79,22 @@ def test_no_json(data: bytes) -> None:
 def test_what_json_cannot_say() -> None:
     """A value of another type is a TypeError, as with `json`."""
     with pytest.raises(TypeError, match="JSON has no object"):
-        wire.dumps([object()])
+        json_lines.dumps([object()])
+
+
+@pytest.mark.parametrize("replaced", ["make_encoder", "make_scanner", "encode_basestring_ascii"])
+@pytest.mark.parametrize("how", ["missing", "another signature", "another result"])
+def test_another_python(replaced: str, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where CPython's private half of `json` is missing or has changed, `json` itself is used."""
+    if how == "missing":
+        monkeypatch.delattr(_json, replaced)
+    elif how == "another signature":
+        monkeypatch.setattr(_json, replaced, lambda: None)
+    else:
+        monkeypatch.setattr(_json, replaced, lambda *_: lambda *_: "?")
+    found = importlib.util.find_spec("sesamectl.json_lines")
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    assert (module.dumps, module.loads) == (json.dumps, json.loads)

@@ -1,0 +1,87 @@
+"""How commands call the daemon: start it if allowed, ask, and explain a refusal."""
+
+from __future__ import annotations
+
+import os
+
+from sesamectl import __version__
+from sesamectl.client import ANSWER_S, Client
+from sesamectl.errors import ClosedError, NotSesameError, RpcError
+from sesamectl.output import show
+from sesamectl.render.search import no_sessions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from sesamectl.flags import Arguments
+    from sesamectl.output import Lines
+
+CONTRADICTIONS = (-32600, -32601, -32602)  # in answer to our own requests these mean that the versions differ
+
+
+def call_retrying(arguments: Arguments, question: Callable[[Client], dict[str, Any]]) -> dict[str, Any]:
+    """The answer to a question that changes nothing; asked once more when the daemon goes away in the middle of it."""
+    try:
+        return call(arguments, question)
+    except ClosedError:
+        return call(arguments, question)
+
+
+def call(
+    arguments: Arguments, question: Callable[[Client], dict[str, Any]], timeout: float | None = None, **more: Any
+) -> dict[str, Any]:
+    """The answer to a question; starts the daemon unless that is forbidden."""
+    may_start = _may_start(arguments)
+    client = Client(timeout=timeout or ANSWER_S, start=may_start, **more)
+    if may_start and _is_of_another_version(client.path):
+        from sesamectl.upgrade import settle_versions
+
+        settle_versions(client.path)
+    return ask(client, question)
+
+
+def ask(client: Client, question: Callable[[Client], dict[str, Any]]) -> dict[str, Any]:
+    """The answer to a question. An error that comes of different versions says so."""
+    try:
+        with client:
+            return question(client)
+    except (RpcError, NotSesameError) as error:
+        if isinstance(error, RpcError) and error.code not in CONTRADICTIONS:
+            raise
+        from sesamectl.handshake import explain
+
+        raise explain(client.path, error.message if isinstance(error, RpcError) else "") or error from None
+
+
+def wait_if_started(client: Client) -> None:
+    """A daemon that we just started has read nothing yet: give it time to."""
+    if client.started:
+        from sesamectl.waiting import wait_until_indexed
+
+        wait_until_indexed(client)
+
+
+def show_sessions(answer: dict[str, Any], lines: Lines, arguments: Arguments, *, found: bool) -> None:
+    """Print an answer; where there is nothing to find on this machine, say where sessions were looked for instead."""
+    if not found and not arguments.has("json"):
+        status = call_retrying(arguments, lambda client: client.call("status"))
+        if status.get("counts", {}).get("sessions") == 0:
+            show(status, no_sessions, arguments)
+            return
+    show(answer, lines, arguments)
+
+
+def _may_start(arguments: Arguments) -> bool:
+    return not arguments.has("no-start") and os.environ.get("SESAME_NO_START", "") in {"", "0"}
+
+
+def _is_of_another_version(path: str) -> bool:
+    """Whether the daemon's lock names another version than ours. Reading it takes 4 µs; a `hello` is a round trip."""
+    try:
+        with open(f"{path}.lock", "rb", buffering=0) as lock:
+            owner = lock.read(64).split()
+    except OSError:
+        return False
+    return len(owner) == 2 and owner[1] != __version__.encode()

@@ -1,0 +1,45 @@
+"""`start`, `stop` and `restart`. Each reports the state it leaves, even when there was nothing to do."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sesamectl.client import ANSWER_S, Client
+from sesamectl.flags import Arguments
+from sesamectl.lifecycle import stop_daemon
+from sesamectl.output import show
+from sesamectl.render import clean
+from sesamectl.render.terminal import Terminal
+
+
+def start(arguments: Arguments) -> None:
+    """Start the daemon unless it is running."""
+    with Client(timeout=ANSWER_S, start=True) as client:
+        hello = client.call("hello", client="sesamectl")
+    answer = {"running": True, "started": client.started, **_identify(hello), "socket": client.path}
+    show(answer, _running_lines, arguments)
+
+
+def stop(arguments: Arguments) -> None:
+    """Stop the daemon if it is running."""
+    hello = stop_daemon()
+    answer = {"running": False, "stopped": hello is not None, **({} if hello is None else _identify(hello))}
+    show(answer, _stopped_lines, arguments)
+
+
+def restart(arguments: Arguments) -> None:
+    """Stop the daemon if it is running, then start it."""
+    stop_daemon()
+    start(arguments)
+
+
+def _identify(hello: Mapping[str, Any]) -> dict[str, Any]:
+    return {"pid": hello.get("pid"), "version": hello.get("version")}
+
+
+def _running_lines(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:
+    how = "started" if answer["started"] else "is already running"
+    yield f"sesamed {clean(answer['version'])} {how}: pid {clean(answer['pid'])}, {clean(answer['socket'])}"
+
+
+def _stopped_lines(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:
+    yield "sesamed stopped" if answer["stopped"] else "sesamed was not running"

@@ -1,0 +1,1 @@
+"""`sesamectl doctor`: one module for each part of the installation that it checks."""

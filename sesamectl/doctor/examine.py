@@ -1,0 +1,38 @@
+"""All checks, one after the other. May use the daemon's own code: nobody waits for `doctor` as for a search.
+
+A check yields findings, one line each. It changes nothing and starts nothing.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from sesamectl.doctor import daemon, index, paths, sources
+from sesamectl.doctor.finding import WRONG, Checkup, Finding
+from sesamectl.errors import ClientError, RpcError
+from sesamed.errors import SesameError
+
+CHECKS: tuple[tuple[str, Callable[[Checkup], Iterator[Finding]]], ...] = (
+    ("config", paths.check_config),
+    ("paths", paths.check_paths),
+    ("socket", daemon.check_socket),
+    ("versions", daemon.check_versions),
+    ("service", daemon.check_service),
+    ("watch", paths.check_watch),
+    ("disk", paths.check_disk),
+    ("state", daemon.check_state),
+    ("index", index.check_index),
+    ("source", sources.check_sources),
+)
+
+
+def examine(environ: Mapping[str, str], *, deep: bool) -> Iterator[Finding]:
+    """All findings. A check that fails is one, too."""
+    checkup = Checkup(environ, deep)
+    for name, check in CHECKS:
+        try:
+            yield from check(checkup)
+        except SesameError as error:
+            yield Finding(WRONG, name, error.message)
+        except (ClientError, RpcError, OSError) as error:
+            yield Finding(WRONG, name, str(error))
+        except Exception as error:  # a doctor that crashes on what is broken helps nobody
+            yield Finding(WRONG, name, f"this check failed ({type(error).__name__}: {error})")

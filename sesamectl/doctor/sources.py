@@ -1,0 +1,106 @@
+"""The session files on disk: which of them are in the index, and why the others are not."""
+
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from sesamectl.doctor.finding import OK, WRONG, Checkup, Finding
+from sesamed.exclusion import Exclusion
+from sesamed.source import find_shape
+from sesamed.sources import SOURCES
+from sesamed.store.check import FileRow, files
+
+MAX_LISTED = 3  # files of a kind in one line
+
+
+class _Tally:
+    """The files of a root by what became of them."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, list[str]] = {}
+
+    def add(self, kind: str, path: bytes) -> None:
+        self.files.setdefault(kind, []).append(os.fsdecode(path))
+
+    def describe(self, kind: str) -> str:
+        paths = self.files[kind]
+        more = f" and {len(paths) - MAX_LISTED} more" if len(paths) > MAX_LISTED else ""
+        return f"{len(paths)} {kind}: {', '.join(paths[:MAX_LISTED])}{more}"
+
+
+MISSING = "not in the index"
+BEHIND = "not read to the end"
+UNREADABLE = "not readable by you"
+TODO = {
+    MISSING: "`sesamectl index`",
+    BEHIND: "`sesamectl index`",
+    UNREADABLE: "`chmod u+r` them, or exclude them in config.jsonc",
+}
+WHY = (
+    "excluded by the configuration",
+    "links or special files, which are never read",
+    "not a session of this agent",
+)
+
+
+def check_sources(checkup: Checkup) -> Iterator[Finding]:
+    """What is on disk but not in the index, and why."""
+    status, paths = checkup.status, checkup.paths
+    if status is None or paths is None or checkup.config is None or not os.path.exists(paths.database):
+        return
+    indexed = files(paths.database)
+    excludes = Exclusion(checkup.config.exclude).excludes
+    roots = [os.path.realpath(source["path"]) for source in status["sources"]]
+    for source, root in zip(status["sources"], roots, strict=True):
+        if not os.path.isdir(root):
+            continue
+        tally = _Tally()
+        others = {os.fsencode(other) for other in roots} - {os.fsencode(root)}
+        for path in _session_files(os.fsencode(root), others, source["parser"], tally):
+            tally.add(_classify(path, indexed, excludes), path)
+        yield from _report(source, tally)
+
+
+def _session_files(top: bytes, others: set[bytes], parser: str, tally: _Tally) -> Iterator[bytes]:
+    """Session files below a root, without those below another root in it."""
+
+    def holds_session(path: bytes) -> bool:
+        shape = find_shape(SOURCES[parser].shapes, os.path.relpath(path, top))
+        return shape is not None and not getattr(shape, "side", False)
+
+    def unreadable(error: OSError) -> None:
+        tally.add(UNREADABLE, os.fsencode(error.filename))
+
+    for directory, directories, names in os.walk(top, onerror=unreadable):
+        directories[:] = [name for name in directories if os.path.join(directory, name) not in others]
+        yield from filter(holds_session, (os.path.join(directory, name) for name in sorted(names)))
+
+
+def _classify(path: bytes, indexed: Mapping[bytes, FileRow], excludes: Callable[[str], bool]) -> str:
+    """What became of one file."""
+    if excludes(os.fsdecode(path)):
+        return WHY[0]
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return "gone"
+    if not stat.S_ISREG(status.st_mode):
+        return WHY[1]
+    if not os.access(path, os.R_OK):
+        return UNREADABLE
+    if path not in indexed:
+        return MISSING
+    seen = indexed[path]
+    if (seen.size, seen.mtime_ns) != (status.st_size, status.st_mtime_ns) or not seen.is_complete:
+        return BEHIND
+    return "indexed" if seen.has_session or not status.st_size else WHY[2]
+
+
+def _report(source: dict[str, Any], tally: _Tally) -> Iterator[Finding]:
+    indexed = len(tally.files.get("indexed", ()))
+    why = "".join(f", {len(tally.files[kind])} {kind}" for kind in WHY if kind in tally.files)
+    yield Finding(OK, "source", f"{source['parser']} {source['path']}: {indexed} files indexed{why}")
+    for kind, todo in TODO.items():
+        if kind in tally.files:
+            yield Finding(WRONG, "source", f"{source['parser']} {source['path']}: {tally.describe(kind)}", todo)

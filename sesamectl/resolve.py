@@ -1,0 +1,41 @@
+"""Resolving what a person calls a session: an id, the beginning of one, a name, with `~N` for ancestors. The daemon decides."""
+
+import os
+from typing import Any
+
+from sesamectl.client import Client
+from sesamectl.errors import RpcError
+from sesamectl.render import clean
+
+AMBIGUOUS = 2
+MAX_LISTED = 5
+
+
+def resolve(client: Client, reference: str, cwd: str | None = None) -> dict[str, Any]:
+    """The session's summary; of several with the same name, the one of this directory's project. Errors list candidates."""
+    try:
+        return client.call("resolve_session", ref=reference, cwd=cwd or _current_directory())
+    except RpcError as error:
+        if error.code == AMBIGUOUS:
+            raise RpcError(error.code, f"{error.message}: {_list_candidates(error.data)}", error.data) from None
+        raise
+
+
+def _list_candidates(data: Any) -> str:
+    """The likeliest ones, as ids with names."""
+    details = data if isinstance(data, dict) else {}
+    sessions = details.get("sessions") or [{"sessionId": one} for one in details.get("candidates") or ()]
+    listed = [_label(session) for session in sessions[:MAX_LISTED] if isinstance(session, dict)]
+    return ", ".join(listed) + (", ..." if len(sessions) > MAX_LISTED else "")
+
+
+def _label(session: dict[str, Any]) -> str:
+    name = clean(session.get("name") or "")
+    return clean(session.get("sessionId")) + (f" ({name})" if name else "")
+
+
+def _current_directory() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:  # the directory was removed
+        return None

@@ -1,0 +1,1 @@
+"""The daemon as a service of the user's own service manager: systemd or launchd."""

@@ -19,7 +19,7 @@ C = TypeVar("C", bound=OpenCall)
 T = TypeVar("T")
 
 
-def opened(calls: dict[str, C], new: dict[str, C]) -> dict[str, C]:
+def add_open(calls: dict[str, C], new: dict[str, C]) -> dict[str, C]:
     """The open calls with new ones; the oldest give way, for an aborted turn leaves calls that no result will close."""
     everything = {name: call for name, call in calls.items() if name not in new} | new
     for name in [name for name in new if len(name) > ID_CHARS]:
@@ -29,6 +29,6 @@ def opened(calls: dict[str, C], new: dict[str, C]) -> dict[str, C]:
     return everything
 
 
-def closed(calls: dict[str, T], name: str) -> dict[str, T]:
+def drop_open(calls: dict[str, T], name: str) -> dict[str, T]:
     """The open calls without the one that was answered."""
     return {other: call for other, call in calls.items() if other != name}

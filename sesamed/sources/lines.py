@@ -1,7 +1,8 @@
-"""One line of JSON into a flat view struct, losing as little as can be of a line that is not quite what it should be.
+"""Lines of JSON: what the sources that read such have in common.
 
-Owns: the fast path (one typed decoder), the repairs, the conversion field by field, and the salvage of what still is
-whole in a torn or glued line. Knows no agent. Every field of a shape has a default, for any may be missing or odd.
+A line becomes a flat view struct, losing as little as can be of one that is not quite what it should be: there is a fast path (one
+typed decoder), repairs, a conversion field by field, and the salvage of what still is whole in a torn or glued line. Knows no
+agent. Every field of a shape has a default, for any may be missing or odd.
 
 A good line costs one call of msgspec; all the rest happens only after it failed.
 """
@@ -14,8 +15,10 @@ from typing import Any, Generic, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
+from sesamed.model import Bad, Operation
 from sesamed.source import BadLineError
 
+S = TypeVar("S", bound=msgspec.Struct)
 T = TypeVar("T", bound=msgspec.Struct)
 
 BOM = b"\xef\xbb\xbf"
@@ -87,6 +90,55 @@ class LineDecoder(Generic[T]):
             return lenient(self._shape, line)
         except FAILURES as error:
             raise BadLineError(str(error)) from error
+
+
+class JsonState(Generic[S]):
+    """The half of a source that stores its state, as JSON."""
+
+    def __init__(self, state: type[S]) -> None:
+        self._decode_state = msgspec.json.Decoder(state).decode
+
+    def freeze(self, state: S) -> bytes:
+        """The state as bytes to store."""
+        return msgspec.json.encode(state)
+
+    def thaw(self, data: bytes) -> S:
+        """The state from its bytes."""
+        return self._decode_state(data)
+
+
+class JsonLines(JsonState[S], Generic[S, T]):
+    """A source of lines of JSON: they are decoded, salvaged where they are torn, and `take` gets the objects."""
+
+    def __init__(self, state: type[S], line: type[T], starts: re.Pattern[str]) -> None:
+        super().__init__(state)
+        self._lines = LineDecoder(line, starts)
+
+    def step(self, state: S, item: bytes) -> tuple[S, list[Operation]]:
+        """A line's operations, and the state after it."""
+        try:
+            entry = self._lines.decode(item)
+        except BadLineError:
+            return self._salvage(state, item) if item.strip() else (state, [])
+        return self.take(state, entry, item)
+
+    def take(self, state: S, entry: T, line: bytes) -> tuple[S, list[Operation]]:
+        """The operations of a whole line."""
+        raise NotImplementedError
+
+    def choose_whole(self, state: S, found: list[T]) -> list[T]:
+        """Of the objects in a torn line those that are lines of this file; an object may be a part of one."""
+        raise NotImplementedError
+
+    def _salvage(self, state: S, line: bytes) -> tuple[S, list[Operation]]:
+        whole = self.choose_whole(state, self._lines.salvage(line))
+        if not whole:
+            raise BadLineError("no whole entry in this line")
+        operations: list[Operation] = [Bad()]
+        for entry in whole:
+            state, more = self.take(state, entry, line)
+            operations += more
+        return state, operations
 
 
 def repaired(line: bytes) -> bytes:

@@ -1,8 +1,9 @@
-"""What a session is called that nobody gave a name: a line of what was asked first."""
+"""Names: what a session is called that nobody gave one (a line of what was asked first), and what files' names say."""
 
 import re
 
 NAME_CHARS = 80
+SUFFIXES = (".zst", ".jsonl", ".json")
 
 INJECTED = re.compile(r"\s*<(skill|file)\b[^>]*>.*?</\1>", re.DOTALL)
 
@@ -16,6 +17,18 @@ def session_name(text: str) -> str:
         if any(map(str.isalnum, line)):
             return shortened(" ".join(line.split()))
     return ""
+
+
+def clean_name(name: str) -> str:
+    """A file's name as text that can be stored: one that is no UTF-8 reaches us with lone surrogates."""
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
+def stem_of(name: str) -> str:
+    """A file's name without what a session's file ends with."""
+    for suffix in SUFFIXES:
+        name = name.removesuffix(suffix)
+    return name
 
 
 def shortened(text: str) -> str:

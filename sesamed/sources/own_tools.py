@@ -44,7 +44,7 @@ RUN = re.compile(
 ARGUMENTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-def is_ours(tool: str, arguments: bytes) -> bool:
+def is_own_call(tool: str, arguments: bytes) -> bool:
     """Whether this call searches or reads our index."""
     if tool in TOOLS:
         return True

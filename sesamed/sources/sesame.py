@@ -8,28 +8,26 @@ from pathlib import PurePath
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from sesamed.model import (
     Fact,
     Field,
     Identity,
-    Message,
     NameRank,
     Operation,
     Role,
     SessionKey,
-    ToolCall,
-    ToolResult,
     Unknown,
     Utterance,
     Words,
 )
 from sesamed.source import BadLineError, ForeignFileError, Lines, Location
-from sesamed.sources.calls import OpenCall, closed, opened
+from sesamed.sources.calls import OpenCall, add_open, drop_open
 from sesamed.sources.keys import record_key
-from sesamed.sources.lines import repaired
+from sesamed.sources.lines import JsonState, repaired
 from sesamed.sources.names import session_name
-from sesamed.sources.own_tools import is_ours
+from sesamed.sources.records import Place
 from sesamed.sources.times import millis
 
 SESSION, SAID, WORDS = "sesame.session", "said", "sesame.words"
@@ -75,10 +73,9 @@ class State(msgspec.Struct, frozen=True):
 
 Step = tuple[State, list[Operation]]
 DECODE: Final = msgspec.json.Decoder(Line).decode
-THAW: Final = msgspec.json.Decoder(State).decode
 
 
-class Sesame:
+class Sesame(JsonState[State]):
     """The source of our own sessions."""
 
     name = "sesame"
@@ -88,31 +85,26 @@ class Sesame:
     shapes = (Lines(files=("**/*.jsonl", "**/*.jsonl.zst")),)
     resume = None
 
+    def __init__(self) -> None:
+        super().__init__(State)
+
     def begin(self, path: PurePath, _: str = "") -> Step:
         """The file's place says nothing."""
         return State(), []
 
-    def step(self, state: State, line: bytes) -> Step:
+    def step(self, state: State, item: bytes) -> Step:
         """A line's operations, and the state after it."""
         try:
-            entry = DECODE(repaired(line))
+            entry = DECODE(repaired(item))
         except (ValueError, RecursionError) as error:
             raise BadLineError("no line of ours") from error
         if entry.type == WORDS:
-            return msgspec.structs.replace(state, session=state.session or "-"), _words(entry)
+            return replace(state, session=state.session or "-"), _read_words(entry)
         if not state.session:
-            return _begun(entry)
+            return _read_header(entry)
         if entry.type == SAID and entry.role in ROLES:
-            return _said(state, entry)
+            return _read_utterance(state, entry)
         return state, [Unknown(type=entry.type)]
-
-    def freeze(self, state: State) -> bytes:
-        """The state as JSON."""
-        return msgspec.json.encode(state)
-
-    def thaw(self, data: bytes) -> State:
-        """The state from its JSON."""
-        return THAW(data)
 
 
 def said(entry: str, timestamp: str, what: Utterance) -> Line:
@@ -134,7 +126,7 @@ def words_on(session: SessionKey, words: Words, before: bytes) -> bytes:
         line = DECODE(before.split(b"\n", 1)[0])
     except ValueError:
         line = Line(type=WORDS)
-    line = msgspec.structs.replace(line, type=WORDS, source=session.source, session=session.native_id)
+    line = replace(line, type=WORDS, source=session.source, session=session.native_id)
     for name in ("title", "summary", "description"):
         if (value := getattr(words, name)) is not None:
             setattr(line, name, value)
@@ -154,7 +146,7 @@ def _is_of_tool(line: Line) -> bool:
     return line.role == "tool" or (line.role in ("user", "assistant") and line.tool_name is not None)
 
 
-def _begun(line: Line) -> Step:
+def _read_header(line: Line) -> Step:
     if line.type != SESSION or not line.id:
         raise ForeignFileError("the first line is no header of a session of ours")
     began = millis(line.timestamp)
@@ -169,56 +161,40 @@ def _begun(line: Line) -> Step:
     return State(session=line.id, cwd=line.cwd), [identity, *(fact for fact in facts if fact.value)]
 
 
-def _said(state: State, line: Line) -> Step:
+def _read_utterance(state: State, line: Line) -> Step:
     key = key_of(state.session, line)
     if line.role == "tool":
-        return _result(state, line, key)
+        return _read_result(state, line, key)
     if _is_of_tool(line):
-        return _call(state, line, key)
+        return _read_call(state, line, key)
     role = ROLES[line.role]
-    message = Message(
-        key=key,
-        role=role,
-        text=line.text,
-        entry=line.id or None,
-        time_ms=millis(line.timestamp),
-        prompt=role == "user",
-    )
+    message = _locate(state, line).message(key, role, line.text, prompt=role == "user")
     if role != "user" or state.named or not (name := session_name(line.text)):
         return state, [message]
-    return msgspec.structs.replace(state, named=True), [message, Fact(field="name", value=name, rank=NameRank.PROMPT)]
+    return replace(state, named=True), [message, Fact(field="name", value=name, rank=NameRank.PROMPT)]
 
 
-def _call(state: State, line: Line, key: int) -> Step:
-    call = _made(state, line, key, line.text.encode() or b"{}")
+def _read_call(state: State, line: Line, key: int) -> Step:
+    call = _locate(state, line).call(key, line.tool_name or "tool", line.text.encode() or b"{}")
     if line.tool_call_id:
-        calls = opened(state.calls, {line.tool_call_id: OpenCall(key, call.hidden)})
-        state = msgspec.structs.replace(state, calls=calls)
-    return state, [call]
+        state = replace(state, calls=add_open(state.calls, {line.tool_call_id: OpenCall(key, call.hidden)}))
+    return state, [replace(call, role=ROLES[line.role])]
 
 
-def _result(state: State, line: Line, key: int) -> Step:
+def _read_result(state: State, line: Line, key: int) -> Step:
     """What a call gave back; if we don't know the call, a call of its own."""
-    open_call = state.calls.get(line.tool_call_id or "")
-    is_error = bool(line.is_error)
-    if open_call is None:
-        alone = _made(state, line, key, b"{}")
-        return state, [msgspec.structs.replace(alone, output=line.text, is_error=is_error)]
-    result = ToolResult(
-        key=key, text=line.text, is_error=is_error, time_ms=millis(line.timestamp), hidden=open_call.hidden
-    )
-    return msgspec.structs.replace(state, calls=closed(state.calls, line.tool_call_id or "")), [result]
+    place, call_id, is_error = _locate(state, line), line.tool_call_id or "", bool(line.is_error)
+    call = state.calls.get(call_id)
+    if call is None:
+        return state, [place.call(key, line.tool_name or "tool", output=line.text, is_error=is_error)]
+    return replace(state, calls=drop_open(state.calls, call_id)), [place.result(call, line.text, is_error=is_error)]
 
 
-def _made(state: State, line: Line, key: int, arguments: bytes) -> ToolCall:
-    name = line.tool_name or "tool"
-    return ToolCall(
-        key=key, name=name, arguments=arguments, role=ROLES[line.role], cwd=state.cwd, entry=line.id or None,
-        time_ms=millis(line.timestamp), hidden=is_ours(name, arguments),
-    )  # fmt: skip
+def _locate(state: State, line: Line) -> Place:
+    return Place(entry=line.id or None, time_ms=millis(line.timestamp), cwd=state.cwd)
 
 
-def _words(line: Line) -> list[Operation]:
+def _read_words(line: Line) -> list[Operation]:
     if not line.source or not line.session:
         return [Unknown(type=WORDS)]
     tags = "" if not line.tags else msgspec.json.encode(line.tags).decode()

@@ -1,41 +1,31 @@
 """Claude Code's sessions: JSONL, one entry a line, one file a session, the subagents' files below it or beside it.
 
-Owns how a file begins and how its lines are stepped through; `records` has what each line becomes. It must not know
-files (only their names), the index, or the time. A line is judged by its type, whatever version it claims.
+How a file begins and how its lines are stepped through; `handlers` has what each line becomes. Knows no files (only their names),
+no index, no time. A line is judged by its type, whatever version it claims.
 """
 
 import re
 from pathlib import PurePath
 from typing import Final
 
-import msgspec
+from msgspec.structs import replace
 
-from sesamed.model import Bad, Fact, Identity, Operation
-from sesamed.source import (
-    BadLineError,
-    Document,
-    ForeignFileError,
-    Lines,
-    Location,
-    ResumeCommand,
-    Variable,
-    find_shape,
-)
-from sesamed.sources.claude.facts import Step, dated, noted, replaced, side_title
+from sesamed.model import Fact, Identity, Operation
+from sesamed.source import Document, ForeignFileError, Lines, Location, ResumeCommand, Variable, find_shape
+from sesamed.sources.claude.facts import read_document, read_talk_facts, set_begun
+from sesamed.sources.claude.handlers import ASIDE, CHAIN, count_odd_blocks, skip_unknown
 from sesamed.sources.claude.lines import STARTS, Line
-from sesamed.sources.claude.records import ASIDE, CHAIN, odd_blocks, unknown
-from sesamed.sources.claude.state import ClaudeState, Told, changed
-from sesamed.sources.lines import LineDecoder
+from sesamed.sources.claude.state import ClaudeState, SessionInfo, Step
+from sesamed.sources.lines import JsonLines
+from sesamed.sources.names import clean_name, stem_of
 
-LINES: Final = LineDecoder(Line, STARTS)
-THAW: Final = msgspec.json.Decoder(ClaudeState)
 UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 SUBAGENTS: Final = "subagents"
 JOURNALS: Final = frozenset({"journal.jsonl", "history.jsonl"})
 JOURNALED: Final = frozenset({"started", "result"})  # a journal begins so, and no session
 
 
-class Claude:
+class Claude(JsonLines[ClaudeState, Line]):
     """The source of Claude Code's sessions."""
 
     name = "claude"
@@ -48,17 +38,20 @@ class Claude:
     )
     resume = ResumeCommand(words=("claude", "--resume", "{id}"))
 
+    def __init__(self) -> None:
+        super().__init__(ClaudeState, Line, STARTS)
+
     def begin(self, path: PurePath, _: str = "") -> Step:
         """An empty file is a session: its name has the id. A session's directory holds its subagents."""
         if isinstance(find_shape(self.shapes, bytes(path)), Document):
-            return ClaudeState(told=Told(file_id=path.name, titled=_titled(path))), []
-        stem = _clean(path.name).removesuffix(".zst").removesuffix(".jsonl")
+            return ClaudeState(info=SessionInfo(file_id=path.name, titled=_titled_session(path))), []
+        stem = stem_of(clean_name(path.name))
         parts = path.parts[:-1]
         below = SUBAGENTS in parts
         subagent = below or stem.startswith("agent-")
-        parent = _clean(parts[parts.index(SUBAGENTS) - 1]) if below and parts[0] != SUBAGENTS else ""
+        parent = clean_name(parts[parts.index(SUBAGENTS) - 1]) if below and parts[0] != SUBAGENTS else ""
         parented = UUID.fullmatch(parent) is not None
-        told = Told(
+        info = SessionInfo(
             file_id=stem,
             lasting=UUID.fullmatch(stem) is not None or stem.startswith("agent-"),
             foreign=path.name in JOURNALS and (below or path.name == "history.jsonl"),
@@ -68,77 +61,50 @@ class Claude:
         operations: list[Operation] = [Identity(native_id=stem, origin="")]
         operations += [Fact(field="subagent", value="1")] if subagent else []
         operations += [Fact(field="parent_id", value=parent)] if parented else []
-        return ClaudeState(told=told), operations
+        return ClaudeState(info=info), operations
 
-    def step(self, state: ClaudeState, line: bytes) -> Step:
-        """A line's operations, and the state after it."""
-        if state.told.titled is not None:
-            return state, side_title(state.told.titled, line)
-        try:
-            entry = LINES.decode(line)
-        except BadLineError:
-            if line.strip():
-                return _salvaged(state, line)
-            return state, []
-        return _stepped(state, entry)
+    def step(self, state: ClaudeState, item: bytes) -> Step:
+        """An item's operations, and the state after it."""
+        if state.info.titled is not None:
+            return state, read_document(state.info.titled, item)
+        return super().step(state, item)
 
-    def freeze(self, state: ClaudeState) -> bytes:
-        """The state as JSON."""
-        return msgspec.json.encode(state)
+    def take(self, state: ClaudeState, entry: Line, _: bytes) -> Step:
+        """The operations of a whole line."""
+        if not state.info.known:
+            state = _recognise(state, entry)
+        handler = CHAIN.get(entry.type)
+        if handler is None:
+            return _read_aside(state, entry)
+        state, operations = read_talk_facts(state, entry)
+        state, more = handler(state, entry)
+        if entry.message is not None:
+            more += count_odd_blocks(entry.message.content)
+        return state, operations + more
 
-    def thaw(self, data: bytes) -> ClaudeState:
-        """The state from its JSON."""
-        return THAW.decode(data)
-
-
-def _stepped(state: ClaudeState, line: Line) -> Step:
-    if not state.told.known:
-        state = _recognised(state, line)
-    handler = CHAIN.get(line.type)
-    if handler is None:
-        return _aside(state, line)
-    state, operations = noted(state, line)
-    state, more = handler(state, line)
-    if line.message is not None:
-        more += odd_blocks(line.message.content)
-    return state, operations + more
+    def choose_whole(self, _: ClaudeState, found: list[Line]) -> list[Line]:
+        """Lines hold other lines (a subagent's progress); only a whole one of the file's own names its session."""
+        return [entry for entry in found if entry.session_id or (entry.summary and entry.leaf_uuid)]
 
 
-def _aside(state: ClaudeState, line: Line) -> Step:
+def _read_aside(state: ClaudeState, line: Line) -> Step:
     """A line about the session."""
     operations: list[Operation] = []
-    if not state.told.dated:
-        state = changed(state, told=dated(state.told, line, operations))
-    state, more = ASIDE.get(line.type, unknown)(state, line)
+    if not state.info.dated:
+        state = replace(state, info=set_begun(state.info, line, operations))
+    state, more = ASIDE.get(line.type, skip_unknown)(state, line)
     return state, operations + more
 
 
-def _recognised(state: ClaudeState, line: Line) -> ClaudeState:
+def _recognise(state: ClaudeState, line: Line) -> ClaudeState:
     """The first line shows whose file it is. A type of another day is Claude's when it names its session."""
     known = line.type in CHAIN or line.type in ASIDE or bool(line.session_id)
-    if state.told.foreign or not known or line.type in JOURNALED:
+    if state.info.foreign or not known or line.type in JOURNALED:
         raise ForeignFileError("the first line is none of a session of Claude Code")
-    return changed(state, told=replaced(state.told, known=True))
+    return replace(state, info=replace(state.info, known=True))
 
 
-def _salvaged(state: ClaudeState, line: bytes) -> Step:
-    """Lines hold other lines (a subagent's progress); only a whole one of the file's own names its session."""
-    found = [entry for entry in LINES.salvage(line) if entry.session_id or (entry.summary and entry.leaf_uuid)]
-    if not found:
-        raise BadLineError("no whole entry in this line")
-    operations: list[Operation] = [Bad()]
-    for entry in found:
-        state, more = _stepped(state, entry)
-        operations += more
-    return state, operations
-
-
-def _titled(path: PurePath) -> str:
+def _titled_session(path: PurePath) -> str:
     """The session that a document is about: `<session>/custom-title.json`, `agent-<id>.meta.json`."""
     named = path.name.removesuffix(".meta.json")
-    return _clean(path.parent.name if named == path.name else named)
-
-
-def _clean(name: str) -> str:
-    """A file's name as text that can be stored: one that is no UTF-8 reaches us with lone surrogates."""
-    return name.encode("utf-8", "backslashreplace").decode()
+    return clean_name(path.parent.name if named == path.name else named)

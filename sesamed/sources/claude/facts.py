@@ -1,18 +1,17 @@
 """What a line of Claude Code says of the session itself: who it is, where and when it began, what it is called."""
 
 import re
-from typing import Any, Final
+from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from sesamed.model import Entry, Fact, Identity, NameRank, Operation
 from sesamed.source import BadLineError
 from sesamed.sources.claude.lines import Line
-from sesamed.sources.claude.state import TITLE_CHARS, ClaudeState, Told, changed
+from sesamed.sources.claude.state import TITLE_CHARS, ClaudeState, SessionInfo, Step
 from sesamed.sources.lines import FAILURES
 from sesamed.sources.times import millis
-
-Step = tuple[ClaudeState, list[Operation]]
 
 # The versions that give sessions their titles in files of other ones, by the id of a line: only of these the ids are kept.
 WITH_SUMMARIES: Final = re.compile(r"[01]\.|2\.0\.|2\.1\.\d\d?$")
@@ -22,44 +21,44 @@ BY_MODEL = NameRank.TITLED
 BY_PERSON = NameRank.RENAMED
 
 
-def noted(state: ClaudeState, line: Line) -> Step:
+def read_talk_facts(state: ClaudeState, line: Line) -> Step:
     """What a line of the conversation says besides its words. Most say nothing new."""
-    told = state.told
+    info = state.info
     entered: list[Operation] = []
     if line.uuid and (line.version is None or WITH_SUMMARIES.match(line.version)):
         entered.append(Entry(line.uuid))
-    if told.begun and told.dated and told.cwd and line.git_branch in (told.branch, None, ""):
+    if info.begun and info.dated and info.cwd and line.git_branch in (info.branch, None, ""):
         return state, entered
     operations = entered
-    if not told.begun:
-        told = _begun(told, line, operations)
-    told = _where(told, line, operations)
-    told = dated(told, line, operations)
-    return changed(state, told=told), operations
+    if not info.begun:
+        info = _set_identity(info, line, operations)
+    info = _set_place(info, line, operations)
+    info = set_begun(info, line, operations)
+    return replace(state, info=info), operations
 
 
-def dated(told: Told, line: Line, operations: list[Operation]) -> Told:
+def set_begun(info: SessionInfo, line: Line, operations: list[Operation]) -> SessionInfo:
     """The first time in the file is when it began."""
-    if told.dated:
-        return told
+    if info.dated:
+        return info
     time_ms = millis(line.timestamp if line.snapshot is None else line.snapshot.timestamp)
     if time_ms is None:
-        return told
+        return info
     operations.append(Fact(field="began", value=str(time_ms)))
-    return replaced(told, dated=True)
+    return replace(info, dated=True)
 
 
-def custom_title(state: ClaudeState, line: Line) -> Step:
+def read_custom_title(state: ClaudeState, line: Line) -> Step:
     """The person's: the last one counts, and an empty one takes it back."""
     return state, [_title(line.custom_title or "", BY_PERSON)]
 
 
-def ai_title(state: ClaudeState, line: Line) -> Step:
+def read_ai_title(state: ClaudeState, line: Line) -> Step:
     """The model's: the last one counts."""
     return state, [_title(line.ai_title or "", BY_MODEL)]
 
 
-def summary(state: ClaudeState, line: Line) -> Step:
+def read_summary(state: ClaudeState, line: Line) -> Step:
     """The title of the conversation that has a certain line; it may be above in this file, below, or in another one."""
     title, leaf = (line.summary or "").strip()[:TITLE_CHARS], line.leaf_uuid
     if not title or not leaf:
@@ -67,57 +66,52 @@ def summary(state: ClaudeState, line: Line) -> Step:
     return state, [Fact(field="name", value=title, rank=BY_SUMMARY, keep="last", entry=leaf)]
 
 
-class Document(msgspec.Struct, gc=False, rename="camel"):
+class TitleDocument(msgspec.Struct, gc=False, rename="camel"):
     """A session's title, or what a subagent was asked to do."""
 
     custom_title: str | None = None
     description: str | None = None
 
 
-def side_title(session: str, document: bytes) -> list[Operation]:
+def read_document(session: str, document: bytes) -> list[Operation]:
     """The title that a document beside a session tells."""
     try:
-        told = msgspec.json.decode(document, type=Document)
+        read = msgspec.json.decode(document, type=TitleDocument)
     except FAILURES:
         raise BadLineError("no object with a title") from None
-    title = told.custom_title if told.custom_title is not None else told.description
+    title = read.custom_title if read.custom_title is not None else read.description
     if title is None:
         return []
-    rank = BY_DESCRIPTION if told.custom_title is None else BY_PERSON
+    rank = BY_DESCRIPTION if read.custom_title is None else BY_PERSON
     return [Fact(field="name", value=title.strip(), rank=rank, keep="last", native_id=session)]
-
-
-def replaced(told: Told, **changes: Any) -> Told:
-    """With these changes."""
-    return msgspec.structs.replace(told, **changes)
 
 
 def _title(title: str, rank: int) -> Fact:
     return Fact(field="name", value=title.strip(), rank=rank, keep="last")
 
 
-def _begun(told: Told, line: Line, operations: list[Operation]) -> Told:
+def _set_identity(info: SessionInfo, line: Line, operations: list[Operation]) -> SessionInfo:
     """The first line of the conversation tells who the session is."""
-    agent = bool(line.is_sidechain and line.agent_id) and not told.lasting  # a subagent's file under another name
+    agent = bool(line.is_sidechain and line.agent_id) and not info.lasting  # a subagent's file under another name
     session = f"agent-{line.agent_id}" if agent else line.session_id
     operations.append(
-        Identity(native_id=told.file_id if told.lasting else session or told.file_id, origin=line.uuid or "")
+        Identity(native_id=info.file_id if info.lasting else session or info.file_id, origin=line.uuid or "")
     )
-    if agent and not told.subagent:
+    if agent and not info.subagent:
         operations.append(Fact(field="subagent", value="1"))
-    subagent = told.subagent or agent
-    parented = told.parented or bool(subagent and line.session_id)
-    if parented and not told.parented:
+    subagent = info.subagent or agent
+    parented = info.parented or bool(subagent and line.session_id)
+    if parented and not info.parented:
         operations.append(Fact(field="parent_id", value=line.session_id or ""))
-    return replaced(told, begun=True, subagent=subagent, parented=parented)
+    return replace(info, begun=True, subagent=subagent, parented=parented)
 
 
-def _where(told: Told, line: Line, operations: list[Operation]) -> Told:
+def _set_place(info: SessionInfo, line: Line, operations: list[Operation]) -> SessionInfo:
     """The first directory, and the last branch."""
-    if line.cwd and not told.cwd:
+    if line.cwd and not info.cwd:
         operations.append(Fact(field="cwd", value=line.cwd))
-        told = replaced(told, cwd=line.cwd)
-    if line.git_branch and line.git_branch != told.branch:
+        info = replace(info, cwd=line.cwd)
+    if line.git_branch and line.git_branch != info.branch:
         operations.append(Fact(field="git_branch", value=line.git_branch, keep="last"))
-        told = replaced(told, branch=line.git_branch)
-    return told
+        info = replace(info, branch=line.git_branch)
+    return info

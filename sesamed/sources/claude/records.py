@@ -1,129 +1,192 @@
-"""What each type of line becomes: `CHAIN` has the lines of the conversation, `ASIDE` those about it."""
+"""The records of a line of type `user` or `assistant`: what was said, called and given back. Most of type `user` are not the person's.
 
-from collections.abc import Callable
+Keys must be the same in copies of a line in resumed and forked sessions. What stays the same there: of an answer the API's ids
+and the text, always; of a prompt its time and text, but in resumes by 0.2.x, which stamp prompts anew (such a copy is
+another record). Line uuids do not stay: 0.2.x and the SDK's forks give new ones.
+"""
+
 from typing import Final
 
-from sesamed.model import Operation, Unknown
-from sesamed.sources.calls import OpenCall, opened
-from sesamed.sources.claude.answers import replacing
-from sesamed.sources.claude.facts import Step, ai_title, custom_title, summary
-from sesamed.sources.claude.lines import Content, Line
-from sesamed.sources.claude.operations import answered, place_of, said, tool_call
-from sesamed.sources.claude.state import ClaudeState, after
-from sesamed.sources.claude.text import text_of
-from sesamed.sources.claude.user import asked, blocks, by_person, results, user
+import msgspec
+from msgspec.structs import replace
 
+from sesamed.model import Fact, Message, NameRank, Operation, Role, ToolCall
+from sesamed.source import ForeignFileError
+from sesamed.sources.calls import OpenCall, add_open, drop_open
+from sesamed.sources.claude.lines import Block, Content, Line, Origin
+from sesamed.sources.claude.state import ClaudeState, Step, advance, replace_answers
+from sesamed.sources.claude.text import SHELL, inner, output_of, prompt_name, prompt_of
+from sesamed.sources.keys import record_key
+from sesamed.sources.records import Place, join_texts, link_parent
+from sesamed.sources.times import millis
+
+# Where a person's words come from; all else is the program's, or another agent's.
+PEOPLE: Final = frozenset({None, "", "human", "channel"})
+SHELL_ID: Final = "!"  # what stands for the id of a command of the person's; the API's are longer
+PROBE: Final = "Warmup"
 CALLS: Final = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
-BLOCKS: Final = CALLS | {"text", "thinking", "redacted_thinking", "tool_result", "image", "document", "tool_reference"}
 NOTHING_SAID: Final = ("<synthetic>", "No response requested.")
+RANDOM_CHARS: Final = 16  # a gateway's own ids may be `msg_1`: such a one needs the time, too
 
 
-def assistant(state: ClaudeState, line: Line) -> Step:
+def locate(state: ClaudeState, line: Line) -> Place:
+    """Where the line stands."""
+    return Place(
+        entry=line.uuid,
+        parent=link_parent(line.parent_uuid, state.last),
+        time_ms=millis(line.timestamp),
+        cwd=line.cwd or state.info.cwd,
+        stamp="" if line.timestamp is None else str(line.timestamp),
+        side=bool(line.is_sidechain) and not state.info.subagent,
+    )
+
+
+def read_user(state: ClaudeState, line: Line) -> Step:
+    """The results in it, then what was said."""
+    content = None if line.message is None else line.message.content
+    place = locate(state, line)
+    calls, operations = _read_results(state.calls, place, content)
+    raw = join_texts(content)
+    then = advance(state, line, calls)
+    if operations and not raw:
+        return then, operations
+    then, more = _read_words(then, line, place, content, raw)
+    return then, operations + more
+
+
+def read_assistant(state: ClaudeState, line: Line) -> Step:
     """A block of a response, or all of them; a response's other blocks are other lines."""
     spoken = line.message
     if spoken is None or line.is_api_error_message:
-        return after(state, line), []
-    place = place_of(state, line)
+        return advance(state, line), []
+    place = locate(state, line)
     if isinstance(spoken.content, str):
         text = spoken.content
-        state, operations = replacing(state, line, [answered(place, spoken.id, text)] if text.strip() else [])
-        return after(state, line), operations
+        state, operations = replace_answers(state, line, [_answer(place, spoken.id, text)] if text.strip() else [])
+        return advance(state, line), operations
     operations = []
     new: dict[str, OpenCall] = {}
     for block in spoken.content or ():
         if block.type == "text" and block.text and not block.text.isspace():
             if (spoken.model, block.text) != NOTHING_SAID:
-                operations.append(answered(place, spoken.id, block.text))
+                operations.append(_answer(place, spoken.id, block.text))
         elif block.type in CALLS:
-            call = tool_call(place, block)
+            call = _tool_call(place, block)
             operations.append(call)
             if block.id:
                 new[block.id] = OpenCall(call.key, call.hidden)
-    state, operations = replacing(state, line, operations)
-    calls = opened(state.calls, new) if new else state.calls
-    calls, answers = results(calls, place, spoken.content)
-    return after(state, line, calls), operations + answers
+    state, operations = replace_answers(state, line, operations)
+    calls = add_open(state.calls, new) if new else state.calls
+    calls, answers = _read_results(calls, place, spoken.content)
+    return advance(state, line, calls), operations + answers
 
 
-def system(state: ClaudeState, line: Line) -> Step:
-    """What the program says. Only what happened while the person was away is worth finding."""
-    text = text_of(line.content) if line.subtype == "away_summary" else ""
-    return after(state, line), [said(place_of(state, line), "summary", text, text)] if text.strip() else []
+def read_prompt(state: ClaudeState, place: Place, content: Content) -> Step:
+    """A message that may be the person's: a prompt, a command, or one of the many that are not."""
+    raw = join_texts(content)
+    if raw.lstrip().startswith(SHELL):
+        return _read_shell(state, place, raw)
+    prompt = prompt_of(raw)
+    if not prompt.strip():
+        pictured = not raw.strip() and any(block.type in ("image", "document") for block in blocks(content))
+        return state, [make_message(place, "user", raw, "")] if pictured else []
+    if state.info.subagent and not state.info.asked and prompt.strip() == PROBE:
+        raise ForeignFileError("a probe of the program's, no session")
+    return _name_session(state, place, raw, prompt)
 
 
-def attachment(state: ClaudeState, line: Line) -> Step:
-    """What came along with a prompt. A queued prompt is one that was typed while the agent worked."""
-    then, attached = after(state, line), line.attachment
-    if attached is None or attached.type != "queued_command":
-        return then, []
-    if line.is_meta or attached.is_meta or attached.command_mode == "task-notification":
-        return then, []
-    if not (by_person(attached.origin) and by_person(line.origin)):
-        return then, []
-    return asked(then, place_of(state, line), attached.prompt)
+def is_by_person(origin: Origin | None) -> bool:
+    """Whether the words are a person's, as far as the line tells."""
+    return origin is None or origin.kind in PEOPLE
 
 
-def silent(state: ClaudeState, line: Line) -> Step:
-    """Known, and nothing to find in it."""
-    return after(state, line), []
+def blocks(content: Content) -> list[Block]:
+    """The blocks, of which a text alone has none."""
+    return content if isinstance(content, list) else []
 
 
-def aside(state: ClaudeState, _: Line) -> Step:
-    """Known, and nothing to find in it."""
-    return state, []
+def _read_words(state: ClaudeState, line: Line, place: Place, content: Content, raw: str) -> Step:
+    if line.is_compact_summary:
+        return state, [make_message(place, "summary", raw, raw)] if raw.strip() else []
+    if line.is_meta:
+        return state, []
+    # A subagent's prompts are another agent's in any case.
+    if not state.info.subagent and (line.prompt_source == "system" or not is_by_person(line.origin)):
+        return state, []
+    return read_prompt(state, place, content)
 
 
-def unknown(state: ClaudeState, line: Line) -> Step:
-    """A type of another day; it may be a link in the chain of parents."""
-    return after(state, line), [Unknown(type=line.type)]
+def _name_session(state: ClaudeState, place: Place, raw: str, prompt: str) -> Step:
+    """The first prompt with words of the person's own names the session."""
+    info = state.info
+    operations: list[Operation] = [make_message(place, "user", raw, prompt)]
+    if info.asked and (info.named or place.side):
+        return state, operations
+    name, good = ("", False) if info.named or place.side else prompt_name(raw, prompt)
+    if name:
+        operations.append(Fact(field="name", value=name, rank=NameRank.PROMPT if good else NameRank.STAND_IN))
+    return replace(state, info=replace(info, asked=True, named=info.named or good)), operations
 
 
-def odd_blocks(content: Content) -> list[Operation]:
-    """A count of the blocks that we do not know."""
-    return [
-        Unknown(type=f"block/{block.type}")
-        for block in blocks(content)
-        if block.type not in BLOCKS and not block.type.endswith("_tool_result")
-    ]
+def _read_results(
+    calls: dict[str, OpenCall], place: Place, content: Content
+) -> tuple[dict[str, OpenCall], list[Operation]]:
+    """What calls gave back; one whose call we don't know is a call of its own."""
+    operations: list[Operation] = []
+    for block in blocks(content):
+        if block.type == "tool_result" or block.type.endswith("_tool_result"):
+            name, text, is_error = block.tool_use_id or "", output_of(block.content), bool(block.is_error)
+            call = calls.get(name)
+            if call is None:
+                key = record_key(f"claude\0{_lasting(block.tool_use_id, place)}\0tool_result", text)
+                operations.append(place.call(key, "", output=text, is_error=is_error))
+            else:
+                operations.append(place.result(call, text, is_error=is_error))
+                calls = drop_open(calls, name)
+    return calls, operations
 
 
-Handler = Callable[[ClaudeState, Line], Step]
+def _read_shell(state: ClaudeState, place: Place, raw: str) -> Step:
+    """A command with `!`, and its output in the next line; or both in one."""
+    command = inner(raw, "bash-input")
+    outputs = [inner(raw, "bash-stdout"), inner(raw, "bash-stderr")]
+    output = None if outputs == [None, None] else "\n".join(filter(None, outputs))
+    call = state.calls.get(SHELL_ID)
+    if command is not None:
+        new = _shell_call(place, command, output)
+        calls = add_open(state.calls, {SHELL_ID: OpenCall(new.key, new.hidden)}) if output is None else state.calls
+        return replace(state, calls=calls), [new]
+    if call is None or output is None:
+        return state, [] if output is None else [_shell_call(place, None, output)]
+    return replace(state, calls=drop_open(state.calls, SHELL_ID)), [place.result(call, output, is_error=False)]
 
-CHAIN: Final[dict[str, Handler]] = {
-    "user": user,
-    "assistant": assistant,
-    "system": system,
-    "attachment": attachment,
-    "progress": silent,
-}
 
-ASIDE: Final[dict[str, Handler]] = {
-    "custom-title": custom_title,
-    "ai-title": ai_title,
-    "summary": summary,
-} | dict.fromkeys(
-    [
-        "agent-name",
-        "tag",
-        "last-prompt",
-        "pr-link",
-        "queue-operation",
-        "file-history-snapshot",
-        "permission-mode",
-        "mode",
-        "agent-setting",
-        "bridge-session",
-        "atis-latch",
-        "cost-state",
-        "tools-used",
-        "worktree-state",
-        "relocated",
-        "frame-link",
-        "api-request-shape",
-        "api-request-blob",
-        "api-request",
-        "started",
-        "result",
-    ],
-    aside,
-)
+def make_message(place: Place, role: Role, raw: str, text: str) -> Message:
+    """A message of the person's, or a summary: `raw` as it stands in the file, `text` as we keep it."""
+    key = record_key(f"claude\0{place.stamp}\0{role}", raw)
+    return place.message(key, role, text, prompt=role == "user" and not place.side)
+
+
+def _answer(place: Place, message_id: str | None, text: str) -> Message:
+    """A text of the model's. A repetition in the same response is the same record."""
+    return place.message(record_key(f"claude\0{_lasting(message_id, place)}\0assistant", text), "assistant", text)
+
+
+def _tool_call(place: Place, block: Block) -> ToolCall:
+    """A call of the model's. A server's tool has the server's name before its own: `mcp__sesame__search_sessions`."""
+    name, arguments = block.name or "", bytes(block.input)
+    key = record_key(f"claude\0{_lasting(block.id, place)}\0tool_use\0{name}", arguments)
+    tool = name.rpartition("__")[2] if name.startswith("mcp__") else name
+    return place.call(key, name, arguments, tool=tool)
+
+
+def _shell_call(place: Place, command: str | None, output: str | None) -> ToolCall:
+    """A command that the person ran with `!`, or the output of one that we did not see."""
+    arguments = b"{}" if command is None else msgspec.json.encode({"command": command})
+    key = record_key(f"claude\0{place.stamp}\0bash\0{command}", output or "")
+    return place.command(key, "bash", arguments, output=output, is_error=None if output is None else False)
+
+
+def _lasting(name: str | None, place: Place) -> str:
+    """An id that no other record in the world has."""
+    return name if name and len(name) >= RANDOM_CHARS else f"{name}\0{place.stamp}"

@@ -1,18 +1,21 @@
 """What the lines of a Claude Code file so far mean for its next one. Small: it is stored with the cursor at each commit."""
 
-from typing import Any
+from zlib import crc32
 
 import msgspec
+from msgspec.structs import replace
 
+from sesamed.model import Message, Operation, Undone
 from sesamed.sources.calls import OpenCall
 from sesamed.sources.claude.lines import Line
+from sesamed.sources.keys import encoded
 
 ANSWERS = 8
 ID_CHARS = 128  # a longer uuid is none, and not kept
 TITLE_CHARS = 256
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     """What was said of the session itself. Changes a few times in a file."""
 
     file_id: str  # what the file's name says
@@ -43,18 +46,38 @@ class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class ClaudeState(msgspec.Struct, frozen=True, kw_only=True):
     """Never changed in place, its dict neither: a caller may step twice from the same state."""
 
-    told: Told
+    info: SessionInfo = msgspec.field(name="told")  # as indexes have it
     last: str | None = None  # the uuid of the line before
     calls: dict[str, OpenCall] = {}  # without result yet, by tool_use_id, oldest first
     answers: tuple[Answer, ...] = ()  # the last ones
 
 
-def changed(state: ClaudeState, **fields: Any) -> ClaudeState:
-    """The state with these fields."""
-    return msgspec.structs.replace(state, **fields)
+Step = tuple[ClaudeState, list[Operation]]
 
 
-def after(state: ClaudeState, line: Line, calls: dict[str, OpenCall] | None = None) -> ClaudeState:
+def advance(state: ClaudeState, line: Line, calls: dict[str, OpenCall] | None = None) -> ClaudeState:
     """The state once this line of the conversation was read."""
     last = line.uuid if line.uuid and len(line.uuid) <= ID_CHARS else state.last
-    return changed(state, last=last, calls=state.calls if calls is None else calls)
+    return replace(state, last=last, calls=state.calls if calls is None else calls)
+
+
+def replace_answers(state: ClaudeState, line: Line, operations: list[Operation]) -> Step:
+    """The same, with what these answers replace taken back: some versions wrote a text again as it grew, or say what it supersedes."""
+    gone = [
+        Undone(key=answer.key, alone=True) for answer in state.answers if answer.entry in (line.supersedes_uuids or ())
+    ]
+    answers = [answer for answer in state.answers if answer.entry not in (line.supersedes_uuids or ())]
+    name = None if line.message is None else line.message.id
+    for new in [operation for operation in operations if isinstance(operation, Message)]:
+        shorter = [answer for answer in answers if name and answer.message == name and _grew(answer, new.text)]
+        gone += [Undone(key=answer.key, alone=True) for answer in shorter]
+        known = Answer(new.key, new.entry, name, len(new.text), crc32(encoded(new.text)))
+        answers = [answer for answer in answers if answer not in shorter and answer.key != new.key] + [known]
+    if len(answers) == len(state.answers) and not operations:
+        return state, operations
+    return replace(state, answers=tuple(answers[-ANSWERS:])), operations + gone
+
+
+def _grew(answer: Answer, text: str) -> bool:
+    """Whether the text is this answer and more."""
+    return len(text) > answer.length and crc32(encoded(text[: answer.length])) == answer.checksum

@@ -2,7 +2,7 @@
 
 import re
 
-from sesamed.sources.claude.lines import Content, Part
+from sesamed.sources.claude.lines import Part
 from sesamed.sources.names import session_name
 
 # In front of a prompt, in the same message. What follows is the person's.
@@ -34,13 +34,6 @@ ABOUT_THE_PROGRAM = re.compile(
     | todos | upgrade | usage | vim | voice""",
     re.VERBOSE,
 )
-
-
-def text_of(content: Content) -> str:
-    """The text of a message: its text blocks, one after the other."""
-    if isinstance(content, str):
-        return content
-    return "\n".join([block.text for block in content or () if block.type == "text" and block.text])
 
 
 def output_of(content: str | list[Part] | None) -> str:

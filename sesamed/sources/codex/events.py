@@ -7,94 +7,92 @@ from collections.abc import Callable
 from typing import Final
 
 from sesamed.model import Fact, NameRank, Undone, Unknown
-from sesamed.sources.codex.calls import Made, made
-from sesamed.sources.codex.json import EMPTY, encoded
-from sesamed.sources.codex.lines import Line, Payload
-from sesamed.sources.codex.messages import answer, review, user_event, user_item
-from sesamed.sources.codex.open import noted
-from sesamed.sources.codex.outputs import failed, told_output
-from sesamed.sources.codex.state import CodexState, Step, rolled_back, turned
+from sesamed.sources.codex.calls import Call, add_whole
+from sesamed.sources.codex.lines import EMPTY, Line, Payload, encode
+from sesamed.sources.codex.messages import add_answer, read_review, read_user_event, read_user_item
+from sesamed.sources.codex.outputs import event_output, has_failed
+from sesamed.sources.codex.state import CodexState, Step, begin_turn, record_outcome, roll_back
 from sesamed.sources.codex.text import text_of
 
 Handler = Callable[[CodexState, Line, Payload], Step]
 
 
-def event(state: CodexState, line: Line, told: Payload) -> Step:
+def read_event(state: CodexState, line: Line, event: Payload) -> Step:
     """A line of type `event_msg`."""
-    if told.type in TURNS:
-        state = turned(state, told.turn_id)
-    handler = EVENTS.get(told.type)
-    return (state, [Unknown(type=f"event/{told.type}")]) if handler is None else handler(state, line, told)
+    if event.type in TURNS:
+        state = begin_turn(state, event.turn_id)
+    handler = EVENTS.get(event.type)
+    return (state, [Unknown(type=f"event/{event.type}")]) if handler is None else handler(state, line, event)
 
 
-def item_completed(state: CodexState, line: Line, told: Payload) -> Step:
+def read_item(state: CodexState, line: Line, event: Payload) -> Step:
     """What the item is."""
-    item = told.item
+    item = event.item
     if item is None:
         return state, [Unknown(type="item/")]
     handler = ITEMS.get(item.type)
     return (state, [Unknown(type=f"item/{item.type}")]) if handler is None else handler(state, line, item)
 
 
-def silent(state: CodexState, _: Line, __: Payload) -> Step:
+def skip(state: CodexState, _: Line, __: Payload) -> Step:
     """Known, and nothing to find in it."""
     return state, []
 
 
-def agent_message(state: CodexState, line: Line, told: Payload) -> Step:
+def read_agent_message(state: CodexState, line: Line, event: Payload) -> Step:
     """The model's words: of use only where no response item has them."""
-    text = told.message or told.text or text_of(told.content)
-    return (state, []) if state.responses else answer(state, line, text)
+    text = event.message or event.text or text_of(event.content)
+    return (state, []) if state.responses else add_answer(state, line, text)
 
 
-def thread_name(state: CodexState, _: Line, told: Payload) -> Step:
+def read_thread_name(state: CodexState, _: Line, event: Payload) -> Step:
     """The session was given a name. In a copy of the parent's lines it is the parent's. Of a thread's files, the later one knows."""
-    if told.thread_id != state.session if told.thread_id is not None else state.copied:
+    if event.thread_id != state.session if event.thread_id is not None else state.copied:
         return state, []
     rank = NameRank.TITLED if state.rollout is None else NameRank.RENAMED
-    return state, [Fact(field="name", value=(told.thread_name or "").strip(), rank=rank, keep="last")]
+    return state, [Fact(field="name", value=(event.thread_name or "").strip(), rank=rank, keep="last")]
 
 
-def taken_back(state: CodexState, _: Line, told: Payload) -> Step:
+def read_roll_back(state: CodexState, _: Line, event: Payload) -> Step:
     """The person went back some turns."""
-    state, key = rolled_back(state, told.num_turns or 0)
+    state, key = roll_back(state, event.num_turns or 0)
     return state, [] if key is None else [Undone(key=key)]
 
 
-def command(state: CodexState, line: Line, told: Payload) -> Step:
+def read_command(state: CodexState, line: Line, event: Payload) -> Step:
     """A command has run."""
-    arguments = encoded({"command": told.command}) if bytes(told.command) != b"null" else EMPTY
-    return _ran(state, line, told, "shell", arguments)
+    arguments = encode({"command": event.command}) if bytes(event.command) != b"null" else EMPTY
+    return _add_run(state, line, event, "shell", arguments)
 
 
-def patch(state: CodexState, line: Line, told: Payload) -> Step:
+def read_patch(state: CodexState, line: Line, event: Payload) -> Step:
     """Files were changed."""
-    arguments = encoded({"changes": told.changes}) if bytes(told.changes) != b"null" else EMPTY
-    return _ran(state, line, told, "apply_patch", arguments)
+    arguments = encode({"changes": event.changes}) if bytes(event.changes) != b"null" else EMPTY
+    return _add_run(state, line, event, "apply_patch", arguments)
 
 
-def tool(state: CodexState, line: Line, told: Payload) -> Step:
+def read_tool(state: CodexState, line: Line, event: Payload) -> Step:
     """A tool of an MCP server was called."""
-    by = told.invocation
-    server, name = (told.server, told.tool) if by is None else (by.server, by.tool)
-    arguments = bytes(told.arguments if by is None else by.arguments)
+    by = event.invocation
+    server, name = (event.server, event.tool) if by is None else (by.server, by.tool)
+    arguments = bytes(event.arguments if by is None else by.arguments)
     name = f"mcp__{server}__{name}" if server else name or ""
-    return _ran(state, line, told, name, EMPTY if arguments in (b"", b"null") else arguments)
+    return _add_run(state, line, event, name, EMPTY if arguments in (b"", b"null") else arguments)
 
 
-def search(state: CodexState, line: Line, told: Payload) -> Step:
+def read_search(state: CodexState, line: Line, event: Payload) -> Step:
     """The web was searched."""
-    return _ran(state, line, told, "web_search", encoded({"query": told.query or ""}))
+    return _add_run(state, line, event, "web_search", encode({"query": event.query or ""}))
 
 
-def _ran(state: CodexState, line: Line, told: Payload, name: str, arguments: bytes) -> Step:
+def _add_run(state: CodexState, line: Line, event: Payload, name: str, arguments: bytes) -> Step:
     """With response items in the file, only how it went is news."""
-    call_id = told.call_id or told.id or ""
-    is_error = failed(told)
+    call_id = event.call_id or event.id or ""
+    is_error = has_failed(event)
     if state.responses:
-        return noted(state, call_id, is_error)
-    cwd = (told.cwd or "").removeprefix("file://") or None
-    return made(state, line, Made(name, arguments, call_id or None, told_output(told), bool(is_error), cwd))
+        return record_outcome(state, call_id, is_error)
+    cwd = (event.cwd or "").removeprefix("file://") or None
+    return add_whole(state, line, Call(name, arguments, call_id or None, event_output(event), bool(is_error), cwd))
 
 
 TURNS: Final = frozenset({"task_started", "turn_started"})
@@ -113,32 +111,32 @@ SILENT_ITEMS: Final = """
     Reasoning HookPrompt CollabAgentToolCall SubAgentActivity ImageView Sleep ImageGeneration ContextCompaction
 """
 
-EVENTS: Final[dict[str, Handler]] = dict.fromkeys(SILENT_EVENTS.split(), silent)
+EVENTS: Final[dict[str, Handler]] = dict.fromkeys(SILENT_EVENTS.split(), skip)
 EVENTS.update(
     {
-        "user_message": user_event,
-        "agent_message": agent_message,
-        "item_completed": item_completed,
-        "exited_review_mode": review,
-        "thread_name_updated": thread_name,
-        "thread_rolled_back": taken_back,
-        "exec_command_end": command,
-        "patch_apply_end": patch,
-        "mcp_tool_call_end": tool,
-        "web_search_end": search,
+        "user_message": read_user_event,
+        "agent_message": read_agent_message,
+        "item_completed": read_item,
+        "exited_review_mode": read_review,
+        "thread_name_updated": read_thread_name,
+        "thread_rolled_back": read_roll_back,
+        "exec_command_end": read_command,
+        "patch_apply_end": read_patch,
+        "mcp_tool_call_end": read_tool,
+        "web_search_end": read_search,
     }
 )
 
-ITEMS: Final[dict[str, Handler]] = dict.fromkeys(SILENT_ITEMS.split(), silent)
+ITEMS: Final[dict[str, Handler]] = dict.fromkeys(SILENT_ITEMS.split(), skip)
 ITEMS.update(
     {
-        "UserMessage": user_item,
-        "AgentMessage": agent_message,
-        "Plan": agent_message,
-        "CommandExecution": command,
-        "FileChange": patch,
-        "McpToolCall": tool,
-        "DynamicToolCall": tool,
-        "WebSearch": search,
+        "UserMessage": read_user_item,
+        "AgentMessage": read_agent_message,
+        "Plan": read_agent_message,
+        "CommandExecution": read_command,
+        "FileChange": read_patch,
+        "McpToolCall": read_tool,
+        "DynamicToolCall": read_tool,
+        "WebSearch": read_search,
     }
 )

@@ -6,10 +6,12 @@ items in them: their fields hardly clash, and new types appear monthly.
 """
 
 import re
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 import msgspec
 
+from sesamed.sources.lines import FAILURES, repaired
 from sesamed.sources.times import Time
 
 NULL: Final = msgspec.Raw(b"null")
@@ -154,3 +156,58 @@ def ordinal(number: int | None) -> int | None:
 def is_dropped(line: bytes) -> bool:
     """Whether this is a whole line with nothing in it for us. One that is torn or glued is worth a look."""
     return DROPPED.match(line) is not None and line.rstrip().endswith(b"}}") and line.find(NEXT, 1) < 0
+
+
+# -- parts of a line that are JSON of their own: arguments, outputs
+
+T = TypeVar("T")
+
+EMPTY: Final = b"{}"
+STRING: Final[Callable[[bytes], str]] = msgspec.json.Decoder(str).decode
+
+
+class Directory(msgspec.Struct, gc=False):
+    """Where a command runs, as tools of different builds name it."""
+
+    workdir: str | None = None
+    working_directory: str | None = None
+    cwd: str | None = None
+
+
+DIRECTORY: Final[Callable[[bytes], Directory]] = msgspec.json.Decoder(Directory).decode
+
+
+def decode_part(decode: Callable[[bytes], T], raw: bytes) -> T:
+    """A part of a line that was passed over when the line was decoded, so it may still have what JSON must not."""
+    try:
+        return decode(raw)
+    except FAILURES:
+        return decode(repaired(raw))
+
+
+def text_in(raw: bytes) -> str:
+    """A string."""
+    return decode_part(STRING, raw)
+
+
+def encode(value: Any) -> bytes:
+    """A value as JSON."""
+    return msgspec.json.encode(value)
+
+
+def object_of(raw: bytes) -> bytes:
+    """The object that stands in a string, or as it is."""
+    if raw[:1] == b'"':
+        raw = text_in(raw).encode()
+    return EMPTY if raw.strip() in (b"", b"null") else raw
+
+
+def directory_in(arguments: bytes) -> str | None:
+    """The directory that a command asked for, if it did."""
+    if b'"workdir"' not in arguments and b'"working_directory"' not in arguments and b'"cwd"' not in arguments:
+        return None
+    try:
+        given = DIRECTORY(arguments)
+    except FAILURES:  # arguments may be any text
+        return None
+    return given.workdir or given.working_directory or given.cwd

@@ -1,15 +1,23 @@
-"""Who a rollout is: its first session_meta, or the header of a bare one."""
+"""Who a rollout is: its file's name, its first session_meta or the header of a bare one, the index of names."""
 
-from typing import Any
+import re
+from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
-from sesamed.model import Fact, Field, Identity, Operation
+from sesamed.model import Fact, Field, Identity, NameRank, Operation, Unknown
 from sesamed.sources.codex.lines import Base, Git, Line, Payload, ordinal
-from sesamed.sources.codex.names import origin_of, root_of
-from sesamed.sources.codex.state import CodexState, Step, changed, rooted, turned
+from sesamed.sources.codex.state import CodexState, Step, begin_turn, set_root
 from sesamed.sources.lines import FAILURES
+from sesamed.sources.names import stem_of
 from sesamed.sources.times import Time, millis
+
+INDEX: Final = "session_index.jsonl"
+UUID: Final = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+# A thread that was reverted has files of its own: `…-<thread>_<rollout>`.
+NAME: Final = re.compile(rf"rollout-.*?({UUID})(?:_({UUID}))?", re.DOTALL)
+IS_UUID: Final = re.compile(UUID)
 
 
 def is_bare_header(line: Line) -> bool:
@@ -18,41 +26,66 @@ def is_bare_header(line: Line) -> bool:
     return not line.type and line.payload is None and line.id is not None and line.timestamp is not None and known
 
 
-def bare_header(state: CodexState, line: Line) -> Step:
+def read_bare_header(state: CodexState, line: Line) -> Step:
     """The session that a bare file holds."""
     session = line.id or state.file_id
-    after = rooted(changed(state, begun=True, bare=True, session=session), root_of(session, line.timestamp))
+    after = set_root(replace(state, begun=True, bare=True, session=session), root_of(session, line.timestamp))
     return after, [_identity(session, line.timestamp), *_facts(("began", _millis(line.timestamp))), *_branch(line.git)]
 
 
-def session_meta(state: CodexState, line: Line) -> Step:
+def read_session_meta(state: CodexState, line: Line) -> Step:
     """The first one is this session's. Others are copies of its ancestors', or news of its own branch."""
     meta = line.payload or Payload()
     session = meta.id or state.file_id
     if state.session is None:
-        return _first(state, meta, session)
-    state = rooted(state, root_of(session, meta.timestamp))
+        return _read_first(state, meta, session)
+    state = set_root(state, root_of(session, meta.timestamp))
     if session == state.session:
         return state, _branch(meta.git)
-    return changed(state, copied=state.copied or (state.subagent and not state.named)), []
+    return replace(state, copied=state.copied or (state.subagent and not state.named)), []
 
 
-def turn_context(state: CodexState, line: Line) -> Step:
+def read_turn_context(state: CodexState, line: Line) -> Step:
     """The settings of a turn: where it runs, and its id."""
     payload = line.payload or Payload()
-    state = turned(state, payload.turn_id)
+    state = begin_turn(state, payload.turn_id)
     if not payload.cwd or payload.cwd == state.cwd:
         return state, []
-    return in_directory(state, payload.cwd)
+    return set_directory(state, payload.cwd)
 
 
-def in_directory(state: CodexState, cwd: str) -> Step:
+def set_directory(state: CodexState, cwd: str) -> Step:
     """The calls from here on are made in this directory; the session's own is the first one."""
     facts: list[Operation] = [] if state.cwd else _facts(("cwd", cwd))
-    return changed(state, cwd=cwd), facts
+    return replace(state, cwd=cwd), facts
 
 
-def _first(state: CodexState, meta: Payload, session: str) -> Step:
+def file_ids(name: str) -> tuple[str, str | None]:
+    """The session's id from its file's name, or all of the name; and the file's own, if it has one."""
+    stem = stem_of(name)
+    match = NAME.fullmatch(stem)
+    return (match[1], match[2]) if match else (stem, None)
+
+
+def origin_of(session: str, stamp: Time) -> str:
+    """What tells sessions with one id apart: nothing, if the id is a UUID, else when they began."""
+    return "" if IS_UUID.fullmatch(session) else f"{session} {'' if stamp is None else stamp}"
+
+
+def root_of(session: str, stamp: Time) -> str:
+    """What the keys of a session begin with."""
+    return origin_of(session, stamp) or session
+
+
+def read_index_entry(state: CodexState, line: Line) -> Step:
+    """A line of the index: the name that a person gave a session; an empty one takes it back."""
+    if not line.id:
+        return state, [Unknown(type="session_index")]
+    value = (line.thread_name or "").strip()
+    return state, [Fact(field="name", value=value, rank=NameRank.LISTED, keep="last", native_id=line.id)]
+
+
+def _read_first(state: CodexState, meta: Payload, session: str) -> Step:
     source = _decoded(bytes(meta.source))
     parent = meta.parent_thread_id or _spawner(source) or meta.forked_from_id or ""
     subagent = meta.thread_source == "subagent" or (
@@ -61,18 +94,18 @@ def _first(state: CodexState, meta: Payload, session: str) -> Step:
     facts = _facts(
         ("cwd", meta.cwd or ""), ("began", _millis(meta.timestamp)), ("parent_id", parent), ("subagent", "1" if subagent else "")
     )  # fmt: skip
-    state = changed(
+    state = replace(
         state, begun=True, session=session, cwd=meta.cwd or state.cwd, subagent=subagent, began_ms=millis(meta.timestamp),
         rollout=_other(meta.rollout_id or state.rollout, session),
     )  # fmt: skip
-    state = rooted(_inheriting(state, meta), _root(state, meta))
+    state = set_root(_mark_copied(state, meta), _root(state, meta))
     return state, [_identity(session, meta.timestamp), *facts, *_branch(meta.git), *_base(state, meta)]
 
 
-def _inheriting(state: CodexState, meta: Payload) -> CodexState:
+def _mark_copied(state: CodexState, meta: Payload) -> CodexState:
     """A subagent may begin with a copy of its parent's lines; newer builds say where its own begin."""
     start = ordinal(meta.subagent_history_start_ordinal)
-    return changed(state, copied=True, own_from=start) if state.subagent and start else state
+    return replace(state, copied=True, own_from=start) if state.subagent and start else state
 
 
 def _other(rollout: str | None, session: str) -> str | None:

@@ -6,8 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from sesamed.sources.codex.json import read, text_in
-from sesamed.sources.codex.lines import NOTHING, Payload
+from sesamed.sources.codex.lines import NOTHING, Payload, decode_part, text_in
 from sesamed.sources.lines import FAILURES
 
 HEAD_CHARS = 600
@@ -51,32 +50,32 @@ def output_of(raw: bytes) -> tuple[str, bool | None]:
         if raw[:1] == b'"':
             return _of_text(text_in(raw))
         if raw[:1] == b"[":
-            return _of_text("\n".join([piece.text for piece in read(PIECES, raw) if piece.text]))
+            return _of_text("\n".join([piece.text for piece in decode_part(PIECES, raw) if piece.text]))
         if raw[:1] == b"{":
-            return _of_answer(read(ANSWER, raw), raw.decode("utf-8", "replace"))
+            return _of_answer(decode_part(ANSWER, raw), raw.decode("utf-8", "replace"))
     except FAILURES:
         return raw.decode("utf-8", "replace"), None
     return "", None
 
 
-def failed(told: Payload) -> bool | None:
+def has_failed(event: Payload) -> bool | None:
     """Whether an event or an item says that its call failed."""
-    if told.exit_code is not None:
-        return told.exit_code != 0
-    if told.success is not None:
-        return not told.success
-    result = bytes(told.result)
-    if result not in NOTHING or bytes(told.error) not in NOTHING:
-        return bytes(told.error) not in NOTHING or result.startswith(b'{"Err"') or b'"isError":true' in result
-    return None if told.status in (None, "", "inProgress", "in_progress") else told.status in ("failed", "declined")
+    if event.exit_code is not None:
+        return event.exit_code != 0
+    if event.success is not None:
+        return not event.success
+    result = bytes(event.result)
+    if result not in NOTHING or bytes(event.error) not in NOTHING:
+        return bytes(event.error) not in NOTHING or result.startswith(b'{"Err"') or b'"isError":true' in result
+    return None if event.status in (None, "", "inProgress", "in_progress") else event.status in ("failed", "declined")
 
 
-def told_output(told: Payload) -> str:
+def event_output(event: Payload) -> str:
     """The output that an event or an item has."""
-    if told.aggregated_output:
-        return told.aggregated_output
-    parts = [part for part in (told.stdout, told.stderr) if part]
-    return "\n".join(parts) if parts else _texts(bytes(told.result)) or _texts(bytes(told.error))
+    if event.aggregated_output:
+        return event.aggregated_output
+    parts = [part for part in (event.stdout, event.stderr) if part]
+    return "\n".join(parts) if parts else _texts(bytes(event.result)) or _texts(bytes(event.error))
 
 
 def tools_of(raw: bytes) -> str:
@@ -126,7 +125,7 @@ def _texts(raw: bytes) -> str:
 
 def _anything(raw: bytes) -> Any:
     try:
-        return read(ANYTHING, raw)
+        return decode_part(ANYTHING, raw)
     except FAILURES:
         return None
 

@@ -18,23 +18,25 @@ next one, if both say the same.
 """
 
 import re
-from typing import Any, Final
+from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
-from sesamed.model import Operation
-from sesamed.sources import calls
+from sesamed.model import Operation, Outcome
+from sesamed.sources.calls import ID_CHARS, OpenCall, add_open, drop_open
 from sesamed.sources.keys import record_key
 
-SAID = 128
+KEYS = 128
 TURNS = 64  # so many can be taken back
 UNPAIRED = 8
+DONE = 32
 
 RANDOM: Final = re.compile(r"(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[0-9A-Za-z]{16}|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-")
 UUID7: Final = re.compile(r"([0-9a-fA-F]{8})-([0-9a-fA-F]{4})-7[0-9a-fA-F]{3}-")
 
 
-class ToldCall(calls.OpenCall, frozen=True, array_like=True, gc=False):
+class PendingCall(OpenCall, frozen=True, array_like=True, gc=False):
     """A call that has no result yet, and how it went if an event told that already."""
 
     failed: bool | None = None
@@ -60,72 +62,101 @@ class CodexState(msgspec.Struct, frozen=True, kw_only=True):
     anchored: bool = False  # by a turn's id, or by the first record
     turn: str | None = None
     chain: int = 0
-    said: tuple[int, ...] = ()  # the keys since the last prompt
-    typed: tuple[int, ...] = ()  # prompts from response items that no event has told
-    told: tuple[int, ...] = ()  # prompts from events that no response item has told
+    keys: tuple[int, ...] = msgspec.field(default=(), name="said")  # since the last prompt
+    item_digests: tuple[int, ...] = msgspec.field(
+        default=(), name="typed"
+    )  # prompts from response items that no event has told
+    event_digests: tuple[int, ...] = msgspec.field(
+        default=(), name="told"
+    )  # prompts from events that no response item has told
     turns: tuple[int, ...] = ()  # the keys of the last prompts that were not taken back
     review: int = 0  # how the review begins that an event told
     answered: int = 0  # how the last answer begins
-    calls: dict[str, ToldCall] = {}  # by call_id, oldest first
-    done: dict[str, int] = {}  # the last calls whose output did not say how they went
+    calls: dict[str, PendingCall] = {}  # by call_id, oldest first
+    uncertain: dict[str, int] = msgspec.field(
+        default_factory=dict, name="done"
+    )  # the last calls whose output did not say how they went
 
 
 Step = tuple[CodexState, list[Operation]]
 
 
-def changed(state: CodexState, **fields: Any) -> CodexState:
-    """The state with these fields."""
-    return msgspec.structs.replace(state, **fields)
-
-
-def rooted(state: CodexState, origin: str) -> CodexState:
+def set_root(state: CodexState, origin: str) -> CodexState:
     """A session_meta was read. Before the first record, the last one is the oldest ancestor's."""
     if state.anchored:
         return state
-    return changed(state, chain=record_key("session", origin))
+    return replace(state, chain=record_key("session", origin))
 
 
-def turned(state: CodexState, turn: str | None) -> CodexState:
+def begin_turn(state: CodexState, turn: str | None) -> CodexState:
     """A turn began or goes on. The ids of old builds are counters: no anchors."""
-    if turn is None or turn == state.turn or len(turn) > calls.ID_CHARS or not RANDOM.search(turn):
+    if turn is None or turn == state.turn or len(turn) > ID_CHARS or not RANDOM.search(turn):
         return state
-    state = changed(state, turn=turn, anchored=True, chain=record_key("turn", turn), said=(), review=0, answered=0)
-    return changed(state, copied=False) if state.copied and _is_later(turn, state.began_ms) else state
+    state = replace(state, turn=turn, anchored=True, chain=record_key("turn", turn), keys=(), review=0, answered=0)
+    return replace(state, copied=False) if state.copied and _is_later(turn, state.began_ms) else state
 
 
-def prompted(state: CodexState, body: str) -> tuple[CodexState, int]:
+def add_prompt(state: CodexState, body: str) -> tuple[CodexState, int]:
     """The state after a prompt, and the prompt's key."""
     key = record_key(f"{state.chain:x}\0user", body)
     turns = (*state.turns[1 - TURNS :], key)
-    return changed(state, anchored=True, chain=key, said=(), turns=turns, review=0, answered=0), key
+    return replace(state, anchored=True, chain=key, keys=(), turns=turns, review=0, answered=0), key
 
 
-def rolled_back(state: CodexState, turns: int) -> tuple[CodexState, int | None]:
+def roll_back(state: CodexState, turns: int) -> tuple[CodexState, int | None]:
     """The state without the last turns, and the key of the first record that is taken back; None if there is none."""
     if turns <= 0 or not state.turns:
         return state, None
     first = max(len(state.turns) - turns, 0)
-    return changed(state, turns=state.turns[:first]), state.turns[first]
+    return replace(state, turns=state.turns[:first]), state.turns[first]
 
 
-def keyed(state: CodexState, head: str, body: str | bytes) -> tuple[CodexState, int]:
+def add_record(state: CodexState, head: str, body: str | bytes) -> tuple[CodexState, int]:
     """The state after another record, and the record's key. When there are too many to count again, the chain moves on."""
-    if len(state.said) >= SAID:
-        state = changed(state, chain=record_key(f"{state.chain:x}", "more"), said=())
+    if len(state.keys) >= KEYS:
+        state = replace(state, chain=record_key(f"{state.chain:x}", "more"), keys=())
     again = 0
-    while (key := record_key(f"{state.chain:x}\0{again}\0{head}", body)) in state.said:
+    while (key := record_key(f"{state.chain:x}\0{again}\0{head}", body)) in state.keys:
         again += 1
-    return changed(state, anchored=True, said=(*state.said, key)), key
+    return replace(state, anchored=True, keys=(*state.keys, key)), key
 
 
-def called(state: CodexState, call_id: str | None, name: str, arguments: bytes) -> tuple[CodexState, int]:
+def add_call(state: CodexState, call_id: str | None, name: str, arguments: bytes) -> tuple[CodexState, int]:
     """The state after a call, and the call's key."""
     if call_id and RANDOM.search(call_id):
         return state, record_key(f"call\0{call_id}\0{name}", arguments)
-    return keyed(state, f"call\0{call_id}\0{name}", arguments)
+    return add_record(state, f"call\0{call_id}\0{name}", arguments)
 
 
-def paired(waiting: tuple[int, ...], digest: int) -> tuple[int, ...] | None:
+def open_call(state: CodexState, call_id: str | None, call: PendingCall) -> CodexState:
+    """The state with an open call more."""
+    return replace(state, calls=add_open(state.calls, {call_id: call})) if call_id else state
+
+
+def close_call(state: CodexState, call_id: str | None) -> CodexState:
+    """The state without the call that was answered."""
+    return replace(state, calls=drop_open(state.calls, call_id or ""))
+
+
+def mark_uncertain(state: CodexState, call_id: str, key: int) -> CodexState:
+    """The state with a call more whose output did not say how it went: it may run on, and an event tell its end."""
+    done = [*drop_open(state.uncertain, call_id).items(), (call_id, key)]
+    return replace(state, uncertain=dict(done[-DONE:]))
+
+
+def record_outcome(state: CodexState, call_id: str, failed: bool | None) -> Step:
+    """An event said how a call went: an open one, or one that ran on after its output."""
+    if failed is None:
+        return state, []
+    if (call := state.calls.get(call_id)) is not None:
+        return replace(state, calls=state.calls | {call_id: PendingCall(call.key, call.hidden, failed)}), []
+    if (key := state.uncertain.get(call_id)) is None:
+        return state, []
+    outcomes: list[Operation] = [Outcome(key=key, is_error=True)] if failed else []
+    return replace(state, uncertain=drop_open(state.uncertain, call_id)), outcomes
+
+
+def take_pair(waiting: tuple[int, ...], digest: int) -> tuple[int, ...] | None:
     """Those that still wait when this one has found its other half; None if it has not."""
     if digest not in waiting:
         return None
@@ -133,7 +164,7 @@ def paired(waiting: tuple[int, ...], digest: int) -> tuple[int, ...] | None:
     return waiting[:place] + waiting[place + 1 :]
 
 
-def waiting_with(waiting: tuple[int, ...], digest: int) -> tuple[int, ...]:
+def add_waiting(waiting: tuple[int, ...], digest: int) -> tuple[int, ...]:
     """Those that wait for their other half, and this one."""
     return (*waiting[1 - UNPAIRED :], digest)
 

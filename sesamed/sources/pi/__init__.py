@@ -1,30 +1,25 @@
 """pi's sessions: JSONL, one entry a line, versions 1 to 3 of the format.
 
-Owns how a file begins and how its lines are stepped through; `records` has what each line becomes. It must not know
-files (only their names), the index, or the time. A line is judged by its type, whatever version the header claims.
+How a file begins and how its lines are stepped through; `records` has what each line becomes. Knows no files (only their names),
+no index, no time. A line is judged by its type, whatever version the header claims.
 """
 
 from pathlib import PurePath
 from typing import Final
 
-import msgspec
-
-from sesamed.model import Bad, Fact, Identity, Operation
-from sesamed.source import BadLineError, ForeignFileError, Lines, Listing, Location, ResumeCommand, Variable
-from sesamed.sources.lines import LineDecoder
-from sesamed.sources.pi.lines import STARTS, Line
-from sesamed.sources.pi.records import HANDLERS, Step, unknown
-from sesamed.sources.pi.state import PiState
-from sesamed.sources.pi.text import base_name, is_timed, native_id
+from sesamed.model import Fact, Identity, Operation
+from sesamed.source import ForeignFileError, Lines, Listing, Location, ResumeCommand, Variable
+from sesamed.sources.lines import JsonLines
+from sesamed.sources.names import clean_name
+from sesamed.sources.pi.lines import STARTS, Line, base_name, is_timed, native_id
+from sesamed.sources.pi.records import HANDLERS, PiState, Step, skip_unknown
 from sesamed.sources.times import millis
 
-LINES: Final = LineDecoder(Line, STARTS)
-THAW: Final = msgspec.json.Decoder(PiState)
 HOME: Final = "~/.pi/agent"
 MOVED_BY: Final = (Variable("PI_CODING_AGENT_DIR"),)
 
 
-class Pi:
+class Pi(JsonLines[PiState, Line]):
     """The source of pi's sessions."""
 
     name = "pi"
@@ -38,55 +33,33 @@ class Pi:
     shapes = (Lines(files=("**/*.jsonl", "**/*.jsonl.zst")),)
     resume = ResumeCommand(words=("pi", "--session", "{path}"), subagents=True)
 
+    def __init__(self) -> None:
+        super().__init__(PiState, Line, STARTS)
+
     def begin(self, path: PurePath, _: str = "") -> Step:
         """An empty file is a session: its name has the id. A directory named like a session holds its subagents."""
-        file_id = native_id(_clean(path.name))
+        file_id = native_id(clean_name(path.name))
         operations: list[Operation] = [Identity(native_id=file_id, origin="")]
-        parent = next((_clean(part) for part in reversed(path.parts[:-1]) if is_timed(part)), None)
+        parent = next((clean_name(part) for part in reversed(path.parts[:-1]) if is_timed(part)), None)
         if parent is not None:
             operations += [Fact(field="subagent", value="1"), Fact(field="parent_id", value=native_id(parent))]
         return PiState(file_id=file_id), operations
 
-    def step(self, state: PiState, line: bytes) -> Step:
-        """A line's operations, and the state after it."""
-        try:
-            entry = LINES.decode(line)
-        except BadLineError:
-            if line.strip():
-                return _salvaged(state, line)
-            return state, []
-        return _stepped(state, entry)
+    def take(self, state: PiState, entry: Line, _: bytes) -> Step:
+        """The operations of a whole line."""
+        if state.begun:
+            return HANDLERS.get(entry.type, skip_unknown)(state, entry)
+        if entry.type == "session":
+            return _read_header(state, entry)
+        raise ForeignFileError("the first line is no header of a pi session")
 
-    def freeze(self, state: PiState) -> bytes:
-        """The state as JSON."""
-        return msgspec.json.encode(state)
-
-    def thaw(self, data: bytes) -> PiState:
-        """The state from its JSON."""
-        return THAW.decode(data)
+    def choose_whole(self, state: PiState, found: list[Line]) -> list[Line]:
+        """A block of a message has a type as well; only a whole line has a timestamp beside it."""
+        whole = [entry for entry in found if entry.timestamp is not None]
+        return whole if state.begun or (whole and whole[0].type == "session") else []
 
 
-def _stepped(state: PiState, line: Line) -> Step:
-    if state.begun:
-        return HANDLERS.get(line.type, unknown)(state, line)
-    if line.type == "session":
-        return _begun(state, line)
-    raise ForeignFileError("the first line is no header of a pi session")
-
-
-def _salvaged(state: PiState, line: bytes) -> Step:
-    """A block of a message has a type as well; only a whole line has a timestamp beside it."""
-    found = [entry for entry in LINES.salvage(line) if entry.timestamp is not None]
-    if not found or not (state.begun or found[0].type == "session"):
-        raise BadLineError("no whole entry in this line")
-    operations: list[Operation] = [Bad()]
-    for entry in found:
-        state, more = _stepped(state, entry)
-        operations += more
-    return state, operations
-
-
-def _begun(state: PiState, header: Line) -> Step:
+def _read_header(state: PiState, header: Line) -> Step:
     session = header.id or state.file_id
     stamp = "" if header.timestamp is None else str(header.timestamp)
     began_ms = millis(header.timestamp)
@@ -100,8 +73,3 @@ def _begun(state: PiState, header: Line) -> Step:
     identity = Identity(native_id=session, origin=f"{session} {stamp}")
     state = PiState(file_id=state.file_id, begun=True, cwd=header.cwd)
     return state, [identity, *(fact for fact in facts if fact.value)]
-
-
-def _clean(name: str) -> str:
-    """A file's name as text that can be stored: one that is no UTF-8 reaches us with lone surrogates."""
-    return name.encode("utf-8", "backslashreplace").decode()

@@ -1,168 +1,233 @@
-"""What each type of line (`HANDLERS`), and each role of a message (`ROLES`), becomes."""
+"""What each type of line (`HANDLERS`), and each role of a message (`ROLES`), becomes; and the state from one line to the next."""
 
 from collections.abc import Callable
 from typing import Final
 
-from sesamed.model import Fact, NameRank, Operation, Role, ToolResult, Unknown
-from sesamed.sources.calls import OpenCall, closed, opened
+import msgspec
+
+from sesamed.model import Fact, Message, NameRank, Operation, Role, ToolCall, Unknown
+from sesamed.sources.calls import ID_CHARS, OpenCall, add_open, drop_open
+from sesamed.sources.keys import record_key
 from sesamed.sources.names import session_name
 from sesamed.sources.own_tools import MESSAGES
-from sesamed.sources.pi.lines import Block, Content, Line, Spoken
-from sesamed.sources.pi.operations import Place, orphan, place_of, said, shell_call, time_of, tool_call
-from sesamed.sources.pi.state import PiState, after
-from sesamed.sources.pi.text import text_of, without_skills
-
-Step = tuple[PiState, list[Operation]]
+from sesamed.sources.pi.lines import Block, Content, Line, Spoken, without_skills
+from sesamed.sources.records import Place, join_texts, link_parent
+from sesamed.sources.times import millis
 
 FALSY = frozenset({b"", b"null", b"false", b"0", b'""'})
 BLOCKS = frozenset({"text", "thinking", "image", "toolCall"})
+# pi 0.31 came out on this day. Earlier entries had no ids, and a migration gives parent and child different ones.
+FIRST_IDS = "2026-01-02T00:00:00"
 
 
-def message(state: PiState, line: Line) -> Step:
+class PiState(msgspec.Struct, frozen=True, kw_only=True):
+    """What a file's lines so far mean for its next one. Never changed in place, its dict neither: a caller may step twice from it."""
+
+    file_id: str  # the session's id as the file's name has it
+    begun: bool = False  # the header was seen
+    named: bool = False  # the first text stated a name
+    cwd: str | None = None
+    last: str | None = None  # the id of the entry before
+    calls: dict[str, OpenCall] = {}  # by toolCallId, oldest first
+
+
+Step = tuple[PiState, list[Operation]]
+
+
+def advance(
+    state: PiState, line: Line, *, named: bool | None = None, calls: dict[str, OpenCall] | None = None
+) -> PiState:
+    """The state once this line was read. (`msgspec.structs.replace` takes three times as long.)"""
+    return PiState(
+        file_id=state.file_id,
+        begun=True,
+        named=state.named if named is None else named,
+        cwd=state.cwd,
+        last=line.id if line.id and len(line.id) <= ID_CHARS else state.last,
+        calls=state.calls if calls is None else calls,
+    )
+
+
+def locate(state: PiState, line: Line, spoken: Spoken) -> Place:
+    """Where the line stands. The time is the message's own, else the entry's."""
+    stamp = "" if line.timestamp is None else str(line.timestamp)
+    dated = "" if "2" <= stamp < FIRST_IDS else line.id or ""
+    time_ms = millis(spoken.timestamp)
+    return Place(
+        entry=line.id,
+        parent=link_parent(line.parent_id, state.last),
+        time_ms=millis(line.timestamp) if time_ms is None else time_ms,
+        cwd=state.cwd,
+        stamp=f"{dated}\0{stamp}",
+    )
+
+
+def read_message(state: PiState, line: Line) -> Step:
     """A line of type `message`: what its role says."""
     spoken = line.message
     if spoken is None:
-        return after(state, line), [Unknown(type="message")]
+        return advance(state, line), [Unknown(type="message")]
     handler = ROLES.get(spoken.role)
     if handler is None:
-        return after(state, line), [Unknown(type=f"message/{spoken.role}")]
+        return advance(state, line), [Unknown(type=f"message/{spoken.role}")]
     return handler(state, line, spoken)
 
 
-def user(state: PiState, line: Line, spoken: Spoken) -> Step:
+def read_user(state: PiState, line: Line, spoken: Spoken) -> Step:
     """A prompt. The first one with words of the person's own names the session."""
-    raw = text_of(spoken.content)
+    raw = join_texts(spoken.content)
     text = without_skills(raw)
-    operations: list[Operation] = [said(place_of(state, line, spoken), "user", raw, text), *_unknown(spoken.content)]
+    operations: list[Operation] = [_message(locate(state, line, spoken), "user", raw, text), *_unknown(spoken.content)]
     if state.named:
-        return after(state, line), operations
+        return advance(state, line), operations
     name = session_name(raw)
     stand_in = name or session_name(text)  # `[skill x]`, until something is said
     if stand_in:
         operations.append(Fact(field="name", value=stand_in, rank=NameRank.PROMPT if name else NameRank.STAND_IN))
-    return after(state, line, named=bool(name)), operations
+    return advance(state, line, named=bool(name)), operations
 
 
-def assistant(state: PiState, line: Line, spoken: Spoken) -> Step:
+def read_assistant(state: PiState, line: Line, spoken: Spoken) -> Step:
     """One response of the model: its text, then its calls."""
-    place = place_of(state, line, spoken)
-    text = text_of(spoken.content)
-    operations: list[Operation] = [said(place, "assistant", text, text)] if text.strip() else []
+    place = locate(state, line, spoken)
+    text = join_texts(spoken.content)
+    operations: list[Operation] = [_message(place, "assistant", text, text)] if text.strip() else []
     new: dict[str, OpenCall] = {}
     for part, block in enumerate(_blocks(spoken.content)):
         if block.type == "toolCall":
-            call = tool_call(place, block, part, state.cwd)
+            call = _tool_call(place, block, part)
             operations.append(call)
             if block.id is not None:
                 new[block.id] = OpenCall(call.key, call.hidden)
     operations += _unknown(spoken.content)
-    return after(state, line, calls=opened(state.calls, new) if new else None), operations
+    return advance(state, line, calls=add_open(state.calls, new) if new else None), operations
 
 
-def result(state: PiState, line: Line, spoken: Spoken) -> Step:
+def read_result(state: PiState, line: Line, spoken: Spoken) -> Step:
     """What a call gave back; if we don't know the call, a call of its own."""
-    text = text_of(spoken.content)
+    place = locate(state, line, spoken)
+    text = join_texts(spoken.content)
     is_error = bool(spoken.is_error) or (spoken.details is not None and bytes(spoken.details.error) not in FALSY)
     name = spoken.tool_call_id or ""
     call = state.calls.get(name)
     odd = _unknown(spoken.content)
     if call is None:
-        alone = orphan(place_of(state, line, spoken), spoken, text, is_error=is_error, cwd=state.cwd)
-        return after(state, line), [alone, *odd]
-    time_ms = time_of(line, spoken)
-    answer = ToolResult(key=call.key, text=text, is_error=is_error, time_ms=time_ms, hidden=call.hidden)
-    return after(state, line, calls=closed(state.calls, name)), [answer, *odd]
+        tool = spoken.tool_name or ""
+        key = record_key(f"{place.stamp}\0toolResult\0{spoken.tool_call_id}\0{tool}", text)
+        return advance(state, line), [place.call(key, tool, output=text, is_error=is_error), *odd]
+    return advance(state, line, calls=drop_open(state.calls, name)), [place.result(call, text, is_error=is_error), *odd]
 
 
-def bash(state: PiState, line: Line, spoken: Spoken) -> Step:
-    """A command that the person ran with `!`."""
-    call = shell_call(place_of(state, line, spoken), spoken, state.cwd)
-    return after(state, line), [call]
+def read_bash(state: PiState, line: Line, spoken: Spoken) -> Step:
+    """A command that the person ran with `!`, whole in one line."""
+    place = locate(state, line, spoken)
+    output = spoken.output or ""
+    call = place.command(
+        record_key(f"{place.stamp}\0bashExecution\0{spoken.command}", output),
+        "bash",
+        msgspec.json.encode({"command": spoken.command or ""}),
+        output=output,
+        is_error=spoken.exit_code not in (None, 0) or bool(spoken.cancelled),
+    )
+    return advance(state, line), [call]
 
 
-def custom(state: PiState, line: Line, spoken: Spoken) -> Step:
+def read_custom(state: PiState, line: Line, spoken: Spoken) -> Step:
     """What an extension put into the conversation. It names a session in which nobody says anything."""
-    text = text_of(spoken.content)
-    operations = [*_stated(place_of(state, line, spoken), "custom", text), *_unknown(spoken.content)]
+    text = join_texts(spoken.content)
+    operations = [*_statement(locate(state, line, spoken), "custom", text), *_unknown(spoken.content)]
     if not state.named and (name := session_name(text)):
         operations.append(Fact(field="name", value=name, rank=NameRank.STAND_IN))
-    return after(state, line), operations
+    return advance(state, line), operations
 
 
-def summary(state: PiState, line: Line, spoken: Spoken) -> Step:
+def read_summary(state: PiState, line: Line, spoken: Spoken) -> Step:
     """What a compaction or a left branch was about."""
-    return after(state, line), _stated(place_of(state, line, spoken), "summary", spoken.summary or "")
+    return advance(state, line), _statement(locate(state, line, spoken), "summary", spoken.summary or "")
 
 
-def system(state: PiState, line: Line, _: Spoken) -> Step:
+def skip_system(state: PiState, line: Line, _: Spoken) -> Step:
     """The prompt and the tools' schemas: noise, and the same in each session."""
-    return silent(state, line)
+    return skip(state, line)
 
 
-def custom_line(state: PiState, line: Line) -> Step:
+def read_custom_line(state: PiState, line: Line) -> Step:
     """The role `custom` as a line of its own. What we put there ourselves is quoted from other sessions: it is found in those."""
     if line.custom_type in MESSAGES:
-        text = text_of(line.content)
-        place = place_of(state, line, Spoken())
-        return after(state, line), [said(place, "custom", text, text, hidden=True)] if text.strip() else []
-    return custom(state, line, Spoken(content=line.content))
+        text = join_texts(line.content)
+        place = locate(state, line, Spoken())
+        return advance(state, line), [_message(place, "custom", text, text, hidden=True)] if text.strip() else []
+    return read_custom(state, line, Spoken(content=line.content))
 
 
-def summary_line(state: PiState, line: Line) -> Step:
+def read_summary_line(state: PiState, line: Line) -> Step:
     """The role of summaries as a line of its own."""
-    return summary(state, line, Spoken(summary=line.summary))
+    return read_summary(state, line, Spoken(summary=line.summary))
 
 
-def session_info(state: PiState, line: Line) -> Step:
+def read_session_info(state: PiState, line: Line) -> Step:
     """A name that was given: the last one counts, and an empty one takes it back."""
-    return after(state, line), [Fact(field="name", value=(line.name or "").strip(), rank=NameRank.GIVEN, keep="last")]
+    return advance(state, line), [Fact(field="name", value=(line.name or "").strip(), rank=NameRank.GIVEN, keep="last")]
 
 
-def second_header(state: PiState, line: Line) -> Step:
+def skip_header(state: PiState, line: Line) -> Step:
     """Two files in one? The first header stands, and this one is no link in the chain of parents."""
     return state, [Unknown(type=line.type)]
 
 
-def silent(state: PiState, line: Line) -> Step:
+def skip(state: PiState, line: Line) -> Step:
     """Known, and nothing to find in it."""
-    return after(state, line), []
+    return advance(state, line), []
 
 
-def unknown(state: PiState, line: Line) -> Step:
+def skip_unknown(state: PiState, line: Line) -> Step:
     """A type of another day; its id still is a link in the chain of parents."""
-    return after(state, line), [Unknown(type=line.type)]
+    return advance(state, line), [Unknown(type=line.type)]
 
 
 HANDLERS: Final[dict[str, Callable[[PiState, Line], Step]]] = {
-    "message": message,
-    "session": second_header,
-    "session_info": session_info,
-    "custom_message": custom_line,
-    "compaction": summary_line,
-    "branch_summary": summary_line,
-    "custom": silent,
-    "label": silent,
-    "model_change": silent,
-    "thinking_level_change": silent,
-    "usage": silent,
-    "context_edit": silent,
+    "message": read_message,
+    "session": skip_header,
+    "session_info": read_session_info,
+    "custom_message": read_custom_line,
+    "compaction": read_summary_line,
+    "branch_summary": read_summary_line,
+    "custom": skip,
+    "label": skip,
+    "model_change": skip,
+    "thinking_level_change": skip,
+    "usage": skip,
+    "context_edit": skip,
 }
 
 ROLES: Final[dict[str, Callable[[PiState, Line, Spoken], Step]]] = {
-    "user": user,
-    "assistant": assistant,
-    "toolResult": result,
-    "bashExecution": bash,
-    "custom": custom,
-    "hookMessage": custom,  # its name until version 3
-    "compactionSummary": summary,
-    "branchSummary": summary,
-    "system": system,
+    "user": read_user,
+    "assistant": read_assistant,
+    "toolResult": read_result,
+    "bashExecution": read_bash,
+    "custom": read_custom,
+    "hookMessage": read_custom,  # its name until version 3
+    "compactionSummary": read_summary,
+    "branchSummary": read_summary,
+    "system": skip_system,
 }
 
 
-def _stated(place: Place, role: Role, text: str) -> list[Operation]:
-    return [said(place, role, text, text)] if text.strip() else []
+def _message(place: Place, role: Role, raw: str, text: str, *, hidden: bool = False) -> Message:
+    """A message: `raw` as it stands in the file, `text` as we keep it."""
+    key = record_key(f"{place.stamp}\0{role}", raw)
+    return place.message(key, role, text, prompt=role == "user", hidden=hidden)
+
+
+def _tool_call(place: Place, block: Block, part: int) -> ToolCall:
+    """A call of the model's; `part` is its block's number."""
+    name, arguments = block.name or "", bytes(block.arguments)
+    key = record_key(f"{place.stamp}\0toolCall\0{part}\0{block.id}\0{name}", arguments)
+    return place.call(key, name, arguments)
+
+
+def _statement(place: Place, role: Role, text: str) -> list[Operation]:
+    return [_message(place, role, text, text)] if text.strip() else []
 
 
 def _blocks(content: Content) -> list[Block]:

@@ -398,3 +398,8 @@ def test_a_hostile_text_costs_little(piece: str) -> None:
         prompt_name(text, prompt_of(text))
         assert isinstance(is_command(text), bool)
     assert time.process_time() - began < 1
+
+
+def test_a_state_that_an_earlier_release_stored_is_read() -> None:
+    """Its fields keep their names there, whatever they are called here."""
+    assert CLAUDE.thaw(b'{"told":{"file_id":"a","begun":true},"last":"x"}').info.begun

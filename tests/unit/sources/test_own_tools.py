@@ -5,7 +5,7 @@ import time
 import msgspec
 import pytest
 
-from sesamed.sources.own_tools import is_ours, runs_client
+from sesamed.sources.own_tools import is_own_call, runs_client
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_command_that_mentions_the_client_is_not(command: str) -> None:
 @pytest.mark.parametrize("name", ["search_sessions", "read_session", "list_sessions"])
 def test_our_tools_are_ours(name: str) -> None:
     """Whatever their arguments."""
-    assert is_ours(name, b"[]")
+    assert is_own_call(name, b"[]")
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_our_tools_are_ours(name: str) -> None:
 )
 def test_a_command_may_be_given_in_many_ways(arguments: object) -> None:
     """Under two names, as a text or as words, whatever the tool is called."""
-    assert is_ours("shell", msgspec.json.encode(arguments))
+    assert is_own_call("shell", msgspec.json.encode(arguments))
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_command_may_be_given_in_many_ways(arguments: object) -> None:
 )
 def test_other_arguments_are_not_ours(arguments: bytes) -> None:
     """Nor do odd ones do any harm."""
-    assert not is_ours("bash", arguments)
+    assert not is_own_call("bash", arguments)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from sesamed.model import (
 )
 from sesamed.source import BadLineError, ForeignFileError
 from sesamed.sources.pi import Pi
-from sesamed.sources.pi.state import PiState
+from sesamed.sources.pi.records import PiState
 from tests.support.sessions import Call, PiSession
 
 PI = Pi()

@@ -1,7 +1,7 @@
-"""Where the configuration, the index and the socket are, and that they are ours alone.
+"""Where the configuration, the index and the socket are, and that they are private.
 
-It knows nothing of what is in the files. The socket follows from the uid, not from XDG variables: a shell under ssh and
-a service started at login have different ones, and must meet.
+Knows nothing of what is in the files. The socket follows from the uid, not from XDG variables: a shell under ssh and a service
+started at login have different ones, and must meet.
 """
 
 import os
@@ -14,7 +14,7 @@ from platformdirs.unix import Unix
 
 from sesamed.errors import ConfigError
 
-SOCKET_BYTES = 103  # sun_path holds 104 bytes on macOS (108 on Linux), and the last one is NUL
+MAX_SOCKET_BYTES = 103  # sun_path holds 104 bytes on macOS (108 on Linux), and the last one is NUL
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class Paths:
 
 
 def find(environ: Mapping[str, str]) -> Paths:
-    """The paths of this user. Makes and checks nothing; XDG_* and HOME are platformdirs' business."""
+    """The paths of this user. Creates nothing; XDG_* and HOME are platformdirs' business."""
     defaults = Unix("sesame", appauthor=False)
     socket = _override(environ, "SESAME_SOCKET")
     directory = _override(environ, "SESAME_RUNTIME_DIR") or (os.path.dirname(socket) if socket else None)
@@ -45,12 +45,12 @@ def find(environ: Mapping[str, str]) -> Paths:
         config_dir=_override(environ, "SESAME_CONFIG_DIR") or defaults.user_config_dir,
         data_dir=_override(environ, "SESAME_DATA_DIR") or defaults.user_data_dir,
         runtime_dir=runtime_dir,
-        socket=_short(socket or os.path.join(runtime_dir, "sesamed.sock")),
+        socket=_check_length(socket or os.path.join(runtime_dir, "sesamed.sock")),
     )
 
 
 def default_runtime_dir(uid: int, run_user: str = "/run/user") -> str:
-    """The socket's directory when nothing names one: it follows from the uid alone."""
+    """The socket's directory when no variable names one."""
     login = os.path.join(run_user, str(uid))
     if _is_private(login, uid):
         return os.path.join(login, "sesame")
@@ -58,19 +58,19 @@ def default_runtime_dir(uid: int, run_user: str = "/run/user") -> str:
 
 
 def home(environ: Mapping[str, str]) -> str:
-    """What `~` stands for: HOME, or the home in passwd where HOME is missing or no absolute path."""
+    """What `~` stands for: HOME, or the home in passwd when HOME is missing or not absolute."""
     value = environ.get("HOME", "")
     return os.path.normpath(value) if os.path.isabs(value) else _passwd_home(os.geteuid())
 
 
 def make_private(path: str) -> None:
-    """Make the directory, or check that the one there is real and ours, and close it to everyone else."""
+    """Create the directory, or check that the existing one is ours and not a link; then close it to everyone else."""
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
         raise _refusal(path, error) from error
-    try:  # by the descriptor: what was checked is what is changed
+    try:  # by descriptor, so that what was checked is what is changed
         _close_to_others(path, descriptor)
     finally:
         os.close(descriptor)
@@ -81,7 +81,7 @@ def _close_to_others(path: str, descriptor: int) -> None:
     if status.st_uid != os.geteuid():
         raise ConfigError(
             f"{path} belongs to uid {status.st_uid}, not to you (uid {os.geteuid()});"
-            " remove it, or name another directory",
+            " remove it, or use another directory",
             path=path,
         )
     if status.st_mode & 0o077:
@@ -95,11 +95,11 @@ def _refusal(path: str, error: OSError) -> ConfigError:
     if os.path.islink(path):
         real = os.path.realpath(path)
         return ConfigError(
-            f"{path} is a symbolic link; name the directory itself ({real}), or remove the link", path=path
+            f"{path} is a symbolic link; use the directory itself ({real}), or remove the link", path=path
         )
     why = error.strerror or str(error)
     return ConfigError(
-        f"{path} cannot be used as a private directory: {why}; mend it, or name another directory", path=path
+        f"{path} cannot be used as a private directory: {why}; fix that, or use another directory", path=path
     )
 
 
@@ -128,16 +128,16 @@ def _override(environ: Mapping[str, str], name: str) -> str | None:
     if not value:
         return None
     if not os.path.isabs(value):  # daemon and client have different working directories
-        raise ConfigError(f"{name} is {value!r}; expected an absolute path", variable=name)
+        raise ConfigError(f"{name} is {value!r}, which is not an absolute path", variable=name)
     return os.path.normpath(value)
 
 
-def _short(socket: str) -> str:
+def _check_length(socket: str) -> str:
     size = len(os.fsencode(socket))
-    if size > SOCKET_BYTES:
+    if size > MAX_SOCKET_BYTES:
         raise ConfigError(
-            f"the socket's path {socket} has {size} bytes, and at most {SOCKET_BYTES} can be bound;"
-            " set SESAME_RUNTIME_DIR or SESAME_SOCKET to a shorter one",
+            f"the socket path {socket} has {size} bytes, more than the {MAX_SOCKET_BYTES} that can be bound;"
+            " set SESAME_RUNTIME_DIR or SESAME_SOCKET to a shorter path",
             path=socket,
         )
     return socket

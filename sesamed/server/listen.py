@@ -13,12 +13,12 @@ from anyio import BrokenResourceError, CancelScope, Event, create_task_group, cu
 from anyio.abc import SocketListener, SocketStream, TaskGroup
 
 from sesamed.errors import BusyError, ConfigError, LockedError
+from sesamed.paths import MAX_SOCKET_BYTES
 from sesamed.server import envelope
 from sesamed.server.connection import Connection, Limits
 from sesamed.server.dispatch import Dispatcher
 from sesamed.server.peer import peer_uid, raw_socket
 
-MAX_PATH_BYTES = 103  # macOS; Linux takes 107
 BACKLOG = 64
 DEAD_LISTENER = frozenset({errno.EBADF, errno.EINVAL, errno.ENOTSOCK, errno.EOPNOTSUPP})
 
@@ -30,9 +30,9 @@ def bind(path: str) -> socket.socket:
 
     What nobody answers on is replaced by a rename: a client finds either the old socket or the new one, never none.
     """
-    if len(os.fsencode(path)) > MAX_PATH_BYTES:
+    if len(os.fsencode(path)) > MAX_SOCKET_BYTES:
         raise ConfigError(
-            f"socket path too long: {path} has more than {MAX_PATH_BYTES} bytes; set SESAME_SOCKET to a shorter one"
+            f"socket path too long: {path} has more than {MAX_SOCKET_BYTES} bytes; set SESAME_SOCKET to a shorter one"
         )
     _make_sure_dead(path)
     fresh = _sibling(path)

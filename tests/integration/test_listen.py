@@ -23,10 +23,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sesamed.errors import ConfigError, LockedError
+from sesamed.paths import MAX_SOCKET_BYTES
 from sesamed.protocol import CANCEL, Answer, CancelParams, CancelResult, Method, Params
 from sesamed.server.connection import Limits
 from sesamed.server.dispatch import Call, Conversation, Dispatcher, route
-from sesamed.server.listen import MAX_PATH_BYTES, Server, bind, unlink_own
+from sesamed.server.listen import Server, bind, unlink_own
 from sesamed.server.peer import hung_up, peer_uid
 from tests.support.daemon import PATIENCE_S
 
@@ -234,7 +235,7 @@ def test_a_directory_that_takes_no_socket(place: str) -> None:
 def test_a_path_that_is_too_long(place: str) -> None:
     """A path that does not fit into an address is refused, with what to do."""
     with pytest.raises(ConfigError, match="shorter"):
-        bind(place + "x" * MAX_PATH_BYTES)
+        bind(place + "x" * MAX_SOCKET_BYTES)
 
 
 def test_only_the_own_socket_is_taken_away(place: str) -> None:

@@ -2,15 +2,16 @@
 
 import json
 import os
+import pwd
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from sesamectl.locations import socket_path
+from sesamectl.locations import MAX_SOCKET_BYTES, socket_path
 from sesamectl.render.terminal import columns
-from tests.support import npm
+from tests.support import login, npm
 from tests.support.daemon import Daemon
 from tests.support.desk import PACKAGE, REPOSITORY
 from tests.support.sessions import PiSession
@@ -62,6 +63,20 @@ def test_it_asks_where_everybody_asks(tmp_path: Path) -> None:
         asked = [npm.node_22(), "--input-type=module", "--eval", script]
         done = subprocess.run(asked, cwd=PACKAGE, env=usual, capture_output=True, text=True, check=True)
         assert done.stdout.strip() == socket_path(usual)
+
+
+@pytest.mark.parametrize("case", login.CASES)
+def test_it_judges_login_directories_as_everybody(tmp_path: Path, case: str) -> None:
+    """The same directories are private here as for the daemon and sesamectl, a link never; and the same paths too long."""
+    directory = login.make_login_directory(tmp_path, case)
+    script = (
+        "import { defaultDirectory } from './sesame/where.ts'; import { MAX_SOCKET_BYTES } from './sesame/rpc.ts';"
+        "console.log(JSON.stringify([defaultDirectory(process.argv[1]), MAX_SOCKET_BYTES]))"
+    )
+    printed = run(npm.node_22(), "--input-type=module", "--eval", script, str(tmp_path))
+    home = os.path.join(pwd.getpwuid(os.geteuid()).pw_dir, ".local/state/sesame/run")
+    expected = f"{directory}/sesame" if case in login.PRIVATE else home
+    assert json.loads(printed) == [expected, MAX_SOCKET_BYTES]
 
 
 def test_in_pis_own_process(beside: Path) -> None:

@@ -1,7 +1,10 @@
 """What stands in several places agrees: tables of methods, filters, codes and paths; documents; versions."""
 
+import contextlib
 import importlib.metadata
 import inspect
+import os
+import pwd
 import re
 import shlex
 from pathlib import Path
@@ -11,14 +14,16 @@ import pytest
 import sesamectl
 import sesamed
 from sesamectl import errors as client_errors
-from sesamectl import flags
-from sesamectl import locations as where
+from sesamectl import flags, locations
 from sesamectl.client import PROTOCOL, Client
+from sesamectl.connect import connect
+from sesamectl.errors import NotRunningError, UnsafeError
 from sesamectl.parse import parse
 from sesamed import errors, paths, protocol
 from sesamed.sources import SOURCES
 from sesamed.store import schema
 from sesamed.store.search import filters
+from tests.support import login
 
 ROOT = Path(__file__).parents[2]
 PROTOCOL_PAGE = (ROOT / "docs/protocol.md").read_text(encoding="utf-8")
@@ -73,7 +78,26 @@ def test_every_older_schema_has_a_migration() -> None:
 )
 def test_client_and_daemon_agree_on_the_socket(environ: dict[str, str]) -> None:
     """The client's short copy of the socket's place gives what the daemon's gives."""
-    assert where.socket_path(environ) == paths.find(environ).socket
+    assert locations.socket_path(environ) == paths.find(environ).socket
+
+
+@pytest.mark.parametrize("case", login.CASES)
+def test_client_and_daemon_agree_on_a_login_directory(tmp_path: Path, case: str) -> None:
+    """Both use the login directory when it is private, and the home otherwise; a link is not private, wherever it leads."""
+    directory, uid = login.make_login_directory(tmp_path, case), os.geteuid()
+    home = os.path.join(os.path.normpath(pwd.getpwuid(uid).pw_dir), ".local/state/sesame/run")
+    expected = f"{directory}/sesame" if case in login.PRIVATE else home
+    assert locations.default_directory(uid, str(tmp_path)) == expected
+    assert paths.default_runtime_dir(uid, str(tmp_path)) == expected
+
+
+@pytest.mark.parametrize(("path", "refused"), login.TOO_LONG)
+def test_everybody_refuses_the_same_long_sockets(path: str, refused: bool) -> None:
+    """Who looks for a socket, who binds it and who connects to it have one limit."""
+    with pytest.raises(UnsafeError, match="too long") if refused else pytest.raises(NotRunningError):
+        connect(path, 1.0)
+    with pytest.raises(errors.ConfigError) if refused else contextlib.nullcontext():
+        assert paths.find({"SESAME_SOCKET": path}).socket == path
 
 
 def test_sources_carry_their_names() -> None:

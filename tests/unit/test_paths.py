@@ -47,37 +47,8 @@ def test_empty_means_unset() -> None:
 @pytest.mark.parametrize("name", ["SESAME_CONFIG_DIR", "SESAME_DATA_DIR", "SESAME_RUNTIME_DIR", "SESAME_SOCKET"])
 def test_a_relative_place_is_refused(name: str) -> None:
     """A relative path would be another one for daemon and client."""
-    with pytest.raises(ConfigError, match=f"{name} is 'here'; expected an absolute path"):
+    with pytest.raises(ConfigError, match=f"{name} is 'here', which is not an absolute path"):
         paths.find({name: "here"})
-
-
-def test_the_socket_is_in_the_login_directory(tmp_path: Path) -> None:
-    """/run/user/<uid>/sesame when /run/user/<uid> is a private directory of the uid."""
-    login = tmp_path / str(os.geteuid())
-    login.mkdir(mode=0o700)
-    assert paths.default_runtime_dir(os.geteuid(), str(tmp_path)) == f"{login}/sesame"
-
-
-@pytest.mark.parametrize("kind", ["missing", "open", "link", "file", "foreign"])
-def test_a_login_directory_that_is_not_private_is_passed_over(tmp_path: Path, kind: str) -> None:
-    """Otherwise the socket is below the home that passwd gives, whatever HOME says."""
-    uid = os.geteuid()
-    login = tmp_path / str(uid)
-    if kind == "open":
-        login.mkdir()
-        login.chmod(0o750)
-    elif kind == "link":
-        (tmp_path / "real").mkdir(mode=0o700)
-        login.symlink_to("real")
-    elif kind == "file":
-        login.touch(mode=0o600)
-    elif kind == "foreign":
-        if uid != 0:
-            pytest.skip("only root gives directories away")
-        login.mkdir(mode=0o700)
-        os.chown(login, 12345, -1)
-    home = os.path.normpath(pwd.getpwuid(uid).pw_dir)
-    assert paths.default_runtime_dir(uid, str(tmp_path)) == os.path.join(home, ".local/state/sesame/run")
 
 
 def test_a_uid_without_home_is_told_what_to_set(tmp_path: Path) -> None:
@@ -91,7 +62,9 @@ def test_the_socket_fits_into_a_socket_address() -> None:
     longest = "/" + "x" * 102
     assert paths.find({"SESAME_SOCKET": longest}).socket == longest
     for path in (longest + "x", "/" + "ü" * 52):
-        with pytest.raises(ConfigError, match="at most 103 can be bound; set SESAME_RUNTIME_DIR or SESAME_SOCKET"):
+        with pytest.raises(
+            ConfigError, match="more than the 103 that can be bound; set SESAME_RUNTIME_DIR or SESAME_SOCKET"
+        ):
             paths.find({"SESAME_SOCKET": path})
 
 
@@ -118,7 +91,7 @@ def test_a_link_is_refused(tmp_path: Path) -> None:
     """A symbolic link is refused, and the message says where it leads."""
     (tmp_path / "real").mkdir(mode=0o755)
     (tmp_path / "link").symlink_to("real")
-    with pytest.raises(ConfigError, match=rf"link is a symbolic link; name the directory itself \({tmp_path}/real\)"):
+    with pytest.raises(ConfigError, match=rf"link is a symbolic link; use the directory itself \({tmp_path}/real\)"):
         paths.make_private(str(tmp_path / "link"))
     assert _mode(tmp_path / "real") == 0o755
 

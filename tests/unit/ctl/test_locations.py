@@ -5,7 +5,7 @@ import pwd
 
 import pytest
 
-from sesamectl import locations as where
+from sesamectl import locations
 from sesamectl.locations import is_private, socket_path
 from sesamed import paths
 
@@ -23,7 +23,7 @@ def test_the_runtime_directory_comes_second() -> None:
 @pytest.mark.parametrize("private", [True, False])
 def test_then_it_follows_from_the_user(private: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without variables it is below /run/user when that is private, else below the home in passwd."""
-    monkeypatch.setattr(where, "is_private", lambda *_: private)
+    monkeypatch.setattr(locations, "is_private", lambda *_: private)
     uid = os.geteuid()
     home = f"{pwd.getpwuid(uid).pw_dir}/.local/state/sesame/run/sesamed.sock"
     found = socket_path({"HOME": "/elsewhere", "XDG_RUNTIME_DIR": "/elsewhere", "SESAME_SOCKET": ""})
@@ -32,7 +32,7 @@ def test_then_it_follows_from_the_user(private: bool, monkeypatch: pytest.Monkey
 
 def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
     """A user who is not in passwd is told what to set."""
-    monkeypatch.setattr(where, "is_private", lambda *_: False)
+    monkeypatch.setattr(locations, "is_private", lambda *_: False)
     monkeypatch.setattr(os, "geteuid", lambda: 987_654)
     with pytest.raises(LookupError, match="set SESAME_SOCKET"):
         socket_path({})
@@ -71,4 +71,4 @@ def test_the_data_is_where_the_daemon_keeps_it(environ: dict[str, str], monkeypa
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("HOME", "/home/me")
     monkeypatch.setenv("SESAME_RUNTIME_DIR", "/run/x")
-    assert where.data_directory(os.environ) == paths.find(os.environ).data_dir
+    assert locations.data_directory(os.environ) == paths.find(os.environ).data_dir

@@ -1,4 +1,4 @@
-"""Events of the file system, as hints: `post(path)` for a session file, `post_tree(directory)` for all below one.
+"""Events of the file system, as hints: `post(path)` for a file, `post_tree(directory)` for all below one.
 
 The only importer of watchdog; what is odd about watchdog 7.1 stays in here. Knows nothing of ours. Where events get
 lost, the tree is posted (overflow), `alive` turns false (root gone), or `directories_watched` is too small (no watches
@@ -43,7 +43,6 @@ EVENTS: list[type[FileSystemEvent]] = [
     DirMovedEvent,
     DirDeletedEvent,
 ]
-SUFFIXES = (".jsonl", ".jsonl.zst", ".json")
 
 if sys.platform == "linux":
     from watchdog.observers.inotify import InotifyEmitter
@@ -136,7 +135,7 @@ class _Handler(FileSystemEventHandler):
         for path in (event.src_path, event.dest_path):
             if path and event.is_directory:
                 self.tree(os.fsdecode(path))
-            elif path and os.fsdecode(path).endswith(SUFFIXES):
+            elif path:
                 self._pass(self._post, os.fsdecode(path))
 
     def tree(self, path: str) -> None:

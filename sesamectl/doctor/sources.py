@@ -98,9 +98,12 @@ def _classify(path: bytes, indexed: Mapping[bytes, FileRow], excludes: Callable[
 
 
 def _report(source: dict[str, Any], tally: _Tally) -> Iterator[Finding]:
+    from sesamed.sources import SOURCES
+
+    place = f"{SOURCES[source['parser']].label} {source['path']}"
     indexed = len(tally.files.get("indexed", ()))
     why = "".join(f", {len(tally.files[kind])} {kind}" for kind in WHY if kind in tally.files)
-    yield Finding(OK, "source", f"{source['parser']} {source['path']}: {indexed} files indexed{why}")
+    yield Finding(OK, "source", f"{place}: {indexed} files indexed{why}")
     for kind, todo in TODO.items():
         if kind in tally.files:
-            yield Finding(WRONG, "source", f"{source['parser']} {source['path']}: {tally.describe(kind)}", todo)
+            yield Finding(WRONG, "source", f"{place}: {tally.describe(kind)}", todo)

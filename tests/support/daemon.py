@@ -244,6 +244,16 @@ class Daemon:
         """The ids of the sessions that a search finds."""
         return [hit["sessionId"] for hit in self.call("search", query=query, **filters)["results"]]
 
+    def sessions(self) -> list[Any]:
+        """All sessions, the newest first."""
+        found: list[Any] = []
+        offset: int | None = 0
+        while offset is not None:
+            page = self.call("list_sessions", offset=offset, limit=500)
+            found += page["sessions"]
+            offset = page["nextOffset"]
+        return found
+
     def texts(self, session: str) -> list[str]:
         """All texts of a session."""
         found: list[str] = []
@@ -256,8 +266,7 @@ class Daemon:
 
     def everything(self) -> list[Any]:
         """All that the index says; two daemons with the same files, at the same places, say the same."""
-        sessions = self.call("list_sessions", limit=500)["sessions"]
-        assert len(sessions) < 500
+        sessions = self.sessions()
         metas = [self.call("get_session_meta", sessionId=session["sessionId"]) for session in sessions]
         texts = [self.texts(session["sessionId"]) for session in sessions]
         counts = self.call("status")["counts"]

@@ -20,7 +20,11 @@ import pytest
 
 PI = "@earendil-works/pi-coding-agent"
 NODE = "22.23.3"
-NEWEST, TYPES, OLDEST = "1.5.0", "0.87.1", "0.74.2"
+NEWEST, TYPES, OLDEST = (
+    os.environ.get("SESAME_PI") or "1.5.0",
+    "0.87.1",
+    "0.74.2",
+)  # SESAME_PI: a version, or npm's `latest`
 INSTALL_S = 300
 NODE_22 = (22, 19)  # what pi asks for from 0.75 on
 OPTIONS = (
@@ -71,6 +75,8 @@ def node_22() -> str:
 
 def pi(version: str) -> Pi:
     """This version of pi, with a Node that it runs on."""
+    if not version[0].isdigit():
+        version = _published(version)
     if version == OLDEST:
         return Pi(version, (node(), str(installed(Install((f"{PI}@{version}",))) / PI / "dist/cli.js")))
     # 1.5.0's sister packages can't be had from npm. Its program is one bundle that needs only jiti beside it.
@@ -142,6 +148,15 @@ def _npm(directory: Path, *arguments: str) -> str:
         said = re.search(r"npm error code (\w+)", done.stderr)
         raise NpmError(f"npm cannot get {arguments[-1]}: {said[1] if said else done.stderr.strip()[:200]}")
     return done.stdout
+
+
+@functools.cache
+def _published(tag: str) -> str:
+    """The version that has this tag in the registry now."""
+    try:
+        return _npm(Path.cwd(), "view", f"{PI}@{tag}", "version").strip()
+    except NpmError as error:
+        pytest.skip(str(error))
 
 
 def _cache() -> Path:

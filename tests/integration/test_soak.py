@@ -1,0 +1,99 @@
+"""The same process, for as long as SESAME_SOAK_S says: answers stay true, and nothing grows.
+
+Each round writes sessions while others ask, compares the index with the files, and takes everything away again; what a round leaves
+in the process is what must not add up.
+"""
+
+import os
+import random
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import pytest
+
+from tests.support.author import WORDS, Author, as_in_the_files
+from tests.support.daemon import Daemon
+
+SOAK_S = float(os.environ.get("SESAME_SOAK_S", "2"))
+LINES = 150  # of a round: times that the author goes on
+WARM_ROUNDS = 2  # caches and arenas are filled by then
+GROWTH_MB = 24.0  # what the allocator may keep; a leak is a multiple of it in an hour
+
+
+class Size(NamedTuple):
+    """What the process holds."""
+
+    resident_mb: float
+    threads: int
+    descriptors: int
+
+
+def measure(daemon: Daemon) -> Size:
+    with open(f"/proc/{daemon.pid}/status") as status:
+        fields = dict(line.split(":", 1) for line in status)
+    resident, threads = (int(fields[name].split()[0]) for name in ("VmRSS", "Threads"))
+    return Size(resident / 1024, threads, len(os.listdir(f"/proc/{daemon.pid}/fd")))
+
+
+@contextmanager
+def asked_meanwhile(daemon: Daemon, chance: random.Random) -> Iterator[None]:
+    """Somebody else asks all the time; no question may fail."""
+    done, faults, seed = threading.Event(), list[Exception](), chance.random()
+
+    def ask() -> None:
+        words = random.Random(seed)
+        try:
+            with daemon.connect() as client:
+                while not done.is_set():
+                    client.call("search", query=" ".join(words.sample(WORDS, 2)), fresh=words.random() < 0.1)
+                    for session in client.call("list_sessions", limit=3)["sessions"]:
+                        client.call("list_messages", sessionId=session["sessionId"], limit=5)
+        except Exception as error:
+            faults.append(error)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    try:
+        yield
+    finally:
+        done.set()
+        asking.join()
+    assert faults == []
+
+
+@pytest.mark.timeout(300 + 2 * SOAK_S)
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="sizes come from /proc")
+def test_nothing_grows(chance: random.Random) -> None:
+    """Round after round the index has what the files have, and the process is as big as it was."""
+    sizes: list[Size] = []
+    until = time.monotonic() + SOAK_S
+    with Daemon({"sweepSeconds": 5}) as daemon:
+        while time.monotonic() < until or len(sizes) < WARM_ROUNDS + 2:
+            with asked_meanwhile(daemon, chance):
+                author = Author(daemon, chance)
+                for _ in range(LINES):
+                    author.go_on()
+                daemon.call("index", full=chance.random() < 0.3)
+                author.finish()
+            daemon.sync()
+            as_in_the_files(daemon)
+            clear(daemon)
+            sizes.append(measure(daemon))
+        daemon.check_index()
+    print(*sizes[:: max(1, len(sizes) // 20)], f"{len(sizes)} rounds", sep="\n")  # noqa: T201
+    settled, last = sizes[WARM_ROUNDS:-1], sizes[-1]
+    assert last.resident_mb < min(size.resident_mb for size in settled) + GROWTH_MB
+    assert last.threads <= max(size.threads for size in settled)
+    assert last.descriptors <= max(size.descriptors for size in settled)
+
+
+def clear(daemon: Daemon) -> None:
+    """No file and no session any more."""
+    for path in daemon.root.rglob("*.jsonl"):
+        path.unlink()
+    daemon.sync()
+    daemon.call("index", dropGone=True)
+    assert daemon.sessions() == []

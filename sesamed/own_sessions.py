@@ -44,14 +44,14 @@ class Keeping:
         line = sesame.Line(
             type=sesame.SESSION, id=session, timestamp=now, agent=agent, created_by=sender, cwd=cwd, title=title
         )
-        await self._do(partial(_replace, path, sesame.encoded(line)), path)
+        await self._do(partial(_replace, path, sesame.encode_line(line)), path)
         return session, path
 
     def key(self, path: str, said: Utterance) -> int | None:
         """The key of the call that this names by its id."""
         if said.call is None or not (said.tool or said.role == "tool"):
             return None
-        return sesame.key_of(_session_of(path), sesame.said("", "", said))
+        return sesame.key_of(_session_of(path), sesame.make_line("", "", said))
 
     async def append(self, path: str, said: Utterance) -> int:
         """Add to a session's file; the key of the record that says it."""
@@ -59,9 +59,9 @@ class Keeping:
             raise RefusedError(
                 f"{path} is not written by this daemon; append_message takes sessions of new_session only"
             )
-        line = sesame.said(secrets.token_hex(6), _now(), said)
+        line = sesame.make_line(secrets.token_hex(6), _now(), said)
         async with self._turns:
-            await self._do(partial(_append, path, sesame.encoded(line)), path)
+            await self._do(partial(_append, path, sesame.encode_line(line)), path)
         return sesame.key_of(_session_of(path), line)
 
     async def describe(self, session: SessionKey, words: Words) -> None:
@@ -146,7 +146,7 @@ def _describe(path: str, session: SessionKey, words: Words) -> None:
     with suppress(FileNotFoundError), open(path, "rb") as file:
         before = file.read()
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    _replace(path, sesame.words_on(session, words, before))
+    _replace(path, sesame.merge_words(session, words, before))
 
 
 def _replace(path: str, data: bytes) -> None:

@@ -5,9 +5,9 @@ from sesamed.digest import digest
 
 def record_key(head: str, body: str | bytes) -> int:
     """`head` says what it is and where it comes from, `body` what it says."""
-    return digest(encoded(head), b"\0", body if isinstance(body, bytes) else encoded(body))
+    return digest(encode(head), b"\0", body if isinstance(body, bytes) else encode(body))
 
 
-def encoded(text: str) -> bytes:
+def encode(text: str) -> bytes:
     """Any text as bytes."""
     return text.encode("utf-8", "surrogatepass")

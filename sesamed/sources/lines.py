@@ -60,7 +60,7 @@ class LineDecoder(Generic[T]):
         """The whole objects in a line that is none: glued to a fragment, to each other, or amid NULs."""
         if len(line) > SALVAGE_BYTES:
             return []
-        text = repaired(line).decode()
+        text = repair(line).decode()
         found: list[T] = []
         position = 0
         for _ in range(SALVAGE_TRIES):
@@ -77,7 +77,7 @@ class LineDecoder(Generic[T]):
         return found
 
     def _slow(self, line: bytes) -> T:
-        line = repaired(line)
+        line = repair(line)
         try:
             return self._fast(line)
         except msgspec.ValidationError:
@@ -87,7 +87,7 @@ class LineDecoder(Generic[T]):
 
     def _lenient(self, line: bytes) -> T:
         try:
-            return lenient(self._shape, line)
+            return decode_leniently(self._shape, line)
         except FAILURES as error:
             raise BadLineError(str(error)) from error
 
@@ -141,7 +141,7 @@ class JsonLines(JsonState[S], Generic[S, T]):
         return state, operations
 
 
-def repaired(line: bytes) -> bytes:
+def repair(line: bytes) -> bytes:
     """The line as valid UTF-8, without a BOM, and with U+FFFD for each half of a surrogate pair without its other.
 
     JavaScript writes such halves when it cuts a text in the middle of an emoji.
@@ -150,7 +150,7 @@ def repaired(line: bytes) -> bytes:
     return SURROGATES.sub(lambda match: rb"\ufffd" if match[1] else match[0], line)
 
 
-def lenient(shape: type[T], line: bytes) -> T:
+def decode_leniently(shape: type[T], line: bytes) -> T:
     """The object with the fields that fit `shape`; the others are left at their defaults."""
     given = OBJECT.decode(line)
     fields: dict[str, Any] = {}
@@ -163,22 +163,22 @@ def lenient(shape: type[T], line: bytes) -> T:
 
 def _fit(fields: dict[str, Any], name: str, kind: Any, raw: bytes) -> None:
     with suppress(*FAILURES):  # this one field is odd
-        fields[name] = _converted(kind, raw)
+        fields[name] = _convert(kind, raw)
 
 
-def _converted(kind: Any, raw: bytes) -> Any:
+def _convert(kind: Any, raw: bytes) -> Any:
     try:
         return msgspec.json.decode(raw, type=kind)
     except msgspec.ValidationError:
         for part in _parts(kind):
             if isinstance(part, type) and issubclass(part, msgspec.Struct) and raw[:1] == b"{":
-                return lenient(part, raw)
+                return decode_leniently(part, raw)
             if get_origin(part) is list and raw[:1] == b"[":
-                return _converted_items(get_args(part)[0], raw)
+                return _convert_items(get_args(part)[0], raw)
         raise
 
 
-def _converted_items(kind: Any, raw: bytes) -> list[Any]:
+def _convert_items(kind: Any, raw: bytes) -> list[Any]:
     items: dict[str, Any] = {}
     for number, item in enumerate(ITEMS.decode(raw)):
         _fit(items, str(number), kind, bytes(item))

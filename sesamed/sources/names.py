@@ -15,7 +15,7 @@ def session_name(text: str) -> str:
         position = match.end()
     for line in text[position:].split("\n"):
         if any(map(str.isalnum, line)):
-            return shortened(" ".join(line.split()))
+            return shorten(" ".join(line.split()))
     return ""
 
 
@@ -31,7 +31,7 @@ def stem_of(name: str) -> str:
     return name
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """At most 80 characters, cut at a word."""
     if len(text) <= NAME_CHARS:
         return text

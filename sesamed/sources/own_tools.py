@@ -53,10 +53,10 @@ def is_own_call(tool: str, arguments: bytes) -> bool:
 
 def runs_client(command: str) -> bool:
     """Whether a shell that is given this command runs sesamectl."""
-    return RUN.search(QUOTED.sub(_unquoted, command[:COMMAND_CHARS])) is not None
+    return RUN.search(QUOTED.sub(_unquote, command[:COMMAND_CHARS])) is not None
 
 
-def _unquoted(match: re.Match[str]) -> str:
+def _unquote(match: re.Match[str]) -> str:
     text = match["single"] or match["double"] or ""
     if match["shell"]:
         return "\n" + text

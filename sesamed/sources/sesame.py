@@ -25,7 +25,7 @@ from sesamed.model import (
 from sesamed.source import BadLineError, ForeignFileError, Lines, Location
 from sesamed.sources.calls import OpenCall, add_open, drop_open
 from sesamed.sources.keys import record_key
-from sesamed.sources.lines import JsonState, repaired
+from sesamed.sources.lines import JsonState, repair
 from sesamed.sources.names import session_name
 from sesamed.sources.records import Place
 from sesamed.sources.times import millis
@@ -95,7 +95,7 @@ class Sesame(JsonState[State]):
     def step(self, state: State, item: bytes) -> Step:
         """A line's operations, and the state after it."""
         try:
-            entry = DECODE(repaired(item))
+            entry = DECODE(repair(item))
         except (ValueError, RecursionError) as error:
             raise BadLineError("no line of ours") from error
         if entry.type == WORDS:
@@ -107,7 +107,7 @@ class Sesame(JsonState[State]):
         return state, [Unknown(type=entry.type)]
 
 
-def said(entry: str, timestamp: str, what: Utterance) -> Line:
+def make_line(entry: str, timestamp: str, what: Utterance) -> Line:
     """A line of a session."""
     return Line(
         type=SAID, id=entry, timestamp=timestamp, role=what.role, text=what.text, tool_name=what.tool, tool_call_id=what.call,
@@ -115,12 +115,12 @@ def said(entry: str, timestamp: str, what: Utterance) -> Line:
     )  # fmt: skip
 
 
-def encoded(line: Line) -> bytes:
+def encode_line(line: Line) -> bytes:
     """A line with its newline."""
     return msgspec.json.encode(line) + b"\n"
 
 
-def words_on(session: SessionKey, words: Words, before: bytes) -> bytes:
+def merge_words(session: SessionKey, words: Words, before: bytes) -> bytes:
     """The one line of a file of words on a session: what was said before, and over it what is said now."""
     try:
         line = DECODE(before.split(b"\n", 1)[0])
@@ -132,7 +132,7 @@ def words_on(session: SessionKey, words: Words, before: bytes) -> bytes:
             setattr(line, name, value)
     if words.tags is not None:
         line.tags = list(words.tags)
-    return encoded(line)
+    return encode_line(line)
 
 
 def key_of(session: str, line: Line) -> int:

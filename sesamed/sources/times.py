@@ -11,13 +11,13 @@ Time = str | int | float | None
 def millis(value: Time) -> int | None:
     """Milliseconds since 1970, or None for what cannot be a time of a session."""
     if isinstance(value, str):
-        value = _parsed(value)
+        value = _parse(value)
     if value is None or not EARLIEST_MS <= value <= LATEST_MS:  # False for NaN, too
         return None
     return int(value)
 
 
-def _parsed(text: str) -> float | None:
+def _parse(text: str) -> float | None:
     try:
         if text.isascii() and text.isdigit():
             return int(text[:20])

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from sesamed.model import Message, Operation, Undone
 from sesamed.sources.calls import OpenCall
 from sesamed.sources.claude.lines import Line
-from sesamed.sources.keys import encoded
+from sesamed.sources.keys import encode
 
 ANSWERS = 8
 ID_CHARS = 128  # a longer uuid is none, and not kept
@@ -71,7 +71,7 @@ def replace_answers(state: ClaudeState, line: Line, operations: list[Operation])
     for new in [operation for operation in operations if isinstance(operation, Message)]:
         shorter = [answer for answer in answers if name and answer.message == name and _grew(answer, new.text)]
         gone += [Undone(key=answer.key, alone=True) for answer in shorter]
-        known = Answer(new.key, new.entry, name, len(new.text), crc32(encoded(new.text)))
+        known = Answer(new.key, new.entry, name, len(new.text), crc32(encode(new.text)))
         answers = [answer for answer in answers if answer not in shorter and answer.key != new.key] + [known]
     if len(answers) == len(state.answers) and not operations:
         return state, operations
@@ -80,4 +80,4 @@ def replace_answers(state: ClaudeState, line: Line, operations: list[Operation])
 
 def _grew(answer: Answer, text: str) -> bool:
     """Whether the text is this answer and more."""
-    return len(text) > answer.length and crc32(encoded(text[: answer.length])) == answer.checksum
+    return len(text) > answer.length and crc32(encode(text[: answer.length])) == answer.checksum

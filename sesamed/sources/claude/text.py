@@ -46,14 +46,14 @@ def output_of(content: str | list[Part] | None) -> str:
 
 def prompt_of(text: str) -> str:
     """What the person typed: the text without what was wrapped around it, a command as typed; empty if it is all injected."""
-    bare = unwrapped(text)
+    bare = unwrap(text)
     begin = bare.lstrip()
     if begin.startswith(COMMAND):
         return command_of(begin)
     return "" if begin.startswith(NOT_SAID) else bare
 
 
-def unwrapped(text: str) -> str:
+def unwrap(text: str) -> str:
     """The text without what the editor or the program put before or after it."""
     position = 0
     while match := WRAPPED.match(text, position):
@@ -85,7 +85,7 @@ def inner(text: str, tag: str) -> str | None:
 
 def is_command(raw: str) -> bool:
     """Whether the message is a slash command."""
-    return unwrapped(raw).lstrip().startswith(COMMAND)
+    return unwrap(raw).lstrip().startswith(COMMAND)
 
 
 def prompt_name(raw: str, prompt: str) -> tuple[str, bool]:

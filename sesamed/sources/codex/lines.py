@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from sesamed.sources.lines import FAILURES, repaired
+from sesamed.sources.lines import FAILURES, repair
 from sesamed.sources.times import Time
 
 NULL: Final = msgspec.Raw(b"null")
@@ -182,7 +182,7 @@ def decode_part(decode: Callable[[bytes], T], raw: bytes) -> T:
     try:
         return decode(raw)
     except FAILURES:
-        return decode(repaired(raw))
+        return decode(repair(raw))
 
 
 def text_in(raw: bytes) -> str:

@@ -22,7 +22,7 @@ from sesamed.sources.codex.text import (
     is_doubtful,
     plain_blocks,
     request_of,
-    squeezed,
+    squeeze,
     text_of,
     title_of,
     typed_blocks,
@@ -46,7 +46,7 @@ def _read_user(state: CodexState, line: Line, item: Payload) -> Step:
     text = text_of(blocks)
     if not text.strip() and not has_image(blocks):
         return _read_injected(state, line, text_of(item.content))
-    digest = digest_of(squeezed(text))
+    digest = digest_of(squeeze(text))
     rest = take_pair(state.event_digests, digest)
     if rest is not None:
         return replace(state, event_digests=rest), []
@@ -76,7 +76,7 @@ def read_user_item(state: CodexState, line: Line, item: Payload) -> Step:
 
 def add_typed(state: CodexState, line: Line, text: str) -> Step:
     """A prompt that surely is one."""
-    digest = digest_of(squeezed(text))
+    digest = digest_of(squeeze(text))
     waiting = take_pair(state.item_digests, digest)
     if waiting is not None:
         return replace(state, events=True, item_digests=waiting), []
@@ -112,7 +112,7 @@ def add_agent_message(state: CodexState, line: Line, text: str) -> Step:
     """What another agent said. It stands in the file twice, with the same text."""
     if not text.strip():
         return state, []
-    digest = digest_of(squeezed(text))
+    digest = digest_of(squeeze(text))
     rest = take_pair(state.event_digests, digest)
     if rest is not None:
         return replace(state, event_digests=rest), []
@@ -124,7 +124,7 @@ def add_agent_message(state: CodexState, line: Line, text: str) -> Step:
 
 
 def _add_prompt(state: CodexState, line: Line, text: str) -> Step:
-    state, key = add_prompt(state, squeezed(text))
+    state, key = add_prompt(state, squeeze(text))
     text = request_of(text)
     prompt = locate(state, line).message(key, "user", text, prompt=True)
     state, names = _name_session(state, text)

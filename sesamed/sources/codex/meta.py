@@ -86,7 +86,7 @@ def read_index_entry(state: CodexState, line: Line) -> Step:
 
 
 def _read_first(state: CodexState, meta: Payload, session: str) -> Step:
-    source = _decoded(bytes(meta.source))
+    source = _decode(bytes(meta.source))
     parent = meta.parent_thread_id or _spawner(source) or meta.forked_from_id or ""
     subagent = meta.thread_source == "subagent" or (
         isinstance(source, dict) and bool({"subagent", "internal"} & set(source))
@@ -161,7 +161,7 @@ def _spawner(source: Any, depth: int = 4) -> str | None:
     return next((found for value in source.values() if (found := _spawner(value, depth - 1))), None)
 
 
-def _decoded(raw: bytes) -> Any:
+def _decode(raw: bytes) -> Any:
     try:
         return msgspec.json.decode(raw)
     except FAILURES:

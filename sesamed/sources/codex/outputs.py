@@ -80,7 +80,7 @@ def event_output(event: Payload) -> str:
 
 def tools_of(raw: bytes) -> str:
     """The names of the tools that a search for tools has found; their schemas are noise."""
-    return "\n".join(_collected(_anything(raw), "name"))
+    return "\n".join(_collect(_anything(raw), "name"))
 
 
 def review_of(raw: bytes) -> str:
@@ -120,7 +120,7 @@ def _texts(raw: bytes) -> str:
     value = _anything(raw)
     if isinstance(value, dict) and isinstance(value.get("Err"), str):
         return str(value["Err"])
-    return "\n".join(_collected(value, "text") or _collected(value, "message"))
+    return "\n".join(_collect(value, "text") or _collect(value, "message"))
 
 
 def _anything(raw: bytes) -> Any:
@@ -130,11 +130,11 @@ def _anything(raw: bytes) -> Any:
         return None
 
 
-def _collected(value: Any, name: str, depth: int = 6) -> list[str]:
+def _collect(value: Any, name: str, depth: int = 6) -> list[str]:
     """The strings under `name`, wherever they stand."""
     if depth == 0 or not isinstance(value, dict | list):
         return []
     if isinstance(value, list):
-        return [text for item in value for text in _collected(item, name, depth - 1)]
+        return [text for item in value for text in _collect(item, name, depth - 1)]
     own = [value[name]] if isinstance(value.get(name), str) else []
-    return own + [text for item in value.values() for text in _collected(item, name, depth - 1)]
+    return own + [text for item in value.values() for text in _collect(item, name, depth - 1)]

@@ -91,7 +91,7 @@ def title_of(text: str) -> str:
     return told or session_name(body[given.end() :] if given else body) or session_name(body)
 
 
-def squeezed(text: str) -> str:
+def squeeze(text: str) -> str:
     """A text without spaces: an event and its response item may join blocks differently."""
     return "".join(text.split())
 

@@ -230,7 +230,7 @@ class Histories(RuleBasedStateMachine):
         made = f"0196{self.files.number():04}"
         path = self.files.ours / f"{made}.jsonl"
         self.files.put(
-            path, sesame.encoded(sesame.Line(type=sesame.SESSION, id=made, timestamp=NOW, title=text, agent="x"))
+            path, sesame.encode_line(sesame.Line(type=sesame.SESSION, id=made, timestamp=NOW, title=text, agent="x"))
         )
         self.ours.append(path)
 
@@ -240,7 +240,7 @@ class Histories(RuleBasedStateMachine):
         """Something is said; after a crash a line may be torn."""
         path = self.ours[number % len(self.ours)]
         torn = b"\n" if not path.read_bytes().endswith(b"\n") else b""
-        line = sesame.encoded(sesame.said(f"e{self.files.number()}", NOW, what))
+        line = sesame.encode_line(sesame.make_line(f"e{self.files.number()}", NOW, what))
         self.files.put(path, torn + line + end, append=True)
 
     @rule(about=KEYS, words=WORDS)
@@ -248,7 +248,7 @@ class Histories(RuleBasedStateMachine):
         """On a session of any source, which may come later."""
         path = self.files.ours / "words" / f"{about.source}-{about.native_id}.jsonl"
         before = path.read_bytes() if path.exists() else b""
-        self.files.put(path, sesame.words_on(about, words, before))
+        self.files.put(path, sesame.merge_words(about, words, before))
 
     @rule(about=KEYS)
     def take_words_away(self, about: SessionKey) -> None:

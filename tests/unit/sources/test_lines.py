@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from sesamed.source import BadLineError
-from sesamed.sources.lines import LineDecoder, repaired
+from sesamed.sources.lines import LineDecoder, repair
 
 
 class Part(msgspec.Struct):
@@ -133,4 +133,4 @@ def test_salvage_is_bounded() -> None:
 def test_a_sound_line_is_not_changed_by_repair() -> None:
     """Whatever escapes it has."""
     line = '{"a":"\\\\\\" \\u00e9 \\ud83d\\ude00 é 😀 \\\\ud83d"}'.encode()
-    assert repaired(line) == line
+    assert repair(line) == line

@@ -73,7 +73,7 @@ def case(name: str, paths: list[str], *firsts: bytes) -> Case:
 CASES = {
     "pi": case("pi", ["2026-05-26T05-32-53-236Z_a.jsonl"], PiSession().lines()[0]),
     "claude": case("claude", ["5a1e0000-0000-4000-8000-000000000001.jsonl"], ClaudeSession().user("a").lines()[0]),
-    "sesame": case("sesame", ["a.jsonl"], sesame.encoded(Line(type=sesame.SESSION, id="s"))),
+    "sesame": case("sesame", ["a.jsonl"], sesame.encode_line(Line(type=sesame.SESSION, id="s"))),
     "codex": case(
         "codex",
         ["rollout-2026-03-01T09-00-00-019e0000-0000-7000-8000-0000000000dd.jsonl", "session_index.jsonl"],

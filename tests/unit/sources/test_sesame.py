@@ -22,7 +22,7 @@ from sesamed.sources.sesame import Line, Sesame, State
 SESAME = Sesame()
 PATH = PurePath("a.jsonl")
 NOW = "2026-05-26T05:32:53.236Z"
-HEADER = sesame.encoded(Line(type=sesame.SESSION, id="s", timestamp=NOW)).rstrip(b"\n")
+HEADER = sesame.encode_line(Line(type=sesame.SESSION, id="s", timestamp=NOW)).rstrip(b"\n")
 TEXTS = st.text(st.characters(codec="utf-8"))
 utterances = st.builds(
     Utterance,
@@ -40,8 +40,8 @@ def test_what_is_written_reads_back(said: list[Utterance]) -> None:
     """Each line is one line, and gives the record whose key was foretold; a text stands in it as it was given."""
     state, _ = SESAME.step(State(), HEADER)
     for number, what in enumerate(said):
-        line = sesame.said(str(number), NOW, what)
-        data = sesame.encoded(line)
+        line = sesame.make_line(str(number), NOW, what)
+        data = sesame.encode_line(line)
         assert data.index(b"\n") == len(data) - 1
         state, (first, *more) = SESAME.step(state, data[:-1])
         assert isinstance(first, Message | ToolCall | ToolResult)
@@ -64,7 +64,7 @@ def test_words_are_laid_over_each_other(said: list[Words]) -> None:
     about, data = SessionKey("pi", "x"), b""
     title: str | None = None
     for word in said:
-        data = sesame.words_on(about, word, data)
+        data = sesame.merge_words(about, word, data)
         title = title if word.title is None else word.title
         assert data.index(b"\n") == len(data) - 1
     if not said:
@@ -78,7 +78,7 @@ def test_words_are_laid_over_each_other(said: list[Words]) -> None:
 
 def test_a_broken_file_of_words_is_begun_anew() -> None:
     """What was said before is lost with its file, what is said now is kept."""
-    assert b'"title":"t"' in sesame.words_on(SessionKey("pi", "x"), Words(title="t"), b"\xff{")
+    assert b'"title":"t"' in sesame.merge_words(SessionKey("pi", "x"), Words(title="t"), b"\xff{")
 
 
 def test_a_name_of_ours_outranks_every_other() -> None:
@@ -94,10 +94,12 @@ def test_a_call_that_gave_way_still_gets_its_result() -> None:
     """The state forgets calls that nobody answers; a late result has the same key all the same."""
     state, _ = SESAME.step(State(), HEADER)
     for number in range(300):
-        call = sesame.said(str(number), NOW, Utterance(role="assistant", text="{}", tool="bash", call=f"c{number}"))
-        state, _ = SESAME.step(state, sesame.encoded(call)[:-1])
-    late = sesame.said("x", NOW, Utterance(role="tool", text="out", call="c0", is_error=False))
-    state, (result,) = SESAME.step(state, sesame.encoded(late)[:-1])
+        call = sesame.make_line(
+            str(number), NOW, Utterance(role="assistant", text="{}", tool="bash", call=f"c{number}")
+        )
+        state, _ = SESAME.step(state, sesame.encode_line(call)[:-1])
+    late = sesame.make_line("x", NOW, Utterance(role="tool", text="out", call="c0", is_error=False))
+    state, (result,) = SESAME.step(state, sesame.encode_line(late)[:-1])
     assert isinstance(result, ToolCall)
     assert result.key == sesame.key_of("s", Line(type="said", role="tool", tool_call_id="c0"))
     assert result.output == "out"

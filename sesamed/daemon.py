@@ -4,8 +4,6 @@ Life of a daemon: private directories, both locks, the index, the socket, then t
 cancellation: the server lets what runs finish, the writer ends its commit, the index is closed, the socket taken away.
 """
 
-import asyncio
-import contextlib
 import logging
 import os
 import signal
@@ -23,17 +21,16 @@ from sesamed import discovery, locks, mounts, paths, workstation
 from sesamed.config import Config
 from sesamed.config import Root as ConfiguredRoot
 from sesamed.exclusion import Exclusion
-from sesamed.ingest.control import IngestControl
 from sesamed.ingest.decode import Limits as ReadingLimits
 from sesamed.ingest.indexer import Indexer
 from sesamed.ingest.project import project_of
-from sesamed.ingest.queue import Inbox
-from sesamed.ingest.roots import Tending
+from sesamed.ingest.requests import Requests
+from sesamed.ingest.roots import RootWatcher
 from sesamed.ingest.sweep import Root, Sweep
-from sesamed.manager_report import Telling, described, greet
+from sesamed.manager_report import Reporter, describe, ping
 from sesamed.model import Trouble
 from sesamed.notify import Notifier, watchdog_s
-from sesamed.own_sessions import Keeping
+from sesamed.own_sessions import OwnSessions
 from sesamed.server.adopt import adopt
 from sesamed.server.asking import Asking
 from sesamed.server.connection import Limits as ServerLimits
@@ -51,7 +48,7 @@ from sesamed.watch import Watch
 log = logging.getLogger(__name__)
 
 SOCKET_CHECK_S = 2.0
-KEPT = "sessions"  # of the data directory: what we store ourselves
+OWN_SESSIONS_DIR = "sessions"  # of the data directory: what we store ourselves
 ROOTS = msgspec.json.Decoder(list[ConfiguredRoot])
 
 
@@ -68,7 +65,12 @@ def run(setting: Setting) -> None:
     """Run in the foreground until a signal or `shutdown`. Raises SesameError when it cannot start."""
     os.umask(0o077)
     data_dir, runtime_dir = setting.paths.data_dir, setting.paths.runtime_dir
-    for directory in (data_dir, os.path.join(data_dir, KEPT), runtime_dir, os.path.dirname(setting.paths.socket)):
+    for directory in (
+        data_dir,
+        os.path.join(data_dir, OWN_SESSIONS_DIR),
+        runtime_dir,
+        os.path.dirname(setting.paths.socket),
+    ):
         paths.make_private(directory)
     with ExitStack() as held:
         held.enter_context(locks.acquire(os.path.join(setting.paths.data_dir, "sesamed.lock")))
@@ -101,25 +103,6 @@ def _open(database: str) -> tuple[Index, list[Trouble]]:
         return Index(database), [Trouble(code="damaged", message=text, since_ms=int(time.time() * 1000))]
 
 
-class _Bell:
-    """Wakes the loop from any thread; rung many times before it is heard, it rings once."""
-
-    def __init__(self, ring: Callable[[], None]) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._ring = ring
-        self._rung = False
-
-    def __call__(self) -> None:
-        if not self._rung:
-            self._rung = True
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is left to be woken
-                self._loop.call_soon_threadsafe(self._heard)
-
-    def _heard(self) -> None:
-        self._rung = False
-        self._ring()
-
-
 class _Daemon:
     """Everything that lives while the loop runs."""
 
@@ -129,67 +112,58 @@ class _Daemon:
         self._troubles = troubles
         self._notifier = notifier
         self._stopping = anyio.Event()
-        self._kept = os.path.join(setting.paths.data_dir, KEPT)
+        self._own_sessions_dir = os.path.join(setting.paths.data_dir, OWN_SESSIONS_DIR)
 
     async def main(self, listener: socket.socket) -> None:
         """Start the tasks; stop them when a signal or a client asks for it."""
-        indexer, tending, control = self._ingest()
-        dispatcher = self._dispatcher(control, Keeping(self._kept, indexer))
-        limits = ServerLimits(connections=self._setting.config.limits.max_connections)
+        indexer = self._indexer()
+        config = self._setting.config
+        watcher = RootWatcher(indexer, Watch, config.watch, config.sweep_seconds, mounts.needs_polling)
+        requests = Requests(indexer, watcher, self._troubles)
+        dispatcher = self._dispatcher(requests, OwnSessions(self._own_sessions_dir, indexer))
+        limits = ServerLimits(connections=config.limits.max_connections)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._heed_signals)
             tasks.start_soon(indexer.run)
             tasks.start_soon(Server(listener, dispatcher, limits).serve)
-            await greet(self._setting.paths.socket)
+            await ping(self._setting.paths.socket)
             self._notifier.ready("answering")
             log.info("ready socket=%s", self._setting.paths.socket)
-            tasks.start_soon(tending.run)
-            tasks.start_soon(control.finish_forgetting)
+            tasks.start_soon(watcher.run)
+            tasks.start_soon(requests.finish_forgetting)
 
             def serve(again: socket.socket) -> None:
                 tasks.start_soon(Server(again, dispatcher, limits).serve)
 
             tasks.start_soon(self._keep_socket, serve)
             if self._setting.environ.get("NOTIFY_SOCKET"):
-                tasks.start_soon(self._telling(indexer, control).run)
+                tasks.start_soon(self._reporter(indexer, requests).run)
             await self._stopping.wait()
             self._notifier.stopping()
             indexer.leaving = True
             tasks.cancel_scope.cancel()
         log.info("stopped")
 
-    def _telling(self, indexer: Indexer, control: IngestControl) -> Telling:
-        async def gets_on() -> None:
-            await greet(self._setting.paths.socket)
-            await indexer.turn()
+    def _reporter(self, indexer: Indexer, requests: Requests) -> Reporter:
+        async def prove_alive() -> None:
+            await ping(self._setting.paths.socket)
+            await indexer.prove_alive()
 
         within_s = watchdog_s(self._setting.environ, os.getpid())
-        return Telling(self._notifier, within_s, lambda: described(control.overview()), gets_on)
+        return Reporter(self._notifier, within_s, lambda: describe(requests.overview()), prove_alive)
 
-    def _ingest(self) -> tuple[Indexer, Tending, IngestControl]:
+    def _indexer(self) -> Indexer:
         config = self._setting.config
         shapes = {name: source.shapes for name, source in SOURCES.items()}
         sweep = Sweep(self._roots(), Exclusion(config.exclude).excludes, shapes)
-        inbox = Inbox(_Bell(lambda: indexer.wake()))
         limits = ReadingLimits(line_bytes=config.limits.max_line_bytes, chunk_bytes=config.limits.max_chunk_bytes)
-        indexer = Indexer(self._index, SOURCES, sweep, limits, inbox, config.gone_days)
+        return Indexer(self._index, SOURCES, sweep, limits, config.gone_days)
 
-        def post(path: str) -> None:
-            if (target := sweep.target(os.fsencode(path))) is not None:
-                control.last_event_ms = int(time.time() * 1000)
-                inbox.mark(target)
-
-        tending = Tending(
-            indexer, Watch(post, inbox.mark_tree), config.watch, config.sweep_seconds, mounts.needs_polling
-        )
-        control = IngestControl(indexer, tending, self._troubles)
-        return indexer, tending, control
-
-    def _dispatcher(self, control: IngestControl, keeping: Keeping) -> Dispatcher:
+    def _dispatcher(self, requests: Requests, own_sessions: OwnSessions) -> Dispatcher:
         asking = Asking(self._index, self._setting.config.limits.query_timeout_ms)
         stating = Stating(self._setting.paths.socket, self._setting.paths.database, self._workstation())
-        handlers = Handlers(control, asking, stating, project_of, self._stopping.set)
-        writing = Writing(control, keeping, asking, handlers.where, handlers.get_session_meta)
+        handlers = Handlers(requests, asking, stating, project_of, self._stopping.set)
+        writing = Writing(requests, own_sessions, asking, handlers.where, handlers.get_session_meta)
         return Dispatcher([*handlers.routes(), *writing.routes()], log)
 
     def _roots(self) -> list[Root]:
@@ -203,7 +177,7 @@ class _Daemon:
         if len(parsers) != len({root.parser for root in discovered}):
             self._index.put("roots", msgspec.json.encode(discovered).decode())
         named = [Root(root.parser, root.path) for root in discovery.roots(self._setting.config, discovered)]
-        return [*named, Root(Sesame.name, self._kept)]
+        return [*named, Root(Sesame.name, self._own_sessions_dir)]
 
     def _workstation(self) -> str:
         """Who this machine is; kept from the first start on, unless somebody says otherwise."""

@@ -20,7 +20,7 @@ TICK_S = 2.0
 log = logging.getLogger(__name__)
 
 
-async def greet(path: str) -> None:
+async def ping(path: str) -> None:
     """Ask ourselves as any client would; returns when the answer came, raises OSError when none can come."""
     async with await anyio.connect_unix(path) as stream:
         await stream.send(HELLO)
@@ -31,7 +31,7 @@ async def greet(path: str) -> None:
         raise OSError(f"no answer at {path}")
 
 
-def described(overview: Overview) -> str:
+def describe(overview: Overview) -> str:
     """The state in a line for people."""
     if overview.troubles:
         return f"degraded: {overview.troubles[0].message}"
@@ -43,38 +43,38 @@ def described(overview: Overview) -> str:
     return f"ready: {files} session files in {there} of {len(overview.roots)} directories"
 
 
-class Telling:
-    """Tells until cancelled. `gets_on` returns when something was got on with, raises OSError or waits when it is not."""
+class Reporter:
+    """Reports until cancelled. `prove_alive` returns when the daemon works, raises OSError or waits when it does not."""
 
     def __init__(
-        self, notifier: Notifier, watchdog_s: float | None, says: Callable[[], str], gets_on: Callable[[], Awaitable[None]]
+        self, notifier: Notifier, watchdog_s: float | None, describe: Callable[[], str], prove_alive: Callable[[], Awaitable[None]]
     ) -> None:  # fmt: skip
         self._notifier = notifier
         self._watchdog_s = watchdog_s
-        self._says = says
-        self._gets_on = gets_on
-        self._said = ""
+        self._describe = describe
+        self._prove_alive = prove_alive
+        self._reported = ""
         self._due = 0.0
 
     async def run(self) -> None:
         """A look every two seconds; the watchdog hears of us four times as often as it must."""
         pause = TICK_S if self._watchdog_s is None else min(TICK_S, self._watchdog_s / 4)
         while True:
-            self._tell()
+            self._report()
             if self._watchdog_s is not None and time.monotonic() >= self._due:
                 await self._prove(self._watchdog_s)
             await anyio.sleep(pause)
 
-    def _tell(self) -> None:
-        if (text := self._says()) != self._said:
-            self._said = text
+    def _report(self) -> None:
+        if (text := self._describe()) != self._reported:
+            self._reported = text
             self._notifier.status(text)
 
     async def _prove(self, within_s: float) -> None:
         began = time.monotonic()
         try:
             with anyio.fail_after(within_s / 2):
-                await self._gets_on()
+                await self._prove_alive()
         except (OSError, TimeoutError, anyio.BrokenResourceError) as error:
             log.warning("no progress error=%s seconds=%.1f", type(error).__name__, time.monotonic() - began)
             return

@@ -26,7 +26,7 @@ from sesamed.times import iso
 PATIENCE_S = 20.0
 
 
-class Keeping:
+class OwnSessions:
     """The files of one data directory."""
 
     def __init__(self, directory: str, indexer: Indexer) -> None:
@@ -92,16 +92,16 @@ class Keeping:
             ) from None
         except OSError as error:
             raise StoreError(f"{path} cannot be written: {error.strerror}; nothing was kept") from error
-        target = (await indexer.in_thread(partial(indexer.sweep.targets, [path])))[0][1]
+        ((_, target),) = await indexer.resolve([path])
         if target is None:
             raise RefusedError(
                 f"{path} was written, but is excluded by the configuration, so that it is not searchable"
             )
-        number = indexer.inbox.mark(target)
+        ticket = indexer.queue.mark(target)
         with anyio.move_on_after(PATIENCE_S):
-            await indexer.inbox.served({target.path: number})
-            if target.path in indexer.failed:
-                raise StoreError(f"{path} was written, but cannot be read: {indexer.failed[target.path]}")
+            await indexer.queue.wait_for([ticket])
+            if ticket.state.trouble is not None:
+                raise StoreError(f"{path} was written, but cannot be read: {ticket.state.trouble}")
             return
         raise _late(path, indexer.trouble)
 

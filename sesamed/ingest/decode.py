@@ -1,4 +1,8 @@
-"""An open file to a FileRows: lines are decoded by the source and made into rows. Nothing is written here."""
+"""An open file to its new rows: lines are decoded by the source and made into rows. Nothing is written here.
+
+`Decoder` is all that is known of how a file of some shape is read: append-only lines from a cursor, or a document as a whole. Another
+shape is another `_read_…` here and what it reads with beside `tail`; nothing else asks what shape a file has.
+"""
 
 import os
 import time
@@ -11,20 +15,13 @@ import msgspec
 
 from sesamed.ingest.chunking import Chunking
 from sesamed.ingest.project import Projects
-from sesamed.ingest.tail import Read, Tail, Verdict
+from sesamed.ingest.state import FileState, Target
+from sesamed.ingest.tail import COMPRESSED, FileChange, Read, Tail
 from sesamed.model import Bad, Fact, Operation
 from sesamed.source import BadLineError, Document, ForeignFileError, Source, find_shape
 from sesamed.store.rows import Cursor, FileRows, Known, Signature, blank
 
 QUIET_S = 2.0  # a last line without newline is taken as it is when its file was left alone for so long
-
-
-class Target(msgspec.Struct, frozen=True, gc=False):
-    """A path to look at, and whose it is."""
-
-    path: bytes
-    root: str
-    source: str
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +31,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     chunk_bytes: int = 256 << 10
 
 
-class Reading:
+class Decoder:
     """Reads files for one index."""
 
     def __init__(
@@ -45,14 +42,10 @@ class Reading:
         self._clock = clock
         self._chunking = Chunking(limits.chunk_bytes)
         self._projects = Projects()
-        self._searched: dict[
-            bytes, tuple[int, int]
-        ] = {}  # up to here, the file's last line has no newline; and its checksum
-        self._tried: dict[bytes, Signature] = {}  # with this signature, its last line was no whole one
 
-    def version(self, target: Target) -> int:
-        """The version of the target's source."""
-        return self._sources[target.source].version
+    def version(self, source: str) -> int:
+        """The version of a source: files that another one has read are read anew."""
+        return self._sources[source].version
 
     def now(self) -> float:
         """The time of day, in seconds."""
@@ -63,16 +56,23 @@ class Reading:
         quiet = self._clock() - mtime_ns / 1e9
         return quiet if quiet >= 0 else QUIET_S
 
-    def may_take_rest(self, path: bytes, now: Signature) -> bool:
+    def may_take_rest(self, state: FileState, now: Signature) -> bool:
         """Whether an unfinished last line is worth a try now."""
-        return self.quiet_for(now.mtime_ns) >= QUIET_S and self._tried.get(path) != now
+        return self.quiet_for(now.mtime_ns) >= QUIET_S and state.tried != now
 
-    def read(self, target: Target, tail: Tail, known: Known | None, budget: int) -> FileRows:
+    def rest_of(self, change: FileRows) -> int:
+        """How many bytes of an unfinished last line are left when this is committed."""
+        if change.foreign or not change.complete or change.path.endswith(COMPRESSED):
+            return 0
+        return change.signature.size - change.cursor.offset - change.cursor.loose
+
+    def read(self, state: FileState, tail: Tail, known: Known | None, budget: int) -> FileRows:
         """What is new in a file."""
+        target = state.target
         source = self._sources[target.source]
         replace = known is not None and (
             (known.source, known.source_version) != (target.source, source.version)
-            or tail.compare(known.cursor, known.signature) is Verdict.REPLACED
+            or tail.compare(known.cursor, known.signature) is FileChange.REPLACED
             or ((known.path, known.root) != (target.path, target.root) and self._says_other(known, target))
         )
         cursor = Cursor() if known is None or replace else known.cursor
@@ -83,46 +83,47 @@ class Reading:
         )  # fmt: skip
         shape = find_shape(source.shapes, os.path.relpath(target.path, os.fsencode(target.root)))
         if isinstance(shape, Document):
-            return self._document(change, tail, source, shape.max_bytes, replace=known is not None)
+            change.replace = known is not None
+            self._read_document(change, tail, source, shape.max_bytes)
+            return change
         try:
-            if replace:
-                self._searched.pop(target.path, None)
-            self._decode(change, tail, source, self._lines(target.path, tail, cursor, budget))
+            self._read_lines(change, tail, source, state, budget)
         except ForeignFileError:
             blank(change)
         return change
 
-    def _document(
-        self, change: FileRows, tail: Tail, source: Source[Any], max_bytes: int, *, replace: bool
-    ) -> FileRows:
+    def _read_document(self, change: FileRows, tail: Tail, source: Source[Any], max_bytes: int) -> None:
         """A small file that is written anew as a whole."""
-        change.replace, change.counted_from_start = replace, True
+        change.counted_from_start = True
         size = tail.signature.size
         state, operations = self._place(change.path, change.root, source)
         state, said = self._step(source, state, tail.start(size) if size <= max_bytes else None)
         self._chunking.fill(change, operations + said)
         change.cursor = Cursor(offset=size, state=source.freeze(state))
-        return change
 
-    def _lines(self, path: bytes, tail: Tail, cursor: Cursor, budget: int) -> Read:
+    def _new_lines(self, state: FileState, tail: Tail, cursor: Cursor, budget: int) -> Read:
         """The new lines. A long line that grows slowly is not read again with every growth."""
-        searched, mark = self._searched.pop(path, (0, 0))
-        now = tail.signature
+        searched, mark = state.searched or (0, 0)
+        state.searched, now = None, tail.signature
         if (
             cursor.offset < searched < now.size
-            and not self.may_take_rest(path, now)
+            and not self.may_take_rest(state, now)
             and tail.mark(cursor.offset, searched) == mark
             and not tail.has_newline(searched)
         ):
-            self._searched[path] = now.size, tail.mark(cursor.offset, now.size)
+            state.searched = now.size, tail.mark(cursor.offset, now.size)
             return Read([], msgspec.structs.replace(cursor, loose=0, loose_digest=0), b"", at_end=True)
         read = tail.read(cursor, budget, self._limits.line_bytes)
-        if read.rest and not tail.compressed:
+        if read.rest and not tail.is_compressed:
             end = read.cursor.offset + len(read.rest)
-            self._searched[path] = end, tail.mark(read.cursor.offset, end)
+            state.searched = end, tail.mark(read.cursor.offset, end)
         return read
 
-    def _decode(self, change: FileRows, tail: Tail, source: Source[Any], read: Read) -> None:
+    def _read_lines(self, change: FileRows, tail: Tail, source: Source[Any], file: FileState, budget: int) -> None:
+        """What was appended; all of it when the file is another one."""
+        if change.replace:
+            file.searched = None
+        read = self._new_lines(file, tail, change.cursor, budget)
         state = self._state(change, source)
         operations: list[Operation] = []
         for line in read.lines:
@@ -136,7 +137,7 @@ class Reading:
             if len(read.rest) == loose and crc32(read.rest) == loose_digest:  # taken before; nothing came after it
                 change.cursor = msgspec.structs.replace(change.cursor, loose=loose, loose_digest=loose_digest)
             else:
-                self._take_rest(change, tail, source, state, read)
+                self._take_rest(change, source, state, read, file)
         self._add_projects(change)
 
     def _state(self, change: FileRows, source: Source[Any]) -> Any:
@@ -166,11 +167,11 @@ class Reading:
         except BadLineError:
             return state, [Bad()]
 
-    def _take_rest(self, change: FileRows, tail: Tail, source: Source[Any], state: Any, read: Read) -> None:
+    def _take_rest(self, change: FileRows, source: Source[Any], state: Any, read: Read, file: FileState) -> None:
         """Take a last line without newline when its file is quiet and the line is whole. The cursor stays before it."""
-        if not tail.compressed and not self.may_take_rest(change.path, tail.signature):
+        if not change.path.endswith(COMPRESSED) and not self.may_take_rest(file, change.signature):
             return
-        self._tried[change.path] = tail.signature
+        file.tried = change.signature
         _, found = self._step(source, state, read.rest)
         if not found or any(isinstance(operation, Bad) for operation in found):
             return

@@ -1,12 +1,12 @@
-"""The ingest task: takes dirty paths, has them looked at and committed in a worker thread, and does upkeep when idle.
+"""The ingest task: takes what is next in the queue, has it looked at and committed in a worker thread, and does upkeep when idle.
 
-Everything that writes goes through `writing`, one at a time. Nothing here knows events or clients: the daemon wires them.
+Everything that writes holds the write lock. Nothing here knows events or clients: the daemon wires them.
 """
 
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, TypeVar
@@ -15,9 +15,10 @@ import anyio
 from anyio import to_thread
 
 from sesamed.errors import StoreError
-from sesamed.ingest.decode import Limits, Reading
-from sesamed.ingest.look import Ingest, Outcome
-from sesamed.ingest.queue import Inbox, Mark
+from sesamed.ingest.decode import Decoder, Limits
+from sesamed.ingest.look import Counts, Ingest, LookResult
+from sesamed.ingest.queue import Queue, Ticket
+from sesamed.ingest.state import FileState, FileStates, Target
 from sesamed.ingest.sweep import Due, Sweep
 from sesamed.model import Progress, SessionKey
 from sesamed.source import Source
@@ -32,13 +33,7 @@ BULK_FILES = 50  # a backlog longer than this is loaded without merging, which i
 SETTLE_S = 0.2  # so long nothing may happen before upkeep begins
 RETRY_S = (1.0, 30.0)
 SAMPLES = 1000
-
-
-class _Loading:
-    """What was read of the backlog so far."""
-
-    def __init__(self) -> None:
-        self.files = self.bytes = 0
+DAY_MS = 86_400_000
 
 
 class Indexer:
@@ -50,27 +45,25 @@ class Indexer:
         sources: Mapping[str, Source[Any]],
         sweep: Sweep,
         limits: Limits,
-        inbox: Inbox,
         gone_days: int | None = None,
     ) -> None:
         self.index = index
         self.sweep = sweep
-        self.inbox = inbox
         self.gone_days = gone_days
+        self.states = FileStates(index.writer.files.all())
+        self.queue = Queue(self.states)
         self.freshness: deque[float] = deque(maxlen=SAMPLES)
-        self.failed: dict[bytes, str] = {}
+        self.counts = Counts()  # of all looks so far
         self.trouble: StoreError | None = None
         self.last_sweep_ms: int | None = None
-        self.quiet_at: dict[bytes, float] = {}
         self.leaving = False  # set when the daemon stops: what is under way ends with the next commit
-        self._loading: _Loading | None = None
         self._sources = sources
         self._limits = limits
-        self._ingest = self.ingest_into(self.index.writer)
+        self._ingest = Ingest(index.writer, self._decoder(), self.states)
         self._upkeep = Upkeep(index.writer)
         self._writing = anyio.Lock()
-        self._work = anyio.Event()
-        self._heard: list[Callable[[Outcome], None]] = []
+        self._delay_s = RETRY_S[0]
+        self._loaded_files = self._loaded_bytes = 0  # of the backlog, since there was none
 
     # -- the task
 
@@ -78,98 +71,83 @@ class Indexer:
         """Work until cancelled."""
         while True:
             try:
-                await self._turn()
+                await self._work()
                 self.trouble = None
             except StoreError as error:
                 await self._back_off(error)
 
     def wake(self) -> None:
-        """There is work. Called in the loop."""
-        self._work.set()
+        """There may be upkeep to do."""
+        self.queue.waker.ring()
 
-    async def _turn(self) -> None:
-        self._work = anyio.Event()
-        if self.inbox.sweep_wanted:
-            self.inbox.sweep_wanted = False
+    async def _work(self) -> None:
+        self.queue.waker.reset()
+        if self.queue.sweep_wanted:
+            self.queue.sweep_wanted = False
             await self.look_around()
-        if self.inbox.trees:
+        if self.queue.trees:
             await self._look_at_trees()
-        if marks := self.inbox.take():
-            await self._serve(marks)
-        elif self.inbox.is_empty:
+        if states := self.queue.take():
+            await self._look_at(states)
+        elif self.queue.is_empty:
             await self._rest()
 
-    async def _serve(self, marks: list[Mark]) -> None:
-        live = any(mark.live_since is not None for mark in marks)
-        async with self.writing():
-            if len(marks) + self.inbox.backlog_size > BULK_FILES:
+    async def _look_at(self, states: list[FileState]) -> None:
+        is_live = any(state.look_since is not None for state in states)
+        async with self.write_lock():
+            if len(states) + self.queue.backlog_size > BULK_FILES:
                 self._upkeep.bulk(on=True)  # until there is nothing to do: the last commits would pay for all merging
 
             def stop() -> bool:
                 somebody_waits = bool(self._writing.statistics().tasks_waiting)
-                return self.leaving or somebody_waits or (self.inbox.live_is_waiting and not live)
+                return self.leaving or somebody_waits or (self.queue.live_is_waiting and not is_live)
 
             try:
-                outcome = await self.in_thread(partial(self._ingest.run, [mark.target for mark in marks], stop))
+                result = await self.in_thread(partial(self._ingest.run, [state.target for state in states], stop))
             except StoreError:
-                self.inbox.put_back()
+                self.queue.put_back()
                 raise
             self._upkeep.wrote()
-        self._note(outcome, marks)
+        self._finish(result, states)
         if self._upkeep.must_step():
-            async with self.writing():
+            async with self.write_lock():
                 await self.in_thread(self._upkeep.urgent_step)
 
-    def _note(self, outcome: Outcome, marks: list[Mark]) -> None:
-        now = time.monotonic()
-        looked_at = set(outcome.looked_at)
-        for mark in marks:
-            path = mark.target.path
-            if path in looked_at:
-                self.failed.pop(path, None)
-                if mark.live_since is not None:
-                    self.freshness.append((now - mark.live_since) * 1000)
-        self.failed |= outcome.failed
-        for path, seconds in outcome.quiet_in.items():
-            self.quiet_at[path] = now + seconds
-        for heard in self._heard:
-            heard(outcome)
-        self._count(outcome, [mark for mark in marks if mark.live_since is None])
-        self.inbox.note_tails(outcome.tails)
-        self.inbox.serve(outcome.unfinished, self._ingest.unread_of)
-
-    def _count(self, outcome: Outcome, backlog: list[Mark]) -> None:
+    def _finish(self, result: LookResult, states: list[FileState]) -> None:
+        now, unfinished = time.monotonic(), {target.path for target in result.unfinished}
+        for state in states[: result.reached]:
+            if state.look_since is not None:
+                self.freshness.append((now - state.look_since) * 1000)
+        backlog = [state.target.path for state in states if state.look_since is None]
         if backlog:
-            self._loading = self._loading or _Loading()
-            self._loading.files += len(backlog) - len(outcome.unfinished)
-            self._loading.bytes += outcome.bytes
+            self._loaded_files += sum(path not in unfinished for path in backlog)
+            self._loaded_bytes += result.bytes
+        self.counts += result
+        self.queue.finish(unfinished)
 
     def backlog_progress(self) -> Progress | None:
         """How far the backlog is read; None when there is none."""
-        left = self.inbox.backlog()
+        left, files, read = self.queue.backlog(), self._loaded_files, self._loaded_bytes
         if not left.files:
             return None
-        done = self._loading or _Loading()
         return Progress(
-            files_done=done.files,
-            files_total=done.files + left.files,
-            bytes_done=done.bytes,
-            bytes_total=done.bytes + left.bytes,
+            files_done=files, files_total=files + left.files, bytes_done=read, bytes_total=read + left.bytes
         )
 
     async def _rest(self) -> None:
         """Nothing is dirty: merge and checkpoint in small steps, and sleep until there is work."""
-        self._loading = None
-        async with self.writing():
+        self._loaded_files = self._loaded_bytes = 0
+        waker = self.queue.waker
+        async with self.write_lock():
             self._upkeep.bulk(on=False)
-        while not self._work.is_set():
+        while not waker.is_rung:
             if not self._upkeep.has_work:
-                await self._work.wait()
+                await waker.wait()
                 return
             with anyio.move_on_after(0 if self._upkeep.is_merging else SETTLE_S):
-                await self._work.wait()
-            if not self._work.is_set():
-                async with self.writing():
+                await waker.wait()
+            if not waker.is_rung:
+                async with self.write_lock():
                     await self.in_thread(self._upkeep.step)
 
     async def _back_off(self, error: StoreError) -> None:
@@ -182,110 +160,115 @@ class Indexer:
 
     # -- finding what is due
 
-    async def look_around(self) -> dict[bytes, int]:
-        """Sweep all roots; says under which marks what was found will be served."""
+    async def look_around(self) -> list[Ticket]:
+        """Sweep all roots; how each file that was found will be served."""
         found = await self.due(self._ingest)
-        due = [item for item in found if self._is_still_due(item)]
         self.last_sweep_ms = int(time.time() * 1000)
-        return self.inbox.add(due)
+        return self.queue.add(item for item in found if self._is_still_due(item))
 
     def _is_still_due(self, found: Due) -> bool:
         """What another sweep has found, too, may have been read meanwhile."""
-        version = self._version(found.target.source)
+        version = self._ingest.decoder.version(found.target.source)
         return found.signature is None or self._ingest.is_due(found.target.path, found.signature, version)
 
     async def due(self, ingest: Ingest) -> list[Due]:
         """What differs from what an index knows."""
-        return await self.in_thread(partial(self.sweep.due, ingest, self._version))
+        return await self.in_thread(partial(self.sweep.due, ingest))
+
+    async def resolve(self, paths: Iterable[str]) -> list[tuple[str, Target | None]]:
+        """What these paths are to us, as roots and links are now."""
+        return await self.in_thread(partial(self.sweep.targets, paths))
 
     async def _look_at_trees(self) -> None:
-        trees, self.inbox.trees = self.inbox.trees, set()
+        trees, self.queue.trees = self.queue.trees, set()
         for tree in sorted(trees):
-            self.inbox.add(await self.in_thread(partial(self.sweep.tree, tree, self._ingest, self._version)))
+            self.queue.add(await self.in_thread(partial(self.sweep.tree, tree, self._ingest)))
 
     def mark_quiet(self) -> None:
-        """Files whose unfinished last line may be taken now."""
-        now = time.monotonic()
-        for path in [path for path, at in self.quiet_at.items() if at <= now]:
-            del self.quiet_at[path]
-            if (target := self.sweep.target(path)) is not None:
-                self.inbox.mark(target)
+        """Mark files whose unfinished last line may be taken now."""
+        for target in self.states.take_quiet(time.monotonic()):
+            if self.sweep.target(target.path) is not None:
+                self.queue.mark(target)
 
-    def mark_beside(self) -> None:
-        """Files beside the roots that have changed: asked for, as nobody watches them. In a thread."""
-        for due in self.sweep.beside(self._ingest, self._version):
-            if due.target.path not in self.failed:  # the sweeps try those again
-                self.inbox.mark(due.target)
+    def mark_side_files(self) -> None:
+        """Mark files beside the roots that have changed: asked for, as nobody watches them. In a thread."""
+        for due in self.sweep.beside(self._ingest):
+            state = self.states.get(due.target.path)
+            if state is None or state.trouble is None:  # the sweeps try those again
+                self.queue.mark(due.target)
 
-    async def expire(self, now_ms: int | None = None) -> int:
-        """Drop what is excluded by now, and what is gone for longer than the configuration keeps it."""
-        paths = {path for path in self._ingest.glances if self.sweep.excludes(path)}
-        if self.gone_days is not None:
-            since = int(time.time() * 1000) - self.gone_days * 86_400_000 if now_ms is None else now_ms
-            async with self.writing():
-                paths |= set(await self.in_thread(partial(self.index.writer.files.gone_before, since)))
+    # -- taking out
+
+    async def expire(self, *, all_gone: bool = False) -> int:
+        """Drop what is excluded by now, and what is gone for longer than the configuration keeps it, or at all."""
+        paths = {state.target.path for state in self.states if self.sweep.excludes(state.target.path)}
+        days = 0 if all_gone else self.gone_days
+        if days is not None:
+            before_ms = int(time.time() * 1000) - days * DAY_MS
+            paths |= set(await self.write(lambda: self.index.writer.files.gone_before(before_ms)))
         return await self.drop(paths)
 
     async def drop(self, paths: Collection[bytes]) -> int:
         """Take files out of the index."""
-        if not paths:
-            return 0
-        async with self.writing():
-            await self.in_thread(partial(self._ingest.drop, paths))
+        if paths:
+            await self.write(lambda: self._ingest.drop(paths))
             self._upkeep.wrote()
         return len(paths)
 
     async def forget(self, sessions: Sequence[SessionKey]) -> None:
         """Take sessions out, and never in again."""
-        async with self.writing():
-            await self.in_thread(partial(self._ingest.forget, sessions))
-            self._upkeep.wrote()
+        await self.write(lambda: self._ingest.forget(sessions))
+        self._upkeep.wrote()
+
+    # -- another index
+
+    def ingest_into(self, writer: Writer) -> Ingest:
+        """Reads files into an index beside this one."""
+        return Ingest(writer, self._decoder())
+
+    async def swap(self, new: Ingest) -> None:
+        """Put a finished index in the place of this one. For those that hold the write lock."""
+        await self.in_thread(lambda: self.index.swap(new.writer))
+        await self.in_thread(lambda: self._begin_anew(new.states))
 
     async def replace_index(self) -> None:
         """Somebody has deleted the index under us: make it anew, from the files that are there."""
         log.error("the index was removed or replaced; all files are read anew path=%s", self.index.path)
-        async with self.writing():
+        async with self.write_lock():
             await self.in_thread(self.index.reopen)
-            await self.in_thread(self.after_swap)
+            await self.in_thread(lambda: self._begin_anew(FileStates()))
         await self.look_around()
 
-    # -- for those who use it
+    def _begin_anew(self, states: FileStates) -> None:
+        writer = self.index.writer
+        states.load(writer.files.all())  # some may have been written without a look: what was carried over
+        self.states.take_over(states)
+        self._ingest = Ingest(writer, self._decoder(), self.states)
+        self._upkeep = Upkeep(writer)
+
+    def _decoder(self) -> Decoder:
+        return Decoder(self._sources, self._limits)
+
+    # -- the write lock
 
     @asynccontextmanager
-    async def writing(self) -> AsyncIterator[None]:
+    async def write_lock(self) -> AsyncIterator[None]:
         """Nobody else writes."""
         async with self._writing:
             yield
 
-    async def turn(self) -> None:
-        """Wait for a turn at writing, and leave it: who writes makes way with its next commit, unless it hangs."""
-        async with self.writing():
+    async def prove_alive(self) -> None:
+        """Wait for the write lock, and leave it: the writer makes way with its next commit, unless it hangs."""
+        async with self.write_lock():
             return
+
+    async def write(self, function: Callable[[], T]) -> T:
+        """Run it in a worker thread while nobody else writes."""
+        async with self.write_lock():
+            return await self.in_thread(function)
 
     async def in_thread(self, function: Callable[[], T]) -> T:
         """Run it in a worker thread, to its end even when cancelled: a half commit is none, and a writer is not left alone."""
         with anyio.CancelScope(shield=True):
             return await to_thread.run_sync(function)
         raise AssertionError("nobody cancels this scope")
-
-    def listen(self, heard: Callable[[Outcome], None]) -> Callable[[], None]:
-        """Be told every outcome; the answer ends it."""
-        self._heard.append(heard)
-        return lambda: self._heard.remove(heard)
-
-    def ingest_into(self, writer: Writer) -> Ingest:
-        """A fresh look at an index."""
-        return Ingest(writer, Reading(self._sources, self._limits))
-
-    @property
-    def ingest(self) -> Ingest:
-        """The files as they are known."""
-        return self._ingest
-
-    def after_swap(self) -> None:
-        """The index is another one now."""
-        self._ingest = self.ingest_into(self.index.writer)
-        self._upkeep = Upkeep(self.index.writer)
-
-    def _version(self, parser: str) -> int:
-        return self._sources[parser].version

@@ -1,22 +1,24 @@
-"""One dirty path to one commit: look, read, write. Runs in one thread, on the one writer.
+"""Marked files to commits: look, read, write. Runs in one thread, on the one writer.
 
-Knows nothing of events, clients or priorities: it is told paths, and says what is left. Events, sweeps and `sync` all come here, so
+Knows nothing of events, clients or priorities: it is given files, and says what is left. Events, sweeps and `sync` all come here, so
 there is one way in.
 """
 
 import logging
 import os
-import stat
+import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 
 import msgspec
 
 from sesamed.errors import StoreError
-from sesamed.ingest.decode import QUIET_S, Reading, Target
-from sesamed.ingest.tail import NotRegularError, Tail, Verdict, opened, signature
+from sesamed.ingest.decode import QUIET_S, Decoder
+from sesamed.ingest.state import FileState, FileStates, Target
+from sesamed.ingest.tail import FileChange, NotRegularError, Tail, open_tail, signature_at
 from sesamed.model import SessionKey
 from sesamed.store.rows import FileRows, Known, Signature
 from sesamed.store.writing.transaction import Writer, Written
@@ -26,239 +28,259 @@ log = logging.getLogger(__name__)
 SLICE_BYTES = 2 << 20  # of files in one commit: about 60 ms, the longest that a live append waits for the backlog
 
 
-class Glance(msgspec.Struct, frozen=True, gc=False):
-    """What is kept in memory of each file: enough to see that there is nothing to do."""
+class Counts(msgspec.Struct):
+    """What looks brought."""
 
-    signature: Signature
-    read: int
-    complete: bool
-    gone: bool
-    version: int
-    root: str
-
-
-class Outcome(msgspec.Struct):
-    """What a run brought, and what it left."""
-
-    looked_at: list[bytes] = []
-    unfinished: list[Target] = []  # more to read, now
-    quiet_in: dict[bytes, float] = {}  # seconds until an unfinished last line may be taken as it is
-    tails: dict[bytes, int] = {}  # bytes of unfinished lines, 0 where there is none any more
-    failed: dict[bytes, str] = {}
     added: int = 0
     updated: int = 0
     gone: int = 0
     bad_lines: int = 0
     bytes: int = 0
 
+    def __iadd__(self, other: "Counts") -> "Counts":
+        self.added += other.added
+        self.updated += other.updated
+        self.gone += other.gone
+        self.bad_lines += other.bad_lines
+        self.bytes += other.bytes
+        return self
+
+    def __sub__(self, other: "Counts") -> "Counts":
+        return Counts(
+            added=self.added - other.added, updated=self.updated - other.updated, gone=self.gone - other.gone,
+            bad_lines=self.bad_lines - other.bad_lines, bytes=self.bytes - other.bytes,
+        )  # fmt: skip
+
+
+class LookResult(Counts):
+    """What one run brought, and what it left."""
+
+    reached: int = 0  # so many of the targets were looked at
+    unfinished: list[Target] = []  # more to read, now
+
 
 class Ingest:
     """Reads files into one index."""
 
-    def __init__(self, writer: Writer, reading: Reading) -> None:
+    def __init__(self, writer: Writer, decoder: Decoder, states: FileStates | None = None) -> None:
         self.writer = writer
-        self.glances = {known.path: glance(known) for known in writer.files.all()}
-        self._reading = reading
-        self._inodes = {(seen.signature.dev, seen.signature.ino) for seen in self.glances.values()}  # ever seen: a hint
+        self.decoder = decoder
+        self.states = FileStates(writer.files.all()) if states is None else states
         self._committer = ThreadPoolExecutor(1, "commit")
-        self._begun: tuple[Written, Future[None] | None] | None = None
 
     def is_due(self, path: bytes, now: Signature, version: int) -> bool:
         """Whether there is something to do for a file that looks like this."""
-        seen = self.glances.get(path)
-        if seen is None or seen.signature != now or not seen.complete or seen.gone or seen.version != version:
+        state = self.states.get(path)
+        if (
+            state is None
+            or state.signature != now
+            or not state.is_complete
+            or state.is_gone
+            or state.version != version
+        ):
             return True
-        return seen.read < now.size and self._reading.may_take_rest(path, now)
+        return state.read < now.size and self.decoder.may_take_rest(state, now)
 
-    def read_of(self, path: bytes) -> int:
-        """How many bytes of a file are in the index."""
-        seen = self.glances.get(path)
-        return 0 if seen is None else seen.read
-
-    def unread_of(self, path: bytes) -> int | None:
-        """How many bytes of a file are still to be read; None when it is not known."""
-        seen = self.glances.get(path)
-        return None if seen is None else max(0, seen.signature.size - seen.read)
-
-    def run(self, targets: Iterable[Target], stop: Callable[[], bool] = lambda: False) -> Outcome:
+    def run(self, targets: Iterable[Target], stop: Callable[[], bool] = lambda: False) -> LookResult:
         """Look at the targets and commit what is new, a slice at a time; what was not reached is unfinished.
 
         While one slice is committed the next one is read.
         """
-        outcome, left = Outcome(), deque(targets)
-        while left and not (outcome.bytes and stop()):
-            changes, lost = self._slice(left, outcome, stop)
-            self._commit(changes, lost, outcome, more=bool(left))
-        self._committed(outcome)
-        outcome.unfinished = [target for target in outcome.unfinished if target.path not in outcome.failed] + list(left)
-        return outcome
+        return _Run(self, self._committer, stop).run(targets)
 
-    def _slice(
-        self, left: deque[Target], outcome: Outcome, stop: Callable[[], bool]
-    ) -> tuple[list[FileRows], list[bytes]]:
-        """Look at targets until there is enough for a commit, or something else is more urgent."""
-        changes, lost, enough = list[FileRows](), list[bytes](), outcome.bytes + SLICE_BYTES
-        while left and outcome.bytes < enough and not (outcome.bytes and stop()):
-            target = left.popleft()
-            outcome.looked_at.append(target.path)
-            try:
-                self._look(target, changes, lost, outcome)
-            except OSError as error:
-                outcome.failed[target.path] = error.strerror or str(error)
-            except StoreError:
-                raise
-            except Exception as error:
-                outcome.failed[target.path] = _fault(target.path, error)
-        return changes, lost
-
-    def drop(self, paths: Iterable[bytes]) -> Outcome:
+    def drop(self, paths: Iterable[bytes]) -> None:
         """Take files out of the index."""
-        outcome, paths = Outcome(), list(paths)
-        self._take(self.writer.drop(paths), outcome)
+        paths = list(paths)
+        self.writer.drop(paths)
         for path in paths:
-            self.glances.pop(path, None)
-        return outcome
+            self.states.drop(path)
 
     def forget(self, sessions: Sequence[SessionKey]) -> None:
         """Take sessions out of the index; when their files are looked at again, nothing of them is kept."""
         for path in self.writer.forget(sessions):
-            self.glances.pop(path, None)
+            self.states.drop(path)
+
+
+class _Run:
+    """One run: the slice that is being read, and the one that is being committed."""
+
+    def __init__(self, ingest: Ingest, committer: ThreadPoolExecutor, stop: Callable[[], bool]) -> None:
+        self._ingest = ingest
+        self._writer = ingest.writer
+        self._decoder = ingest.decoder
+        self._states = ingest.states
+        self._committer = committer
+        self._stop = stop
+        self._result = LookResult()
+        self._changes: list[FileRows] = []
+        self._lost: list[bytes] = []
+        self._inodes: set[int] = set()  # of the files that were opened
+        self._begun: tuple[list[FileRows], Written, Future[None] | None] | None = None
+
+    def run(self, targets: Iterable[Target]) -> LookResult:
+        left, result = deque(targets), self._result
+        try:
+            while left and not (result.bytes and self._stop()):
+                self._read_slice(left)
+                self._commit(more=bool(left))
+        finally:
+            self._settle()
+        result.unfinished = [*(t for t in result.unfinished if not self._state(t).trouble), *left]
+        return result
+
+    def _state(self, target: Target) -> FileState:
+        return self._states.find_or_add(target)
 
     # -- looking
 
-    def _look(self, target: Target, changes: list[FileRows], lost: list[bytes], outcome: Outcome) -> None:
-        status = _status(target.path)
-        if status is None or not stat.S_ISREG(status.st_mode):
-            if self._is_lost(target):
-                lost.append(target.path)
-            outcome.tails[target.path] = 0
-        elif self.is_due(target.path, signature(status), self._reading.version(target)):
+    def _read_slice(self, left: deque[Target]) -> None:
+        """Look at targets until there is enough for a commit, or something else is more urgent."""
+        result, looked_at = self._result, list[FileState]()
+        enough = result.bytes + SLICE_BYTES
+        while left and result.bytes < enough and not (result.bytes and self._stop()):
+            state = self._state(left.popleft())
+            result.reached += 1
+            looked_at.append(state)
             try:
-                with opened(target.path, target.root) as tail:
-                    known = self._known(target.path, outcome)
-                    if known is None and self._inode(tail) in self._inodes:
-                        self._commit(changes, lost, outcome)  # it may concern the file that this one was
-                        known = self._moved(tail)
-                    self._inodes.add(self._inode(tail))
-                    changes.append(self._read(target, tail, known, outcome))
-                    if known is not None and known.path != target.path:
-                        self._commit(changes, lost, outcome)  # the next one may be at the name that this one had
-            except (NotRegularError, FileNotFoundError):
-                return
+                self._look(state)
+            except OSError as error:
+                self._note_trouble(state, error.strerror or str(error))
+            except StoreError:
+                raise
+            except Exception as error:
+                self._note_trouble(state, _fault(state.target.path, error))
+            else:
+                self._note_trouble(state, None)
+        self._states.prune(state for state in looked_at if state.signature is None and state.seen is None)
 
-    def _known(self, path: bytes, outcome: Outcome) -> Known | None:
-        """A file as the index has it."""
-        if path not in self.glances:
-            return None
-        self._committed(outcome)
-        return self.writer.files.known_or_none(path)
+    def _look(self, state: FileState) -> None:
+        target = state.target
+        state.seen = now = signature_at(target.path)
+        if now is None:
+            if self._is_lost(state):
+                self._lost.append(target.path)
+            self._note_rest(state, 0)
+        elif self._ingest.is_due(target.path, now, self._decoder.version(target.source)):
+            with suppress(NotRegularError, FileNotFoundError), open_tail(target.path, target.root) as tail:
+                self._read(state, tail)
 
-    def _is_lost(self, target: Target) -> bool:
-        """Whether a file that is not there is gone. An unmounted or moved root never makes its sessions gone."""
-        seen = self.glances.get(target.path)
-        if seen is None or seen.gone or not os.path.isdir(target.root):
-            return False
-        above = os.path.dirname(target.path)
-        while (status := _status(above)) is None:
-            above = os.path.dirname(above)
-        return status.st_dev == seen.signature.dev
-
-    def _read(self, target: Target, tail: Tail, known: Known | None, outcome: Outcome) -> FileRows:
-        change = self._reading.read(target, tail, known, SLICE_BYTES)
-        before = 0 if known is None or change.replace else known.cursor.offset
-        outcome.bytes += change.cursor.offset - before
+    def _read(self, state: FileState, tail: Tail) -> None:
+        target, inode = state.target, tail.signature.ino
+        state.seen = tail.signature
+        known = None
+        if state.signature is not None:
+            self._settle()
+            known = self._writer.files.known_or_none(target.path)
+        if known is None and (inode in self._inodes or self._states.has_inode(inode)):
+            self._commit()  # it may concern the file that this one was
+            known = self._moved(tail)
+        self._inodes.add(inode)
+        change = self._decoder.read(state, tail, known, SLICE_BYTES)
+        self._changes.append(change)
+        self._result.bytes += change.cursor.offset - (0 if known is None or change.replace else known.cursor.offset)
         if not change.complete:
-            outcome.unfinished.append(target)
-        elif not change.foreign and not tail.compressed:
-            rest = tail.signature.size - change.cursor.offset - change.cursor.loose
-            outcome.tails[target.path] = rest
-            if rest and (quiet := self._reading.quiet_for(tail.signature.mtime_ns)) < QUIET_S:
-                outcome.quiet_in[target.path] = QUIET_S - quiet
-        return change
+            self._result.unfinished.append(target)
+        if known is not None and known.path != target.path:
+            self._commit()  # the next one may be at the name that this one had
 
-    def _inode(self, tail: Tail) -> tuple[int, int]:
-        return tail.signature.dev, tail.signature.ino
+    def _is_lost(self, state: FileState) -> bool:
+        """Whether a file that is not there is gone. An unmounted or moved root never makes its sessions gone."""
+        if state.signature is None or state.is_gone or not os.path.isdir(state.target.root):
+            return False
+        above = os.path.dirname(state.target.path)
+        while not os.path.lexists(above):
+            above = os.path.dirname(above)
+        return os.lstat(above).st_dev == state.signature.dev
 
     def _moved(self, tail: Tail) -> Known | None:
         """The file that this one was under another name: the same inode and content, and nothing there any more."""
         now = tail.signature
-        for known in self.writer.files.with_inode(now.dev, now.ino):
-            there = _status(known.path)
-            left = there is None or (signature(there).dev, signature(there).ino) != (now.dev, now.ino)
+        for known in self._writer.files.with_inode(now.dev, now.ino):
+            there = signature_at(known.path)
+            left = there is None or (there.dev, there.ino) != (now.dev, now.ino)
             if (
                 left
                 and known.cursor.offset
-                and not tail.compressed
-                and tail.compare(known.cursor, known.signature) is not Verdict.REPLACED
+                and not tail.is_compressed
+                and tail.compare(known.cursor, known.signature) is not FileChange.REPLACED
             ):
                 return known
         return None
 
     # -- committing
 
-    def _commit(self, changes: list[FileRows], lost: list[bytes], outcome: Outcome, *, more: bool = False) -> None:
+    def _commit(self, *, more: bool = False) -> None:
         """Write and commit; with more to come, the commit is left to go on by itself."""
-        self._committed(outcome)
+        self._settle()
+        changes, lost = self._changes, self._lost
+        self._changes, self._lost = [], []
         if changes:
-            self._write(changes, outcome, more=more and not lost)
-        for change in changes:
-            outcome.bad_lines += change.bad_lines
-            if change.moved_from is not None:
-                self.glances.pop(change.moved_from, None)
+            self._write(changes, more=more and not lost)
         if lost:
-            self._take(self.writer.mark_gone(lost, int(self._reading.now() * 1000)), outcome)
-        changes.clear()
-        lost.clear()
+            self._take(self._writer.mark_gone(lost, int(self._decoder.now() * 1000)))
 
-    def _write(self, changes: list[FileRows], outcome: Outcome, *, more: bool = False) -> None:
+    def _write(self, changes: list[FileRows], *, more: bool = False) -> None:
         """Write all at once; where that fails for a fault of ours, file by file, so that one file never stops the others."""
         try:
-            written = self.writer.begin(changes)
+            written = self._writer.begin(changes)
         except StoreError:
             raise
         except Exception as error:
-            self._write_alone(changes, outcome, error)
+            self._write_alone(changes, error)
             return
-        self._begun = written, self._committer.submit(self.writer.commit) if more else None
+        self._begun = changes, written, self._committer.submit(self._writer.commit) if more else None
         if not more:
-            self._committed(outcome)
+            self._settle()
 
-    def _write_alone(self, changes: list[FileRows], outcome: Outcome, error: Exception) -> None:
+    def _write_alone(self, changes: list[FileRows], error: Exception) -> None:
         if len(changes) == 1:
-            outcome.failed[changes[0].path] = _fault(changes[0].path, error)
-            changes.clear()
+            target = Target(changes[0].path, changes[0].root, changes[0].source)
+            self._note_trouble(self._state(target), _fault(target.path, error))
             return
-        for change in list(changes):
-            alone = [change]
-            self._write(alone, outcome)
-            if not alone:
-                changes.remove(change)
+        for change in changes:
+            self._write([change])
 
-    def _committed(self, outcome: Outcome) -> None:
+    def _settle(self) -> None:
         """Wait until what was begun is committed. Only then is it known, and may the index be asked."""
         if self._begun is None:
             return
-        (written, commit), self._begun = self._begun, None
+        (changes, written, commit), self._begun = self._begun, None
         if commit is None:
-            self.writer.commit()
+            self._writer.commit()
         else:
             commit.result()
-        self._take(written, outcome)
+        self._take(written)
+        for change in changes:
+            self._result.bad_lines += change.bad_lines
+            if change.moved_from is not None:
+                self._states.drop(change.moved_from)
+            if (state := self._states.get(change.path)) is not None:
+                self._note_rest(state, self._decoder.rest_of(change))
 
-    def _take(self, written: Written, outcome: Outcome) -> None:
-        outcome.added += written.added
-        outcome.updated += written.updated
-        outcome.gone += written.gone
+    def _take(self, written: Written) -> None:
+        result = self._result
+        result.added += written.added
+        result.updated += written.updated
+        result.gone += written.gone
         for known in written.known:
-            self.glances[known.path] = glance(known)
+            self._states.commit(known)
 
+    # -- noting
 
-def glance(known: Known) -> Glance:
-    """What to remember of a file."""
-    read = known.cursor.offset + known.cursor.loose
-    if known.complete and not known.cursor.state:  # not one of ours: all of it was looked at
-        read = known.signature.size
-    return Glance(known.signature, read, known.complete, known.gone, known.source_version, known.root)
+    def _note_trouble(self, state: FileState, trouble: str | None) -> None:
+        if state.trouble != trouble:
+            state.trouble = trouble
+            self._states.note(state)
+
+    def _note_rest(self, state: FileState, rest: int) -> None:
+        """So much of the file is an unfinished line; when it falls quiet, it may be taken as it is."""
+        quiet_at = None
+        if rest and state.signature is not None:
+            quiet_s = self._decoder.quiet_for(state.signature.mtime_ns)
+            quiet_at = None if quiet_s >= QUIET_S else time.monotonic() + QUIET_S - quiet_s
+        if (rest, quiet_at) != (state.rest, state.quiet_at):
+            state.rest, state.quiet_at = rest, quiet_at
+            self._states.note(state)
 
 
 def _fault(path: bytes, error: Exception) -> str:
@@ -266,10 +288,3 @@ def _fault(path: bytes, error: Exception) -> str:
     steps = " < ".join(f"{step.name}:{step.lineno}" for step in reversed(traceback.extract_tb(error.__traceback__)))
     log.error("internal error path=%r error=%s at=%s", path, type(error).__name__, steps)
     return f"internal error ({type(error).__name__}); the log says where. Please report it"
-
-
-def _status(path: bytes) -> os.stat_result | None:
-    try:
-        return os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None

@@ -1,75 +1,83 @@
-"""The set of dirty paths: everything that may have changed is only marked here, and taken out by the one ingest task.
+"""The order in which files are looked at: those that were just written to before the backlog, newest first.
 
-Marks come from any thread. Live ones (events, `sync`) go before the backlog (sweeps). A mark carries a number, so that who waits for
-a path is told when a look that began after the mark is committed, however often the path is marked again. Bounded: beyond MAX_MARKS
-live paths the marks collapse into the wish for a sweep.
+Whatever may have changed is only marked, from any thread; the one ingest task takes what is next. A mark gives a ticket, which is served
+when a look that began after the mark is committed, however often the file is marked again.
+
+The invariant: a file waits in exactly one of the two lines or is being looked at, or both, exactly while a ticket of it is not served
+(`served < asked`). Bounded: beyond MAX_LIVE files that were just written to, marks collapse into the wish for a sweep.
 """
 
+import asyncio
 import itertools
-import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from typing import NamedTuple
 
 import anyio
 
-from sesamed.ingest.decode import Target
+from sesamed.ingest.state import FileState, FileStates, Target
 from sesamed.ingest.sweep import Due
 from sesamed.model import Pending
-from sesamed.store.rows import Signature
 
-MAX_MARKS = 10_000
+MAX_LIVE = 10_000
 TAKE = 512  # several commits: while one goes on, the next slice is read
 
 
-class Mark:
-    """A dirty path."""
+class Ticket(NamedTuple):
+    """What a mark promises: a look that begins after it."""
 
-    __slots__ = ("first", "live_since", "number", "signature", "target", "unread")
+    state: FileState
+    number: int
 
-    def __init__(
-        self,
-        target: Target,
-        number: int,
-        unread: int,
-        live_since: float | None,
-        first: int | None = None,
-        signature: Signature | None = None,
-    ) -> None:
-        self.target = target
-        self.number = number  # of the latest mark
-        self.first = number if first is None else first  # of the earliest one since the last look
-        self.unread = unread
-        self.live_since = live_since
-        self.signature = signature  # as the sweep that made the mark saw it
+    @property
+    def is_served(self) -> bool:
+        """Whether such a look is committed."""
+        return self.state.served >= self.number
 
 
-def is_same(taken: Mark, found: Due) -> bool:
-    """Whether a path that is being looked at is found as it was before: then that look is enough."""
-    return found.signature is not None and taken.signature == found.signature
+class LoopWaker:
+    """Wakes the loop from any thread; rung many times before it is heard, it rings once."""
+
+    def __init__(self) -> None:
+        self.is_rung = False
+        self._heard = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def ring(self) -> None:
+        """There is work. Any thread."""
+        if not self.is_rung:
+            self.is_rung = True
+            if self._loop is not None:
+                with suppress(RuntimeError):  # the loop is closed: nobody is left to be woken
+                    self._loop.call_soon_threadsafe(self._heard.set)
+
+    def reset(self) -> None:
+        """From now on it can be rung again."""
+        self.is_rung = False
+        self._heard.clear()
+
+    async def wait(self) -> None:
+        """Until it is rung."""
+        self._loop = asyncio.get_running_loop()
+        if not self.is_rung:
+            await self._heard.wait()
 
 
-class Waiter:
-    """Somebody who waits for marks to be served."""
+class Queue:
+    """The files that wait, and those that are being looked at."""
 
-    def __init__(self, wanted: dict[bytes, int]) -> None:
-        self.wanted = wanted
-        self.done = anyio.Event()
-
-
-class Inbox:
-    """Dirty paths, in the order in which they are to be looked at."""
-
-    def __init__(self, wake: Callable[[], None]) -> None:
-        self._wake = wake  # tells the loop, from any thread
-        self._lock = threading.Lock()
-        self._numbers = itertools.count(1)
-        self._live: dict[bytes, Mark] = {}
-        self._backlog: dict[bytes, Mark] = {}
-        self._taken: dict[bytes, Mark] = {}
-        self._waiters: list[Waiter] = []
-        self._tails: dict[bytes, int] = {}
+    def __init__(self, states: FileStates) -> None:
+        self.waker = LoopWaker()
         self.sweep_wanted = False
-        self.trees: set[str] = set()
+        self.trees: set[str] = set()  # directories below which anything may have changed
+        self._states = states
+        self._lock = states.lock
+        self._numbers = itertools.count(1)
+        self._live: dict[bytes, FileState] = {}
+        self._backlog: dict[bytes, FileState] = {}
+        self._under_way: dict[bytes, FileState] = {}
+        self._finished = anyio.Event()
 
     @property
     def live_is_waiting(self) -> bool:
@@ -86,133 +94,126 @@ class Inbox:
         """Nothing to do."""
         return not (self._live or self._backlog or self.trees or self.sweep_wanted)
 
-    def mark(self, target: Target) -> int:
+    # -- marking
+
+    def mark(self, target: Target) -> Ticket:
         """This file has probably just changed. Any thread."""
         with self._lock:
-            number = next(self._numbers)
-            before = self._live.get(target.path)
-            if before is None and len(self._live) >= MAX_MARKS:
+            if target.path not in self._live and len(self._live) >= MAX_LIVE:
                 self.sweep_wanted = True
+                ticket = Ticket(FileState(target), 0)
             else:
-                since = time.monotonic() if before is None or before.live_since is None else before.live_since
-                waiting = self._backlog.pop(target.path, None)
-                first = before.first if before is not None else None if waiting is None else waiting.first
-                self._live[target.path] = Mark(target, number, 0 if waiting is None else waiting.unread, since, first)
-        self._wake()
-        return number
+                ticket = self._ask(self._states.find_or_add(target))
+                self._backlog.pop(target.path, None)
+                self._live[target.path] = ticket.state
+                if ticket.state.live_since is None:
+                    ticket.state.live_since = time.monotonic()
+        self.waker.ring()
+        return ticket
 
     def mark_tree(self, path: str) -> None:
         """Something happened to this directory. Any thread."""
         with self._lock:
-            if len(self.trees) >= MAX_MARKS:
+            if len(self.trees) >= MAX_LIVE:
                 self.sweep_wanted = True
             else:
                 self.trees.add(path)
-        self._wake()
+        self.waker.ring()
 
-    def add(self, due: Iterable[Due]) -> dict[bytes, int]:
-        """What a sweep found; says under which number each path will be served."""
-        numbers = {}
+    def add(self, found: Iterable[Due]) -> list[Ticket]:
+        """What a sweep found, in its order; how each will be served."""
         with self._lock:
-            for item in due:
-                path, number = item.target.path, next(self._numbers)
-                numbers[path] = number
-                marked = path in self._live or path in self._backlog
-                if not marked and (taken := self._taken.get(path)) is not None and is_same(taken, item):
-                    taken.number = number
-                    continue
-                where = self._live if path in self._live else self._backlog
-                before = where.pop(path, None)
-                since, first = (None, None) if before is None else (before.live_since, before.first)
-                where[path] = Mark(item.target, number, item.unread, since, first, item.signature)
-        if numbers:
-            self._wake()
-        return numbers
+            tickets = [self._add(item) for item in found]
+        if tickets:
+            self.waker.ring()
+        return tickets
 
-    def under_way(self) -> dict[bytes, int]:
-        """What is being looked at: it may be committed and not yet noted, so that a sweep does not find it any more."""
-        with self._lock:
-            return {path: mark.number for path, mark in self._taken.items()}
+    def _add(self, item: Due) -> Ticket:
+        path = item.target.path
+        ticket = self._ask(state := self._states.find_or_add(item.target))
+        if path not in self._live:
+            if path in self._under_way and path not in self._backlog and state.seen == item.signature is not None:
+                state.looking = ticket.number  # the look under way has seen it as it is, or will
+                return ticket
+            self._backlog.pop(path, None)
+            self._backlog[path] = state
+        state.unread, state.seen = item.unread, item.signature
+        return ticket
 
-    def take(self) -> list[Mark]:
-        """The next paths to look at: all live ones, or some of the backlog."""
-        with self._lock:
-            source = self._live or self._backlog
-            paths = list(itertools.islice(source, TAKE))
-            marks = [source.pop(path) for path in paths]
-            self._taken.update((mark.target.path, mark) for mark in marks)
-            return marks
+    def _ask(self, state: FileState) -> Ticket:
+        state.asked = next(self._numbers)
+        return Ticket(state, state.asked)
 
-    def serve(self, unfinished: Iterable[Target], unread: Callable[[bytes], int | None] = lambda _: None) -> None:
-        """What was taken is committed; the unfinished ones go to the front of the backlog, with what is `unread` of them."""
+    # -- looking
+
+    def take(self) -> list[FileState]:
+        """The next files to look at: those that were just written to, or some of the backlog."""
         with self._lock:
-            left = {target.path: target for target in unfinished}
-            back = {path: mark for path, mark in self._taken.items() if path in left and path not in self._live}
-            done = [mark for path, mark in self._taken.items() if path not in left]
-            for path, mark in back.items():
-                mark.live_since = None
-                left_over = unread(path)
-                mark.unread = mark.unread if left_over is None else left_over
-                mark.number = max(mark.number, self._backlog.get(path, mark).number)  # marked again, and waited for
-            for path in left.keys() & self._taken.keys() & self._live.keys():
-                self._live[path].first = self._taken[path].first
-                self._live[path].number = max(self._live[path].number, self._taken[path].number)
-            self._backlog = back | {path: mark for path, mark in self._backlog.items() if path not in back}
-            self._taken = {}
-        for mark in done:
-            self._tell(mark)
+            line = self._live or self._backlog
+            for path in list(itertools.islice(line, TAKE)):
+                state = self._under_way[path] = line.pop(path)
+                state.looking = state.asked
+                state.look_since, state.live_since = state.live_since, None
+            return list(self._under_way.values())
+
+    def finish(self, unfinished: Collection[bytes] = ()) -> None:
+        """What was taken is committed; the unfinished files go to the front of the backlog."""
+        with self._lock:
+            taken, again = list(self._under_way.values()), dict[bytes, FileState]()
+            for state in taken:
+                if (path := state.target.path) not in unfinished:
+                    state.served = state.looking
+                elif path not in self._live:
+                    again[path] = state
+                    if state.signature is not None:
+                        state.unread = max(0, state.signature.size - state.read)
+                state.look_since = None
+            self._return(again)
+        self._states.prune(taken)
+        self._finished.set()
+        self._finished = anyio.Event()
 
     def put_back(self) -> None:
         """What was taken could not be committed."""
         with self._lock:
-            for path in self._taken.keys() & self._backlog.keys():
-                self._backlog[path].number = max(self._backlog[path].number, self._taken[path].number)
-            self._backlog = self._taken | self._backlog
-            self._taken = {}
+            for state in self._under_way.values():
+                if state.look_since is not None:  # it is as late as that
+                    state.live_since, state.look_since = state.look_since, None
+            self._return({path: state for path, state in self._under_way.items() if path not in self._live})
 
-    async def served(self, numbers: dict[bytes, int]) -> None:
-        """Wait until looks that began after these marks are committed."""
+    def _return(self, again: dict[bytes, FileState]) -> None:
+        if again:
+            self._backlog = again | {path: state for path, state in self._backlog.items() if path not in again}
+        self._under_way = {}
+
+    # -- waiting
+
+    def under_way(self) -> list[Ticket]:
+        """What is being looked at: it may be committed and not yet finished, so that a sweep does not find it any more."""
         with self._lock:
-            open_paths = self._live.keys() | self._backlog.keys() | self._taken.keys()
-        waiter = Waiter({path: number for path, number in numbers.items() if path in open_paths})
-        if not waiter.wanted:
-            return
-        self._waiters.append(waiter)
-        try:
-            await waiter.done.wait()
-        finally:
-            self._waiters.remove(waiter)
+            return [Ticket(state, state.looking) for state in self._under_way.values()]
 
-    def note_tails(self, tails: dict[bytes, int]) -> None:
-        """How long the unfinished last lines are."""
-        for path, size in tails.items():
-            if size:
-                self._tails[path] = size
-            else:
-                self._tails.pop(path, None)
+    async def wait_for(self, tickets: Iterable[Ticket]) -> None:
+        """Wait until all are served."""
+        for ticket in tickets:
+            while not ticket.is_served:
+                await self._finished.wait()
 
-    def pending(self, numbers: dict[bytes, int] | None = None) -> Pending:
+    def pending(self, tickets: Iterable[Ticket] | None = None) -> Pending:
         """What is on disk and not searchable, as far as is known; an unfinished line counts in bytes only.
 
-        With numbers: what of these marks is not served. A path that was marked again since is served, as soon as it was looked at.
+        With tickets: what of these is not served.
         """
-        with self._lock:
-            marks = {**self._backlog, **self._taken, **self._live}
-        if numbers is not None:
-            marks = {path: mark for path, mark in marks.items() if mark.first <= numbers.get(path, 0)}
-        unread = sum(mark.unread for mark in marks.values()) + sum(self._tails.values())
-        return Pending(files=len(marks), bytes=unread)
+        if tickets is None:
+            with self._lock:
+                states = (self._backlog | self._under_way | self._live).values()
+        else:
+            states = {ticket.state.target.path: ticket.state for ticket in tickets if not ticket.is_served}.values()
+        return Pending(files=len(states), bytes=sum(state.unread for state in states) + self._states.rest())
 
     def backlog(self) -> Pending:
         """What waits that nobody has just written to."""
         with self._lock:
-            marks = [*self._backlog.values(), *(mark for mark in self._taken.values() if mark.live_since is None)]
-        return Pending(files=len(marks), bytes=sum(mark.unread for mark in marks))
-
-    def _tell(self, mark: Mark) -> None:
-        path = mark.target.path
-        for waiter in self._waiters:
-            if waiter.wanted.get(path, mark.number + 1) <= mark.number:
-                del waiter.wanted[path]
-                if not waiter.wanted:
-                    waiter.done.set()
+            looked_at = {path: state for path, state in self._under_way.items() if state.look_since is None}
+            states = (self._backlog | looked_at).values()
+        return Pending(files=len(states), bytes=sum(state.unread for state in states))

@@ -1,9 +1,10 @@
-"""Tends the roots: watches the ones that are there, notices the ones that come, sweeps now and then.
+"""The roots: those that are there are watched, those that come are noticed, and all are swept now and then.
 
 Events only speed things up: with a watcher that does nothing, sweeps find everything all the same.
 """
 
 import logging
+import os
 import time
 from collections.abc import Callable
 from typing import Literal, Protocol
@@ -35,25 +36,27 @@ class Watcher(Protocol):
     def directories_watched(self) -> int | None: ...
 
 
-class Tending:
-    """The roots' supervisor."""
+class RootWatcher:
+    """Watches and sweeps the roots of an indexer."""
 
     def __init__(
         self,
         indexer: Indexer,
-        watcher: Watcher | None,
+        make_watcher: Callable[[Callable[[str], None], Callable[[str], None]], Watcher],
         wanted: Wanted,
         sweep_s: float,
         polled: Callable[[str], str | None],
     ) -> None:
         self._indexer = indexer
-        self._watcher = watcher if wanted == "events" else None
+        self._watcher = make_watcher(self._post, indexer.queue.mark_tree) if wanted == "events" else None
         self._wanted = wanted
         self._sweep_s = sweep_s
         self._polled = polled  # the file system's name, where events don't work
         self._watched: dict[str, str] = {}
         self._is_short = False
-        self.reasons: dict[str, str] = {}  # why a root is polled, by its path
+        self._reasons: dict[str, str] = {}  # why a root is polled, by its path
+        self._no_events: str | None = None  # why no root is watched
+        self.last_event_ms: int | None = None
 
     def mode(self, root: Root) -> Mode:
         """How changes below a root are noticed."""
@@ -61,17 +64,21 @@ class Tending:
             return "missing"
         return "events" if root.path in self._watched else "polling"
 
+    def warnings(self, root: Root) -> list[str]:
+        """Why a root is not watched, for people."""
+        return [reason for reason in (self._reasons.get(root.path), self._no_events) if reason]
+
     async def run(self) -> None:
-        """Tend until cancelled."""
+        """Watch and sweep until cancelled."""
         if self._watcher is not None:
             await self._indexer.in_thread(self._start)
         try:
-            await self._tend()
+            await self._watch_and_sweep()
         finally:
             if self._watcher is not None:
                 await self._indexer.in_thread(self._watcher.stop)
 
-    async def _tend(self) -> None:
+    async def _watch_and_sweep(self) -> None:
         due_at = 0.0
         drift = time.time() - time.monotonic()
         await self._indexer.in_thread(self._look)
@@ -87,9 +94,15 @@ class Tending:
             self._indexer.mark_quiet()
             fresh, in_place = await self._indexer.in_thread(self._tick)
             for root in fresh:
-                self._indexer.inbox.mark_tree(root)
+                self._indexer.queue.mark_tree(root)
             if not in_place:
                 await self._indexer.replace_index()
+
+    def _post(self, path: str) -> None:
+        """A session file has probably changed. In the watcher's thread."""
+        if (target := self._indexer.sweep.target(os.fsencode(path))) is not None:
+            self.last_event_ms = int(time.time() * 1000)
+            self._indexer.queue.mark(target)
 
     def _interval(self) -> float:
         polling = self._wanted == "polling" or any(self.mode(root) == "polling" for root in self._indexer.sweep.roots)
@@ -101,12 +114,12 @@ class Tending:
             self._watcher.start()
         except OSError as error:
             self._watcher = None
-            self.reasons["*"] = f"no events: {error.strerror}; raise fs.inotify.max_user_instances"
+            self._no_events = f"no events: {error.strerror}; raise fs.inotify.max_user_instances"
 
     def _tick(self) -> tuple[list[str], bool]:
         """The roots that have just come, and whether the index is where it was: all that is asked when nothing happens."""
         fresh = self._look()
-        self._indexer.mark_beside()
+        self._indexer.mark_side_files()
         return fresh, self._indexer.index.is_in_place()
 
     def _look(self) -> list[str]:
@@ -116,17 +129,17 @@ class Tending:
             changed = root.resolve()
             if root.real is None:
                 self._watched.pop(root.path, None)
-                self.reasons.pop(root.path, None)
+                self._reasons.pop(root.path, None)
             elif self._watch(root, root.real) or changed:
                 fresh.append(root.real)
         return fresh
 
     def _watch(self, root: Root, real: str) -> bool:
         """Watch a root that is not watched; says whether something may have been missed."""
-        if self._watcher is None or self.reasons.get(root.path) or self._watcher.alive(real):
+        if self._watcher is None or self._reasons.get(root.path) or self._watcher.alive(real):
             return False
         if (kind := self._polled(real)) is not None:
-            self.reasons[root.path] = f"{kind} tells nobody of changes: looked at every {POLLING_S:.0f} s"
+            self._reasons[root.path] = f"{kind} tells nobody of changes: looked at every {POLLING_S:.0f} s"
             return False
         try:
             self._watcher.watch(real)
@@ -135,7 +148,7 @@ class Tending:
         except OSError as error:
             self._watched.pop(root.path, None)
             log.warning("cannot watch root=%s error=%s", real, error.strerror)
-            self.reasons[root.path] = f"cannot be watched ({error.strerror}): looked at every {POLLING_S:.0f} s"
+            self._reasons[root.path] = f"cannot be watched ({error.strerror}): looked at every {POLLING_S:.0f} s"
             return False
         self._watched[root.path] = real
         return True
@@ -154,4 +167,4 @@ class Tending:
         self._is_short = False
         for root in roots:
             self._watched.pop(root.path)
-            self.reasons[root.path] = "too few watches: raise fs.inotify.max_user_watches (sysctl), then restart"
+            self._reasons[root.path] = "too few watches: raise fs.inotify.max_user_watches (sysctl), then restart"

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from sesamed.ingest.decode import Target
 from sesamed.ingest.look import Ingest
+from sesamed.ingest.state import Target
 from sesamed.ingest.tail import signature
 from sesamed.source import Shape, find_shape, list_beside
 from sesamed.store.rows import Signature
@@ -75,37 +75,43 @@ class Sweep:
         """Whether the configuration excludes a path."""
         return self._excludes(os.fsdecode(path))
 
-    def due(self, ingest: Ingest, versions: Callable[[str], int]) -> list[Due]:
-        """Everything that differs from what the index knows, newest first."""
-        found: list[Due] = []
+    def due(self, ingest: Ingest) -> list[Due]:
+        """Everything that differs from what the index knows, newest first; and what could not be read and is not there any more."""
         self._resolve()
+        found, seen = self.beside(ingest), set(self._beside())
         for root in self.roots:
             if root.real is not None:
-                found += self._below(root, root.real, ingest, versions(root.parser))
-        found += self.beside(ingest, versions)
+                found += self._below_root(root, root.real, ingest, seen)
+        roots = {root.real for root in self.roots}
+        for state in ingest.states:
+            is_expected = state.signature is not None and not state.is_gone and state.target.root in roots
+            if (is_expected or state.trouble is not None) and state.target.path not in seen:
+                found.append(Due(state.target, 0, 0))
         found.sort(key=lambda due: due.mtime_ns, reverse=True)
         return found
 
-    def tree(self, path: str, ingest: Ingest, versions: Callable[[str], int]) -> list[Due]:
+    def tree(self, path: str, ingest: Ingest) -> list[Due]:
         """The same for one directory below a root."""
         found: list[Due] = []
         for name, status in self._walk(os.fsencode(path), lambda name: self.target(name) is not None):
             if status is not None and (target := self.target(name)) is not None:
-                found += _due(target, status, ingest, versions(target.source))
+                found += _due(target, status, ingest)
         prefix = os.fsencode(path).rstrip(b"/") + b"/"
-        found += [_missing(target) for known in list(ingest.glances) if known.startswith(prefix) and not os.path.lexists(known)
-                  and (target := self.target(known)) is not None]  # fmt: skip
+        for state in ingest.states:
+            known = state.target.path
+            if known.startswith(prefix) and not os.path.lexists(known) and (target := self.target(known)) is not None:
+                found.append(Due(target, 0, 0))
         return found
 
-    def beside(self, ingest: Ingest, versions: Callable[[str], int]) -> list[Due]:
+    def beside(self, ingest: Ingest) -> list[Due]:
         """The same for the files beside the roots; there are few, and nobody watches them."""
         found: list[Due] = []
         for path, target in self._beside().items():
             status = _status(path)
             if status is not None and not self._excludes(os.fsdecode(path)):
-                found += _due(target, status, ingest, versions(target.source))
-            elif status is None and (glance := ingest.glances.get(path)) is not None and not glance.gone:
-                found.append(_missing(target))
+                found += _due(target, status, ingest)
+            elif status is None and (state := ingest.states.get(path)) is not None and not state.is_gone:
+                found.append(Due(target, 0, 0))
         return found
 
     def _beside(self) -> dict[bytes, Target]:
@@ -122,8 +128,7 @@ class Sweep:
         for root in self.roots:
             root.resolve()
 
-    def _below(self, root: Root, real: str, ingest: Ingest, version: int) -> Iterator[Due]:
-        seen: set[bytes] = set()
+    def _below_root(self, root: Root, real: str, ingest: Ingest, seen: set[bytes]) -> Iterator[Due]:
         root.files = root.directories = 0
         shapes = self._shapes[root.parser]
         for path, status in self._walk(
@@ -134,10 +139,7 @@ class Sweep:
             else:
                 root.files += 1
                 seen.add(path)
-                yield from _due(Target(path, real, root.parser), status, ingest, version)
-        for path, glance in list(ingest.glances.items()):
-            if glance.root == real and not glance.gone and path not in seen:
-                yield _missing(Target(path, real, root.parser))
+                yield from _due(Target(path, real, root.parser), status, ingest)
 
     def _walk(self, top: bytes, is_read: Callable[[bytes], bool]) -> Iterator[tuple[bytes, os.stat_result | None]]:
         """Files that are read, with their status, and directories without one. Links are not followed; other roots have their own walk."""
@@ -164,10 +166,10 @@ class Sweep:
             yield path, status
 
 
-def _due(target: Target, status: os.stat_result, ingest: Ingest, version: int) -> Iterator[Due]:
-    now = signature(status)
-    if ingest.is_due(target.path, now, version):
-        yield Due(target, now.mtime_ns, now.size - min(ingest.read_of(target.path), now.size), now)
+def _due(target: Target, status: os.stat_result, ingest: Ingest) -> Iterator[Due]:
+    now, state = signature(status), ingest.states.get(target.path)
+    if ingest.is_due(target.path, now, ingest.decoder.version(target.source)):
+        yield Due(target, now.mtime_ns, now.size - min(0 if state is None else state.read, now.size), now)
 
 
 def _status(path: bytes) -> os.stat_result | None:
@@ -190,7 +192,3 @@ def _real(path: str) -> bytes:
 def _below(path: bytes, root: str) -> bytes:
     """A path as it is relative to its root."""
     return path[len(os.fsencode(root).rstrip(b"/")) + 1 :]
-
-
-def _missing(target: Target) -> Due:
-    return Due(target, 0, 0)

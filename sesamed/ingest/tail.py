@@ -6,15 +6,19 @@ difference is decided by content: inodes are used again, and modification times 
 
 import os
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
 from typing import NamedTuple
 from zlib import crc32
 
-from sesamed.ingest.compressed import decompressed
-from sesamed.ingest.lines import Cutter
 from sesamed.store.rows import Cursor, Signature
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 HEAD_BYTES = 4096
 TAIL_BYTES = 256
@@ -26,7 +30,7 @@ class NotRegularError(Exception):
     """A pipe, a device, a link or a directory; or a file outside its root."""
 
 
-class Verdict(Enum):
+class FileChange(Enum):
     """How a file differs from what its cursor says."""
 
     SAME = "same"
@@ -43,28 +47,76 @@ class Read(NamedTuple):
     at_end: bool
 
 
+class Cutter:
+    """Takes bytes as they come, gives lines when they are whole.
+
+    Cuts at `\\n` and nowhere else, in bytes: a torn UTF-8 sequence, `\\r`, U+2028 or a NUL never end a line. A line longer than the
+    limit is passed over in bounded memory and comes out as None. However the bytes are cut, the lines are the same.
+    """
+
+    def __init__(self, limit: int, *, skipping: bool = False, digest: int = 0) -> None:
+        self.skipping = skipping
+        self.digest = digest  # of all bytes that were consumed
+        self.consumed = 0
+        self._limit = limit
+        self._rest = bytearray()
+
+    @property
+    def rest(self) -> bytes:
+        """What has come after the last newline, and is not consumed."""
+        return bytes(self._rest)
+
+    def feed(self, data: bytes) -> list[bytes | None]:
+        """The lines that are whole with these bytes."""
+        end = data.rfind(b"\n") + 1
+        lines = self._lines(data, end) if end else []
+        if not self.skipping:
+            self._rest += memoryview(data)[end:]
+            if len(self._rest) > self._limit:
+                self._consume(self._rest)
+                self._rest = bytearray()
+                self.skipping = True
+        else:
+            self._consume(memoryview(data)[end:])
+        return lines
+
+    def _lines(self, data: bytes, end: int) -> list[bytes | None]:
+        first, *others = data[: end - 1].split(b"\n")
+        self._consume(self._rest)
+        self._consume(memoryview(data)[:end])
+        self._rest += first  # in place: of a line of tens of MB there are never three copies
+        whole = None if self.skipping else bytes(self._rest)
+        self._rest = bytearray()
+        self.skipping = False
+        return [None if line is None or len(line) > self._limit else line for line in (whole, *others)]
+
+    def _consume(self, data: bytearray | memoryview) -> None:
+        self.digest = crc32(data, self.digest)
+        self.consumed += len(data)
+
+
 class Tail:
     """An open file."""
 
-    def __init__(self, descriptor: int, *, compressed: bool) -> None:
+    def __init__(self, descriptor: int, *, is_compressed: bool) -> None:
         self._descriptor = descriptor
         self.signature = signature(os.fstat(descriptor))
-        self.compressed = compressed
+        self.is_compressed = is_compressed
         self.bytes_read = 0
 
-    def compare(self, cursor: Cursor, before: Signature) -> Verdict:
+    def compare(self, cursor: Cursor, before: Signature) -> FileChange:
         """What happened to the file since the cursor was stored."""
         if cursor.offset == 0 and cursor.loose == 0:
-            return Verdict.GROWN
-        if self.compressed:
-            return Verdict.SAME if self.signature == before else Verdict.REPLACED
+            return FileChange.GROWN
+        if self.is_compressed:
+            return FileChange.SAME if self.signature == before else FileChange.REPLACED
         if self.signature.size < cursor.offset + cursor.loose or not self._recognised(cursor):
-            return Verdict.REPLACED
+            return FileChange.REPLACED
         if self.signature.size != before.size:
-            return Verdict.GROWN
+            return FileChange.GROWN
         if self.signature == before or self._digest(cursor.offset) == cursor.digest:
-            return Verdict.SAME
-        return Verdict.REPLACED
+            return FileChange.SAME
+        return FileChange.REPLACED
 
     def read(self, cursor: Cursor, budget: int, limit: int) -> Read:
         """Whole lines from the cursor on, about as many as the budget allows."""
@@ -94,7 +146,7 @@ class Tail:
 
     def _cursor(self, offset: int, cutter: Cutter, before: Cursor) -> Cursor:
         head, tail = before.head, before.tail
-        if not self.compressed:
+        if not self.is_compressed:
             if before.offset < HEAD_BYTES:
                 head = self._checksum(0, min(offset, HEAD_BYTES))
             tail = self._checksum(max(0, offset - TAIL_BYTES), offset)
@@ -130,7 +182,7 @@ class Tail:
         return data
 
     def _blocks(self, offset: int) -> Iterator[bytes]:
-        return decompressed(self._descriptor, offset) if self.compressed else self._plain_blocks(offset)
+        return _decompress(self._descriptor, offset) if self.is_compressed else self._plain_blocks(offset)
 
     def _plain_blocks(self, offset: int) -> Iterator[bytes]:
         """Up to the size seen at opening: what comes later is the next look's."""
@@ -142,8 +194,25 @@ class Tail:
             yield block
 
 
+def _decompress(descriptor: int, offset: int) -> Iterator[bytes]:
+    """The content from `offset` on. A file that ends in mid-frame ends there; a damaged one raises OSError."""
+    with os.fdopen(os.dup(descriptor), "rb") as raw:
+        raw.seek(0)
+        with zstd.ZstdFile(raw) as file:
+            try:
+                while block := file.read(BLOCK_BYTES):
+                    skipped = min(offset, len(block))
+                    offset -= skipped
+                    if skipped < len(block):
+                        yield block[skipped:]
+            except EOFError:
+                return
+            except zstd.ZstdError as error:
+                raise OSError(f"not readable as zstd: {error}") from error
+
+
 @contextmanager
-def opened(path: bytes, root: str) -> Iterator[Tail]:
+def open_tail(path: bytes, root: str) -> Iterator[Tail]:
     """Open a session file. Raises NotRegularError, or OSError as it comes."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY)
@@ -154,9 +223,18 @@ def opened(path: bytes, root: str) -> Iterator[Tail]:
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode) or not _below(descriptor, root):
             raise NotRegularError
-        yield Tail(descriptor, compressed=path.endswith(COMPRESSED))
+        yield Tail(descriptor, is_compressed=path.endswith(COMPRESSED))
     finally:
         os.close(descriptor)
+
+
+def signature_at(path: bytes) -> Signature | None:
+    """The signature of the regular file at a path; None when there is none."""
+    try:
+        status = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return signature(status) if stat.S_ISREG(status.st_mode) else None
 
 
 def signature(status: os.stat_result) -> Signature:

@@ -72,6 +72,17 @@ def test_it_stays_forgotten(daemon: Daemon) -> None:
     assert in_files(daemon.data_dir, SECRET) == []
 
 
+def test_nothing_is_pending_of_what_was_forgotten(daemon: Daemon) -> None:
+    """Nor of an unfinished last line, before and after its file is looked at again."""
+    daemon.append("secret.jsonl", b'{"type":"message","torn')
+    daemon.sync()
+    assert daemon.call("status")["pending"] == {"files": 0, "bytes": 23}
+    daemon.call("forget", sessionId="secret-1")
+    assert daemon.call("status")["pending"] == {"files": 0, "bytes": 0}
+    daemon.call("index")
+    assert daemon.call("status")["pending"] == {"files": 0, "bytes": 0}
+
+
 def test_a_session_that_is_gone_can_be_forgotten(daemon: Daemon) -> None:
     """It could not be read again; and others that are gone are kept."""
     for name in ("secret", "other"):

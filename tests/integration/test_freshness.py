@@ -515,6 +515,30 @@ def test_an_unreadable_file() -> None:
         assert daemon.call("status")["state"] == "ready"
 
 
+@pytest.mark.parametrize("settings", [{"sweepSeconds": 1}, {"sweepSeconds": 86_400}])
+def test_an_unreadable_file_that_is_deleted(settings: dict[str, int]) -> None:
+    """No event says that it went; the next sweep finds that there is nothing left to complain of."""
+    with Daemon(settings, ["--watch=off"]) as daemon:
+        path = daemon.write("broken.jsonl.zst", b"no zstd")
+        daemon.call("sync")
+        assert daemon.call("status")["warnings"][0]["code"] == "unreadable"
+        os.unlink(path)
+        if settings["sweepSeconds"] > 1:
+            daemon.call("index")
+        eventually(lambda: daemon.call("status")["state"] == "ready")
+        assert daemon.call("status")["warnings"] == []
+
+
+def test_an_unreadable_file_whose_root_is_deleted() -> None:
+    """A root that is not there has no files that cannot be read."""
+    with Daemon({"sweepSeconds": 1}, ["--watch=off"]) as daemon:
+        daemon.write("below/broken.jsonl.zst", b"no zstd")
+        daemon.call("sync")
+        assert daemon.call("status")["state"] == "degraded"
+        shutil.rmtree(daemon.root)
+        eventually(lambda: daemon.call("status")["state"] == "ready")
+
+
 def test_excluded_files_are_never_opened() -> None:
     """What the configuration excludes is never opened; what was indexed before goes."""
     with Daemon({"exclude": ["**/secret/**", "**/*.tmp.jsonl"]}, program=PROGRAM, arguments=["trace"]) as daemon:

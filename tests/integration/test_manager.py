@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sesamed.errors import ConfigError
-from sesamed.manager_report import Telling, described, greet
+from sesamed.manager_report import Reporter, describe, ping
 from sesamed.model import Overview, Progress, RootState, Trouble
 from sesamed.notify import Notifier, watchdog_s
 from sesamed.server.adopt import adopt
@@ -208,7 +208,7 @@ def overview(indexing: Progress | None = None, troubles: list[Trouble] | None = 
 )
 def test_what_it_says(state: Overview, line: str) -> None:
     """The state in one line."""
-    assert described(state) == line
+    assert describe(state) == line
 
 
 class Heard(Notifier):
@@ -239,7 +239,7 @@ async def test_the_watchdog_hears_of_progress_only() -> None:
             await moves.wait()
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(Telling(heard, 0.04, lambda: "x", gets_on).run)
+        tasks.start_soon(Reporter(heard, 0.04, lambda: "x", gets_on).run)
         await tries.wait()
         assert not heard.alive_once.is_set()
         moves.set()
@@ -260,6 +260,6 @@ async def test_a_greeting_that_nobody_answers(place: str) -> None:
 
             tasks.start_soon(listener.serve, serve)
             with pytest.raises(OSError, match="no answer"):
-                await greet(place)
+                await ping(place)
             tasks.cancel_scope.cancel()
         os.unlink(place)

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sesamed.ingest.decode import Limits, Reading, Target
+from sesamed.ingest.decode import Decoder, Limits
 from sesamed.ingest.look import Ingest
+from sesamed.ingest.state import Target
 from sesamed.ingest.sweep import Root, Sweep
 from sesamed.sources.pi import Pi
 from sesamed.store.writing.transaction import Writer
@@ -63,7 +64,7 @@ class History:
 
     def opened(self, name: str) -> Ingest:
         """An index in this file, as a daemon opens it that knows nothing else."""
-        return Ingest(Writer(str(self.base / name)), Reading({"pi": Pi()}, LIMITS, lambda: self.now))
+        return Ingest(Writer(str(self.base / name)), Decoder({"pi": Pi()}, LIMITS, lambda: self.now))
 
     def restart(self) -> None:
         """The daemon is killed: nothing is closed, and nothing in memory is left."""
@@ -169,7 +170,7 @@ class History:
             self.away = None
         self.now += 60
         for _ in range(10):
-            due = [item.target.path for item in self.sweep.due(self.ingest, lambda parser: 1)]
+            due = [item.target.path for item in self.sweep.due(self.ingest)]
             if not due:
                 return
             self.look(due)
@@ -252,9 +253,8 @@ def look_until_done(ingest: Ingest, targets: Sequence[Target]) -> None:
     """Look at the targets to their ends."""
     waiting = list(targets)
     while waiting:
-        outcome = ingest.run(waiting)
-        assert not outcome.failed
-        waiting = outcome.unfinished
+        waiting = ingest.run(waiting).unfinished
+        assert not ingest.states.troubled()
 
 
 def same(one: Any, other: Any, where: str = "dump") -> None:

@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from sesamed.ingest.decode import Limits, Reading, Target
+from sesamed.ingest.decode import Decoder, Limits
 from sesamed.ingest.look import Ingest
+from sesamed.ingest.state import Target
 from sesamed.ingest.sweep import Root, Sweep
 from sesamed.model import SessionKey
 from sesamed.sources import SOURCES
@@ -54,7 +55,7 @@ class Neighbours:
 
     def opened(self, name: str) -> Ingest:
         """An index in this file."""
-        return Ingest(Writer(str(self.base / name)), Reading(SOURCES, LIMITS, lambda: self.now))
+        return Ingest(Writer(str(self.base / name)), Decoder(SOURCES, LIMITS, lambda: self.now))
 
     def restart(self) -> None:
         """The daemon is killed, and started again."""
@@ -113,7 +114,7 @@ class Neighbours:
         """As a sweep does, until nothing is left to do."""
         self.now += 60
         for _ in range(10):
-            due = [item.target for item in self.sweep.due(self.ingest, lambda parser: SOURCES[parser].version)]
+            due = [item.target for item in self.sweep.due(self.ingest)]
             if not due:
                 return
             look_until_done(self.ingest, due)
@@ -142,7 +143,7 @@ class Neighbours:
     def carried_over(self) -> dict[str, Any]:
         """The dump of a new index as `index --full` makes it: what is there is read, what is gone comes from the old one."""
         new = self.opened(f"new-{self.number()}.sqlite")
-        look_until_done(new, [item.target for item in self.sweep.due(new, lambda parser: SOURCES[parser].version)])
+        look_until_done(new, [item.target for item in self.sweep.due(new)])
         for _ in Replay(self.ingest.writer, new.writer, lambda path, gone: True).run():
             pass
         found = dumped(new.writer.connection)

@@ -6,7 +6,7 @@ from zlib import crc32
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sesamed.ingest.lines import Cutter
+from sesamed.ingest.tail import Cutter
 
 PIECES = [
     b"\n",

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sesamed.ingest.decode import Limits, Reading
+from sesamed.ingest.decode import Decoder, Limits
 from sesamed.ingest.look import Ingest
 from sesamed.sources.pi import Pi
 from sesamed.store.writing.transaction import Writer
@@ -77,7 +77,7 @@ def test_an_unchanged_file_is_not_opened(history: History) -> None:
     before = history.ingest.writer.connection.total_changes()
     history.look([path])
     assert history.ingest.writer.connection.total_changes() == before
-    assert not history.sweep.due(history.ingest, lambda parser: 1)
+    assert not history.sweep.due(history.ingest)
 
 
 def loose(history: History) -> tuple[Path, bytes]:
@@ -153,7 +153,10 @@ def test_a_line_that_grows_slowly_is_searched_once(history: History) -> None:
     for _ in range(3):
         history.append(path, b"x" * 1000)
         history.look([path])
-        assert history.ingest._reading._searched[os.fsencode(path)][0] == path.stat().st_size
+        state = history.ingest.states.get(os.fsencode(path))
+        assert state is not None
+        assert state.searched is not None
+        assert state.searched[0] == path.stat().st_size
     history.append(path, b'"}\n' + PiSession(id="x").user("after").lines()[1] + b"\n")
     history.look([path])
     assert texts(history)[-1] == "after"
@@ -186,8 +189,8 @@ def test_a_source_of_a_newer_version_reads_files_again(history: History) -> None
     class Newer(Pi):
         version = 99
 
-    history.ingest = Ingest(history.ingest.writer, Reading({"pi": Newer()}, Limits(), lambda: history.now))
-    due = history.sweep.due(history.ingest, lambda parser: 99)
+    history.ingest = Ingest(history.ingest.writer, Decoder({"pi": Newer()}, Limits(), lambda: history.now))
+    due = history.sweep.due(history.ingest)
     assert [item.target.path for item in due] == [os.fsencode(path)]
     assert history.ingest.run([item.target for item in due]).updated == 1
     same(history.dump(), before)
@@ -200,8 +203,8 @@ def test_a_fault_of_one_file_does_not_stop_the_others(history: History) -> None:
     targets = [
         t for p in (history.roots[0] / "b.jsonl.zst", good) if (t := history.sweep.target(os.fsencode(p))) is not None
     ]
-    outcome = history.ingest.run(targets)
-    assert list(outcome.failed) == [targets[0].path]
+    history.ingest.run(targets)
+    assert [state.target for state in history.ingest.states.troubled()] == targets[:1]
     assert texts(history)[0] == "alpha"
 
 
@@ -233,7 +236,7 @@ def with_image(size: int) -> dict[str, Any]:
 
 def peak_of(history: History, limits: Limits, path: Path) -> int:
     """How much memory a look takes at most."""
-    ingest = Ingest(Writer(str(history.base / "long.sqlite")), Reading({"pi": Pi()}, limits, lambda: history.now))
+    ingest = Ingest(Writer(str(history.base / "long.sqlite")), Decoder({"pi": Pi()}, limits, lambda: history.now))
     history._abandoned.append(history.ingest)
     history.ingest = ingest
     target = history.sweep.target(os.fsencode(path))

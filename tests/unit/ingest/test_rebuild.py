@@ -23,7 +23,7 @@ def history() -> Iterator[History]:
 def rebuilt(history: History, *, dropped: bool = False) -> Ingest:
     """As `index --full` does it: what is there is read, what is not is carried over."""
     new = history.opened(f"new-{history.number()}.sqlite")
-    look_until_done(new, [item.target for item in history.sweep.due(new, lambda parser: 1)])
+    look_until_done(new, [item.target for item in history.sweep.due(new)])
     for _ in Replay(history.ingest.writer, new.writer, lambda path, gone: not (gone and dropped)).run():
         pass
     return new
@@ -39,8 +39,8 @@ def test_gone_files_are_carried_over_whole(history: History, gone: tuple[str, ..
     history.look_at_everything()
     new = rebuilt(history)
     same(dumped(new.writer.connection), history.dump())
-    again = Ingest(new.writer, history.ingest._reading)
-    assert not history.sweep.due(again, lambda parser: 1)
+    again = Ingest(new.writer, history.ingest.decoder)
+    assert not history.sweep.due(again)
     new.writer.close()
 
 
@@ -87,7 +87,7 @@ def test_what_cannot_be_read_now_is_carried_over_and_not_gone(history: History) 
     new = rebuilt(history)
     same(dumped(new.writer.connection), before)
     history._abandoned.append(history.ingest)
-    history.ingest = Ingest(new.writer, history.ingest._reading)
+    history.ingest = Ingest(new.writer, history.ingest.decoder)
     history.away.with_suffix(".away").rename(history.away)
     history.away = None
-    assert not history.sweep.due(history.ingest, lambda parser: 1)
+    assert not history.sweep.due(history.ingest)

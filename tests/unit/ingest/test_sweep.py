@@ -24,7 +24,7 @@ def history() -> Iterator[History]:
 def swept(history: History, *roots: Path, excludes: Callable[[str], bool] = lambda path: False) -> list[Path]:
     """What is due below these roots."""
     sweep = Sweep([Root("pi", str(root)) for root in roots or history.roots], excludes, SHAPES)
-    return [Path(os.fsdecode(due.target.path)) for due in sweep.due(history.ingest, lambda parser: 1)]
+    return [Path(os.fsdecode(due.target.path)) for due in sweep.due(history.ingest)]
 
 
 def session(path: Path) -> Path:
@@ -76,7 +76,7 @@ def test_a_root_in_a_root_is_walked_once(history: History) -> None:
     inner = history.roots[0] / "inner"
     files = [session(history.roots[0] / "a.jsonl"), session(inner / "b.jsonl")]
     sweep = Sweep([Root("pi", str(history.roots[0])), Root("pi", str(inner))], lambda path: False, SHAPES)
-    found = {due.target.path: due.target.root for due in sweep.due(history.ingest, lambda parser: 1)}
+    found = {due.target.path: due.target.root for due in sweep.due(history.ingest)}
     assert found == {os.fsencode(files[0]): str(history.roots[0]), os.fsencode(files[1]): str(inner)}
     assert [root.files for root in sweep.roots] == [1, 1]
     target = sweep.target(os.fsencode(files[1]))
@@ -135,7 +135,7 @@ def test_a_tree_is_looked_at_like_a_root(history: History) -> None:
     gone.unlink()
     new = session(kept.parent / "y" / "new.jsonl")
     session(history.roots[0] / "also-new.jsonl")
-    due = history.sweep.tree(str(kept.parent), history.ingest, lambda parser: 1)
+    due = history.sweep.tree(str(kept.parent), history.ingest)
     assert {item.target.path for item in due} == {os.fsencode(gone), os.fsencode(new)}
 
 

@@ -10,7 +10,7 @@ from zlib import crc32
 import pytest
 from msgspec.structs import replace
 
-from sesamed.ingest.tail import HEAD_BYTES, TAIL_BYTES, NotRegularError, Read, Tail, Verdict, opened, signature
+from sesamed.ingest.tail import HEAD_BYTES, TAIL_BYTES, FileChange, NotRegularError, Read, Tail, open_tail, signature
 from sesamed.store.rows import Cursor, Signature
 
 LIMIT = 1 << 30
@@ -18,8 +18,8 @@ LIMIT = 1 << 30
 
 @contextmanager
 def tail_of(path: Path) -> Iterator[Tail]:
-    """The file, opened below its directory."""
-    with opened(os.fsencode(path), str(path.parent)) as tail:
+    """The file, open_tail below its directory."""
+    with open_tail(os.fsencode(path), str(path.parent)) as tail:
         yield tail
 
 
@@ -35,7 +35,7 @@ def looked_at(path: Path) -> tuple[Cursor, Signature]:
         return tail.read(Cursor(), LIMIT, LIMIT).cursor, tail.signature
 
 
-def verdict(path: Path, before: tuple[Cursor, Signature]) -> Verdict:
+def verdict(path: Path, before: tuple[Cursor, Signature]) -> FileChange:
     """What happened since."""
     with tail_of(path) as tail:
         return tail.compare(*before)
@@ -77,7 +77,7 @@ def test_work_for_an_appended_line_does_not_grow_with_the_file(tmp_path: Path) -
         with path.open("ab") as end:
             end.write(b"new\n")
         with tail_of(path) as tail:
-            assert tail.compare(*before) is Verdict.GROWN
+            assert tail.compare(*before) is FileChange.GROWN
             tail.read(before[0], LIMIT, LIMIT)
             counts.append(tail.bytes_read)
     assert counts[0] == counts[1] < 2 * (HEAD_BYTES + TAIL_BYTES)
@@ -88,14 +88,14 @@ def test_what_was_appended_to_has_grown(file: Path) -> None:
     before = looked_at(file)
     with file.open("ab") as end:
         end.write(b"new\n")
-    assert verdict(file, before) is Verdict.GROWN
+    assert verdict(file, before) is FileChange.GROWN
 
 
 def test_touched_is_the_same(file: Path) -> None:
     """Modification times lie."""
     before = looked_at(file)
     os.utime(file, (1, 1))
-    assert verdict(file, before) is Verdict.SAME
+    assert verdict(file, before) is FileChange.SAME
 
 
 @pytest.mark.parametrize("at", [0, 10_000, -20])
@@ -105,7 +105,7 @@ def test_a_byte_changed_anywhere_at_the_same_size_is_another_file(file: Path, at
     data = bytearray(file.read_bytes())
     data[at] = ord("X")
     file.write_bytes(data)
-    assert verdict(file, before) is Verdict.REPLACED
+    assert verdict(file, before) is FileChange.REPLACED
 
 
 @pytest.mark.parametrize("data", [b"", b"line 0\n", b"other\n" * 5000])
@@ -113,7 +113,7 @@ def test_truncated_or_rewritten_is_another_file(file: Path, data: bytes) -> None
     """Shorter, or longer and different."""
     before = looked_at(file)
     file.write_bytes(data)
-    assert verdict(file, before) is Verdict.REPLACED
+    assert verdict(file, before) is FileChange.REPLACED
 
 
 def test_the_same_content_in_another_inode_has_grown(file: Path) -> None:
@@ -122,7 +122,7 @@ def test_the_same_content_in_another_inode_has_grown(file: Path) -> None:
     other = file.with_suffix(".new")
     other.write_bytes(file.read_bytes() + b"more\n")
     other.replace(file)
-    assert verdict(file, before) is Verdict.GROWN
+    assert verdict(file, before) is FileChange.GROWN
 
 
 def test_other_content_in_the_same_inode_is_another_file(file: Path) -> None:
@@ -130,11 +130,13 @@ def test_other_content_in_the_same_inode_is_another_file(file: Path) -> None:
     before = looked_at(file)
     with file.open("r+b") as same:
         same.write(b"LINE")
-    assert verdict(file, before) is Verdict.REPLACED
+    assert verdict(file, before) is FileChange.REPLACED
 
 
-@pytest.mark.parametrize(("after", "expected"), [(b"", Verdict.SAME), (b"\n", Verdict.GROWN), (b"x", Verdict.REPLACED)])
-def test_a_loose_line_stays_only_when_it_becomes_whole(tmp_path: Path, after: bytes, expected: Verdict) -> None:
+@pytest.mark.parametrize(
+    ("after", "expected"), [(b"", FileChange.SAME), (b"\n", FileChange.GROWN), (b"x", FileChange.REPLACED)]
+)
+def test_a_loose_line_stays_only_when_it_becomes_whole(tmp_path: Path, after: bytes, expected: FileChange) -> None:
     """It was read without its newline; if it goes on, it was another line."""
     path = tmp_path.resolve() / "a.jsonl"
     path.write_bytes(b"one\n{}")
@@ -180,7 +182,7 @@ def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path) -> None:
     for path in base.glob("*.jsonl"):
         with pytest.raises(NotRegularError), tail_of(path):
             pass
-    with pytest.raises(NotRegularError), opened(b"/dev/null", "/dev"):
+    with pytest.raises(NotRegularError), open_tail(b"/dev/null", "/dev"):
         pass
 
 
@@ -191,9 +193,9 @@ def test_a_file_outside_its_root_is_refused(tmp_path: Path) -> None:
     (base / "outside").mkdir()
     (base / "outside" / "a.jsonl").write_bytes(b"secret\n")
     (base / "root" / "sub").symlink_to(base / "outside")
-    with pytest.raises(NotRegularError), opened(os.fsencode(base / "root" / "sub" / "a.jsonl"), str(base / "root")):
+    with pytest.raises(NotRegularError), open_tail(os.fsencode(base / "root" / "sub" / "a.jsonl"), str(base / "root")):
         pass
-    with pytest.raises(NotRegularError), opened(os.fsencode(base / "outside" / "a.jsonl"), str(base / "out")):
+    with pytest.raises(NotRegularError), open_tail(os.fsencode(base / "outside" / "a.jsonl"), str(base / "out")):
         pass
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from sesamed.ingest.decode import Limits
 from sesamed.ingest.indexer import Indexer
-from sesamed.ingest.queue import Inbox
 from sesamed.ingest.sweep import Root, Sweep
 from sesamed.sources import SOURCES
 from sesamed.store.index import Index
@@ -35,19 +34,19 @@ def indexer(tmp_path: Path) -> Iterator[Indexer]:
         (tmp_path / f"root/{number}.jsonl").write_bytes(session.bytes())
     index = Index(str(tmp_path / "index.sqlite"))
     sweep = Sweep([Root("pi", str(tmp_path / "root"))], lambda _: False, {"pi": SOURCES["pi"].shapes})
-    yield Indexer(index, SOURCES, sweep, Limits(), Inbox(lambda: None))
+    yield Indexer(index, SOURCES, sweep, Limits())
     index.close()
 
 
 async def test_a_load_makes_way(indexer: Indexer) -> None:
     """A turn comes with the next commit, long before a backlog is read."""
     await indexer.look_around()
-    assert indexer.inbox.pending().files == FILES
+    assert indexer.queue.pending().files == FILES
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(indexer.run)
         with anyio.fail_after(30):
             await anyio.lowlevel.checkpoint()  # it is at it
-            await indexer.turn()
-        assert 0 < indexer.inbox.pending().files < FILES
+            await indexer.prove_alive()
+        assert 0 < indexer.queue.pending().files < FILES
         indexer.leaving = True
         tasks.cancel_scope.cancel()

@@ -1,0 +1,99 @@
+"""A new index beside the old one, from the files that are there and from what the old one has of the others. Searches and live work go on
+meanwhile; nobody writes while the new one takes the place of the old one."""
+
+from functools import partial
+
+from sesamed.ingest.indexer import Indexer
+from sesamed.ingest.look import Counts, Ingest
+from sesamed.model import Progress
+from sesamed.store.index import remove_index
+from sesamed.store.upkeep import Upkeep
+from sesamed.store.writing.replay import Replay
+from sesamed.store.writing.transaction import Writer
+
+ROUNDS = 5  # of catching up with files that grow while the new index is built
+FILES_AT_ONCE = 200
+CARRIED_METADATA = ("workstation", "roots", "last_sync_at")
+
+
+class Rebuild:
+    """One rebuild."""
+
+    def __init__(self, indexer: Indexer, *, drop_gone: bool) -> None:
+        self.progress: Progress | None = None
+        self._indexer = indexer
+        self._drop_gone = drop_gone
+        self._counts = Counts()
+
+    async def run(self) -> tuple[Counts, int]:
+        """What was read, and how many files could not be."""
+        indexer = self._indexer
+        path = indexer.index.path + ".new"
+        remove_index(path)
+        writer = await indexer.in_thread(partial(Writer, path))
+        try:
+            new = await indexer.in_thread(lambda: indexer.ingest_into(writer))
+            await self._read_all(new)
+            errors = len(new.states.troubled())
+            await self._carry_over(writer)
+            await self._swap(new)
+        except BaseException:
+            writer.close()
+            remove_index(path)
+            raise
+        return self._counts, errors
+
+    async def _read_all(self, new: Ingest) -> None:
+        """Read all files into the new index, and merge it."""
+        indexer = self._indexer
+        upkeep = await indexer.in_thread(lambda: Upkeep(new.writer))
+        await indexer.in_thread(partial(upkeep.bulk, on=True))
+        for _ in range(ROUNDS):
+            if not await self._read_due(new, upkeep):
+                break
+        await indexer.in_thread(partial(upkeep.bulk, on=False))
+        while upkeep.has_work:
+            await indexer.in_thread(upkeep.step)
+
+    async def _read_due(self, new: Ingest, upkeep: Upkeep) -> int:
+        indexer, troubled = self._indexer, {state.target.path for state in new.states.troubled()}
+        due = [item for item in await indexer.due(new) if item.target.path not in troubled]
+        targets, total, done = [item.target for item in due], sum(item.unread for item in due), 0
+        while targets:
+            some, targets = targets[:FILES_AT_ONCE], targets[FILES_AT_ONCE:]
+            result = await indexer.in_thread(partial(new.run, some, lambda: indexer.leaving))
+            targets = result.unfinished + targets
+            self._counts += result
+            done += result.bytes
+            upkeep.wrote()
+            if upkeep.must_step():
+                await indexer.in_thread(upkeep.urgent_step)
+            self.progress = Progress(
+                files_done=len(due) - len(targets), files_total=len(due), bytes_done=min(done, total), bytes_total=total
+            )
+        return len(due)
+
+    async def _carry_over(self, writer: Writer) -> None:
+        """What can't be read now stays as it was indexed."""
+        indexer = self._indexer
+
+        def wanted(path: bytes, gone: bool) -> bool:
+            return not (indexer.sweep.excludes(path) or (gone and self._drop_gone))
+
+        def carry_metadata() -> None:
+            for name in CARRIED_METADATA:
+                if (value := indexer.index.get(name)) is not None:
+                    writer.set_metadata(name, value)
+
+        await indexer.write(carry_metadata)
+        steps, done = Replay(indexer.index.writer, writer, wanted).run(), object()
+        while await indexer.write(partial(next, steps, done)) is not done:
+            continue
+
+    async def _swap(self, new: Ingest) -> None:
+        """Nobody writes: read what has come meanwhile, and put the new index in the place of the old one."""
+        indexer = self._indexer
+        async with indexer.write_lock():
+            due = await indexer.due(new)
+            await indexer.in_thread(partial(new.run, [item.target for item in due]))
+            await indexer.swap(new)

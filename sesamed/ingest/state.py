@@ -1,0 +1,203 @@
+"""What is known of each file, in one place: as it is committed, as it was last seen, and what is asked of it.
+
+A file is known by its key, `Target.path`, which means nothing here: only `tail`, `look` and `sweep` touch the disk. There is a state for
+every file that the index has, that could not be read, or that somebody asked for; when none of this holds any more, it goes.
+"""
+
+import threading
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from sesamed.store.rows import Known, Signature
+
+
+class Target(msgspec.Struct, frozen=True, gc=False):
+    """Something to read: its key, and the root and the source that it belongs to."""
+
+    path: bytes
+    root: str
+    source: str
+
+
+class FileState(msgspec.Struct, gc=False, eq=False):
+    """All that is known of one file. Small: there may be a hundred thousand.
+
+    Tickets are numbers that grow. Each mark takes the next one (`asked`); a look that begins will serve all that were asked for before
+    it (`looking`), and has served them when it is committed (`served`). The file waits or is being looked at exactly while
+    `served < asked`.
+    """
+
+    target: Target
+
+    # as committed
+    signature: Signature | None = None  # None: the index does not have it
+    read: int = 0
+    is_complete: bool = False
+    is_gone: bool = False
+    version: int = 0  # of the source that read it
+
+    # as last seen
+    seen: Signature | None = None
+    trouble: str | None = None  # why it could not be read
+    rest: int = 0  # bytes of an unfinished last line
+    quiet_at: float | None = None  # when that line may be taken as it is, by time.monotonic
+    tried: Signature | None = None  # with this signature its last line was no whole one
+    searched: tuple[int, int] | None = None  # up to here its last line has no newline; and a checksum of it
+
+    # what is asked of it
+    asked: int = 0
+    looking: int = 0
+    served: int = 0
+    unread: int = 0  # bytes, as the last sweep or look saw it
+    live_since: float | None = None  # when the file that waits was written to; None in the backlog
+    look_since: float | None = None  # the same of the look under way
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody waits for a look at it."""
+        return self.served == self.asked
+
+    def forget(self) -> None:
+        """The index does not have it any more, and nothing of what was seen counts."""
+        self.signature = self.seen = self.trouble = self.quiet_at = self.tried = self.searched = None
+        self.read = self.version = self.rest = 0
+        self.is_complete = self.is_gone = False
+
+    def take_over(self, other: "FileState") -> None:
+        """Be what the same file is to another index; what is asked of it stays."""
+        self.signature, self.read, self.version = other.signature, other.read, other.version
+        self.is_complete, self.is_gone = other.is_complete, other.is_gone
+        self.seen, self.trouble, self.rest = other.seen, other.trouble, other.rest
+        self.quiet_at, self.tried, self.searched = other.quiet_at, other.tried, other.searched
+
+    def commit(self, known: Known) -> None:
+        """This is in the index now."""
+        self.target = Target(known.path, known.root, known.source)
+        self.signature = (
+            self.seen if self.seen == known.signature else known.signature
+        )  # one object where both are kept
+        self.version = known.source_version
+        self.is_complete, self.is_gone = known.complete, known.gone
+        self.read = known.cursor.offset + known.cursor.loose
+        if known.complete and not known.cursor.state:  # not one of ours: all of it was looked at
+            self.read = known.signature.size
+
+
+class FileStates:
+    """The states of all files of one index. What changes the set of states takes the lock; marks come from any thread."""
+
+    def __init__(self, known: Iterable[Known] = ()) -> None:
+        self.lock = threading.Lock()
+        self._states: dict[bytes, FileState] = {}
+        self._notable: dict[
+            bytes, FileState
+        ] = {}  # with trouble, a rest or a time to be quiet: few, and often asked for
+        self._inodes: dict[int, int] = {}  # how many committed files have it
+        self.load(known)
+
+    def __iter__(self) -> Iterator[FileState]:
+        return iter(list(self._states.values()))  # other threads add to them meanwhile
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def get(self, path: bytes) -> FileState | None:
+        """The state of a file, if anything is known of it."""
+        return self._states.get(path)
+
+    def find_or_add(self, target: Target) -> FileState:
+        """The state of a file. For those that hold the lock, or whose file is being looked at."""
+        state = self._states.get(target.path)
+        if state is None:
+            state = self._states[target.path] = FileState(target)
+        elif state.target != target:
+            state.target = target
+        return state
+
+    def drop(self, path: bytes) -> None:
+        """Forget all that is known of a file; only what is asked of it is still to be answered."""
+        with self.lock:
+            if (state := self._states.get(path)) is not None:
+                self._count_inode(state, -1)
+                state.forget()
+                self.note(state)
+                self._prune(state)
+
+    def prune(self, states: Iterable[FileState]) -> None:
+        """Let those go of which nothing is known or asked."""
+        with self.lock:
+            for state in states:
+                self._prune(state)
+
+    # -- the index
+
+    def load(self, known: Iterable[Known]) -> None:
+        """What an index has."""
+        for item in known:
+            self.commit(item)
+
+    def commit(self, known: Known) -> None:
+        """This is in the index now."""
+        state = self.find_or_add(Target(known.path, known.root, known.source))
+        self._count_inode(state, -1)
+        state.commit(known)
+        self._count_inode(state, 1)
+
+    def take_over(self, other: "FileStates") -> None:
+        """The index is another one now."""
+        with self.lock:
+            self._inodes = {}
+            for state in self:
+                if other.get(state.target.path) is None:
+                    state.forget()
+                    self.note(state)
+                    self._prune(state)
+            for new in other:
+                state = self._states.setdefault(new.target.path, new)
+                if state is not new:
+                    state.take_over(new)
+                self.note(state)
+                self._count_inode(state, 1)
+
+    def has_inode(self, ino: int) -> bool:
+        """Whether a file of the index had this inode when it was read; perhaps on another device."""
+        return ino in self._inodes
+
+    def _count_inode(self, state: FileState, change: int) -> None:
+        if state.signature is not None:
+            ino = state.signature.ino
+            if count := self._inodes.get(ino, 0) + change:
+                self._inodes[ino] = count
+            else:
+                del self._inodes[ino]
+
+    # -- what stands out
+
+    def note(self, state: FileState) -> None:
+        """The state's trouble, rest or quiet time has changed."""
+        if state.trouble is None and not state.rest and state.quiet_at is None:
+            self._notable.pop(state.target.path, None)
+        else:
+            self._notable[state.target.path] = state
+
+    def troubled(self) -> list[FileState]:
+        """The files that could not be read."""
+        return [state for state in list(self._notable.values()) if state.trouble is not None]
+
+    def rest(self) -> int:
+        """How many bytes unfinished last lines have."""
+        return sum(state.rest for state in list(self._notable.values()))
+
+    def take_quiet(self, now: float) -> list[Target]:
+        """The files whose unfinished last line may be taken now; each is given once."""
+        due = [state for state in list(self._notable.values()) if state.quiet_at is not None and state.quiet_at <= now]
+        for state in due:
+            state.quiet_at = None
+            self.note(state)
+        return [state.target for state in due]
+
+    def _prune(self, state: FileState) -> None:
+        if state.is_idle and state.signature is None and state.trouble is None:
+            self._states.pop(state.target.path, None)
+            self._notable.pop(state.target.path, None)

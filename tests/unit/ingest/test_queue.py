@@ -1,0 +1,336 @@
+"""The order in which files are looked at, and who is told when they were."""
+
+import time
+from collections.abc import Callable
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sesamed.ingest import queue as module
+from sesamed.ingest.queue import LoopWaker, Queue, Ticket
+from sesamed.ingest.state import FileState, FileStates, Target
+from sesamed.ingest.sweep import Due
+from sesamed.store.rows import Signature
+
+
+def target(name: str) -> Target:
+    """A path."""
+    return Target(name.encode(), "/", "pi")
+
+
+def due(name: str, unread: int = 10, signature: Signature | None = None) -> Due:
+    """What a sweep finds."""
+    return Due(target(name), 0, unread, signature)
+
+
+def names(states: list[FileState]) -> list[str]:
+    """Their paths."""
+    return [state.target.path.decode() for state in states]
+
+
+@pytest.fixture
+def states() -> FileStates:
+    return FileStates()
+
+
+@pytest.fixture
+def queue(states: FileStates) -> Queue:
+    return Queue(states)
+
+
+SEEN, GROWN = Signature(1, 1, 1, 1, 1), Signature(1, 1, 2, 2, 2)
+
+
+def test_live_paths_come_before_the_backlog(queue: Queue) -> None:
+    """Who writes now does not wait for an archive; the backlog keeps its order."""
+    queue.add([due("old"), due("older")])
+    queue.mark(target("now"))
+    assert names(queue.take()) == ["now"]
+    queue.finish()
+    assert names(queue.take()) == ["old", "older"]
+
+
+def test_marks_of_one_path_are_one_look(queue: Queue) -> None:
+    """However often it is written to; also when a sweep had found it."""
+    queue.add([due("a", 7)])
+    for _ in range(5):
+        queue.mark(target("a"))
+    assert (queue.pending().files, queue.pending().bytes) == (1, 7)
+    assert names(queue.take()) == ["a"]
+    queue.finish()
+    assert queue.is_empty
+
+
+def test_freshness_counts_from_the_first_of_several_marks(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line that has waited longest is the one that is late; after a look it counts anew."""
+    moments = iter([1.0, 2.0, 3.0, 4.0])
+    monkeypatch.setattr(time, "monotonic", lambda: next(moments))
+    queue.mark(target("a"))
+    queue.mark(target("a"))
+    (state,) = queue.take()
+    assert state.look_since == 1.0
+    queue.mark(target("a"))
+    queue.finish()
+    (state,) = queue.take()
+    assert state.look_since == 2.0
+    queue.put_back()
+    queue.mark(target("a"))
+    (state,) = queue.take()
+    assert state.look_since == 2.0  # the look that failed served nobody
+    queue.finish()
+
+
+def test_a_path_that_is_being_looked_at_is_not_marked_again_by_a_sweep(queue: Queue) -> None:
+    """Unless it looks otherwise by now: two sweeps at once would make a file pending that was read."""
+    queue.add([due(name, 1, SEEN) for name in "ab"])
+    queue.take()
+    tickets = queue.add([due("a", 1, SEEN), due("b", 1, GROWN)])
+    queue.finish()
+    assert [ticket.is_served for ticket in tickets] == [True, False]
+    assert queue.pending(tickets).files == queue.pending().files == 1
+    assert names(queue.take()) == ["b"]
+
+
+def test_a_path_that_is_marked_anew_is_not_pending_once_it_was_waited_for(queue: Queue) -> None:
+    """It is looked at anew for the event's sake, so that is the look that a sweep waits for, too."""
+    queue.add([due("a", 1, SEEN)])
+    queue.take()
+    queue.mark(target("a"))
+    tickets = queue.add([due("a", 1, SEEN)])
+    queue.finish()
+    assert not tickets[0].is_served
+    queue.take()
+    queue.finish()
+    assert tickets[0].is_served
+    assert queue.pending(tickets).files == 0
+
+
+def test_what_is_under_way_can_be_waited_for(queue: Queue) -> None:
+    """A sweep in the moment between commit and finish finds nothing to do, though how much is pending is not yet told."""
+    ticket = queue.mark(target("a"))
+    assert queue.under_way() == []
+    queue.take()
+    assert queue.under_way() == [ticket]
+    queue.finish()
+    assert queue.under_way() == []
+
+
+def test_what_is_unfinished_comes_next(queue: Queue) -> None:
+    """Before the rest of the backlog, and after live ones."""
+    queue.add([due("a"), due("b"), due("c")])
+    queue.take()
+    queue.add([due("d")])
+    queue.finish({b"b"})
+    assert names(queue.take()) == ["b", "d"]
+
+
+def test_what_could_not_be_committed_is_put_back(queue: Queue) -> None:
+    """Nothing is lost; what was written to meanwhile waits with those that were, and there alone."""
+    queue.add([due("a"), due("b")])
+    queue.take()
+    queue.mark(target("a"))
+    queue.put_back()
+    assert queue.backlog().files == 1
+    assert names(queue.take()) == ["a"]
+    queue.finish()
+    assert names(queue.take()) == ["b"]
+
+
+def test_too_many_marks_collapse_into_a_sweep(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An event storm takes no more memory than this, and nobody waits for what was not marked."""
+    monkeypatch.setattr(module, "MAX_LIVE", 3)
+    for number in range(10):
+        ticket = queue.mark(target(str(number)))
+        assert ticket.is_served == (number >= 3)
+        queue.mark_tree(str(number))
+    assert queue.sweep_wanted
+    assert queue.pending().files == 3
+    assert len(queue.trees) == 3
+
+
+def test_pending_counts_what_waits_what_is_taken_and_unfinished_lines(queue: Queue, states: FileStates) -> None:
+    """An unfinished last line in bytes only."""
+    queue.add([due("a", 5), due("b", 6)])
+    queue.take()
+    torn = states.find_or_add(target("c"))
+    torn.rest = 3
+    states.note(torn)
+    assert (queue.pending().files, queue.pending().bytes) == (2, 14)
+    queue.finish()
+    states.drop(b"c")
+    assert (queue.pending().files, queue.pending().bytes) == (0, 0)
+
+
+def test_nothing_is_kept_of_a_path_that_is_none(queue: Queue, states: FileStates) -> None:
+    """Events name files that are gone again by the time they are looked at."""
+    for number in range(10):
+        queue.mark(target(str(number)))
+    queue.take()
+    queue.finish()
+    assert len(states) == 0
+
+
+async def is_waited_for(queue: Queue, tickets: list[Ticket]) -> bool:
+    """Whether waiting ends at once."""
+    with anyio.move_on_after(0.01) as scope:
+        await queue.wait_for(tickets)
+    return not scope.cancelled_caught
+
+
+@pytest.mark.anyio
+async def test_a_ticket_waits_for_a_look_that_began_after_the_mark(queue: Queue) -> None:
+    """One that is going on may have read the file before it was written to."""
+    queue.mark(target("a"))
+    queue.take()
+    ticket = queue.mark(target("a"))
+    queue.finish()  # the look that began before
+    assert not await is_waited_for(queue, [ticket])
+    queue.take()
+    queue.finish()
+    assert await is_waited_for(queue, [ticket])
+
+
+@pytest.mark.anyio
+async def test_a_ticket_does_not_wait_for_later_marks(queue: Queue) -> None:
+    """A file that is written to all the time keeps nobody waiting."""
+    ticket = queue.mark(target("a"))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(queue.wait_for, [ticket])
+        await anyio.lowlevel.checkpoint()
+        queue.take()
+        queue.mark(target("a"))
+        queue.finish()
+    assert not queue.is_empty
+
+
+@pytest.mark.anyio
+async def test_a_ticket_waits_until_a_file_is_read_to_its_end(queue: Queue) -> None:
+    """In as many slices as it takes; also when it is marked meanwhile."""
+    ticket = queue.mark(target("a"))
+    queue.take()
+    queue.finish({b"a"})
+    assert not await is_waited_for(queue, [ticket])
+    queue.take()
+    queue.mark(target("a"))
+    queue.finish({b"a"})
+    assert not await is_waited_for(queue, [ticket])
+    assert queue.pending([ticket]).files == 1
+    queue.take()
+    queue.finish()
+    assert await is_waited_for(queue, [ticket])
+
+
+@pytest.mark.anyio
+async def test_what_was_never_marked_is_served(queue: Queue) -> None:
+    """There is nothing to wait for."""
+    assert await is_waited_for(queue, [])
+
+
+def test_a_look_that_was_interrupted_keeps_its_promise(queue: Queue) -> None:
+    """A sweep counted on the look under way; that gave way to the same path's live mark, which is older than the sweep."""
+    queue.add([due("a", 1, SEEN)])
+    queue.take()
+    queue.mark(target("a"))
+    (ticket,) = queue.add([due("a", 1, SEEN)])
+    queue.finish({b"a"})
+    queue.take()
+    queue.finish()
+    assert ticket.is_served
+
+
+@pytest.mark.anyio
+async def test_a_waker_that_was_rung_before_anybody_waited_is_heard() -> None:
+    """It is made before the loop has anything to do, and rung by threads."""
+    waker = LoopWaker()
+    waker.ring()
+    with anyio.fail_after(5):
+        await waker.wait()
+        waker.reset()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(waker.wait)
+            await anyio.lowlevel.checkpoint()
+            await anyio.to_thread.run_sync(waker.ring)
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["mark", "sweep", "take", "finish", "put back", "drop"]), st.integers(0, 7), st.integers(0, 2)
+    ),
+    max_size=30,
+)
+
+
+class Script:
+    """Marks, sweeps and looks as they come, and everybody who waits."""
+
+    def __init__(self) -> None:
+        self.states = FileStates()
+        self.queue = Queue(self.states)
+        self.tickets: list[Ticket] = []
+        self.taken: list[FileState] = []
+
+    def mark(self, chosen: list[str], _: int) -> None:
+        """Events."""
+        self.tickets += [self.queue.mark(target(name)) for name in chosen]
+
+    def sweep(self, chosen: list[str], sign: int) -> None:
+        """What is found may look as it did."""
+        self.tickets += self.queue.add(due(name, 1, Signature(1, 1, sign, 1, 1)) for name in chosen)
+
+    def take(self, _: list[str], __: int) -> None:
+        """A look begins."""
+        self.taken = self.taken or self.queue.take()
+
+    def finish(self, chosen: list[str], _: int) -> None:
+        """It is committed, but for some."""
+        self.queue.finish({state.target.path for state in self.taken} & {name.encode() for name in chosen})
+        self.taken = []
+
+    def put_back(self, _: list[str], __: int) -> None:
+        """It was in vain."""
+        self.queue.put_back()
+        self.taken = []
+
+    def drop(self, chosen: list[str], _: int) -> None:
+        """Files are taken out of the index."""
+        for name in chosen:
+            self.states.drop(name.encode())
+
+    def check(self) -> None:
+        """A file waits in one line at most, and waits or is looked at exactly while a ticket of it is not served."""
+        queue = self.queue
+        lines = [queue._live, queue._backlog, queue._under_way]
+        assert not queue._live.keys() & queue._backlog.keys()
+        waiting = {path: state for line in lines for path, state in line.items()}
+        assert {state.target.path: state for state in self.states if not state.is_idle} == waiting
+        assert all(line.get(path, state) is state for line in lines for path, state in waiting.items())
+        assert all(state.served <= state.asked for state in self.states)
+        unserved = {ticket.state.target.path for ticket in self.tickets if not ticket.is_served}
+        assert queue.pending(self.tickets).files == len(unserved)
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from([Script.mark, Script.sweep, Script.take, Script.finish, Script.put_back, Script.drop]),
+        st.sampled_from([[], ["a"], ["b"], ["a", "b"]]),
+        st.integers(0, 2),
+    ),
+    max_size=30,
+)
+
+
+@given(STEPS)
+def test_who_waits_is_told_when_all_is_served(steps: list[tuple[Callable[..., None], list[str], int]]) -> None:
+    """However marks, sweeps, looks that were interrupted or failed, and what is dropped come upon each other."""
+    script = Script()
+    for step, chosen, sign in steps:
+        step(script, chosen, sign)
+        script.check()
+    script.finish([], 0)
+    while not script.queue.is_empty:
+        script.queue.take()
+        script.queue.finish()
+    assert all(ticket.is_served for ticket in script.tickets)
+    assert len(script.states) == 0

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import anyio
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sesamed.ingest import queue as module
@@ -215,6 +215,7 @@ async def test_a_ticket_waits_until_a_file_is_read_to_its_end(queue: Queue) -> N
     queue.take()
     queue.mark(target("a"))
     queue.finish({b"a"})
+    assert queue.backlog().files == 0  # it waits with those that were just written to, and there alone
     assert not await is_waited_for(queue, [ticket])
     assert queue.pending([ticket]).files == 1
     queue.take()
@@ -321,6 +322,7 @@ STEPS = st.lists(
 )
 
 
+@settings(max_examples=max(500, settings().max_examples))
 @given(STEPS)
 def test_who_waits_is_told_when_all_is_served(steps: list[tuple[Callable[..., None], list[str], int]]) -> None:
     """However marks, sweeps, looks that were interrupted or failed, and what is dropped come upon each other."""

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ import pytest
 from sesamed.ingest.decode import Decoder, Limits
 from sesamed.ingest.look import Ingest
 from sesamed.sources.pi import Pi
-from sesamed.store.writing.transaction import Writer
+from sesamed.store.rows import FileRows
+from sesamed.store.writing.transaction import Writer, Written
 from tests.support.history import History, agree, same
 from tests.support.sessions import Call, PiSession
 
@@ -270,3 +271,34 @@ def test_a_line_over_the_limit_is_passed_over_in_little_memory(history: History)
     assert peak_of(history, Limits(line_bytes=8 << 20), path) < 30_000_000
     assert texts(history) == ["alpha"]
     assert history.dump()["files"][os.fsencode(path)][0] == 1
+
+
+# -- faults of ours
+
+
+def test_one_file_that_cannot_be_written_stops_no_other(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where all cannot be written at once each is tried alone, and only the one at fault is said to be."""
+    for name in "abc":
+        PiSession(id=name).user(f"word {name}").write(history.roots[0] / f"{name}.jsonl")
+    writer, begin, tried = history.ingest.writer, history.ingest.writer.begin, list[int]()
+
+    def begin_unless_bad(changes: Sequence[FileRows]) -> Written:
+        tried.append(len(changes))
+        if any(change.path.endswith(b"b.jsonl") for change in changes):
+            raise ValueError("a fault")
+        return begin(changes)
+
+    monkeypatch.setattr(writer, "begin", begin_unless_bad)
+    targets = [item.target for item in history.sweep.due(history.ingest)]
+    result = history.ingest.run(targets)
+    assert tried == [3, 1, 1, 1]
+    assert (result.added, result.unfinished) == (2, [])
+    (state,) = history.ingest.states.troubled()
+    assert state.target.path.endswith(b"b.jsonl")
+    assert state.trouble is not None
+    assert "ValueError" in state.trouble
+    assert sorted(history.dump()["sessions"]) == ["pi:a", "pi:c"]
+    monkeypatch.setattr(writer, "begin", begin)
+    history.look_at_everything()
+    assert not history.ingest.states.troubled()
+    assert sorted(history.dump()["sessions"]) == ["pi:a", "pi:b", "pi:c"]

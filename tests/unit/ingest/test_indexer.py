@@ -1,0 +1,207 @@
+"""The ingest task: what it says while it works, what it does when it cannot, and that it makes way."""
+
+import logging
+import os
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from sesamed.errors import StoreError
+from sesamed.ingest import indexer as module
+from sesamed.ingest import look
+from sesamed.ingest.decode import Limits
+from sesamed.ingest.indexer import Indexer
+from sesamed.ingest.sweep import Root, Sweep
+from sesamed.model import Pending
+from sesamed.sources import SOURCES
+from sesamed.store.index import Index
+from tests.support.sessions import PiSession
+
+FILES = 8  # each most of a slice, all of them taken at once
+
+
+@pytest.fixture(autouse=True)
+def _never_blocks() -> None:
+    """Not looked at here: the ingest asks for the length of the WAL in the loop, which takes microseconds."""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "root").mkdir()
+    return tmp_path / "root"
+
+
+@pytest.fixture
+def indexer(tmp_path: Path, root: Path) -> Iterator[Indexer]:
+    """One that does nothing yet."""
+    index = Index(str(tmp_path / "index.sqlite"))
+    sweep = Sweep([Root("pi", str(root))], lambda _: False, {"pi": SOURCES["pi"].shapes})
+    yield Indexer(index, SOURCES, sweep, Limits(), gone_days=30)
+    index.close()
+
+
+def write(root: Path, name: str, *words: str) -> Path:
+    """A session of these messages."""
+    session = PiSession(id=name)
+    for word in words:
+        session.user(word)
+    path = root / f"{name}.jsonl"
+    path.write_bytes(session.bytes())
+    return path
+
+
+@asynccontextmanager
+async def running(indexer: Indexer) -> AsyncIterator[None]:
+    """While it works."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(indexer.run)
+        with anyio.fail_after(30):
+            yield
+        indexer.leaving = True
+        tasks.cancel_scope.cancel()
+
+
+async def settled(indexer: Indexer) -> None:
+    """Everything on disk is committed."""
+    await indexer.queue.wait_for(await indexer.look_around())
+
+
+async def test_a_load_makes_way(indexer: Indexer, root: Path) -> None:
+    """Who asks for the write lock has it with the next commit, long before a backlog is read."""
+    for number in range(FILES):
+        write(root, f"session-{number}", *(os.urandom(50_000).hex() for _ in range(15)))
+    await indexer.look_around()
+    assert indexer.queue.pending().files == FILES
+    async with running(indexer):
+        await anyio.lowlevel.checkpoint()  # it is at it
+        await indexer.prove_alive()
+        assert 0 < indexer.queue.pending().files < FILES
+
+
+async def test_progress_counts_the_files_of_the_backlog_that_are_done(indexer: Indexer, root: Path) -> None:
+    """Each once, however many slices it takes; what was just written to is none of the backlog."""
+    paths = [write(root, f"session-{number}", "x" * 100) for number in range(3)]
+    total = sum(path.stat().st_size for path in paths)
+    await indexer.look_around()
+    assert indexer.backlog_progress() is not None
+    taken = indexer.queue.take()
+    done, *others = [state.target for state in taken]
+    indexer._finish(look.LookResult(reached=1, unfinished=others, bytes=100), taken)
+    progress = indexer.backlog_progress()
+    assert progress is not None
+    assert (progress.files_done, progress.files_total, progress.bytes_done) == (1, 3, 100)
+    taken = indexer.queue.take()
+    indexer._finish(look.LookResult(reached=2, unfinished=others[:1], bytes=50), taken)
+    progress = indexer.backlog_progress()
+    assert progress is not None
+    assert (progress.files_done, progress.files_total, progress.bytes_done) == (2, 3, 150)
+    indexer.queue.mark(done)
+    live = indexer.queue.take()
+    indexer._finish(look.LookResult(reached=1, bytes=7), live)
+    progress = indexer.backlog_progress()
+    assert progress is not None
+    assert (progress.files_done, progress.bytes_done) == (2, 150)
+    async with running(indexer):
+        await settled(indexer)
+    assert indexer.backlog_progress() is None
+    assert total > 150
+
+
+async def test_freshness_is_of_files_that_were_just_written_to(indexer: Indexer, root: Path) -> None:
+    """From the mark to the commit; a backlog has none."""
+    path = write(root, "one", "quince")
+    async with running(indexer):
+        await settled(indexer)
+        assert not indexer.freshness
+        write(root, "one", "quince", "medlar")
+        began = time.monotonic()
+        ((_, target),) = await indexer.resolve([str(path)])
+        assert target is not None
+        await indexer.queue.wait_for([indexer.queue.mark(target)])
+        assert 0 < indexer.freshness[0] <= (time.monotonic() - began) * 1000
+        assert indexer.counts.updated == 1
+
+
+async def test_it_tries_again_when_nothing_can_be_written(
+    indexer: Indexer, root: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What was taken is put back, it is said once what is wrong, and that it is over."""
+    monkeypatch.setattr(module, "RETRY_S", (0.001, 0.002))
+    indexer._delay_s = 0.001
+    writer, begin, tries = indexer.index.writer, indexer.index.writer.begin, list[int]()
+
+    def fails(changes: object) -> object:
+        tries.append(1)
+        if len(tries) == 3:
+            writer.begin = begin  # type: ignore[method-assign]  # the disk has room again
+        raise StoreError("no space")
+
+    monkeypatch.setattr(writer, "begin", fails)
+    write(root, "one", "quince")
+    with caplog.at_level(logging.ERROR):
+        tickets = await indexer.look_around()
+        async with running(indexer):
+            await indexer.queue.wait_for(tickets)
+            while indexer.trouble is not None:
+                await anyio.lowlevel.checkpoint()
+    assert len(tries) == 3
+    assert [record.message for record in caplog.records] == ["cannot write error=no space"]
+    assert indexer.counts.added == 1
+
+
+async def test_a_torn_line_is_taken_when_its_file_is_quiet(indexer: Indexer, root: Path) -> None:
+    """Its time is noted by the look, and asked for by a tick."""
+    path = write(root, "one", "quince")
+    path.write_bytes(path.read_bytes()[:-1])
+    async with running(indexer):
+        await settled(indexer)
+        assert indexer.queue.pending() == Pending(files=0, bytes=indexer.states.rest())
+        assert indexer.states.rest() > 0
+        indexer.mark_quiet()
+        assert indexer.queue.is_empty
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+        (state,) = indexer.states
+        state.quiet_at = 0.0
+        indexer.mark_quiet()
+        await indexer.queue.wait_for([*indexer.queue.under_way(), *await indexer.look_around()])
+        assert indexer.queue.pending() == Pending()
+
+
+async def test_what_is_excluded_or_long_gone_is_dropped(
+    indexer: Indexer, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rest stays, and so does what is gone since today, unless all of it is to go."""
+    gone, kept, _ = write(root, "gone", "quince"), write(root, "kept", "medlar"), write(root, "secret", "skirret")
+    async with running(indexer):
+        await settled(indexer)
+        gone.unlink()
+        await settled(indexer)
+        assert await indexer.expire() == 0
+        assert len(indexer.states) == 3
+        monkeypatch.setattr(indexer.sweep, "_excludes", lambda path: "/secret" in path)
+        assert await indexer.expire() == 1
+        assert len(indexer.states) == 2
+        assert await indexer.expire(all_gone=True) == 1
+        assert [state.target.path for state in indexer.states] == [os.fsencode(kept)]
+
+
+async def test_an_index_that_was_removed_is_made_anew(
+    indexer: Indexer, root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What is there is read again; who waits is told."""
+    write(root, "one", "quince")
+    async with running(indexer):
+        await settled(indexer)
+        for file in root.parent.glob("index.sqlite*"):
+            file.unlink()
+        await indexer.replace_index()
+        await indexer.queue.wait_for(await indexer.look_around())
+        assert indexer.counts.added == 2
+        (state,) = indexer.states
+        assert state.signature is not None
+    assert "the index was removed" in caplog.text

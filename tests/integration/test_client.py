@@ -1,13 +1,10 @@
 """`sesamectl` as people use it: it starts the daemon itself, waits for the first index, and leaves nothing behind."""
 
-import contextlib
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,71 +14,8 @@ import pytest
 from sesamectl.client import Client
 from sesamectl.errors import StartError
 from sesamectl.launch import _children, launch
-from tests.support.daemon import CODE, eventually
-from tests.support.sessions import PiSession
-
-type_of_run = subprocess.CompletedProcess[str]
-
-
-class Machine:
-    """A home with sessions and nothing else; the daemon that is started there ends with it."""
-
-    def __init__(self) -> None:
-        self.place = Path(tempfile.mkdtemp(prefix="s-", dir="/tmp")).resolve()
-        self.sessions = self.place / "home/.pi/agent/sessions"
-        self.data = self.place / "data"
-        self.config = self.place / "config"
-        (self.place / "home").mkdir()
-        self.config.mkdir()
-        kept = {
-            name: value for name, value in os.environ.items() if name in {"PATH", "TZ"} or name.startswith("COVERAGE")
-        }
-        self.environ = {
-            **kept,
-            "HOME": str(self.place / "home"),
-            "PYTHONPATH": os.pathsep.join(CODE),
-            "SESAME_CONFIG_DIR": str(self.config),
-            "SESAME_DATA_DIR": str(self.data),
-            "SESAME_RUNTIME_DIR": str(self.place / "run"),
-        }
-
-    def write(self, name: str, text: str) -> None:
-        self.sessions.mkdir(parents=True, exist_ok=True)
-        (self.sessions / f"{name}.jsonl").write_bytes(PiSession(id=name).user(text).assistant("yes").bytes())
-
-    def start(self, *words: str) -> "subprocess.Popen[str]":
-        return subprocess.Popen(
-            [sys.executable, "-m", "sesamectl", *words], env=self.environ, cwd=self.place, text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
-
-    def run(self, *words: str) -> type_of_run:
-        process = self.start(*words)
-        out, err = process.communicate(timeout=40)
-        return subprocess.CompletedProcess(words, process.returncode, out, err)
-
-    def pid(self) -> int:
-        return int(json.loads(self.run("status", "--json").stdout)["pid"])
-
-    def log(self) -> str:
-        return (self.data / "sesamed.log").read_text()
-
-    def remove(self) -> None:
-        with contextlib.suppress(OSError, IndexError, ValueError):
-            pid = int((self.data / "sesamed.lock").read_text().split()[0])
-            with contextlib.suppress(ProcessLookupError):
-                if _is_ours(pid):
-                    os.kill(pid, signal.SIGKILL)
-        shutil.rmtree(self.place, ignore_errors=True)
-
-
-def _is_ours(pid: int) -> bool:
-    """Whether the process is a sesamed still: numbers are used again."""
-    try:
-        command = subprocess.run(["ps", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return False
-    return "sesamed" in command.stdout
+from tests.support.daemon import PATIENCE_S, eventually
+from tests.support.machine import Machine, is_ours
 
 
 @pytest.fixture
@@ -118,7 +52,7 @@ def test_twenty_at_once(machine: Machine) -> None:
     machine.write("one", "what is a needle")
     running = [machine.start("search", "needle") for _ in range(20)]
     for process in running:
-        out, err = process.communicate(timeout=50)
+        out, err = process.communicate(timeout=PATIENCE_S)
         assert (process.returncode, "one" in out) == (0, True), err
     assert machine.log().count("INFO sesamed.daemon ready") == 1
     assert "holds" not in machine.log()
@@ -180,7 +114,7 @@ def test_a_killed_daemon_is_started_again(machine: Machine) -> None:
     machine.run("search", "needle")
     killed = machine.pid()
     os.kill(killed, signal.SIGKILL)
-    eventually(lambda: not _is_ours(killed))
+    eventually(lambda: not is_ours(killed))
     machine.write("two", "another needle")
     done = machine.run("search", "needle")
     assert "one" in done.stdout
@@ -263,7 +197,7 @@ def test_demo_interrupted(machine: Machine, number: int) -> None:
     process.communicate(timeout=20)
     assert process.returncode in {0, 130}  # 0 when it was done before the signal came
     assert list(temporary.iterdir()) == []
-    assert not pid or not _is_ours(pid)
+    assert not pid or not is_ours(pid)
 
 
 def _pid_in(lock: Path) -> int:

@@ -12,7 +12,7 @@ import pytest
 from sesamectl import flags
 from sesamectl.completions import script
 from sesamectl.man import page
-from tests.support.daemon import CODE, Daemon
+from tests.support.daemon import CODE, Daemon, surroundings
 from tests.support.sessions import PiSession
 
 BASH = """
@@ -46,12 +46,10 @@ def daemon() -> Iterator[Daemon]:
 def in_shell(daemon: Daemon, *words: str) -> list[str]:
     """What a shell prints; it finds sesamectl and the daemon as a person's would."""
     environ = {
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "HOME": str(daemon.home), "LANG": "C.UTF-8", "TERM": "dumb",
-        "SESAME_SOCKET": daemon.socket, "PYTHONPATH": os.pathsep.join(CODE),
+        **surroundings(), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "HOME": str(daemon.home), "LANG": "C.UTF-8", "TERM": "dumb", "SESAME_SOCKET": daemon.socket, "PYTHONPATH": os.pathsep.join(CODE),
     }  # fmt: skip
-    ran = subprocess.run(
-        words, env=environ, cwd=daemon.directory, capture_output=True, text=True, timeout=40, check=False
-    )
+    ran = subprocess.run(words, env=environ, cwd=daemon.directory, capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (0, ""), ran
     return ran.stdout.split("\n")[:-1]
 
@@ -129,7 +127,7 @@ def test_no_daemon(daemon: Daemon) -> None:
         "PYTHONPATH": os.pathsep.join(CODE),
     }
     command = [sys.executable, "-m", "sesamectl", "completions", "sessions"]
-    ran = subprocess.run(command, env=environ, capture_output=True, timeout=40, check=False)
+    ran = subprocess.run(command, env=environ, capture_output=True, check=False)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
 
 
@@ -150,7 +148,7 @@ def test_the_manual_page(tmp_path: Path) -> None:
     file.write_text(page())
     environ = {**os.environ, "MANWIDTH": "100", "LANG": "C.UTF-8", "MAN_KEEP_FORMATTING": ""}
     ran = subprocess.run(
-        ["man", "--warnings", "-l", str(file)], env=environ, capture_output=True, text=True, timeout=40, check=False
+        ["man", "--warnings", "-l", str(file)], env=environ, capture_output=True, text=True, check=False
     )
     if ran.returncode and "minimiz" in ran.stdout + ran.stderr:
         pytest.skip("this machine's man is a stub")

@@ -17,8 +17,8 @@ from sesamectl.doctor.finding import WRONG, Checkup
 from sesamectl.doctor.sources import BEHIND, MISSING, _classify
 from sesamed.store.check import FileRow
 from sesamed.store.sqlite import plain
-from tests.integration.test_client import Machine
 from tests.integration.test_upgrade import running
+from tests.support.machine import Machine
 
 
 class Clinic(Machine):

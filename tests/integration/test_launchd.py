@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.test_client import Machine
 from tests.support.daemon import eventually
+from tests.support.machine import Machine
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the stand-in looks into /proc")
 
@@ -39,7 +39,7 @@ class Mac(Machine):
         """What sesamectl says."""
         command = [sys.executable, "-c", AS_ON_A_MAC, *words]
         done = subprocess.run(
-            command, env=self.environ, cwd=self.place, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=40, check=False,
+            command, env=self.environ, cwd=self.place, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert done.returncode == code, (done.stdout, done.stderr, self.calls())
         return done.stdout if code == 0 else done.stderr

@@ -14,7 +14,7 @@ import pytest
 
 from sesamed.store.schema import VERSION
 from tests.support.client import Client
-from tests.support.daemon import Daemon, eventually
+from tests.support.daemon import Daemon, eventually, surroundings
 from tests.support.sessions import PiSession
 from tests.support.traced import PROGRAM, events
 
@@ -449,7 +449,7 @@ def test_version() -> None:
     """`--version` and `--help` need nothing and start nothing."""
     for flag in ("--version", "--help"):
         run = subprocess.run(
-            [sys.executable, "-m", "sesamed", flag], capture_output=True, check=True, env={"PATH": os.environ["PATH"]}
+            [sys.executable, "-m", "sesamed", flag], capture_output=True, check=True, env=surroundings()
         )
         assert run.stdout.startswith((b"sesamed ", b"usage: sesamed"))
 

@@ -7,6 +7,7 @@ import os
 import resource
 import shutil
 import socket
+import struct
 import stat
 import subprocess
 import sys
@@ -253,6 +254,29 @@ def test_peer_uid() -> None:
     with left, right, socket.socket(socket.AF_UNIX) as lonely:
         assert peer_uid(left) == os.geteuid()
         assert peer_uid(lonely) not in {os.geteuid(), 0}
+    assert peer_uid(left) is None
+
+
+@pytest.mark.parametrize(("version", "uid"), [(0, 501), (1, None)])
+def test_peer_uid_on_macos(version: int, uid: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """macOS gives a struct xucred: a version, which is 0, and the user."""
+
+    class Socket:
+        def getsockopt(self, level: int, name: int, size: int) -> bytes:
+            assert (level, name, size) == (0, 1, 76)
+            return struct.pack("=II", version, 501).ljust(size, b"\0")
+
+    monkeypatch.setattr("sys.platform", "darwin")
+    monkeypatch.setattr("socket.LOCAL_PEERCRED", 1, raising=False)
+    assert peer_uid(Socket()) == uid  # type: ignore[arg-type]  # only that of a socket
+
+
+def test_peer_uid_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another system's kernel is not asked."""
+    monkeypatch.setattr("sys.platform", "sunos5")
+    left, right = socket.socketpair()
+    with left, right:
+        assert peer_uid(left) is None
 
 
 def test_hung_up() -> None:

@@ -12,7 +12,7 @@ from sesamed.logs import KEPT, MAX_BYTES
 from tests.support.claude import ClaudeSession
 from tests.support.client import Refused
 from tests.support.codex import CodexSession
-from tests.support.daemon import CODE, Daemon
+from tests.support.daemon import CODE, Daemon, surroundings
 from tests.support.sessions import PiSession
 
 CANARY = "sesquipedalian-canary"
@@ -31,13 +31,13 @@ os.write(2, b"last words\\n")
 
 def talk(file: Path, lines: int, journal: bool = False) -> str:
     """A process that logs so many lines to this file."""
-    environ = {"PYTHONPATH": os.pathsep.join(CODE), "PATH": os.environ["PATH"]}
+    environ = {**surroundings(), "PYTHONPATH": os.pathsep.join(CODE)}
     with open(file, "ab") as log:
         if journal:
             status = os.fstat(log.fileno())
             environ["JOURNAL_STREAM"] = f"{status.st_dev}:{status.st_ino}"
         command = [sys.executable, "-W", "error", "-c", TALK, str(file), str(lines)]
-        subprocess.run(command, env=environ, stdout=log, stderr=log, check=True, timeout=40)
+        subprocess.run(command, env=environ, stdout=log, stderr=log, check=True)
     return file.read_text()
 
 

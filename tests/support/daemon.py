@@ -36,6 +36,11 @@ Place = str | bytes
 T = TypeVar("T")
 
 
+def surroundings() -> dict[str, str]:
+    """What a process under test gets of our environment: nothing that changes what it does."""
+    return {name: value for name, value in os.environ.items() if name in {"PATH", "TZ"} or name.startswith("COVERAGE")}
+
+
 class Daemon:
     """A daemon and everything that is its own. As a context manager it is started, and must stop cleanly at the end.
 
@@ -119,11 +124,8 @@ class Daemon:
 
     def environ(self) -> dict[str, str]:
         """What the process is started with: nothing of ours but what Python needs."""
-        kept = {
-            name: value for name, value in os.environ.items() if name in {"PATH", "TZ"} or name.startswith("COVERAGE")
-        }
         return {
-            **kept,
+            **surroundings(),
             "HOME": str(self.home),
             "LANG": "C.UTF-8",
             "PYTHONPATH": os.pathsep.join(CODE),

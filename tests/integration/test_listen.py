@@ -7,8 +7,8 @@ import os
 import resource
 import shutil
 import socket
-import struct
 import stat
+import struct
 import subprocess
 import sys
 import tempfile

@@ -21,7 +21,7 @@ import apsw
 
 from bench.instance import Instance, scratch
 from bench.tables import Table, show
-from sesamed.server.searching import Answered, Searcher
+from sesamed.methods.search import Page, Searcher
 from sesamed.store import sqlite
 from sesamed.store.search import filters, headings, query, ranking, spelling, terms
 from sesamed.store.search import matching as search
@@ -80,7 +80,7 @@ def taken(steps: int) -> Iterator[None]:
         yield
 
 
-def answered(connection: apsw.Connection, text: str) -> Answered:
+def answered(connection: apsw.Connection, text: str) -> Page:
     """What the daemon would say."""
     return Searcher(connection, query.compiled(text), filters.compiled(filters.Where()), "bench").run(
         10, 0, recent=False

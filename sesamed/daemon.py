@@ -23,26 +23,24 @@ from sesamed.config import Root as ConfiguredRoot
 from sesamed.exclusion import Exclusion
 from sesamed.ingest.decode import Limits as ReadingLimits
 from sesamed.ingest.indexer import Indexer
-from sesamed.ingest.project import project_of
 from sesamed.ingest.requests import Requests
 from sesamed.ingest.roots import RootWatcher
 from sesamed.ingest.sweep import Root, Sweep
 from sesamed.manager_report import Reporter, describe, ping
+from sesamed.methods.method import Context
+from sesamed.methods.queries import QueryRunner
+from sesamed.methods.table import METHODS
 from sesamed.model import Trouble
 from sesamed.notify import Notifier, watchdog_s
 from sesamed.own_sessions import OwnSessions
-from sesamed.server.adopt import adopt
-from sesamed.server.asking import Asking
 from sesamed.server.connection import Limits as ServerLimits
 from sesamed.server.dispatch import Dispatcher
-from sesamed.server.handlers import Handlers
-from sesamed.server.listen import Server, bind, unlink_own
-from sesamed.server.stating import Stating
-from sesamed.server.writing import Writing
+from sesamed.server.listen import Server, adopt, bind, unlink_own
 from sesamed.sources import SOURCES
 from sesamed.sources.sesame import Sesame
 from sesamed.store.index import Index, remove_index, set_aside
 from sesamed.store.sqlite import DamagedError
+from sesamed.times import iso
 from sesamed.watch import Watch
 
 log = logging.getLogger(__name__)
@@ -160,11 +158,12 @@ class _Daemon:
         return Indexer(self._index, SOURCES, sweep, limits, config.gone_days)
 
     def _dispatcher(self, requests: Requests, own_sessions: OwnSessions) -> Dispatcher:
-        asking = Asking(self._index, self._setting.config.limits.query_timeout_ms)
-        stating = Stating(self._setting.paths.socket, self._setting.paths.database, self._workstation())
-        handlers = Handlers(requests, asking, stating, project_of, self._stopping.set)
-        writing = Writing(requests, own_sessions, asking, handlers.where, handlers.get_session_meta)
-        return Dispatcher([*handlers.routes(), *writing.routes()], log)
+        context = Context(
+            queries=QueryRunner(self._index, self._setting.config.limits.query_timeout_ms), ingest=requests, own=own_sessions,
+            socket=self._setting.paths.socket, database=self._setting.paths.database, workstation=self._workstation(),
+            started_at=iso(int(time.time() * 1000)), stop=self._stopping.set,
+        )  # fmt: skip
+        return Dispatcher(METHODS, context, log)
 
     def _roots(self) -> list[Root]:
         """Configured roots, and those that were discovered at the first start: they don't depend on who starts the daemon later."""

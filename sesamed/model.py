@@ -4,9 +4,8 @@ Words: a *source* is an agent's format; a *record* is one decoded thing with a n
 row of the full-text index (a message, a call, a result); a *fact* is one file's word on a field of a session.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
 from enum import IntEnum
-from typing import Literal, Protocol
+from typing import Literal
 
 import msgspec
 
@@ -148,8 +147,15 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     bytes_total: int = 0
 
 
-class SessionSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A session in a few fields, as lists show it. Times are ISO 8601 in UTC with milliseconds."""
+class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a method gives."""
+
+
+class Session(Answer, frozen=True, kw_only=True):
+    """A session in a few fields, as lists show it. Times are ISO 8601 in UTC with milliseconds.
+
+    The store reads a field from the column of its name (`store.reading.summary`), and has it filled by facts (`Field`).
+    """
 
     session_id: Exact
     key: Exact
@@ -167,7 +173,7 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     gone: bool
 
 
-class IndexReport(msgspec.Struct, frozen=True, kw_only=True):
+class IndexReport(Answer, frozen=True, kw_only=True):
     """What an index run did."""
 
     added: int = 0
@@ -219,30 +225,6 @@ class SessionKey(msgspec.Struct, frozen=True):
     origin: str = ""
 
 
-class Control(Protocol):
-    """What the server may ask of the ingest; the daemon brings them together."""
-
-    def pending(self) -> Pending:
-        """What is on disk and not searchable, as far as is known."""
-
-    def troubles(self) -> list[Trouble]:
-        """What is wrong now."""
-
-    def overview(self) -> Overview:
-        """How the ingest is."""
-
-    async def sync(self, paths: Iterable[str] | None, timeout_s: float) -> tuple[Pending, list[str]]:
-        """Wait until everything on disk is searchable; what is still pending, and which paths are none of ours."""
-
-    async def index(
-        self, *, full: bool, drop_gone: bool, told: Callable[[Progress], Awaitable[None]] | None
-    ) -> IndexReport:
-        """Look at every file."""
-
-    async def forget(self, sessions: Sequence[SessionKey]) -> None:
-        """Take sessions out of the index for good, and never in again."""
-
-
 class Words(msgspec.Struct, frozen=True, kw_only=True):
     """What a person says of a session; None leaves what is, an empty text takes it back."""
 
@@ -260,24 +242,3 @@ class Utterance(msgspec.Struct, frozen=True, kw_only=True):
     tool: str | None = None
     call: str | None = None
     is_error: bool | None = None
-
-
-class Keeper(Protocol):
-    """What the server may ask of the keeping of sessions; what is kept is searchable when it is answered."""
-
-    async def begin(
-        self, *, agent: str | None, sender: str | None, cwd: str | None, title: str | None
-    ) -> tuple[str, str]:
-        """A new session; its id and its file."""
-
-    def key(self, path: str, said: Utterance) -> int | None:
-        """The key of the call that this names by its id."""
-
-    async def append(self, path: str, said: Utterance) -> int:
-        """Add to a session's file; the key of the record that says it."""
-
-    async def describe(self, session: SessionKey, words: Words) -> None:
-        """Keep what a person says of a session, of any source."""
-
-    async def forget(self, sessions: Sequence[SessionKey]) -> None:
-        """Let go of what was said of sessions."""

@@ -4,6 +4,9 @@ It ends when the client is gone, breaks a limit, or `stop` is called. A client t
 (`printf ... | nc -U`) still gets its answers; one that is gone altogether takes its running requests with it.
 """
 
+import select
+import socket
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,15 +25,14 @@ from anyio import (
     fail_after,
     move_on_after,
 )
-from anyio.abc import SocketStream
+from anyio.abc import SocketAttribute, SocketStream
 from anyio.lowlevel import checkpoint
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from sesamed.errors import RequestError
-from sesamed.protocol import MAX_REQUEST_BYTES
 from sesamed.server import envelope
 from sesamed.server.dispatch import Conversation, Dispatcher
-from sesamed.server.peer import hung_up, raw_socket
+from sesamed.server.envelope import MAX_REQUEST_BYTES
 
 
 @dataclass(frozen=True)
@@ -155,3 +157,36 @@ class Connection:
             yield
         except (BrokenResourceError, ClosedResourceError, TimeoutError):
             self._group.cancel_scope.cancel()
+
+
+# -- what the kernel says of the other end
+
+
+def raw_socket(stream: SocketStream) -> socket.socket:
+    """The socket under the stream."""
+    sock: socket.socket = stream.extra(SocketAttribute.raw_socket)  # noqa: S610 - not Django's
+    return sock
+
+
+def peer_uid(sock: socket.socket) -> int | None:
+    """The user at the other end; None when the kernel does not say."""
+    try:
+        if sys.platform == "linux":
+            credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)  # pid, uid, gid
+            return int.from_bytes(credentials[4:8], sys.byteorder)
+        if sys.platform == "darwin":
+            credentials = sock.getsockopt(0, socket.LOCAL_PEERCRED, 76)  # struct xucred: version 0, uid, groups
+            return int.from_bytes(credentials[4:8], sys.byteorder) if credentials[:4] == bytes(4) else None
+    except OSError:
+        return None
+    return None
+
+
+def hung_up(sock: socket.socket) -> bool:
+    """Whether the other end closed both directions, not only its sending one.
+
+    Only POLLOUT is asked for: asked for POLLIN, macOS reports a half-close as POLLHUP too.
+    """
+    poll = select.poll()
+    poll.register(sock, select.POLLOUT)
+    return any(events & (select.POLLHUP | select.POLLERR | select.POLLNVAL) for _, events in poll.poll(0))

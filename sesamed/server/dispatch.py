@@ -1,15 +1,16 @@
-"""One request line in, one answer line out, through the table of routes. No sockets: a connection hands in its lines.
+"""One request line in, one answer line out, through the table of methods. No sockets: a connection hands in its lines.
 
-A handler gets a `Call` and typed params, and gives the method's result or raises a SesameError. Whatever else it raises
+A method's handler gets a `Call` and typed params, and gives the result or raises a SesameError. Whatever else it raises
 is a fault of ours: it is logged without any text of the request, and the client learns only that it happened.
 """
 
 import traceback
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from logging import Logger
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from anyio import CancelScope
@@ -24,12 +25,9 @@ from sesamed.errors import (
     RequestError,
     SesameError,
 )
-from sesamed.protocol import METHODS, Answer, Method, Params
+from sesamed.methods.method import Call, Context, Method
 from sesamed.server import envelope
 from sesamed.server.envelope import Id, Refusal, Request
-
-P = TypeVar("P", bound=Params)
-R = TypeVar("R", bound=Answer)
 
 
 @dataclass
@@ -38,6 +36,18 @@ class Conversation:
 
     send: Callable[[bytes], Awaitable[None]]
     running: dict[Id, CancelScope] = field(default_factory=dict)
+
+    async def notify(self, method: str, params: Struct) -> None:
+        """Send the client a line that it does not answer."""
+        await self.send(envelope.notification(method, params))
+
+    def cancel(self, own: Id | None, request_id: Id) -> bool:
+        """End a request other than the own one; false when there is none of that id."""
+        scope = self.running.get(request_id)
+        if scope is None or request_id == own:
+            return False
+        scope.cancel()
+        return True
 
     @contextmanager
     def track(self, request_id: Id | None) -> Iterator[CancelScope]:
@@ -52,47 +62,13 @@ class Conversation:
                 del self.running[request_id]
 
 
-@dataclass(frozen=True)
-class Call:
-    """The request that a handler serves."""
-
-    id: Id | None
-    conversation: Conversation
-
-    async def notify(self, method: str, params: Struct) -> None:
-        """Send the client a line that it does not answer."""
-        await self.conversation.send(envelope.notification(method, params))
-
-    def cancel(self, request_id: Id) -> bool:
-        """End another request of this connection; false when there is none of that id."""
-        scope = self.conversation.running.get(request_id)
-        if scope is None or request_id == self.id:
-            return False
-        scope.cancel()
-        return True
-
-
-@dataclass(frozen=True)
-class Route:
-    """A method and what serves it; made by `route`, which checks their types against each other."""
-
-    method: Method[Any, Any]
-    handler: Callable[[Call, Any], Awaitable[Any]]
-
-
-def route(method: Method[P, R], handler: Callable[[Call, P], Awaitable[R]]) -> Route:
-    """Serve the method by the handler."""
-    return Route(method, handler)
-
-
 class Dispatcher:
-    """Answers lines. `methods` is what the routes must cover, each once."""
+    """Answers lines, each by the method that it names."""
 
-    def __init__(self, routes: Iterable[Route], log: Logger, methods: Sequence[Method[Any, Any]] = METHODS) -> None:
-        routes = list(routes)
-        served, promised = sorted(r.method.name for r in routes), sorted(m.name for m in methods)
-        assert served == promised, f"routes {served} are not the methods {promised}"
-        self._routes = {r.method.name: (r.handler, msgspec.json.Decoder(r.method.params)) for r in routes}
+    def __init__(self, methods: Sequence[Method[Any, Any]], context: Context, log: Logger) -> None:
+        self._methods = {method.name: (method.handler, msgspec.json.Decoder(method.params)) for method in methods}
+        assert len(self._methods) == len(methods), "two methods of one name"
+        self._context = context
         self._log = log
 
     async def answer(self, line: bytes, conversation: Conversation) -> bytes | None:
@@ -122,12 +98,15 @@ class Dispatcher:
             return envelope.refusal(request.id, DeadlineError("the deadline passed: ask for less, or allow more time"))
 
     async def _result(self, request: Request, conversation: Conversation) -> Struct:
-        handler, decoder = self._route(request.method)
-        params = _params(request, decoder)
+        if request.method not in self._methods:
+            raise MethodError(f"there is no method {request.method[:64]!r}", methods=list(self._methods))
+        handler, decoder = self._methods[request.method]
+        params = _decode_params(request, decoder)
+        call = Call(request.id, conversation.notify, partial(conversation.cancel, request.id))
         with conversation.track(request.id) as scope:
             try:
                 with scope:
-                    result: Struct = await handler(Call(request.id, conversation), params)
+                    result: Struct = await handler(self._context, call, params)
             except Exception:
                 if not scope.cancel_called:  # an interrupted query may end in an error of its own
                     raise
@@ -135,14 +114,8 @@ class Dispatcher:
             raise CancelledError("cancelled by the client")
         return result
 
-    def _route(self, method: str) -> tuple[Callable[[Call, Any], Awaitable[Any]], msgspec.json.Decoder[Any]]:
-        try:
-            return self._routes[method]
-        except KeyError:
-            raise MethodError(f"there is no method {method[:64]!r}", methods=list(self._routes)) from None
 
-
-def _params(request: Request, decoder: msgspec.json.Decoder[Any]) -> Any:
+def _decode_params(request: Request, decoder: msgspec.json.Decoder[Any]) -> Any:
     if bytes(memoryview(request.params)[:1]) == b"[":
         raise ParamsError(f"{request.method}: parameters go by name: send an object, not an array")
     try:

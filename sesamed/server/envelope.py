@@ -12,10 +12,12 @@ import msgspec
 from msgspec import Raw, Struct
 
 from sesamed.errors import ParseError, QueryError, RequestError, SesameError
-from sesamed.protocol import MAX_ANSWER_BYTES
 from sesamed.sanitize import clean_answer, clean_text
 
 Id = str | int
+
+MAX_REQUEST_BYTES = 1 << 20
+MAX_ANSWER_BYTES = 4 << 20
 
 MAX_MESSAGE_CHARS = 1000  # some messages quote what was sent, and that may be a megabyte
 

@@ -14,7 +14,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -24,12 +24,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sesamed.errors import ConfigError, LockedError
+from sesamed.methods.daemon import cancel
+from sesamed.methods.method import Call, Context, Method, Params
+from sesamed.model import Answer
 from sesamed.paths import MAX_SOCKET_BYTES
-from sesamed.protocol import CANCEL, Answer, CancelParams, CancelResult, Method, Params
-from sesamed.server.connection import Limits
-from sesamed.server.dispatch import Call, Conversation, Dispatcher, route
+from sesamed.server.connection import Limits, hung_up, peer_uid
+from sesamed.server.dispatch import Conversation, Dispatcher
 from sesamed.server.listen import Server, bind, unlink_own
-from sesamed.server.peer import hung_up, peer_uid
 from tests.support.daemon import PATIENCE_S
 
 BLOAT = 3 << 20  # more than a socket holds, less than an answer may have
@@ -43,9 +44,7 @@ class Text(Answer, frozen=True, kw_only=True):
     text: str
 
 
-ECHO = Method("echo", TextParams, Text, "The text again.")
-HOLD = Method("hold", TextParams, Text, "Answers when the test lets it.")
-BLOW = Method("blow", TextParams, Text, "A long notification, then a short answer.")
+NOTHING = cast("Context", None)  # these methods use nothing of the daemon
 
 
 class Desk:
@@ -57,16 +56,16 @@ class Desk:
         self.stopped = anyio.Event()
         self._began, self.began = anyio.create_memory_object_stream[str](100)
         self._ended, self.ended = anyio.create_memory_object_stream[str](100)
-        self.dispatcher = Dispatcher(
-            [route(ECHO, self.echo), route(HOLD, self.hold), route(BLOW, self.blow), route(CANCEL, self.cancel)],
-            logging.getLogger("test.listen"),
-            (ECHO, HOLD, BLOW, CANCEL),
-        )
+        handlers = {"echo": self.echo, "hold": self.hold, "blow": self.blow}
+        self.methods = [Method(name, TextParams, Text, handler) for name, handler in handlers.items()]
+        self.dispatcher = Dispatcher([*self.methods, cancel], NOTHING, logging.getLogger("test.listen"))
 
-    async def echo(self, _: Call, params: TextParams) -> Text:
+    async def echo(self, _: Context, call: Call, params: TextParams) -> Text:
+        """The text again."""
         return Text(text=params.text)
 
-    async def hold(self, _: Call, params: TextParams) -> Text:
+    async def hold(self, _: Context, call: Call, params: TextParams) -> Text:
+        """Answers when the test lets it."""
         self._began.send_nowait(params.text)
         how = "cancelled"
         try:
@@ -76,13 +75,11 @@ class Desk:
             self._ended.send_nowait(how)
         return Text(text=params.text)
 
-    async def blow(self, call: Call, params: TextParams) -> Text:
+    async def blow(self, _: Context, call: Call, params: TextParams) -> Text:
+        """A long notification, then a short answer."""
         self._began.send_nowait(params.text)
         await call.notify("progress", Text(text="x" * BLOAT))
         return Text(text="")
-
-    async def cancel(self, call: Call, params: CancelParams) -> CancelResult:
-        return CancelResult(cancelled=call.cancel(params.id))
 
     def close(self) -> None:
         for stream in (self._began, self.began, self._ended, self.ended):
@@ -573,7 +570,7 @@ async def test_a_fault_of_one_connection(place: str, caplog: pytest.LogCaptureFi
             return await super().answer(line, conversation)
 
     desk = Desk()
-    faulty = Faulty([route(ECHO, desk.echo)], logging.getLogger("test.listen"), (ECHO,))
+    faulty = Faulty(desk.methods, NOTHING, logging.getLogger("test.listen"))
     async with serving(place, dispatcher=faulty), connected(place) as client, connected(place) as other:
         await client.stream.send(b"fault\n")
         assert await client.closed() == b""

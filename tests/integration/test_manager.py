@@ -19,7 +19,7 @@ from sesamed.errors import ConfigError
 from sesamed.manager_report import Reporter, describe, ping
 from sesamed.model import Overview, Progress, RootState, Trouble
 from sesamed.notify import Notifier, watchdog_s
-from sesamed.server.adopt import adopt
+from sesamed.server.listen import adopt
 from tests.support.daemon import Daemon
 from tests.support.sessions import PiSession
 

@@ -7,8 +7,8 @@ import apsw
 import msgspec
 
 from sesamed.store import sqlite
-from sesamed.store.reading import messages as read
-from sesamed.store.reading import summaries
+from sesamed.store.reading import session as read
+from sesamed.store.reading.summary import list_children, read_sessions
 from sesamed.store.search import filters, query, ranking, terms
 from sesamed.store.search import matching as search
 
@@ -32,7 +32,7 @@ def dumped(connection: apsw.Connection) -> dict[str, Any]:
     numbers = sqlite.rows(connection, "SELECT id, source, public_id, origin, tool_calls, exchanges FROM sessions")
     openings = dict(sqlite.rows(connection, "SELECT id, opening FROM sessions"))
     names = {number: f"{source}:{public}" for number, source, public, *_ in numbers}
-    summary = summaries.by_number(connection, names, "00000000")
+    summary = read_sessions(connection, names, "00000000")
     sql = "SELECT id, summary, description, tags, agent, created_by FROM sessions"
     words = {number: said for number, *said in sqlite.rows(connection, sql)}
     return {
@@ -41,9 +41,9 @@ def dumped(connection: apsw.Connection) -> dict[str, Any]:
                 **msgspec.to_builtins(summary[number]),
                 "origin": origin, "tool_calls": tool_calls, "exchanges": exchanges,
                 "words": words[number], "opening": openings[number],
-                "children": sorted(summaries.children(connection, number)),
-                "tools": read.tool_counts(connection, number),
-                "items": [_item(connection, number, item, names) for item in read.items(connection, number, 0, 10_000)],
+                "children": sorted(list_children(connection, number)),
+                "tools": read.count_tools(connection, number),
+                "items": [_item(connection, number, item, names) for item in read.read_items(connection, number, 0, 10_000)],
             } for number, _, _, origin, tool_calls, exchanges in numbers
         },
         "files": {bytes(path): rest for path, *rest in sqlite.rows(connection, FILES)},
@@ -58,9 +58,11 @@ def _item(connection: apsw.Connection, session: int, item: read.Item, names: dic
     place = sqlite.rows(connection, PLACE, (session, item.record))
     touched = [sqlite.rows(connection, sql, (number,)) for (number,) in place]
     owner = sqlite.one(connection, "SELECT session FROM files WHERE id = ?", (item.record >> 21,))[0]
-    assert not place or read.item(connection, session, item.record) == item  # no place: the session goes on from it
+    assert (
+        not place or read.read_item(connection, session, item.record) == item
+    )  # no place: the session goes on from it
     return (
-        item.position, item.role, item.kind, item.tool, read.whole_text(connection, item.record), item.is_error, item.time_ms,
+        item.position, item.role, item.kind, item.tool, read.read_whole_text(connection, item.record), item.is_error, item.time_ms,
         item.entry, item.undone, touched, names[owner], len(search.others_with(connection, item.record, session)),
     )  # fmt: skip
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import apsw
 
-from sesamed.server.searching import Answered, Searcher
+from sesamed.methods.search import Page, Searcher
 from sesamed.store.search import filters, query
 from tests.support.history import History
 from tests.support.sessions import PiSession
@@ -26,7 +26,7 @@ class Tiny:
         """The writer's."""
         return self.history.ingest.writer.connection
 
-    def ask(self, text: str, *, recent: bool = False, limit: int = 10, offset: int = 0, **where: Any) -> Answered:
+    def ask(self, text: str, *, recent: bool = False, limit: int = 10, offset: int = 0, **where: Any) -> Page:
         """What a client would be answered."""
         compiled = filters.compiled(filters.Where(**where))
         searcher = Searcher(self.connection, query.compiled(text), compiled, "w")

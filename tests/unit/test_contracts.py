@@ -19,7 +19,10 @@ from sesamectl.client import PROTOCOL, Client
 from sesamectl.connect import connect
 from sesamectl.errors import NotRunningError, UnsafeError
 from sesamectl.parse import parse
-from sesamed import errors, paths, protocol
+from sesamed import errors, paths
+from sesamed.methods import method as methods
+from sesamed.methods.filters import Filters
+from sesamed.methods.table import METHODS
 from sesamed.sources import SOURCES
 from sesamed.store import schema
 from sesamed.store.search import filters
@@ -29,7 +32,7 @@ ROOT = Path(__file__).parents[2]
 PROTOCOL_PAGE = (ROOT / "docs/protocol.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("method", [method.name for method in protocol.METHODS])
+@pytest.mark.parametrize("method", [method.name for method in METHODS])
 def test_each_method_has_a_section_with_an_exchange(method: str) -> None:
     """Each method has a section in docs/protocol.md, with a real request and its answer."""
     section = PROTOCOL_PAGE.partition(f"\n## {method}\n")[2].partition("\n## ")[0]
@@ -39,7 +42,7 @@ def test_each_method_has_a_section_with_an_exchange(method: str) -> None:
 
 def test_filters_are_the_same_everywhere() -> None:
     """The filters of the wire, of the store, of the command line and of the documents are the same."""
-    wire = set(protocol.Filters.__struct_fields__)
+    wire = set(Filters.__struct_fields__)
     assert wire == set(filters.FILTERS)
     assert wire == {flag.name for flag in flags.FILTERS}
     table = PROTOCOL_PAGE.partition("## Filters")[2].partition("# Methods")[0]
@@ -145,4 +148,4 @@ def test_the_library_is_documented_as_it_is() -> None:
 
 def test_the_client_speaks_the_daemons_protocol() -> None:
     """The number that the client compares is the daemon's."""
-    assert protocol.MIN_PROTOCOL <= PROTOCOL <= protocol.PROTOCOL
+    assert methods.MIN_PROTOCOL <= PROTOCOL <= methods.PROTOCOL

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from sesamectl import render
-from sesamed.protocol import METHODS, Method
+from sesamed.methods.method import Method
+from sesamed.methods.table import METHODS
 from sesamed.sanitize import (
     HIDDEN,
     SEQUENCE,

@@ -7,13 +7,13 @@ import apsw
 from sesamed.errors import RefusedError, StoreError
 from sesamed.model import SessionKey, Utterance
 from sesamed.store import sqlite
-from sesamed.store.reading import messages as read
-from sesamed.store.reading import summaries
+from sesamed.store.reading.resolve import find
+from sesamed.store.reading.session import find_position
 
 
-def writable(connection: apsw.Connection, reference: str) -> str:
+def find_writable(connection: apsw.Connection, reference: str) -> str:
     """The file of a session that can be added to. Not its number: another index may come in between."""
-    session = summaries.find(connection, reference)
+    session = find(connection, reference)
     source, public, gone = sqlite.one(
         connection, "SELECT source, public_id, gone FROM sessions WHERE id = ?", (session,)
     )
@@ -38,18 +38,18 @@ def check_call(connection: apsw.Connection, key: int, said: Utterance) -> None:
         raise RefusedError("toolCallId: that call has its result already")
 
 
-def place(connection: apsw.Connection, key: int, path: str) -> int:
+def find_written(connection: apsw.Connection, key: int, path: str) -> int:
     """Where the record with this key stands in the session that it was written to."""
     sql = "SELECT f.session, r.id FROM files f JOIN records r ON r.key = ?2 WHERE f.path = ?1 AND f.session IS NOT NULL"
     row = connection.execute(sql, (os.fsencode(path), key)).fetchone()
     if row is None:
         raise StoreError(f"{path} was written, but the line could not be indexed; limits.maxLineBytes may be too small")
-    return read.position(connection, *row)
+    return find_position(connection, *row)
 
 
-def named(connection: apsw.Connection, reference: str) -> tuple[SessionKey, str]:
+def identify(connection: apsw.Connection, reference: str) -> tuple[SessionKey, str]:
     """What a session is, and a name that is its own alone."""
-    session = summaries.find(connection, reference)
+    session = find(connection, reference)
     source, native_id, public = sqlite.one(
         connection, "SELECT source, native_id, public_id FROM sessions WHERE id = ?", (session,)
     )

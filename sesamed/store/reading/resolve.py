@@ -1,6 +1,7 @@
 """Which session is meant: by its id, by a part of it, by its name; or one that it was begun from."""
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import apsw
@@ -8,9 +9,12 @@ import apsw
 from sesamed.errors import AmbiguousError, NotFoundError
 from sesamed.sanitize import clean_line
 from sesamed.store import sqlite
-from sesamed.store.reading import names, summaries
+from sesamed.store.reading import names
+from sesamed.store.reading.summary import show_name
+from sesamed.times import iso
 
 ANCESTOR = re.compile(r"(.+)~(\d{0,3})", re.DOTALL)
+MAX_CANDIDATES = 10
 MAX_NAMED = 20_000  # sessions whose names are compared, the latest ones
 SHOWN_CHARACTERS = 200
 
@@ -22,9 +26,9 @@ class Project(NamedTuple):
     main: str | None  # the repository's main worktree
 
 
-def resolved(connection: apsw.Connection, reference: str, project: Project | None) -> int:
+def resolve(connection: apsw.Connection, reference: str, project: Project | None) -> int:
     """The session that is meant. An id may end in `~2`, so that comes first; else `~N` goes to the N-th ancestor."""
-    found = summaries.exact(connection, reference)
+    found = find_exact(connection, reference)
     if not found and (match := ANCESTOR.fullmatch(reference)):
         session = _one(connection, match[1], project)
         return _ancestor(connection, session, int(match[2] or 1), reference)
@@ -32,9 +36,9 @@ def resolved(connection: apsw.Connection, reference: str, project: Project | Non
 
 
 def _one(connection: apsw.Connection, reference: str, project: Project | None) -> int:
-    if found := summaries.exact(connection, reference):
+    if found := find_exact(connection, reference):
         return _chosen(connection, reference, found, project)
-    beginning = summaries.beginning(connection, reference)
+    beginning = find_beginning(connection, reference)
     if len(beginning) == 1:
         return beginning[0]
     sql = """
@@ -45,8 +49,8 @@ def _one(connection: apsw.Connection, reference: str, project: Project | None) -
     found = names.same(reference, known) or beginning or names.like(reference, known)
     if not found:
         raise NotFoundError(
-            f"no session is called {_shown(reference)}, nor has an id that begins so; `sesamectl list` shows what there is",
-            ref=_shown(reference),
+            f"no session is called {_quote(reference)}, nor has an id that begins so; `sesamectl list` shows what there is",
+            ref=_quote(reference),
         )
     return _chosen(connection, reference, found, project)
 
@@ -58,9 +62,9 @@ def _chosen(connection: apsw.Connection, reference: str, found: list[int], proje
         return (here if len(here) == 1 else found)[0]
     likely = [*here, *(session for session in found if session not in set(here))]
     raise AmbiguousError(
-        f"{_shown(reference)} fits {len(found)} sessions; give an id, or more of the name",
-        candidates=summaries.candidates(connection, likely),
-        sessions=summaries.described(connection, likely),
+        f"{_quote(reference)} fits {len(found)} sessions; give an id, or more of the name",
+        candidates=list_candidates(connection, likely),
+        sessions=describe(connection, likely),
     )
 
 
@@ -72,14 +76,80 @@ def _is_of(connection: apsw.Connection, session: int, project: Project) -> bool:
 
 def _ancestor(connection: apsw.Connection, session: int, count: int, reference: str) -> int:
     for step in range(count):
-        parent = summaries.parent(connection, session)
+        parent = find_parent(connection, session)
         if parent is None:
             raise NotFoundError(
-                f"{_shown(reference)}: the session has {step} indexed ancestors, not {count}", ref=_shown(reference)
+                f"{_quote(reference)}: the session has {step} indexed ancestors, not {count}", ref=_quote(reference)
             )
         session = parent
     return session
 
 
-def _shown(reference: str) -> str:
+def find(connection: apsw.Connection, reference: str) -> int:
+    """The session with this id (with or without `source:`), or with an id that begins so and no other does."""
+    found = find_exact(connection, reference) or find_beginning(connection, reference)
+    if not found:
+        raise NotFoundError(
+            f"no session {_quote(reference)} in the index; `sesamectl search` and list_sessions show the ids",
+            sessionId=reference[:SHOWN_CHARACTERS],
+        )
+    if len(found) > 1:
+        raise AmbiguousError(
+            f"{_quote(reference)} fits {len(found)} sessions; give more of the id, or source:id",
+            candidates=list_candidates(connection, found),
+        )
+    return found[0]
+
+
+def find_exact(connection: apsw.Connection, reference: str) -> list[int]:
+    """The sessions with this id; several where sources share one."""
+    sql = "SELECT id FROM sessions WHERE public_id = ?"
+    found = sqlite.rows(connection, sql, (reference,))
+    if not found and ":" in reference:
+        sql += " AND source = ?"
+        source, _, public_id = reference.partition(":")
+        found = sqlite.rows(connection, sql, (public_id, source))
+    return [session for (session,) in found]
+
+
+def find_beginning(connection: apsw.Connection, prefix: str) -> list[int]:
+    """The sessions whose id begins so."""
+    if not prefix:
+        return []
+    sql = "SELECT id FROM sessions WHERE public_id >= ? AND public_id < ? ORDER BY public_id LIMIT 1000"
+    return [session for (session,) in sqlite.rows(connection, sql, (prefix, prefix + "\U0010ffff"))]
+
+
+def list_candidates(connection: apsw.Connection, sessions: Sequence[int]) -> list[str]:
+    """Some ids to choose from, each so that it names one session only."""
+    sql = """
+        SELECT iif((SELECT count(*) FROM sessions o WHERE o.public_id = s.public_id) > 1, source || ':', '') || public_id
+        FROM sessions s WHERE id = ?
+    """
+    return [str(sqlite.one(connection, sql, (session,))[0]) for session in sessions[:MAX_CANDIDATES]]
+
+
+def describe(connection: apsw.Connection, sessions: Sequence[int]) -> list[dict[str, str | None]]:
+    """The same ones as a person tells them apart."""
+    sql = "SELECT public_id, source, name, cwd, modified_ms FROM sessions WHERE id = ?"
+    rows = (sqlite.one(connection, sql, (session,)) for session in sessions[:MAX_CANDIDATES])
+    return [
+        {"sessionId": public, "source": source, "name": show_name(name), "cwd": cwd, "modified": iso(modified)}
+        for public, source, name, cwd, modified in rows
+    ]
+
+
+def find_parent(connection: apsw.Connection, session: int) -> int | None:
+    """The session that this one was begun from, when it is indexed."""
+    sql = """
+        SELECT coalesce(
+          (SELECT f.session FROM files f WHERE f.path = CAST(s.parent_path AS BLOB) AND f.session <> s.id),
+          (SELECT o.id FROM sessions o WHERE o.source = s.source AND o.native_id = s.parent_id AND o.id <> s.id ORDER BY ordinal LIMIT 1))
+        FROM sessions s WHERE s.id = ?
+    """
+    found = sqlite.one(connection, sql, (session,))[0]
+    return None if found is None else int(found)
+
+
+def _quote(reference: str) -> str:
     return repr(clean_line(reference)[:SHOWN_CHARACTERS])

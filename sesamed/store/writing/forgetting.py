@@ -13,7 +13,7 @@ import msgspec
 from sesamed.errors import StoreError
 from sesamed.model import Identity, SessionKey
 from sesamed.store import ids, sqlite
-from sesamed.store.reading import summaries
+from sesamed.store.reading.resolve import find
 from sesamed.store.search import filters
 from sesamed.store.search.filters import Where
 
@@ -38,7 +38,7 @@ CHUNKS = f"""
 def chosen(connection: apsw.Connection, reference: str | None, where: Where) -> tuple[list[SessionKey], int]:
     """The sessions to forget, their subagents among them, and how many chunks only they hold."""
     if reference is not None:
-        condition, values = "s.id = :session", {"session": summaries.find(connection, reference)}
+        condition, values = "s.id = :session", {"session": find(connection, reference)}
     else:
         compiled = filters.compiled(where)
         condition, values = compiled.session, compiled.values

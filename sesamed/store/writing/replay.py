@@ -11,7 +11,7 @@ from sesamed.model import Fact, Identity
 from sesamed.sanitize import clean_line
 from sesamed.store import ids, sqlite
 from sesamed.store.ids import Kind, home_of, record_at
-from sesamed.store.reading import messages as read
+from sesamed.store.reading import session as read
 from sesamed.store.rows import FileRows, Remark, Row, Text
 from sesamed.store.sqlite import Packer
 from sesamed.store.subwords import inner_words
@@ -108,7 +108,7 @@ class Replay:
         touched = sqlite.rows(self._old, TOUCHED, (place,))
         numbered = self._old.execute(ORDINAL, home_of(place)).fetchone()
         answer = self._results.result_at(place, record)
-        texts = {number: text for number, text in read.texts(self._old, record).items() if number != Kind.RESULT}
+        texts = {number: text for number, text in read.read_texts(self._old, record).items() if number != Kind.RESULT}
         if answer is not None and answer.text is not None:
             texts[Kind.RESULT] = answer.text.text
         return Row(

@@ -11,7 +11,10 @@ from sesamectl import flags, help  # noqa: A004  # what it is
 from sesamectl.errors import UsageError
 from sesamectl.parse import parse
 from sesamectl.render.terminal import columns
-from sesamed.protocol import Filters, IndexParams, ListMessagesParams, ListSessionsParams, SearchParams
+from sesamed.methods.filters import Filters
+from sesamed.methods.index import IndexParams
+from sesamed.methods.search import SearchParams
+from sesamed.methods.sessions import ListMessagesParams, ListSessionsParams
 
 
 def search(*words: str) -> dict[str, object]:

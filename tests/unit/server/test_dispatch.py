@@ -3,8 +3,8 @@
 import json
 import logging
 import typing
-from collections.abc import Awaitable, Callable
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import anyio
 import msgspec
@@ -12,21 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sesamed import protocol
 from sesamed.errors import AmbiguousError, QueryError, RefusedError
-from sesamed.protocol import (
-    CANCEL,
-    MAX_ANSWER_BYTES,
-    METHODS,
-    Answer,
-    CancelParams,
-    CancelResult,
-    Method,
-    NonNegative,
-    Params,
-)
+from sesamed.methods.daemon import cancel
+from sesamed.methods.method import Call, Context, Method, NonNegative, Params, method
+from sesamed.methods.table import METHODS
+from sesamed.model import Answer
 from sesamed.sanitize import Exact
-from sesamed.server.dispatch import Call, Conversation, Dispatcher, Route, route
+from sesamed.server.dispatch import Conversation, Dispatcher
+from sesamed.server.envelope import MAX_ANSWER_BYTES
 
 
 class TextParams(Params, frozen=True, kw_only=True):
@@ -43,24 +36,20 @@ class Score(Answer, frozen=True, kw_only=True):
     about: str = "a\u202e score\x1b[1m"
 
 
-ECHO = Method("echo", TextParams, Text, "The text again.")
-WAIT = Method("wait", TextParams, Text, "Never answers by itself.")
-FAIL = Method("fail", TextParams, Text, "Fails as the test wants.")
-SCORE = Method("score", TextParams, Score, "Not a number.")
-METHODS_HERE = (ECHO, WAIT, FAIL, SCORE, CANCEL)
 LOG = logging.getLogger("test.dispatch")
+NOTHING = cast("Context", None)  # these methods use nothing of the daemon
 
 
-async def echo(_: Call, params: TextParams) -> Text:
+@method
+async def echo(context: Context, call: Call, params: TextParams) -> Text:
+    """The text again."""
     return Text(text=params.text)
 
 
-async def score(_: Call, params: TextParams) -> Score:
+@method
+async def score(context: Context, call: Call, params: TextParams) -> Score:
+    """Not a number."""
     return Score(score=float("nan"))
-
-
-async def cancel(call: Call, params: CancelParams) -> CancelResult:
-    return CancelResult(cancelled=call.cancel(params.id))
 
 
 class Desk:
@@ -71,14 +60,16 @@ class Desk:
         self.waiting = anyio.Event()
         self.failure: Exception = RefusedError("no")
         self.interrupted = False
-        routes = [route(ECHO, echo), route(WAIT, self.wait), route(FAIL, self.fail), route(SCORE, score)]
-        self.dispatcher = Dispatcher([*routes, route(CANCEL, cancel)], LOG, METHODS_HERE)
+        own = [Method("wait", TextParams, Text, self.wait), Method("fail", TextParams, Text, self.fail)]
+        self.methods: list[Method[Any, Any]] = [echo, *own, score, cancel]
+        self.dispatcher = Dispatcher(self.methods, NOTHING, LOG)
         self.conversation = Conversation(self.send)
 
     async def send(self, line: bytes) -> None:
         self.sent.append(line)
 
-    async def wait(self, call: Call, _: TextParams) -> Text:
+    async def wait(self, _: Context, call: Call, params: TextParams) -> Text:
+        """Never answers by itself."""
         self.waiting.set()
         try:
             await anyio.sleep_forever()
@@ -88,7 +79,8 @@ class Desk:
             raise
         return Text(text="")
 
-    async def fail(self, call: Call, params: TextParams) -> Text:
+    async def fail(self, _: Context, call: Call, params: TextParams) -> Text:
+        """Fails as the test wants."""
         await call.notify("progress", params)
         raise self.failure
 
@@ -162,7 +154,7 @@ async def test_unknown_method(desk: Desk) -> None:
     """An unknown method is -32601, and the answer names the known ones."""
     error = (await desk.ask("ecco"))["error"]
     assert error["code"] == -32601
-    assert error["data"] == {"methods": [m.name for m in METHODS_HERE]}
+    assert error["data"] == {"methods": [method.name for method in desk.methods]}
 
 
 @pytest.mark.parametrize(
@@ -332,19 +324,20 @@ async def test_notify(desk: Desk) -> None:
     ]
 
 
-def test_every_method_has_a_route() -> None:
-    """A dispatcher whose routes are not exactly the methods is not made."""
-    for routes in ([], [route(ECHO, echo)] * 2, [route(ECHO, echo), route(SCORE, score)]):
-        with pytest.raises(AssertionError, match="routes"):
-            Dispatcher(routes, LOG, (ECHO,))
-    with pytest.raises(AssertionError, match="routes"):
-        Dispatcher([route(ECHO, echo)], LOG)
+def test_no_two_methods_have_one_name() -> None:
+    """A dispatcher of such a table is not made."""
+    with pytest.raises(AssertionError, match="one name"):
+        Dispatcher([echo, score, echo], NOTHING, LOG)
 
 
-def test_handler_of_another_type() -> None:
-    """A handler with the wrong params or result is a type error."""
-    route(ECHO, score)  # type: ignore[arg-type]
-    route(CANCEL, echo)  # type: ignore[arg-type]
+def test_a_method_is_what_its_function_says() -> None:
+    """Name, params and result; what are no params, or no answer, is a type error."""
+    assert (echo.name, echo.params, echo.result) == ("echo", TextParams, Text)
+
+    async def of_another_type(context: Context, call: Call, params: int) -> Text:
+        return Text(text=str(params))
+
+    method(of_another_type)  # type: ignore[type-var]
 
 
 PIECES = [
@@ -407,13 +400,12 @@ def _params(kind: type[Params]) -> st.SearchStrategy[Params]:
     return st.builds(kind, **{name: _values(hints[name]) for name in kind.__struct_fields__})
 
 
-def _recorder(method: Method[Any, Any], seen: list[Params]) -> Route:
-    async def record(_: Call, params: Params) -> Answer:
+def _recorder(method: Method[Any, Any], seen: list[Params]) -> Method[Any, Any]:
+    async def record(context: Context, call: Call, params: Params) -> Answer:
         seen.append(params)
         raise RefusedError("seen")
 
-    handler: Callable[[Call, Any], Awaitable[Any]] = record
-    return route(method, handler)
+    return replace(method, handler=record)
 
 
 any_params = st.sampled_from(METHODS).flatmap(lambda method: st.tuples(st.just(method), _params(method.params)))
@@ -424,7 +416,7 @@ async def test_params_round_trip(asked: tuple[Method[Any, Any], Params]) -> None
     """What a client encodes as params is what the handler gets."""
     method, sent = asked
     seen: list[Params] = []
-    dispatcher = Dispatcher([_recorder(m, seen) for m in METHODS], LOG)
+    dispatcher = Dispatcher([_recorder(method, seen) for method in METHODS], NOTHING, LOG)
     request = {"jsonrpc": "2.0", "id": 1, "method": method.name, "params": sent}
     await dispatcher.answer(msgspec.json.encode(request), Conversation(Desk().send))
     assert seen == [sent]
@@ -432,7 +424,6 @@ async def test_params_round_trip(asked: tuple[Method[Any, Any], Params]) -> None
 
 def test_params_refuse_what_they_do_not_know() -> None:
     """Every method's params refuse unknown fields by name."""
-    for method in METHODS:
+    for known in METHODS:
         with pytest.raises(msgspec.ValidationError, match=r"missing|unknown field `nonsense`"):
-            msgspec.json.decode(b'{"nonsense":1}', type=method.params)
-    assert protocol.PROTOCOL == 1
+            msgspec.json.decode(b'{"nonsense":1}', type=known.params)

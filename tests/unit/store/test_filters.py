@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sesamed.store import sqlite
-from sesamed.store.reading import messages as read
-from sesamed.store.reading import summaries
+from sesamed.store.reading import session as read
+from sesamed.store.reading import summary
 from sesamed.store.search import filters, query, ranking, terms
 from sesamed.store.search.filters import Where
 from tests.support.history import History
@@ -173,7 +173,7 @@ def test_a_search_finds_what_passes(history: History, where: Where, words: str) 
         assert hit.chunk is not None
         assert record_passes(connection, where, hit.chunk >> 3)
         assert hit.session in holders(connection, hit.chunk >> 3)
-        assert read.item(connection, hit.session, hit.chunk >> 3).record == hit.chunk >> 3
+        assert read.read_item(connection, hit.session, hit.chunk >> 3).record == hit.chunk >> 3
 
 
 @settings(suppress_health_check=list(HealthCheck), max_examples=150)
@@ -192,8 +192,8 @@ def test_a_list_has_what_passes(history: History, where: Where) -> None:
     expected = {s for s in about if session_passes(where, about[s]) and (not narrow or s in with_record)}
     if where.subagents == "include":
         expected = {s for s in expected if shown(about, s) == s or shown(about, s) not in expected}
-    total, listed = summaries.listed(connection, filters.compiled(where), 100, 0, "w")
-    assert {number for number, _ in listed} == expected
+    total, listed = summary.list_sessions(connection, filters.compiled(where), 100, 0, "w")
+    assert set(listed) == expected
     assert total == len(expected)
 
 
@@ -222,8 +222,10 @@ def test_the_reader_of_a_session_gets_pages_of_it(history: History, tmp_path: Pa
     """From anywhere, as many as are there."""
     connection = history.ingest.writer.connection
     for number in sessions(connection):
-        whole = read.items(connection, number, 0, 1000)
+        whole = read.read_items(connection, number, 0, 1000)
         assert [item.position for item in whole] == list(range(len(whole)))
         for first in range(len(whole) + 1):
-            assert read.items(connection, number, first, 2) == whole[first : first + 2]
-        assert [read.position(connection, number, item.record) for item in whole] == [item.position for item in whole]
+            assert read.read_items(connection, number, first, 2) == whole[first : first + 2]
+        assert [read.find_position(connection, number, item.record) for item in whole] == [
+            item.position for item in whole
+        ]

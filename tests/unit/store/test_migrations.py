@@ -6,7 +6,7 @@ from typing import Any
 import apsw
 import pytest
 
-from sesamed.server.searching import Searcher
+from sesamed.methods.search import Searcher
 from sesamed.store import schema, sqlite
 from sesamed.store.search import filters, query
 

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sesamed.server.reading import cut
-from sesamed.server.windows import WINDOW_ITEMS, around
+from sesamed.methods.sessions import cut
+from sesamed.methods.windows import WINDOW_ITEMS, limit_window
 
 NUMBERS = st.integers(0, 1 << 62)
 
@@ -12,7 +12,7 @@ NUMBERS = st.integers(0, 1 << 62)
 @given(NUMBERS, NUMBERS)
 def test_a_window_is_bounded(before: int, after: int) -> None:
     """As asked for where it fits; else full, and the shorter side is left whole."""
-    shown = around(before, after)
+    shown = limit_window(before, after)
     if before + after + 1 <= WINDOW_ITEMS:
         assert shown == (before, after)
     else:

@@ -1,4 +1,8 @@
-"""Reading a session: its records in file order, those it shares with others included."""
+"""A session's records in file order: those that it shares with others included, and before them what it inherits.
+
+A fork that copies nothing goes on from a part of another session. It says where it left that one by the ordinal that the lines have
+there; what it inherits is read first, and counted first.
+"""
 
 import sys
 from typing import Any, NamedTuple
@@ -6,7 +10,8 @@ from typing import Any, NamedTuple
 import apsw
 
 from sesamed.store import ids, sqlite
-from sesamed.store.reading import inherited as thread
+
+MAX_DEPTH = 32  # of forks of forks
 
 RECORD = "r.id, r.role, r.kind, r.tool, r.is_error"
 
@@ -43,6 +48,10 @@ IN_ORDER = f"""
     )
 """
 
+BASE = "SELECT source, base FROM sessions WHERE id = ? AND base IS NOT NULL"
+FORKED_FROM = "SELECT id FROM sessions WHERE (source, native_id, ordinal) = (?, ?, 1)"
+COUNT_BEFORE = "SELECT count(*) FROM ordinals o JOIN files f ON f.id = o.file WHERE f.session = ? AND o.ordinal < ?"
+
 
 class Item(NamedTuple):
     """A message or a tool call."""
@@ -63,35 +72,43 @@ class Item(NamedTuple):
         return self.kind == ids.Kind.CALL
 
 
-def items(connection: apsw.Connection, session: int, first: int, count: int) -> list[Item]:
+def read_items(connection: apsw.Connection, session: int, first: int, count: int) -> list[Item]:
     """Some of a session's records, counted from 0 over messages and tool calls in file order; what it goes on from comes before."""
     found: list[Item] = []
     before = 0
-    for part in thread.parts(connection, session):
+    for part in find_parts(connection, session):
         here = max(first - before, 0)
         wanted = min(first + count - before, sys.maxsize if part.length is None else part.length) - here
         if wanted > 0:
-            held = _held(connection, part.session, here, wanted)
+            held = _read_own(connection, part.session, _files(connection, part.session), here, wanted)
             found += [item._replace(position=item.position + before) for item in held]
         before += part.length or 0
     return found
 
 
-def item(connection: apsw.Connection, session: int, record: int) -> Item:
+def count_items(connection: apsw.Connection, session: int) -> tuple[str, int]:
+    """A session's public id, and how many records it has, with what it goes on from."""
+    sql = "SELECT public_id, messages + tool_calls FROM sessions WHERE id = ?"
+    public_id, own = sqlite.one(connection, sql, (session,))
+    return public_id, own + count_inherited(connection, session)
+
+
+def read_item(connection: apsw.Connection, session: int, record: int) -> Item:
     """One record, as this session counts it."""
-    here = _place(connection, session, record)
-    before = thread.inherited(connection, session)
-    return _held(connection, session, here, 1)[0]._replace(position=before + here)
-
-
-def position(connection: apsw.Connection, session: int, record: int) -> int:
-    """Where a record stands in a session that holds it."""
-    return thread.inherited(connection, session) + _place(connection, session, record)
-
-
-def _place(connection: apsw.Connection, session: int, record: int) -> int:
-    """Where a record stands in what the session's own files hold."""
     files = _files(connection, session)
+    here = _own_position(connection, session, files, record)
+    before = count_inherited(connection, session)
+    return _read_own(connection, session, files, here, 1)[0]._replace(position=before + here)
+
+
+def find_position(connection: apsw.Connection, session: int, record: int) -> int:
+    """Where a record stands in a session that holds it."""
+    own = _own_position(connection, session, _files(connection, session), record)
+    return count_inherited(connection, session) + own
+
+
+def _own_position(connection: apsw.Connection, session: int, files: list[int], record: int) -> int:
+    """Where a record stands in what the session's own files hold."""
     if len(files) > 1:
         sql = f"{IN_ORDER} SELECT position FROM ordered WHERE record = :record"
         return int(sqlite.one(connection, sql, {"session": session, "record": record})[0])
@@ -101,35 +118,33 @@ def _place(connection: apsw.Connection, session: int, record: int) -> int:
     return int(sqlite.one(connection, sql, (record, files[0]))[0])
 
 
-def _held(connection: apsw.Connection, session: int, first: int, count: int) -> list[Item]:
+def _read_own(connection: apsw.Connection, session: int, files: list[int], first: int, count: int) -> list[Item]:
     """Some of what the session's own files hold."""
-    files = _files(connection, session)
     if len(files) == 1:
-        return [
-            _item(row) for row in sqlite.rows(connection, ONE_FILE, {"file": files[0], "first": first, "count": count})
-        ]
+        rows = connection.execute(ONE_FILE, {"file": files[0], "first": first, "count": count})
+        return [_make_item(row) for row in rows]
     undone = UNDONE.format(file="o.file", position="o.place")
     sql = f"""{IN_ORDER} SELECT o.position, {RECORD}, o.time_ms, o.entry, {undone} OR {REVERTED}
         FROM ordered o JOIN records r ON r.id = o.record WHERE o.position BETWEEN :first AND :first + :count - 1 ORDER BY o.position"""
-    return [_item(row) for row in sqlite.rows(connection, sql, {"session": session, "first": first, "count": count})]
+    return [_make_item(row) for row in connection.execute(sql, {"session": session, "first": first, "count": count})]
 
 
-def texts(connection: apsw.Connection, record: int) -> dict[int, str]:
+def read_texts(connection: apsw.Connection, record: int) -> dict[int, str]:
     """A record's chunks by kind."""
     sql = "SELECT id, text FROM chunks WHERE id BETWEEN ? AND ? ORDER BY id"
     found = sqlite.rows(connection, sql, ids.chunks_of(record))
     return {ids.kind_of(number): sqlite.plain(text) for number, text in found}
 
 
-def whole_text(connection: apsw.Connection, record: int) -> str:
+def read_whole_text(connection: apsw.Connection, record: int) -> str:
     """A record as it is read: a call with its result."""
-    parts = texts(connection, record)
+    parts = read_texts(connection, record)
     result = parts.pop(ids.Kind.RESULT, None)
     text = next(iter(parts.values()), "")
     return text if result is None else f"{text}\noutput:\n{result}"
 
 
-def tool_counts(connection: apsw.Connection, session: int) -> dict[str, int]:
+def count_tools(connection: apsw.Connection, session: int) -> dict[str, int]:
     """How often each tool was called in a session."""
     sql = f"""{IN_ORDER} SELECT r.tool, count(*) FROM ordered o JOIN records r ON r.id = o.record WHERE {ids.sql_is_call("r")}
         GROUP BY r.tool ORDER BY count(*) DESC, r.tool"""
@@ -137,12 +152,47 @@ def tool_counts(connection: apsw.Connection, session: int) -> dict[str, int]:
 
 
 def _files(connection: apsw.Connection, session: int) -> list[int]:
-    return [
-        file for (file,) in sqlite.rows(connection, "SELECT id FROM files WHERE session = ? ORDER BY path", (session,))
-    ]
+    return [file for (file,) in connection.execute("SELECT id FROM files WHERE session = ? ORDER BY path", (session,))]
 
 
-def _item(row: tuple[Any, ...]) -> Item:
-    position, record, role, kind, tool, is_error, time_ms, entry, undone = row
-    failed = None if is_error is None else bool(is_error)
-    return Item(position, record, role, kind, tool, failed, time_ms, entry, bool(undone))
+def _make_item(row: tuple[Any, ...]) -> Item:
+    item = Item(*row)
+    return item._replace(is_error=None if item.is_error is None else bool(item.is_error), undone=bool(item.undone))
+
+
+# -- what is inherited
+
+
+class Part(NamedTuple):
+    """The first records of a session, or all of them."""
+
+    session: int
+    length: int | None
+
+
+def find_parts(connection: apsw.Connection, session: int) -> list[Part]:
+    """What a session consists of; most sessions of themselves. What is not indexed is left out."""
+    found, seen, end = [Part(session, None)], {session}, None
+    while len(found) <= MAX_DEPTH and (base := _base(connection, found[0].session)) is not None:
+        above, ordinal = base
+        if above in seen:
+            break
+        seen.add(above)
+        end = ordinal if end is None else min(end, ordinal)
+        found.insert(0, Part(above, int(sqlite.one(connection, COUNT_BEFORE, (above, end))[0])))
+    return found
+
+
+def count_inherited(connection: apsw.Connection, session: int) -> int:
+    """How many records come before a session's own."""
+    return sum(part.length or 0 for part in find_parts(connection, session))
+
+
+def _base(connection: apsw.Connection, session: int) -> tuple[int, int] | None:
+    """The session that this one goes on from, and up to where."""
+    row = connection.execute(BASE, (session,)).fetchone()
+    if row is None:
+        return None
+    native_id, _, ordinal = row[1].rpartition(":")
+    above = connection.execute(FORKED_FROM, (row[0], native_id)).fetchone()
+    return (above[0], int(ordinal)) if above is not None and ordinal.isdecimal() else None

@@ -8,8 +8,7 @@ import pytest
 from sesamed.model import Fact, Identity
 from sesamed.store import sqlite
 from sesamed.store.ids import Kind
-from sesamed.store.reading import inherited as thread
-from sesamed.store.reading import messages as read
+from sesamed.store.reading import session as read
 from sesamed.store.rows import Cursor, FileRows, Row, Signature, Text, UndoneRow
 from sesamed.store.writing.transaction import Writer
 
@@ -39,18 +38,18 @@ def write(writer: Writer, name: str, rows: Sequence[Row | UndoneRow], base: str 
 
 def texts(writer: Writer, session: int, first: int = 0, count: int = 100) -> list[tuple[int, str]]:
     """Positions and texts."""
-    items = read.items(writer.connection, session, first, count)
+    items = read.read_items(writer.connection, session, first, count)
     assert [
-        read.position(writer.connection, session, item.record)
+        read.find_position(writer.connection, session, item.record)
         for item in items
         if item.position >= inherited(writer, session)
     ] == [item.position for item in items if item.position >= inherited(writer, session)]
-    return [(item.position, read.whole_text(writer.connection, item.record)) for item in items]
+    return [(item.position, read.read_whole_text(writer.connection, item.record)) for item in items]
 
 
 def inherited(writer: Writer, session: int) -> int:
     """How much comes before."""
-    return thread.inherited(writer.connection, session)
+    return read.count_inherited(writer.connection, session)
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
@@ -88,4 +87,10 @@ def test_what_was_taken_back_is_marked(writer: Writer) -> None:
         row("e", 4),
     ]
     session = write(writer, "s", [*rows, UndoneRow(row("d", 3).key, alone=True), UndoneRow(77, alone=False)])
-    assert [item.undone for item in read.items(writer.connection, session, 0, 9)] == [False, True, True, True, False]
+    assert [item.undone for item in read.read_items(writer.connection, session, 0, 9)] == [
+        False,
+        True,
+        True,
+        True,
+        False,
+    ]

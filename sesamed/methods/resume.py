@@ -8,32 +8,33 @@ import os
 import re
 import stat
 
-import apsw
-
-from sesamed.protocol import Resume
+from sesamed.model import Answer
+from sesamed.sanitize import Exact
 from sesamed.sources import SOURCES
-from sesamed.store import sqlite
+from sesamed.store.reading.summary import Origin
 
 PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-def of(connection: apsw.Connection, session: int) -> Resume | None:
+class Resume(Answer, frozen=True, kw_only=True):
+    """How the agent itself takes the session up again."""
+
+    command: list[Exact]
+    cwd: Exact | None
+
+
+def make_resume(origin: Origin) -> Resume | None:
     """The command for a session whose file is there."""
-    sql = """
-        SELECT s.source, s.native_id, s.cwd, s.subagent,
-          (SELECT path FROM files WHERE session = s.id AND gone_ms IS NULL ORDER BY path LIMIT 1)
-        FROM sessions s WHERE s.id = ?
-    """
-    source, native_id, cwd, subagent, path = sqlite.one(connection, sql, (session,))
+    source, native_id, cwd, subagent, path = origin
     command = SOURCES[source].resume if source in SOURCES else None
     if command is None or path is None or (subagent and not command.subagents):
         return None
-    if not PLAIN.fullmatch(native_id) or not _is_speakable(path) or not _is_own_directory(cwd):
+    if not PLAIN.fullmatch(native_id) or not _is_printable(path) or not _is_own_directory(cwd):
         return None
     return Resume(command=[word.format(path=path.decode(), id=native_id, cwd=cwd) for word in command.words], cwd=cwd)
 
 
-def _is_speakable(path: bytes) -> bool:
+def _is_printable(path: bytes) -> bool:
     """Whether a path can be shown and typed; what cannot be encoded would be another path."""
     try:
         return path.startswith(b"/") and path.decode().isprintable()

@@ -8,7 +8,7 @@ import pytest
 from sesamed import times
 from sesamed.errors import AmbiguousError, NotFoundError
 from sesamed.store import sqlite
-from sesamed.store.reading import summaries
+from sesamed.store.reading.resolve import find
 from tests.support.history import History
 from tests.support.sessions import PiSession
 
@@ -38,20 +38,20 @@ def connection() -> Iterator[apsw.Connection]:
 )
 def test_an_id_is_found(connection: apsw.Connection, reference: str, expected: str) -> None:
     """A whole one, with its source or without, before one that only begins so."""
-    found = summaries.find(connection, reference)
+    found = find(connection, reference)
     assert sqlite.one(connection, "SELECT public_id FROM sessions WHERE id = ?", (found,)) == (expected,)
 
 
 def test_a_beginning_that_only_one_has_is_enough(connection: apsw.Connection) -> None:
     """As with git."""
-    assert summaries.find(connection, "abd") == summaries.find(connection, "abd"[:3])
+    assert find(connection, "abd") == find(connection, "abd"[:3])
 
 
 @pytest.mark.parametrize("reference", ["ab", "a"])
 def test_a_beginning_of_several_is_ambiguous(connection: apsw.Connection, reference: str) -> None:
     """The error names them."""
     with pytest.raises(AmbiguousError) as caught:
-        summaries.find(connection, reference)
+        find(connection, reference)
     assert "abc" in str(caught.value.data)
 
 
@@ -59,7 +59,7 @@ def test_a_beginning_of_several_is_ambiguous(connection: apsw.Connection, refere
 def test_what_is_none_is_not_found(connection: apsw.Connection, reference: str) -> None:
     """And says what to do."""
     with pytest.raises(NotFoundError):
-        summaries.find(connection, reference)
+        find(connection, reference)
 
 
 @pytest.mark.parametrize(

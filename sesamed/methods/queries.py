@@ -29,7 +29,7 @@ class _Job:
             connection.interrupt()
 
 
-class Asking:
+class QueryRunner:
     """Runs questions in a few threads, first come, first served."""
 
     def __init__(self, index: Index, timeout_ms: int) -> None:
@@ -39,8 +39,8 @@ class Asking:
         self.times_ms: deque[float] = deque(maxlen=SAMPLES)
         self.count = 0
 
-    def took(self, milliseconds: float) -> None:
-        """A search took so long."""
+    def record_time(self, milliseconds: float) -> None:
+        """Count a search that took so long."""
         self.times_ms.append(milliseconds)
         self.count += 1
 
@@ -48,7 +48,7 @@ class Asking:
         """The time a question has."""
         return self._timeout_ms if timeout_ms is None else min(timeout_ms, self._timeout_ms)
 
-    async def in_thread(self, function: Callable[[], T]) -> T:
+    async def run_in_thread(self, function: Callable[[], T]) -> T:
         """Something that may block, but asks nothing of the index."""
         return await to_thread.run_sync(function)
 

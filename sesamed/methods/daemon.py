@@ -1,0 +1,173 @@
+"""The daemon itself: how it is, ending one of its requests, and stopping it."""
+
+import os
+from collections.abc import Iterable
+from typing import Literal
+
+from sesamed import __version__
+from sesamed.methods.method import PROTOCOL, Call, Context, Empty, NoParams, Params, method
+from sesamed.model import Answer, Overview, Pending, Progress
+from sesamed.sanitize import Exact
+from sesamed.store import schema, sqlite
+from sesamed.store.reading.status import read_holdings
+from sesamed.store.upkeep import wal_bytes
+from sesamed.times import iso, iso_or_none
+
+
+class Database(Answer, frozen=True, kw_only=True):
+    """The index file."""
+
+    path: Exact
+    bytes: int
+    wal_bytes: int
+    sqlite_version: str
+    schema: int
+
+
+class Counts(Answer, frozen=True, kw_only=True):
+    """What the index holds."""
+
+    sessions: int
+    chunks: int
+    messages: int
+    tool_calls: int
+    files: int
+    gone: int
+    bad_lines: int
+
+
+class SourceStatus(Answer, frozen=True, kw_only=True):
+    """One root."""
+
+    parser: str
+    path: Exact
+    mode: Literal["events", "polling", "missing"]
+    files: int
+    sessions: int
+    directories: int
+    warnings: list[str]
+
+
+class Freshness(Answer, frozen=True, kw_only=True):
+    """Milliseconds from an append being seen to its commit."""
+
+    p50_ms: float | None
+    p95_ms: float | None
+    p99_ms: float | None
+    samples: int
+
+
+class Queries(Answer, frozen=True, kw_only=True):
+    """Milliseconds a search took in the daemon."""
+
+    p50_ms: float | None
+    p95_ms: float | None
+    p99_ms: float | None
+    count: int
+
+
+class Warn(Answer, frozen=True, kw_only=True):
+    """Something a person should know, since when."""
+
+    code: str
+    message: str
+    since: Exact
+
+
+class Status(Answer, frozen=True, kw_only=True):
+    """How the daemon is."""
+
+    version: str
+    pid: int
+    protocol: int
+    started_at: Exact
+    state: Literal["ready", "indexing", "degraded"]
+    socket: Exact
+    database: Database
+    counts: Counts
+    sources: list[SourceStatus]
+    pending: Pending
+    indexing: Progress | None
+    freshness: Freshness
+    queries: Queries
+    last_sync_at: Exact | None
+    last_event_at: Exact | None
+    last_sweep_at: Exact | None
+    warnings: list[Warn]
+
+
+@method
+async def status(context: Context, call: Call, params: NoParams) -> Status:
+    """What is indexed, watched and pending, and how fast it goes."""
+    overview = context.ingest.overview()
+    holdings = await context.queries.ask(read_holdings)
+    return Status(
+        version=__version__, pid=os.getpid(), protocol=PROTOCOL, started_at=context.started_at, state=_find_state(overview),
+        socket=context.socket, database=_describe_database(context.database), counts=Counts(**holdings.totals._asdict()),
+        sources=_list_sources(overview, holdings.sessions_by_root), pending=context.ingest.pending(), indexing=overview.indexing,
+        freshness=Freshness(**_find_percentiles(overview.freshness_ms), samples=len(overview.freshness_ms)),
+        queries=Queries(**_find_percentiles(context.queries.times_ms), count=context.queries.count),
+        last_sync_at=iso_or_none(holdings.last_sync_ms), last_event_at=iso_or_none(overview.last_event_ms),
+        last_sweep_at=iso_or_none(overview.last_sweep_ms),
+        warnings=[Warn(code=t.code, message=t.message, since=iso(t.since_ms)) for t in overview.troubles],
+    )  # fmt: skip
+
+
+def _find_state(overview: Overview) -> Literal["ready", "indexing", "degraded"]:
+    if overview.troubles:
+        return "degraded"
+    return "ready" if overview.indexing is None else "indexing"
+
+
+def _describe_database(path: str) -> Database:
+    try:
+        size = os.path.getsize(path)
+    except FileNotFoundError:  # somebody has just removed it; it is made again within a second
+        size = 0
+    return Database(
+        path=path, bytes=size, wal_bytes=wal_bytes(path), sqlite_version=sqlite.LIBRARY_VERSION, schema=schema.VERSION
+    )
+
+
+def _list_sources(overview: Overview, sessions: dict[str, int]) -> list[SourceStatus]:
+    return [
+        SourceStatus(
+            parser=root.parser, path=root.path, mode=root.mode, files=root.files, sessions=sessions.get(root.real or root.path, 0),
+            directories=root.directories, warnings=root.warnings,
+        )
+        for root in overview.roots
+    ]  # fmt: skip
+
+
+def _find_percentiles(samples: Iterable[float]) -> dict[str, float | None]:
+    ordered = sorted(samples)
+    if not ordered:
+        return {"p50_ms": None, "p95_ms": None, "p99_ms": None}
+    return {
+        f"p{share}_ms": round(ordered[min(len(ordered) - 1, len(ordered) * share // 100)], 3) for share in (50, 95, 99)
+    }
+
+
+class CancelParams(Params, frozen=True, kw_only=True):
+    """The id of a request on this connection."""
+
+    id: str | int
+
+
+class CancelResult(Answer, frozen=True, kw_only=True):
+    """Whether there was something to cancel."""
+
+    cancelled: bool
+
+
+@method
+async def cancel(context: Context, call: Call, params: CancelParams) -> CancelResult:
+    """End a running request of this connection."""
+    return CancelResult(cancelled=call.cancel(params.id))
+
+
+@method
+async def shutdown(context: Context, call: Call, params: NoParams) -> Empty:
+    """Stop the daemon; the answer goes out first."""
+    context.stop()
+    return Empty()

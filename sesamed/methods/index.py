@@ -1,0 +1,93 @@
+"""The index as a whole: index runs, waiting for what is on disk, and forgetting."""
+
+from functools import partial
+
+from msgspec.structs import asdict, replace
+
+from sesamed.errors import ParamsError
+from sesamed.methods.filters import Filters, make_where
+from sesamed.methods.method import Call, Context, NonNegative, Params, method
+from sesamed.model import Answer, IndexReport, Pending, Progress
+from sesamed.sanitize import Exact
+from sesamed.store.writing import forgetting
+
+SYNC_TIMEOUT_MS = 60_000
+
+
+class IndexParams(Params, frozen=True, kw_only=True):
+    """How thorough an index run is."""
+
+    full: bool = False
+    drop_gone: bool = False
+    progress: bool = False
+
+
+class ProgressLine(Progress, frozen=True, kw_only=True, rename="camel"):
+    """A progress notification: it names the request that it is about."""
+
+    id: str | int | None
+
+
+@method
+async def index(context: Context, call: Call, params: IndexParams) -> IndexReport:
+    """Look at every file now; with full, build the index anew beside the old one."""
+
+    async def notify(progress: Progress) -> None:
+        await call.notify("progress", ProgressLine(id=call.id, **asdict(progress)))
+
+    report_progress = notify if params.progress and call.id is not None else None
+    report = await context.ingest.index(full=params.full, drop_gone=params.drop_gone, told=report_progress)
+    return replace(report, took_ms=round(report.took_ms, 3))
+
+
+class SyncParams(Params, frozen=True, kw_only=True):
+    """Which files may have grown; all of them when none is named."""
+
+    paths: list[str] | None = None
+    timeout_ms: NonNegative | None = None
+
+
+class SyncResult(Answer, frozen=True, kw_only=True):
+    """What is still to be read, and what is none of ours."""
+
+    pending: Pending
+    ignored: list[Exact]
+
+
+@method
+async def sync(context: Context, call: Call, params: SyncParams) -> SyncResult:
+    """Wait until everything on disk at the call is searchable."""
+    timeout_ms = SYNC_TIMEOUT_MS if params.timeout_ms is None else params.timeout_ms
+    pending, ignored = await context.ingest.sync(params.paths, timeout_ms / 1000)
+    return SyncResult(pending=pending, ignored=ignored)
+
+
+class ForgetParams(Params, frozen=True, kw_only=True):
+    """What to forget: exactly one of these."""
+
+    session_id: str | None = None
+    source: str | None = None
+    cwd: str | None = None
+    dry_run: bool = False
+
+
+class Forgotten(Answer, frozen=True, kw_only=True):
+    """What is forgotten now, or would be."""
+
+    sessions: int
+    chunks: int
+
+
+@method
+async def forget(context: Context, call: Call, params: ForgetParams) -> Forgotten:
+    """Take sessions out of the index for good; their files stay."""
+    given = [name for name in ("session_id", "source", "cwd") if getattr(params, name) is not None]
+    if len(given) != 1:
+        raise ParamsError("forget: name one of sessionId, source and cwd; they are not combined")
+    where = await make_where(context, Filters(source=params.source, cwd=params.cwd))
+    choose = partial(forgetting.chosen, reference=params.session_id, where=where)
+    sessions, chunks = await context.queries.ask(choose)
+    if sessions and not params.dry_run:
+        await context.ingest.forget(sessions)
+        await context.own.forget(sessions)
+    return Forgotten(sessions=len(sessions), chunks=chunks)

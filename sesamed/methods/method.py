@@ -1,0 +1,80 @@
+"""What a method is, what it is served with, and the shapes that methods share. A boundary struct is frozen and keyword-only.
+
+Field names are camelCase on the wire. Params refuse unknown fields by name; results may grow, so clients ignore what they do not
+know. Texts in a result are cleaned as it leaves, but for those that are declared `Exact`.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Generic, TypeVar, get_type_hints
+
+from anyio import Lock
+from msgspec import Meta, Struct
+
+from sesamed.ingest.requests import Requests
+from sesamed.methods.queries import QueryRunner
+from sesamed.model import Answer
+from sesamed.own_sessions import OwnSessions
+
+PROTOCOL = 1
+MIN_PROTOCOL = 1
+
+Id = str | int
+NonNegative = Annotated[int, Meta(ge=0)]
+
+
+class Params(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """What a method takes."""
+
+
+class NoParams(Params, frozen=True, kw_only=True):
+    """A method without parameters."""
+
+
+class Empty(Answer, frozen=True, kw_only=True):
+    """An answer without fields."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """The request that is served: its id, and what can be done on its connection."""
+
+    id: Id | None
+    notify: Callable[[str, Struct], Awaitable[None]]  # send a line that the client does not answer
+    cancel: Callable[[Id], bool]  # end another request; false when there is none of that id
+
+
+@dataclass(frozen=True)
+class Context:
+    """What methods are served with, for as long as the daemon runs."""
+
+    queries: QueryRunner
+    ingest: Requests
+    own: OwnSessions
+    socket: str
+    database: str
+    workstation: str
+    started_at: str
+    stop: Callable[[], None]
+    appending: Lock = field(default_factory=Lock)  # two results of one call: the second is refused, not lost
+
+
+P = TypeVar("P", bound=Params)
+R = TypeVar("R", bound=Answer)
+Handler = Callable[[Context, Call, P], Awaitable[R]]
+
+
+@dataclass(frozen=True)
+class Method(Generic[P, R]):
+    """One thing that can be asked of the daemon."""
+
+    name: str
+    params: type[P]
+    result: type[R]
+    handler: Handler[P, R]
+
+
+def method(handler: Handler[P, R]) -> Method[P, R]:
+    """The method that a function serves: it has its name, and its types say what it takes and gives."""
+    hints: dict[str, Any] = get_type_hints(handler)
+    return Method(handler.__name__, hints["params"], hints["return"], handler)

@@ -1,0 +1,213 @@
+"""The search method: a question to hits that explain themselves. The store does the ranking."""
+
+import time
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+from msgspec.structs import asdict, replace
+
+from sesamed.methods.filters import Filters, make_where
+from sesamed.methods.method import Call, Context, NonNegative, method
+from sesamed.model import Answer, Pending, Session
+from sesamed.sanitize import Exact, Line
+from sesamed.store.ids import Kind, kind_of, record_of
+from sesamed.store.reading import session as read
+from sesamed.store.reading import summary
+from sesamed.store.search import filters, headings, matching, query, ranking
+from sesamed.store.search.confidence import is_weak
+from sesamed.store.search.excerpt import Excerpt, Excerpter
+from sesamed.store.search.folding import Found
+from sesamed.store.search.query import Query
+from sesamed.store.search.terms import Terms, expanded
+from sesamed.store.sqlite import Connection
+from sesamed.times import iso_or_none
+
+MAX_HITS = 100
+MAX_OFFSET = 1 << 40
+FRESH_SHARE = 0.5  # of a search's time may go into waiting for what is on disk
+OPENING_ITEMS = 20  # of a session are looked through for its first message
+
+
+class SearchParams(Filters, frozen=True, kw_only=True):
+    """A question."""
+
+    query: str
+    limit: NonNegative = 10
+    offset: NonNegative = 0
+    sort: Literal["relevance", "recent"] = "relevance"
+    fresh: bool = False
+    timeout_ms: NonNegative | None = None
+
+
+class Match(Answer, frozen=True, kw_only=True):
+    """The record that matched, in the session and file that really hold it."""
+
+    session_id: Exact
+    path: Exact
+    kind: Literal["message", "tool_call"]
+    role: str
+    tool_name: Line | None
+    msg_idx: int
+    entry_id: Exact | None
+    timestamp: Exact | None
+    undone: bool = False
+
+
+class Hit(Session, frozen=True, kw_only=True):
+    """A session that matched."""
+
+    score: float
+    matched_snippet: Exact  # clean; `highlights` are places in it
+    highlights: list[tuple[int, int]]
+    matched_words: list[Exact]  # as they were asked for
+    missing_words: list[Exact]
+    match: Match | None
+    similar: int
+    subagents: int
+
+
+class WordCount(Answer, frozen=True, kw_only=True):
+    """In how many chunks a word of the query stands, whatever the filters."""
+
+    word: Exact
+    chunks: int
+
+
+class SearchResult(Answer, frozen=True, kw_only=True):
+    """The answer to a question; it says how far it can be trusted."""
+
+    query: Exact
+    result_count: int
+    results: list[Hit]
+    words: list[WordCount]
+    corrected: Mapping[str, str]
+    dropped: list[Exact]
+    weak: bool
+    filtered_out: int
+    content_trust: Literal["untrusted-transcript"]
+    pending: Pending
+    warnings: list[str]
+    took_ms: float
+
+
+@method
+async def search(context: Context, call: Call, params: SearchParams) -> SearchResult:
+    """Sessions that match the words best, each with the place that matched."""
+    begun = time.perf_counter()
+    pending = context.ingest.pending()
+    if params.fresh:
+        share = context.queries.limit_ms(params.timeout_ms) * FRESH_SHARE / 1000
+        pending = (await context.ingest.sync(None, share))[0]
+    compiled = query.compiled(params.query)
+    where = filters.compiled(await make_where(context, params))
+    limit, offset, recent = min(params.limit, MAX_HITS), min(params.offset, MAX_OFFSET), params.sort == "recent"
+
+    def find(connection: Connection) -> Page:
+        return Searcher(connection, compiled, where, context.workstation).run(limit, offset, recent=recent)
+
+    left_ms = None
+    if params.timeout_ms is not None:
+        left_ms = max(1, params.timeout_ms - int((time.perf_counter() - begun) * 1000))
+    found = await context.queries.ask(find, left_ms)
+    took_ms = (time.perf_counter() - begun) * 1000
+    context.queries.record_time(took_ms)
+    return SearchResult(
+        query=params.query, result_count=len(found.hits), results=found.hits,
+        words=found.words,
+        corrected=found.terms.corrected, dropped=list(found.terms.dropped), weak=found.weak,
+        filtered_out=found.filtered_out, content_trust="untrusted-transcript", pending=pending,
+        warnings=[trouble.message for trouble in context.ingest.troubles()], took_ms=round(took_ms, 3),
+    )  # fmt: skip
+
+
+class Page(NamedTuple):
+    """A page of hits, and what is to be said of all of them."""
+
+    hits: list[Hit]
+    terms: Terms
+    filtered_out: int = 0
+    weak: bool = False
+
+    @property
+    def words(self) -> list[WordCount]:
+        """In how many chunks each word stands."""
+        return [WordCount(word=term.word.text, chunks=term.chunks) for term in self.terms.terms]
+
+
+class Searcher:
+    """One search, in a reader's thread."""
+
+    def __init__(self, connection: Connection, query: Query, where: filters.Compiled, workstation: str) -> None:
+        self._connection = connection
+        self._query = query
+        self._where = where
+        self._workstation = workstation
+        self._terms = expanded(connection, query)
+        self._excerpter = Excerpter(connection, self._terms.terms)
+
+    def run(self, limit: int, offset: int, *, recent: bool) -> Page:
+        """The hits of one page."""
+        if self._query.everything:
+            _, sessions = summary.list_sessions(self._connection, self._where, limit, offset, self._workstation)
+            return Page([self._show_opening(number, about, about) for number, about in sessions.items()], self._terms)
+        found = ranking.ranked(self._connection, self._terms, self._where, limit + offset, recent=recent)
+        if not found:
+            return Page([], self._terms, 0 if offset else self._count_filtered_out())
+        page, best = found[offset:], max(found, key=lambda one: one.score)
+        numbers = {number for one in page for number in (one.shown, one.session)}
+        sessions = summary.read_sessions(self._connection, numbers, self._workstation)
+        hits = [self._make_hit(one, sessions, one.score / best.score) for one in page]
+        matched = hits[page.index(best)].matched_words if best in page else self._match_words(best, self._read(best))[0]
+        return Page(hits, self._terms, weak=is_weak(self._terms, matched))
+
+    def _count_filtered_out(self) -> int:
+        if not (self._where.session or self._where.record):
+            return 0
+        return ranking.count(self._connection, self._terms, filters.Compiled("", "", {}))
+
+    def _make_hit(self, found: Found, sessions: Mapping[int, Session], score: float) -> Hit:
+        shown, session = sessions[found.shown], sessions[found.session]
+        texts, similar = self._read(found), found.similar
+        matched, missing = self._match_words(found, texts)
+        if found.chunk is None:
+            hit = self._show_opening(found.session, session, shown)
+        else:
+            record = record_of(found.chunk)
+            similar = similar | matching.others_with(self._connection, record, found.session)
+            item = read.read_item(self._connection, found.session, record)
+            hit = _make_hit(
+                shown, self._excerpter.excerpt(texts.get(kind_of(found.chunk), "")), _make_match(session, item)
+            )
+        return replace(
+            hit, score=round(score, 4), matched_words=matched, missing_words=missing,
+            similar=len(similar - {found.shown}), subagents=found.subagents,
+        )  # fmt: skip
+
+    def _read(self, found: Found) -> dict[int, str]:
+        """What stands in the best place of a session; nothing where only what it is called matches."""
+        return {} if found.chunk is None else read.read_texts(self._connection, record_of(found.chunk))
+
+    def _match_words(self, found: Found, texts: Mapping[int, str]) -> tuple[list[str], list[str]]:
+        """Which words stand there, or in what the session is called; and which do not."""
+        return self._excerpter.matched(*texts.values(), *headings.texts(self._connection, found.session))
+
+    def _show_opening(self, number: int, session: Session, shown: Session) -> Hit:
+        """A hit without a place: the session's first message stands for it."""
+        for item in read.read_items(self._connection, number, 0, OPENING_ITEMS):
+            if item.kind == Kind.USER and (text := read.read_whole_text(self._connection, item.record)):
+                return _make_hit(shown, self._excerpter.excerpt(text), _make_match(session, item))
+        return _make_hit(shown, Excerpt("", []), None)
+
+
+def _make_hit(session: Session, excerpt: Excerpt, place: Match | None) -> Hit:
+    return Hit(
+        **asdict(session), score=1.0, matched_snippet=excerpt.text, highlights=excerpt.highlights,
+        matched_words=[], missing_words=[], match=place, similar=0, subagents=0,
+    )  # fmt: skip
+
+
+def _make_match(session: Session, item: read.Item) -> Match:
+    return Match(
+        session_id=session.session_id, path=session.path, kind="tool_call" if item.is_call else "message", role=item.role,
+        tool_name=item.tool, msg_idx=item.position, entry_id=item.entry, timestamp=iso_or_none(item.time_ms), undone=item.undone,
+    )  # fmt: skip

@@ -1,0 +1,190 @@
+"""Sessions: lists, pages of messages, all that is known of one, and which one is meant."""
+
+import json
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+from sesamed.methods.filters import Filters, find_main_worktree, make_where
+from sesamed.methods.method import Call, Context, NonNegative, Params, method
+from sesamed.methods.resume import Resume, make_resume
+from sesamed.model import Answer, Session
+from sesamed.sanitize import Exact, Line, clean_text
+from sesamed.store.reading import session as read
+from sesamed.store.reading import summary
+from sesamed.store.reading.resolve import Project, find, resolve
+from sesamed.store.search import filters
+from sesamed.store.sqlite import Connection
+from sesamed.times import iso_or_none
+
+MAX_SESSIONS = 500
+MAX_MESSAGES = 200
+MAX_OFFSET = 1 << 40
+TEXT_BYTES = 64 << 10
+PAGE_BYTES = 3 << 20  # of an answer's 4 MiB
+
+TAGS = msgspec.json.Decoder(list[str])
+
+
+class ListSessionsParams(Filters, frozen=True, kw_only=True):
+    """Which sessions to list."""
+
+    limit: NonNegative = 50
+    offset: NonNegative = 0
+
+
+class SessionList(Answer, frozen=True, kw_only=True):
+    """Sessions, newest activity first."""
+
+    total: int
+    sessions: list[Session]
+    next_offset: int | None
+
+
+@method
+async def list_sessions(context: Context, call: Call, params: ListSessionsParams) -> SessionList:
+    """Sessions that pass the filters, newest activity first."""
+    where = filters.compiled(await make_where(context, params))
+    limit, offset = min(params.limit, MAX_SESSIONS), min(params.offset, MAX_OFFSET)
+    total, found = await context.queries.ask(
+        lambda connection: summary.list_sessions(connection, where, limit, offset, context.workstation)
+    )
+    following = offset + len(found)
+    return SessionList(
+        total=total, sessions=list(found.values()), next_offset=following if found and following < total else None
+    )
+
+
+class ListMessagesParams(Params, frozen=True, kw_only=True):
+    """Which part of a session to read."""
+
+    session_id: str
+    offset: NonNegative = 0
+    limit: NonNegative = 50
+    around: NonNegative | None = None
+    text_offset: NonNegative = 0
+
+
+class MessageItem(Answer, frozen=True, kw_only=True):
+    """A message or a tool call with its result."""
+
+    msg_idx: int
+    role: str
+    kind: Literal["message", "tool_call"]
+    tool_name: Line | None
+    is_error: bool | None
+    timestamp: Exact | None
+    entry_id: Exact | None
+    text: Exact  # cleaned before it was cut
+    truncated: bool
+    undone: bool = False  # taken back by the person: a reverted or rolled back turn, a message that was replaced
+
+
+class MessageList(Answer, frozen=True, kw_only=True):
+    """A page of a session."""
+
+    session_id: Exact
+    total: int
+    next_offset: int | None
+    messages: list[MessageItem]
+
+
+@method
+async def list_messages(context: Context, call: Call, params: ListMessagesParams) -> MessageList:
+    """A page of a session's messages and tool calls."""
+    return await context.queries.ask(lambda connection: _read_page(connection, params))
+
+
+def _read_page(connection: Connection, params: ListMessagesParams) -> MessageList:
+    """As many messages as fit into an answer."""
+    session = find(connection, params.session_id)
+    public_id, total = read.count_items(connection, session)
+    limit = min(params.limit, MAX_MESSAGES)
+    first = params.offset if params.around is None else max(0, min(params.around, total - 1) - limit // 2)
+    page: list[MessageItem] = []
+    size = 0
+    for item in read.read_items(connection, session, min(first, MAX_OFFSET), limit):
+        message = _make_message(connection, item, params.text_offset)
+        size += len(json.dumps((message.text, item.tool, item.entry)))  # as bytes: the answer is ASCII, too
+        if page and size > PAGE_BYTES:
+            break
+        page.append(message)
+    following = first + len(page)
+    next_offset = following if page and following < total else None
+    return MessageList(session_id=public_id, total=total, next_offset=next_offset, messages=page)
+
+
+def _make_message(connection: Connection, item: read.Item, text_offset: int) -> MessageItem:
+    text = clean_text(read.read_whole_text(connection, item.record))[text_offset:]
+    kept = cut(text, TEXT_BYTES)
+    return MessageItem(
+        msg_idx=item.position, role=item.role, kind="tool_call" if item.is_call else "message", tool_name=item.tool,
+        is_error=item.is_error, timestamp=iso_or_none(item.time_ms), entry_id=item.entry, text=kept, truncated=len(kept) < len(text),
+        undone=item.undone,
+    )  # fmt: skip
+
+
+def cut(text: str, limit: int) -> str:
+    """At most so many bytes of a text, cut at a character."""
+    return text if len(text) * 4 <= limit else text[:limit].encode()[:limit].decode("utf-8", "ignore")
+
+
+class SessionParams(Params, frozen=True, kw_only=True):
+    """One session, by its id or a unique prefix of it."""
+
+    session_id: str
+
+
+class SessionMeta(Session, frozen=True, kw_only=True):
+    """All that is known of a session, but its text."""
+
+    description: str | None
+    summary: str | None
+    tags: list[Line]
+    tool_counts: Mapping[str, int]
+    exchange_count: int
+    agent: Line | None
+    created_by: Line | None
+    children: list[Exact]
+    resume: Resume | None
+
+
+@method
+async def get_session_meta(context: Context, call: Call, params: SessionParams) -> SessionMeta:
+    """All that is known of a session, but its text."""
+    return await context.queries.ask(
+        lambda connection: read_meta(connection, find(connection, params.session_id), context.workstation)
+    )
+
+
+def read_meta(connection: Connection, session: int, workstation: str) -> SessionMeta:
+    """The same in a reader's thread."""
+    about = summary.read_session(connection, session, workstation)
+    details = summary.read_details(connection, session)
+    return SessionMeta(
+        **msgspec.structs.asdict(about), description=details.description, summary=details.summary,
+        tags=TAGS.decode(details.tags or "[]"), tool_counts=read.count_tools(connection, session),
+        exchange_count=details.exchanges, agent=details.agent or about.source, created_by=details.created_by,
+        children=summary.list_children(connection, session), resume=make_resume(summary.read_origin(connection, session)),
+    )  # fmt: skip
+
+
+class ResolveParams(Params, frozen=True, kw_only=True):
+    """What somebody calls a session, and the directory where they do."""
+
+    ref: str
+    cwd: str | None = None
+
+
+@method
+async def resolve_session(context: Context, call: Call, params: ResolveParams) -> Session:
+    """The session that is meant by an id, a part of one, or a name."""
+    project = None
+    if params.cwd is not None:
+        project = Project(params.cwd, await find_main_worktree(context, params.cwd))
+    return await context.queries.ask(
+        lambda connection: summary.read_session(
+            connection, resolve(connection, params.ref, project), context.workstation
+        )
+    )

@@ -1,0 +1,47 @@
+"""All that can be asked of the daemon."""
+
+import os
+from typing import Any
+
+from sesamed import __version__
+from sesamed.methods import daemon, index, own, search, sessions, windows
+from sesamed.methods.method import MIN_PROTOCOL, PROTOCOL, Call, Context, Method, Params, method
+from sesamed.model import Answer
+from sesamed.sanitize import Exact
+from sesamed.store.schema import VERSION
+
+
+class HelloParams(Params, frozen=True, kw_only=True):
+    """Who asks, and which protocol it speaks."""
+
+    client: str | None = None
+    protocol: int | None = None
+
+
+class Hello(Answer, frozen=True, kw_only=True):
+    """Who answers, and what it can do."""
+
+    name: str
+    version: str
+    protocol: int
+    min_protocol: int
+    pid: int
+    schema: int
+    methods: list[str]
+    started_at: Exact
+
+
+@method
+async def hello(context: Context, call: Call, params: HelloParams) -> Hello:
+    """Who answers, which protocol it speaks and which methods it has. A client of another protocol sees it by the numbers."""
+    return Hello(
+        name="sesamed", version=__version__, protocol=PROTOCOL, min_protocol=MIN_PROTOCOL, pid=os.getpid(), schema=VERSION,
+        methods=[method.name for method in METHODS], started_at=context.started_at,
+    )  # fmt: skip
+
+
+METHODS: tuple[Method[Any, Any], ...] = (
+    hello, daemon.status, search.search, windows.search_sessions, sessions.list_sessions, sessions.list_messages,
+    sessions.get_session_meta, sessions.resolve_session, index.index, index.sync, own.new_session, own.append_message,
+    own.set_session_meta, index.forget, daemon.cancel, daemon.shutdown,
+)  # fmt: skip

@@ -1,0 +1,112 @@
+"""The search_sessions method: each hit with the messages around it. The ranking is that of `search`, whatever it is."""
+
+import time
+from collections.abc import Iterator
+
+from sesamed.methods.filters import Filters, make_where
+from sesamed.methods.method import Call, Context, NonNegative, method
+from sesamed.methods.search import Hit, Searcher
+from sesamed.methods.sessions import cut
+from sesamed.model import Answer, Session
+from sesamed.sanitize import Exact, Line, clean_text
+from sesamed.store.reading import session as read
+from sesamed.store.reading import summary
+from sesamed.store.reading.resolve import find
+from sesamed.store.search import filters, query
+from sesamed.store.search.excerpt import one_line
+from sesamed.store.sqlite import Connection
+
+MAX_WINDOWS = 20
+WINDOW_ITEMS = 16
+SNIPPET_BYTES = 1024
+LEAD_CHARACTERS = 200  # of the matched message, before what matched
+
+
+class SearchSessionsParams(Filters, frozen=True, kw_only=True):
+    """A question, and how much to show around what matched."""
+
+    query: str
+    context_before: NonNegative = 4
+    context_after: NonNegative = 4
+    limit: NonNegative = 10
+
+
+class WindowItem(Answer, frozen=True, kw_only=True):
+    """A message or a tool call near a hit; of the hit itself, the part that matched."""
+
+    role: str
+    msg_idx: int
+    snippet: Exact  # cleaned before it was cut
+    truncated: bool
+    tool_name: Line | None
+
+
+class WindowHit(Answer, frozen=True, kw_only=True):
+    """A place that matched, in the session that really holds it."""
+
+    session_id: Exact
+    msg_idx: int
+    score: float
+    meta: Session
+    window: list[WindowItem]
+
+
+class Windows(Answer, frozen=True, kw_only=True):
+    """The best places, each with what is around it."""
+
+    hits: list[WindowHit]
+
+
+@method
+async def search_sessions(context: Context, call: Call, params: SearchSessionsParams) -> Windows:
+    """The messages that match best, each with those around it."""
+    begun = time.perf_counter()
+    compiled = query.compiled(params.query)
+    where = filters.compiled(await make_where(context, params))
+    workstation, limit = context.workstation, min(params.limit, MAX_WINDOWS)
+    before, after = limit_window(params.context_before, params.context_after)
+
+    def find_windows(connection: Connection) -> list[WindowHit]:
+        page = Searcher(connection, compiled, where, workstation).run(limit, 0, recent=False)
+        return [window for hit in page.hits for window in _make_window(connection, hit, before, after, workstation)]
+
+    hits = await context.queries.ask(find_windows)
+    context.queries.record_time((time.perf_counter() - begun) * 1000)
+    return Windows(hits=hits)
+
+
+def limit_window(before: int, after: int) -> tuple[int, int]:
+    """How many items to show before and after a hit: as asked for, or as many as fit, the shorter side whole."""
+    before, after = min(before, WINDOW_ITEMS), min(after, WINDOW_ITEMS)
+    while before + after + 1 > WINDOW_ITEMS:
+        before, after = (before - 1, after) if before > after else (before, after - 1)
+    return before, after
+
+
+def _make_window(connection: Connection, hit: Hit, before: int, after: int, workstation: str) -> Iterator[WindowHit]:
+    """What stands around a hit; a session without a message has nothing."""
+    if hit.match is None:
+        return
+    session = find(connection, f"{hit.source}:{hit.match.session_id}")
+    position = hit.match.msg_idx
+    first = max(0, position - before)
+    items = read.read_items(connection, session, first, position + after + 1 - first)
+    yield WindowHit(
+        session_id=hit.match.session_id,
+        msg_idx=position,
+        score=hit.score,
+        meta=summary.read_session(connection, session, workstation),
+        window=[
+            _make_item(connection, item, hit.matched_snippet if item.position == position else "") for item in items
+        ],
+    )
+
+
+def _make_item(connection: Connection, item: read.Item, matched: str) -> WindowItem:
+    text = clean_text(read.read_whole_text(connection, item.record))
+    start = 0
+    if matched and len(text) > SNIPPET_BYTES:
+        start = max(0, one_line(text).find(matched) - LEAD_CHARACTERS)
+    snippet = cut(text[start:], SNIPPET_BYTES)
+    truncated = start > 0 or len(snippet) < len(text)
+    return WindowItem(role=item.role, msg_idx=item.position, snippet=snippet, truncated=truncated, tool_name=item.tool)

@@ -1,0 +1,41 @@
+"""What the index holds, in numbers."""
+
+from typing import NamedTuple
+
+import apsw
+
+from sesamed.store import sqlite
+
+BY_ROOT = "SELECT root, count(DISTINCT session) FROM files WHERE session IS NOT NULL GROUP BY root"
+LAST_SYNC = "SELECT CAST(value AS INTEGER) FROM metadata WHERE name = 'last_sync_at'"
+
+
+class Totals(NamedTuple):
+    """How many there are of each."""
+
+    sessions: int
+    chunks: int
+    messages: int
+    tool_calls: int
+    files: int
+    gone: int
+    bad_lines: int
+
+
+class Holdings(NamedTuple):
+    """Totals, sessions by their root, and when somebody last waited for everything."""
+
+    totals: Totals
+    sessions_by_root: dict[str, int]
+    last_sync_ms: int | None
+
+
+def read_holdings(connection: apsw.Connection) -> Holdings:
+    """Counted from tables of few rows; those of many keep their totals."""
+    chunks, messages, tool_calls = sqlite.one(connection, "SELECT chunks, messages, tool_calls FROM totals")
+    sql = "SELECT count(*) FILTER (WHERE session IS NOT NULL), coalesce(sum(bad_lines), 0) FROM files"
+    files, bad_lines = sqlite.one(connection, sql)
+    sessions, gone = sqlite.one(connection, "SELECT count(*), coalesce(sum(gone), 0) FROM sessions")
+    last_sync = connection.execute(LAST_SYNC).fetchone()
+    totals = Totals(sessions, chunks, messages, tool_calls, files, gone, bad_lines)
+    return Holdings(totals, dict(sqlite.rows(connection, BY_ROOT)), None if last_sync is None else last_sync[0])

@@ -1,0 +1,143 @@
+"""Sessions as lists show them. A session is made from a row in one place, by the field names of its struct."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, get_type_hints
+
+import apsw
+
+from sesamed.model import Session
+from sesamed.sanitize import Line, clean_line
+from sesamed.store import ids, sqlite
+from sesamed.store.search.filters import Compiled
+from sesamed.times import iso
+
+# Where a field is not the column of its name.
+COLUMN = {
+    "session_id": "s.public_id",
+    "key": ":workstation || ':' || s.project || ':' || s.public_id",
+    "path": "(SELECT path FROM files WHERE session = s.id ORDER BY gone_ms IS NOT NULL, path LIMIT 1)",
+    "created": "s.created_ms",
+    "modified": "s.modified_ms",
+    "message_count": "s.messages",
+    "parent_session_id": """coalesce(
+      (SELECT o.public_id FROM files f JOIN sessions o ON o.id = f.session WHERE f.path = CAST(s.parent_path AS BLOB)), s.parent_id)""",
+}
+FIELDS = Session.__struct_fields__
+SELECT = f"SELECT s.id, {', '.join(COLUMN.get(field, f's.{field}') for field in FIELDS)} FROM sessions s"
+
+# A subagent is listed by itself only when its parent is not.
+NOT_FOLDED = """NOT (s.subagent AND EXISTS(
+    SELECT 1 FROM sessions o WHERE o.source = s.source AND o.native_id = s.parent_id AND o.id <> s.id
+    AND o.id IN (SELECT s.id FROM sessions s WHERE {passing})))"""
+
+
+def show_path(path: bytes | None) -> str:
+    """A path as text; bytes that are none are shown as U+FFFD."""
+    return os.fsdecode(path or b"").encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def show_name(text: str | None) -> str | None:
+    """A name on one line; None when there is nothing in it to be seen."""
+    return None if text is None else clean_line(text) or None
+
+
+def _conversions() -> Mapping[str, Callable[[Any], Any]]:
+    """What is made of a column's value, where it is not that value: by the field's type, or by its name."""
+    hints = get_type_hints(Session, include_extras=True)
+    names = dict.fromkeys((field for field, hint in hints.items() if hint == Line | None), show_name)
+    truths = dict.fromkeys((field for field, hint in hints.items() if hint is bool), bool)
+    return {**names, **truths, "path": show_path, "created": iso, "modified": iso}
+
+
+CONVERSIONS = _conversions()
+
+
+def _make_session(row: tuple[Any, ...]) -> Session:
+    values = dict(zip(FIELDS, row[1:], strict=True))
+    for field, convert in CONVERSIONS.items():
+        values[field] = convert(values[field])
+    return Session(**values)
+
+
+def read_sessions(connection: apsw.Connection, sessions: Iterable[int], workstation: str) -> dict[int, Session]:
+    """Some sessions by their numbers."""
+    values = {"workstation": workstation, "sessions": sqlite.numbers(sessions)}
+    rows = connection.execute(f"{SELECT} WHERE s.id IN carray(:sessions)", values)
+    return {row[0]: _make_session(row) for row in rows}
+
+
+def read_session(connection: apsw.Connection, session: int, workstation: str) -> Session:
+    """One of them."""
+    return read_sessions(connection, [session], workstation)[session]
+
+
+def list_sessions(
+    connection: apsw.Connection, where: Compiled, limit: int, offset: int, workstation: str
+) -> tuple[int, dict[int, Session]]:
+    """Sessions that pass, newest activity first, and how many there are."""
+    conditions = [where.session] if where.session else []
+    if where.record:
+        conditions.append(f"s.id IN ({_sessions_with_record(where.record)})")
+    passing = " AND ".join(conditions) or "1"
+    if where.folds:
+        passing += f" AND {NOT_FOLDED.format(passing=passing)}"
+    total = sqlite.one(connection, f"SELECT count(*) FROM sessions s WHERE {passing}", where.values)[0]
+    sql = f"{SELECT} WHERE {passing} ORDER BY s.modified_ms DESC, s.source, s.public_id LIMIT :limit OFFSET :offset"
+    rows = connection.execute(sql, {**where.values, "workstation": workstation, "limit": limit, "offset": offset})
+    return int(total), {row[0]: _make_session(row) for row in rows}
+
+
+def _sessions_with_record(condition: str) -> str:
+    return f"""
+        SELECT f.session FROM records r JOIN files f ON f.id = {ids.sql_file("r.id")} WHERE {condition}
+        UNION SELECT f.session FROM records r JOIN copies c ON c.record = r.id JOIN files f ON f.id = c.file WHERE {condition}
+    """
+
+
+class Details(NamedTuple):
+    """What else is known of one session; the fields are columns."""
+
+    description: str | None
+    summary: str | None
+    tags: str | None  # a JSON array
+    exchanges: int
+    agent: str | None
+    created_by: str | None
+
+
+def read_details(connection: apsw.Connection, session: int) -> Details:
+    """The columns that lists don't show."""
+    return Details(
+        *sqlite.one(connection, f"SELECT {', '.join(Details._fields)} FROM sessions WHERE id = ?", (session,))
+    )
+
+
+def list_children(connection: apsw.Connection, session: int) -> list[str]:
+    """The sessions that were begun from this one, oldest first."""
+    sql = """
+        SELECT c.public_id FROM sessions s JOIN sessions c ON c.source = s.source AND c.id <> s.id
+        WHERE s.id = ?1 AND (c.parent_id = s.native_id OR c.parent_path IN (SELECT CAST(path AS TEXT) FROM files WHERE session = ?1))
+        ORDER BY c.created_ms, c.public_id LIMIT 500
+    """
+    return [child for (child,) in connection.execute(sql, (session,))]
+
+
+class Origin(NamedTuple):
+    """What the agent itself calls a session, and where it was."""
+
+    source: str
+    native_id: str
+    cwd: str | None
+    subagent: bool
+    path: bytes | None  # of a file that is there
+
+
+def read_origin(connection: apsw.Connection, session: int) -> Origin:
+    """How the agent would find a session again."""
+    sql = """
+        SELECT s.source, s.native_id, s.cwd, s.subagent,
+          (SELECT path FROM files WHERE session = s.id AND gone_ms IS NULL ORDER BY path LIMIT 1)
+        FROM sessions s WHERE s.id = ?
+    """
+    return Origin(*sqlite.one(connection, sql, (session,)))

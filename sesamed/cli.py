@@ -1,4 +1,4 @@
-"""The command `sesamed`: flags and environment to a daemon, errors to exit codes. The only place that does either."""
+"""The command `sesamed`: reads flags and environment, runs the daemon, turns errors into exit codes."""
 
 import argparse
 import os
@@ -17,42 +17,42 @@ EX_CONFIG = 78  # configuration or schema
 EX_FAILED = 1
 
 EPILOG = """
-Runs in the foreground and logs to standard error. Normally a service manager or `sesamectl` starts it.
-Configuration: ~/.config/sesame/config.jsonc (or SESAME_CONFIG_DIR); none is needed.
-Exit codes: 0 stopped, 75 another instance is running, 78 wrong configuration or an index of a newer sesame.
+Runs in the foreground and logs to standard error. Usually `sesamectl` or a service manager starts it.
+Configuration (optional): ~/.config/sesame/config.jsonc, or in SESAME_CONFIG_DIR.
+Exit codes: 0 stopped, 75 another instance is running, 78 invalid configuration or an index of a newer version.
 
 example:  sesamed --watch=polling --log-level debug
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the daemon; gives the exit code."""
+    """Run the daemon; returns the exit code."""
     flags = _parser().parse_args(arguments)
-    logs.begin(flags.log_level, os.environ)
+    logs.configure(flags.log_level, os.environ)
     try:
         place = paths.find(os.environ)
-        logs.keep_small(place.data_dir)
+        logs.rotate_own_log(place.data_dir)
         config = load(place.config_file, os.environ, SOURCES.keys())
         if flags.watch is not None:
             config = msgspec.structs.replace(config, watch=flags.watch)
         daemon.run(daemon.Setting(place, config, os.environ))
     except LockedError as error:
-        return _ends(error, 0 if flags.give_up_quietly else EX_TEMPFAIL)
+        return _exit_with(error, 0 if flags.give_up_quietly else EX_TEMPFAIL)
     except (ConfigError, SchemaTooNewError) as error:
-        return _ends(error, 0 if flags.give_up_quietly else EX_CONFIG)
+        return _exit_with(error, 0 if flags.give_up_quietly else EX_CONFIG)
     except SesameError as error:
-        return _ends(error, EX_FAILED)
+        return _exit_with(error, EX_FAILED)
     return 0
 
 
-def _ends(error: SesameError, code: int) -> int:
+def _exit_with(error: SesameError, code: int) -> int:
     print(f"sesamed: {error.message}", file=sys.stderr)
     return code
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="sesamed", description=__doc__.split(":")[0] + ": indexes coding agents' sessions as they are written, and answers search.",
+        prog="sesamed", description="Indexes the sessions of coding agents as they are written, and answers searches over a Unix socket.",
         epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     parser.add_argument("--version", action="version", version=f"sesamed {__version__}")
@@ -64,6 +64,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--give-up-quietly", action="store_true",
-        help="end with 0 instead of 75 and 78, where trying again would not help: for launchd, which tries again after all others",
+        help="exit with 0 instead of 75 and 78, when a restart would not help; for launchd, which restarts after any other code",
     )  # fmt: skip
     return parser

@@ -1,7 +1,6 @@
-"""config.jsonc -> Config. Owns the keys, their defaults and bounds; an error names file, key and what was expected.
+"""config.jsonc -> Config: the keys, their defaults and bounds. An error names file, key and what was expected.
 
-Knows neither the agents' formats (their names are passed in) nor who uses the values. Paths come out absolute, with
-`~` expanded and links not followed.
+The agents' names are passed in. Paths come out absolute, with `~` expanded and links not followed.
 """
 
 import json
@@ -22,12 +21,12 @@ _EXPECTED = {
     "sources": 'a list of {"parser": name, "path": directory}',
     "extraSources": 'a list of {"parser": name, "path": directory}',
     "piSessionPaths": "a list of directories",
-    "exclude": "a list of globs, as ~/secret or **/*.tmp.jsonl",
-    "gone": '"keep", "drop", or days as "90d"',
+    "exclude": "a list of globs such as ~/secret or **/*.tmp.jsonl",
+    "gone": '"keep", "drop", or days such as "90d"',
     "watch": '"events", "polling" or "off"',
-    "sweepSeconds": "seconds, 1 to 86400",
+    "sweepSeconds": "seconds from 1 to 86400",
     "workstationId": "8 hex digits, 0-9 and a-f",
-    "limits": "maxLineBytes, maxChunkBytes, maxConnections, queryTimeoutMs: whole numbers within their bounds",
+    "limits": "maxLineBytes, maxChunkBytes, maxConnections, queryTimeoutMs: numbers within their bounds",
 }
 
 
@@ -39,7 +38,7 @@ class Root(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What keeps memory and time bounded."""
+    """Bounds on memory and time."""
 
     max_line_bytes: Annotated[int, Meta(ge=64 * 1024, le=1024**3)] = 64 * 1024**2
     max_chunk_bytes: Annotated[int, Meta(ge=4 * 1024, le=16 * 1024**2)] = 256 * 1024
@@ -48,7 +47,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_u
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What the user decided; everything has a default."""
+    """The user's settings; each has a default."""
 
     sources: tuple[Root, ...] | None = None
     extra_sources: tuple[Root, ...] = ()
@@ -62,7 +61,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_u
 
     @property
     def gone_days(self) -> int | None:
-        """After how many days a session goes whose file is gone: 0 at once, None never."""
+        """Days after which a session is dropped whose file is gone: 0 at once, None never."""
         if self.gone == "keep":
             return None
         return 0 if self.gone == "drop" else int(self.gone[:-1])
@@ -75,13 +74,15 @@ def load(file: str, environ: Mapping[str, str], parsers: Collection[str]) -> Con
     except FileNotFoundError:
         return Config()
     except OSError as error:
-        raise ConfigError(f"{file} cannot be read: {error.strerror}; mend it, or remove it for the defaults") from error
+        raise ConfigError(
+            f"cannot read {file}: {error.strerror}; fix that, or remove the file to use the defaults"
+        ) from error
     except ValueError as error:
-        raise ConfigError(f"{file} is not JSON with comments: {error}") from error
+        raise ConfigError(f"{file} is not valid JSON5: {error}") from error
     try:
         config = msgspec.convert(value, Config)
     except ValueError as error:  # also half a surrogate pair: UnicodeEncodeError
-        raise _mistake(file, str(error)) from error
+        raise _explain(file, str(error)) from error
     _check_parsers(file, config, parsers)
     return _absolute(file, config, home(environ))
 
@@ -91,7 +92,7 @@ def read_json5(file: str) -> Any:
     with open(file, "rb") as opened:
         data = opened.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
-        raise ValueError(f"it has more than {MAX_BYTES} bytes")
+        raise ValueError(f"the file has more than {MAX_BYTES} bytes")
     import json5  # here, because it takes 6 ms, and most people have no configuration
 
     try:
@@ -107,12 +108,12 @@ def absolute(path: str, home_dir: str) -> str:
     """The path with `~` expanded, normalised. Raises ValueError when it is not absolute, or no path at all."""
     expanded = home_dir + path[1:] if path == "~" or path.startswith("~/") else path
     if not os.path.isabs(expanded) or "\0" in expanded:
-        raise ValueError(f"{path!r} is not an absolute path, nor one that begins with ~/")
+        raise ValueError(f"{path!r} is not an absolute path, and does not start with ~/")
     os.fsencode(expanded)  # UnicodeEncodeError is a ValueError
     return os.path.normpath("/" + expanded.lstrip("/"))
 
 
-def _mistake(file: str, text: str) -> ConfigError:
+def _explain(file: str, text: str) -> ConfigError:
     what, _, place = text.rpartition(" - at ")
     what, place = (what, place.strip("`")) if what else (text, "$")
     what = re.sub(r"(?s) matching regex .*", " of another form", what)

@@ -1,6 +1,6 @@
-"""The errors a user can act on, each with its code on the wire. What is not here is a bug, and crashes loudly.
+"""Errors that a user can act on, each with its code on the wire. Any other exception is a bug.
 
-Codes are listed in docs/protocol.md and never used again for something else.
+Codes are listed in docs/protocol.md and never reused.
 """
 
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 
 class SesameError(Exception):
-    """Something that the asking person or program can do something about."""
+    """An error that the caller can do something about."""
 
     code: ClassVar[int] = -32603
 
@@ -37,49 +37,49 @@ class MethodError(SesameError):
 
 
 class ParamsError(SesameError):
-    """The method is there, its parameters are wrong."""
+    """The parameters are wrong."""
 
     code = -32602
 
 
 class InternalError(SesameError):
-    """A fault of ours; the log has the details."""
+    """A bug; the log has the details."""
 
     code = -32603
 
 
 class CancelledError(SesameError):
-    """The client took the request back."""
+    """The client cancelled the request."""
 
     code = -32800
 
 
 class NotFoundError(SesameError):
-    """What was named is not in the index."""
+    """It is not in the index."""
 
     code = 1
 
 
 class AmbiguousError(SesameError):
-    """The name fits more than one; `data.candidates` lists them."""
+    """The name matches several sessions; `data.candidates` lists them."""
 
     code = 2
 
 
 class BusyError(SesameError):
-    """Too much at once; asking again later helps."""
+    """Too many requests at once; try again later."""
 
     code = 3
 
 
 class DeadlineError(SesameError):
-    """The time that the caller gave, or ours, ran out."""
+    """The caller's deadline, or ours, has passed."""
 
     code = 4
 
 
 class QueryError(SesameError):
-    """The question cannot be asked like this."""
+    """The query is malformed."""
 
     code = 5
 
@@ -91,17 +91,17 @@ class StoreError(SesameError):
 
 
 class SchemaTooNewError(StoreError):
-    """A newer sesame wrote this index; it is left untouched."""
+    """A newer version wrote this index; it is left untouched."""
 
 
 class RefusedError(SesameError):
-    """Allowed to nobody, or not now."""
+    """Not allowed, or not now."""
 
     code = 7
 
 
 class ConfigError(SesameError):
-    """The configuration is wrong: the message names file, place and what was expected."""
+    """The configuration is invalid: the message names file, key and what was expected."""
 
 
 class LockedError(SesameError):

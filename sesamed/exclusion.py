@@ -1,7 +1,7 @@
-"""What must never be opened: globs over absolute paths, as one regular expression. Knows no configuration and no walk.
+"""Paths that must never be opened: globs over absolute paths, compiled to one regular expression.
 
 `*`, `?` and `[abc]` stay within a name, `**` crosses directories. A match excludes everything below it. A glob that
-does not begin with `/` may match at any depth. When in doubt a path is excluded: somebody's secrets are at stake.
+does not begin with `/` may match at any depth. When in doubt a path is excluded, because the glob may protect secrets.
 """
 
 import os
@@ -14,14 +14,14 @@ _WILD = re.compile(r"[*?\[]")
 
 
 class Exclusion:
-    """The compiled globs. To be made anew when the links on the way to a glob's directory may have changed."""
+    """Compiled globs. Make a new one when symbolic links on the way to a glob's directory may have changed."""
 
     def __init__(self, globs: Iterable[str]) -> None:
         expressions = [expression for glob in globs for expression in _expressions(glob)]
         self._match = re.compile("|".join(expressions), re.DOTALL).match if expressions else None
 
     def excludes(self, path: str) -> bool:
-        """Is this absolute path, or a directory above it, excluded?"""
+        """Whether this absolute path, or a directory above it, is excluded."""
         return self._match is not None and self._match(path + "/") is not None
 
 

@@ -1,6 +1,7 @@
-"""One instance: a lock that the kernel holds for us, and lets go when the process ends, however it ends.
+"""A single instance, by a lock that the kernel releases when the process ends, however it ends.
 
-The file is never unlinked: whoever unlinks it lets two holders exist. Its contents are for people, the lock counts.
+The file is never unlinked, because then two processes could hold it. Its contents are for people and for clients that compare
+versions; only the lock counts.
 """
 
 import errno
@@ -24,7 +25,7 @@ class Lock:
         return self._descriptor is not None
 
     def release(self) -> None:
-        """Let go; a second time does nothing."""
+        """Release the lock; a second call does nothing."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -39,18 +40,18 @@ class Lock:
 
 
 def acquire(path: str) -> Lock:
-    """Take the lock or raise LockedError at once, with the holder's pid if it wrote one."""
+    """Take the lock, or raise LockedError at once, with the holder's pid if known."""
     while True:
         descriptor = _open(path)
         try:
             _lock(path, descriptor)
             if _is_at(path, descriptor):
-                _sign(descriptor)
+                _write_owner(descriptor)
                 return Lock(path, descriptor)
         except BaseException:
             os.close(descriptor)
             raise
-        os.close(descriptor)  # someone removed the file between open and flock: lock the one that is there now
+        os.close(descriptor)  # the file was removed between open and flock: lock the new one
 
 
 def _open(path: str) -> int:
@@ -58,7 +59,7 @@ def _open(path: str) -> int:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
     except OSError as error:
         raise ConfigError(
-            f"cannot open the lock {path}: {error.strerror}; mend it, or name another directory", path=path
+            f"cannot open the lock {path}: {error.strerror}; fix that, or use another directory", path=path
         ) from error
 
 
@@ -67,9 +68,11 @@ def _lock(path: str, descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno != errno.EWOULDBLOCK:
-            raise ConfigError(f"cannot lock {path}: {error.strerror}; put it on a local disk", path=path) from error
+            raise ConfigError(
+                f"cannot lock {path}: {error.strerror}; use a directory on a local disk", path=path
+            ) from error
         pid, holder = _holder(descriptor)
-        raise LockedError(f"{holder} holds {path}; stop it first, or use it as it is", path=path, pid=pid) from None
+        raise LockedError(f"{holder} holds {path}; stop it first", path=path, pid=pid) from None
 
 
 def _holder(descriptor: int) -> tuple[int | None, str]:
@@ -84,7 +87,7 @@ def _is_at(path: str, descriptor: int) -> bool:
         return False
 
 
-def _sign(descriptor: int) -> None:
+def _write_owner(descriptor: int) -> None:
     os.fchmod(descriptor, 0o600)
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, f"{os.getpid()} {__version__}\n".encode("ascii"), 0)

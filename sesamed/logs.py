@@ -1,7 +1,7 @@
-"""Where log lines go: to standard error, in the form that suits what it is. Knows nothing of what is said in them.
+"""Log lines go to standard error, in a form that suits what that is.
 
-A journal gets its priorities and keeps its own time. A file of ours (who starts the daemon has put standard error there) is
-turned over when it is full: the file itself, so that a crash's last words land in the same place.
+The journal gets priorities and has its own timestamps. When standard error is our log file (a client that starts the daemon
+redirects it there), the file itself is rotated when full, so that a crash's last words still land in it.
 """
 
 import contextlib
@@ -13,43 +13,43 @@ from collections.abc import Mapping
 
 FILE = "sesamed.log"  # in the data directory
 MAX_BYTES = 1 << 20
-KEPT = 2  # full ones: sesamed.log.1 and .2
+OLD_LOGS = 2  # sesamed.log.1 and .2
 
 FORM = "%(levelname)s %(name)s %(message)s"
 PRIORITIES = ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6), (0, 7))
-# What a terminal would obey, in names of files for instance. Newlines stay: a trace has some.
+# Control characters, in file names for instance. Newlines stay: tracebacks have them.
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
 
 
-def begin(level: str, environ: Mapping[str, str]) -> None:
-    """Log to standard error. What ends the interpreter leaves a trace there, too: places in the code, no values."""
+def configure(level: str, environ: Mapping[str, str]) -> None:
+    """Log to standard error. A crash of the interpreter leaves a traceback there: lines of code, no values."""
     handler = _Handler()
     handler.setFormatter(_Journal(FORM) if _is_journal(environ) else _Plain(f"%(asctime)s {FORM}"))
     logging.basicConfig(level=level.upper(), handlers=[handler])
     logging.captureWarnings(True)
-    with contextlib.suppress(OSError, ValueError, AttributeError):  # standard error is closed, or none of the system's
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # standard error is closed, or not a real file
         faulthandler.enable(sys.__stderr__ or sys.stderr)
 
 
-def keep_small(data_dir: str) -> None:
-    """When standard error is the log in the data directory, let it be private, and turn it over when it is full."""
+def rotate_own_log(data_dir: str) -> None:
+    """When standard error is the log in the data directory, make it private, and rotate it when full."""
     path = os.path.join(data_dir, FILE)
     for handler in logging.getLogger().handlers:
         if isinstance(handler, _Handler) and _is_standard_error(path):
             os.fchmod(2, 0o600)
             handler.path = path
-            handler.turn_over()
+            handler.rotate()
 
 
 class _Plain(logging.Formatter):
-    """One event a line, printable."""
+    """One line per event, without control characters."""
 
     def format(self, record: logging.LogRecord) -> str:
         return super().format(record).translate(_CONTROLS)
 
 
 class _Journal(_Plain):
-    """Every line begins with its priority, in the way that sd-daemon(3) says."""
+    """Every line starts with its priority, as in sd-daemon(3)."""
 
     def format(self, record: logging.LogRecord) -> str:
         priority = next(number for level, number in PRIORITIES if record.levelno >= level)
@@ -57,29 +57,29 @@ class _Journal(_Plain):
 
 
 class _Handler(logging.StreamHandler):  # type: ignore[type-arg]  # generic only for type checkers
-    """Standard error. With a `path` it is that file."""
+    """Standard error. With a `path` it is that file, and rotated."""
 
     path: str | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write it; then see whether the file is full."""
+        """Write the record, then rotate if the file is full."""
         super().emit(record)
-        self.turn_over()
+        self.rotate()
 
-    def turn_over(self) -> None:
-        """Begin a new file when this one is full. Where that cannot be done, the old one goes on."""
+    def rotate(self) -> None:
+        """Start a new file when this one is full. Where that fails, go on with the old one."""
         if self.path is None:
             return
         with contextlib.suppress(OSError):
             if os.fstat(2).st_size >= MAX_BYTES:
-                for number in range(KEPT, 0, -1):
+                for number in range(OLD_LOGS, 0, -1):
                     with contextlib.suppress(FileNotFoundError):
                         os.replace(f"{self.path}.{number - 1}" if number > 1 else self.path, f"{self.path}.{number}")
                 _redirect(self.path)
 
 
 def _redirect(path: str) -> None:
-    """Standard error is that file from now on, and so is standard output where both were one."""
+    """Point standard error at the file, and standard output as well if both were the same."""
     same = os.path.samestat(os.fstat(1), os.fstat(2))
     fresh = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
@@ -96,7 +96,7 @@ def _is_standard_error(path: str) -> bool:
 
 
 def _is_journal(environ: Mapping[str, str]) -> bool:
-    """JOURNAL_STREAM names the device and inode of the stream; it may be inherited by who has another one."""
+    """JOURNAL_STREAM names the device and inode of the stream; a process may inherit it and log elsewhere."""
     with contextlib.suppress(OSError):
         status = os.fstat(2)
         return environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"

@@ -1,8 +1,8 @@
-"""On which file systems events cannot be relied on. Knows the mounts of Linux, and nothing of ours."""
+"""File systems on which inotify misses changes. Knows the mounts of Linux, and nothing else."""
 
 import re
 
-# Changes made elsewhere, by another host or by the host of this guest, cause no events here.
+# Changes made by another host, or by the host of this guest, cause no events here.
 _REMOTE = re.compile(
     r"nfs\d?|cifs|smb\w*|fuse(\..+)?|9p|afs|ceph|glusterfs|lustre|gpfs|virtiofs|vboxsf|vmhgfs|prl_fs|drvfs"
 )
@@ -10,7 +10,7 @@ _ESCAPE = re.compile(r"\\([0-7]{3})")
 
 
 def needs_polling(path: str, mountinfo: str | None = None) -> str | None:
-    """The type of the file system that holds this real path, if events don't work there; else None."""
+    """The type of the file system that holds this real path, if events don't work on it; else None."""
     text = _mountinfo() if mountinfo is None else mountinfo
     best, found = "", None
     for line in text.splitlines():

@@ -1,7 +1,6 @@
-"""What the service manager is told, by sd_notify's protocol: one datagram a message, to a socket it names.
+"""Messages to the service manager, by the protocol of sd_notify(3): one datagram each, to a socket that it names.
 
-Silent when it names none. Never blocks and never raises: a daemon does not fail because nobody listens. Knows nothing
-of ours.
+Silent when it names none. Never blocks and never raises: the daemon must not fail because nobody listens.
 """
 
 import contextlib
@@ -16,19 +15,19 @@ class Notifier:
         self._address = "\0" + address[1:] if address and address.startswith("@") else address
 
     def ready(self, status: str) -> None:
-        """A `hello` is answered from now on."""
+        """Requests are answered from now on."""
         self._send("READY=1", f"STATUS={_line(status)}")
 
     def status(self, text: str) -> None:
-        """One line for people, as `systemctl status` shows it."""
+        """A line for people, which `systemctl status` shows."""
         self._send(f"STATUS={_line(text)}")
 
     def alive(self) -> None:
-        """We get on: said as often as the manager wants to hear it, or it ends us."""
+        """Feed the watchdog, which kills us otherwise."""
         self._send("WATCHDOG=1")
 
     def stopping(self) -> None:
-        """Said before the socket is closed."""
+        """To be sent before the socket is closed."""
         self._send("STOPPING=1")
 
     def _send(self, *assignments: str) -> None:
@@ -41,9 +40,9 @@ class Notifier:
 
 
 def watchdog_s(environ: Mapping[str, str], pid: int) -> float | None:
-    """Within how many seconds the manager wants to hear that this process is alive; None when it does not ask."""
-    usec, whose = environ.get("WATCHDOG_USEC", ""), environ.get("WATCHDOG_PID", "")
-    if not (usec.isascii() and usec.isdigit() and int(usec[:18])) or whose not in {"", str(pid)}:
+    """The watchdog's interval for this process in seconds; None when there is no watchdog."""
+    usec, owner = environ.get("WATCHDOG_USEC", ""), environ.get("WATCHDOG_PID", "")
+    if not (usec.isascii() and usec.isdigit() and int(usec[:18])) or owner not in {"", str(pid)}:
         return None
     return int(usec[:18]) / 1_000_000
 

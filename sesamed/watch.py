@@ -1,8 +1,8 @@
-"""Events of the file system, as hints: `post(path)` for a file, `post_tree(directory)` for all below one.
+"""File system events, as hints: `post(path)` for a file, `post_tree(directory)` for everything below a directory.
 
-The only importer of watchdog; what is odd about watchdog 7.1 stays in here. Knows nothing of ours. Where events get
-lost, the tree is posted (overflow), `alive` turns false (root gone), or `directories_watched` is too small (no watches
-left); a sweep is the truth. `post` and `post_tree` are called in watchdog's threads, and should only put a string away.
+The only importer of watchdog; its oddities (7.1) stay in here. Where events get lost, the tree is posted (overflow), `alive`
+turns false (root gone), or `directories_watched` is too small (no watches left); the sweep finds everything anyway. `post` and
+`post_tree` are called in watchdog's threads, and should only store a string.
 """
 
 import contextlib
@@ -54,7 +54,7 @@ if sys.platform == "linux":
     InotifyMoveEventGrouper.delay = 0.05
 
     class _Inotify(InotifyFD):
-        """The thread that reads the kernel's queue; says when events were lost, and outlives its own errors."""
+        """The thread that reads the kernel's queue; reports lost events, and survives its own errors."""
 
         def __init__(self, lost: Callable[[], None]) -> None:
             super().__init__()
@@ -69,7 +69,7 @@ if sys.platform == "linux":
             try:
                 super().handle_event(event)  # watches everything anew after an overflow
             except Exception:
-                logger.exception("watching went wrong, sweeping instead")
+                logger.exception("watching failed; sweeping instead")
                 lost = True
             if lost:
                 self._lost()
@@ -90,8 +90,8 @@ if sys.platform == "linux":
                 super()._remove_callback(wd, id_)
 
 
-class _Machine(NamedTuple):
-    """watchdog's threads, as far as they are the same for all roots."""
+class _Threads(NamedTuple):
+    """watchdog's threads, which all roots share."""
 
     observer: BaseObserver
     reader: BaseThread | None = None
@@ -112,11 +112,11 @@ class _Machine(NamedTuple):
                 thread.join()
 
 
-def _machine(lost: Callable[[], None]) -> _Machine:
+def _make_threads(lost: Callable[[], None]) -> _Threads:
     if sys.platform == "linux":
         reader = _Inotify(lost)
-        return _Machine(BaseObserver(InotifyEmitter, inotify_fd=reader), reader, reader.descriptor)
-    return _Machine(Observer())
+        return _Threads(BaseObserver(InotifyEmitter, inotify_fd=reader), reader, reader.descriptor)
+    return _Threads(Observer())
 
 
 class _Watched(NamedTuple):
@@ -136,69 +136,69 @@ class _Handler(FileSystemEventHandler):
             if path and event.is_directory:
                 self.tree(os.fsdecode(path))
             elif path:
-                self._pass(self._post, os.fsdecode(path))
+                self._forward(self._post, os.fsdecode(path))
 
     def tree(self, path: str) -> None:
-        self._pass(self._post_tree, path)
+        self._forward(self._post_tree, path)
 
-    def _pass(self, post: Callable[[str], None], path: str) -> None:
+    def _forward(self, post: Callable[[str], None], path: str) -> None:
         try:
             post(path)
-        except Exception as error:  # it would end watchdog's thread, in silence
-            if type(error) not in self._failed:  # once: there may be thousands of events a second
+        except Exception as error:  # it would end watchdog's thread silently
+            if type(error) not in self._failed:  # once: there can be thousands of events a second
                 self._failed.add(type(error))
-                logger.exception("an event could not be passed on")
+                logger.exception("cannot pass on an event")
 
 
 class Watch:
-    """Watches roots. Callers give real paths, ask `alive` now and then, and watch again what is not; from one thread.
+    """Watches roots. Callers pass real paths, check `alive` now and then, and call `watch` again when it is false; from one thread.
 
-    `overflows` counts how often events were lost, and all roots posted as trees instead.
+    `overflows` counts how often events were lost; then every root is posted as a tree instead.
     """
 
     def __init__(self, post: Callable[[str], None], post_tree: Callable[[str], None]) -> None:
         self.overflows = 0
         self._handler = _Handler(post, post_tree)
-        self._machine: _Machine | None = None
+        self._threads: _Threads | None = None
         self._watched: dict[str, _Watched] = {}
 
     def start(self) -> None:
-        """Raises OSError when there are too many inotify instances: then there is only the sweep."""
-        machine = _machine(self._lost)
-        machine.start()
-        self._machine = machine
+        """Raises OSError when there are too many inotify instances; then only sweeps find changes."""
+        threads = _make_threads(self._lost)
+        threads.start()
+        self._threads = threads
 
     def stop(self) -> None:
-        """End all threads; nothing is posted after this."""
-        machine, self._machine = self._machine, None
+        """Stop all threads; nothing is posted afterwards."""
+        threads, self._threads = self._threads, None
         self._watched.clear()
-        if machine is not None:
-            machine.stop()
+        if threads is not None:
+            threads.stop()
 
     def watch(self, root: str) -> None:
-        """Watch a directory and all below it, again if that has ended. Raises OSError when it cannot be watched."""
+        """Watch a directory and everything below it, unless that is being done. Raises OSError when it cannot be watched."""
         if self.alive(root):
             return
         self.unwatch(root)
-        machine = self._living()
+        threads = self._ensure_threads()
         status = os.stat(root)
         if not stat.S_ISDIR(status.st_mode):  # watchdog would watch the directory it is in
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), root)
-        watch = machine.observer.schedule(self._handler, root, recursive=True, event_filter=EVENTS)
-        emitter = next(emitter for emitter in machine.observer.emitters if emitter.watch == watch)
+        watch = threads.observer.schedule(self._handler, root, recursive=True, event_filter=EVENTS)
+        emitter = next(emitter for emitter in threads.observer.emitters if emitter.watch == watch)
         self._watched[root] = _Watched(watch, emitter, status)
 
     def unwatch(self, root: str) -> None:
-        """Watch it no more; does nothing if it was not."""
+        """Stop watching it, if it was watched."""
         watched = self._watched.pop(root, None)
-        if watched is not None and self._machine is not None:
+        if watched is not None and self._threads is not None:
             with contextlib.suppress(KeyError):  # an observer that ended has forgotten it
-                self._machine.observer.unschedule(watched.watch)
+                self._threads.observer.unschedule(watched.watch)
 
     def alive(self, root: str) -> bool:
-        """Is what is now at this path being watched? No longer when the root was removed, replaced or unmounted."""
+        """Whether the directory now at this path is being watched. False once the root was removed, replaced or unmounted."""
         watched = self._watched.get(root)
-        if watched is None or self._machine is None or not self._machine.is_alive() or not watched.emitter.is_alive():
+        if watched is None or self._threads is None or not self._threads.is_alive() or not watched.emitter.is_alive():
             return False
         try:
             return os.path.samestat(os.stat(root), watched.status)
@@ -206,26 +206,26 @@ class Watch:
             return False
 
     def directories_watched(self) -> int | None:
-        """How many watches the kernel really holds for us: watchdog 7.1 says nothing when it gets no more."""
-        if self._machine is None or self._machine.inotify is None:
+        """How many watches the kernel really holds for us: watchdog 7.1 hides that it gets no more."""
+        if self._threads is None or self._threads.inotify is None:
             return None
         try:
-            with open(f"/proc/self/fdinfo/{self._machine.inotify}", "rb") as opened:
+            with open(f"/proc/self/fdinfo/{self._threads.inotify}", "rb") as opened:
                 return sum(line.startswith(b"inotify ") for line in opened)
         except OSError:
             return None
 
-    def _living(self) -> _Machine:
-        """The threads; new ones where one has died, and then no root is alive."""
-        if self._machine is None or not self._machine.is_alive():
+    def _ensure_threads(self) -> _Threads:
+        """The threads; new ones when one has died, after which no root is alive."""
+        if self._threads is None or not self._threads.is_alive():
             self.stop()
             self.start()
-        assert self._machine is not None
-        return self._machine
+        assert self._threads is not None
+        return self._threads
 
     def _lost(self) -> None:
         self.overflows += 1
         if self.overflows.bit_count() == 1:  # 1, 2, 4, 8…: there are dozens in a storm
-            logger.warning("events were lost overflows=%d", self.overflows)
+            logger.warning("events lost overflows=%d", self.overflows)
         for root in list(self._watched):
             self._handler.tree(root)

@@ -1,6 +1,6 @@
 """The first two parts of a session's key: which machine, and which project on it. Eight hex digits of SHA-256 each.
 
-Computed once and kept by the caller: a machine that is renamed keeps its keys.
+Computed once and stored by the caller, so that a renamed machine keeps its keys.
 """
 
 import contextlib
@@ -18,20 +18,20 @@ MACHINE_ID_FILES = ("/etc/machine-id", "/var/lib/dbus/machine-id")
 
 
 def workstation_id(environ: Mapping[str, str], configured: str | None) -> str:
-    """What WORKSTATION_ID says, else the configuration, else the host's name with the machine's id."""
+    """WORKSTATION_ID, else the configured one, else derived from the host name and the machine id."""
     given = environ.get("WORKSTATION_ID") or configured
     if not given:
         return _eight(socket.gethostname() + machine_id())
     if not re.fullmatch("[0-9a-f]{8}", given.lower()):
-        raise ConfigError(f"the workstation's id is {given!r}; set WORKSTATION_ID or workstationId to 8 hex digits")
+        raise ConfigError(f"the workstation id is {given!r}; set WORKSTATION_ID or workstationId to 8 hex digits")
     return given.lower()
 
 
 def machine_id(files: Sequence[str] = MACHINE_ID_FILES) -> str:
-    """What tells this machine from others of the same name, for as long as it is not installed anew."""
+    """What distinguishes this machine from others of the same name, until it is reinstalled."""
     for file in files:
         with contextlib.suppress(OSError, ValueError), open(file, encoding="ascii") as opened:
-            if found := re.match("[0-9a-f]{32}$", opened.read(64)):  # it says "uninitialized" in a first boot
+            if found := re.match("[0-9a-f]{32}$", opened.read(64)):  # it is "uninitialized" during a first boot
                 return found[0]
     return (_platform_uuid() if sys.platform == "darwin" else None) or f"{uuid.getnode():012x}"
 

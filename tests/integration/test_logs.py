@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sesamed.logs import KEPT, MAX_BYTES
+from sesamed.logs import OLD_LOGS, MAX_BYTES
 from tests.support.claude import ClaudeSession
 from tests.support.client import Refused
 from tests.support.codex import CodexSession
@@ -19,8 +19,8 @@ CANARY = "sesquipedalian-canary"
 TALK = """
 import logging, os, sys
 from sesamed import logs
-logs.begin("debug", os.environ)
-logs.keep_small(os.path.dirname(sys.argv[1]))
+logs.configure("debug", os.environ)
+logs.rotate_own_log(os.path.dirname(sys.argv[1]))
 for number in range(int(sys.argv[2])):
     logging.getLogger("talk").info("number=%d %s", number, "x" * 1000)
 logging.getLogger("talk").error("evil=%s\\nsecond line", "a\\x1b[31m\\x9b2J\\rb")
@@ -46,7 +46,7 @@ def test_the_own_log_is_turned_over(tmp_path: Path) -> None:
     log = tmp_path / "sesamed.log"
     text = talk(log, 4500)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["sesamed.log", "sesamed.log.1", "sesamed.log.2"]
-    assert len(list(tmp_path.iterdir())) == KEPT + 1
+    assert len(list(tmp_path.iterdir())) == OLD_LOGS + 1
     for path in tmp_path.iterdir():
         assert path.stat().st_size < MAX_BYTES + 2000
         assert path.stat().st_mode & 0o777 == 0o600

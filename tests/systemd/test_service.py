@@ -89,7 +89,7 @@ def test_a_daemon_that_a_client_started_makes_way(user: UserManager) -> None:
     """The service takes over from a daemon that ran without it."""
     assert found(user) == ["session-1"]
     before = answering(user)
-    assert f"without a service (pid {before})" in user.ctl("service", "install")
+    assert f"without the service (pid {before})" in user.ctl("service", "install")
     assert answering(user) == main_pid(user) != before
 
 
@@ -182,7 +182,7 @@ def test_a_crash_storm(user: UserManager) -> None:
     user.ctl("stop")
     user.run("systemctl", "--user", "start", "sesamed.service")
     eventually(lambda: user.shown("ActiveState") == "failed", 30)
-    assert "`sesamectl doctor` says why" in user.ctl("search", "quince", code=3)
+    assert "see `sesamectl doctor`" in user.ctl("search", "quince", code=3)
     assert "failed" in user.ctl("service", "status")
     (user.home / UNIT.replace(".service", ".service.d/test.conf")).unlink()
     user.systemctl("daemon-reload")
@@ -196,7 +196,7 @@ def test_a_wrong_configuration(user: UserManager) -> None:
     user.ctl("stop")
     user.write(".config/sesame/config.jsonc", b'{"sweepSecond": 5}')
     said = user.ctl("search", "quince", code=3)
-    assert "`sesamectl doctor` says why" in said
+    assert "see `sesamectl doctor`" in said
     assert user.shown("ActiveState") == "failed"
     assert user.shown("NRestarts") == "0"
     assert "config.jsonc: $: Object contains unknown field `sweepSecond`" in user.log
@@ -262,7 +262,7 @@ def test_a_service_of_another_installation(user: UserManager) -> None:
     assert once != before
     assert found(user) == ["session-1"]
     assert main_pid(user) == once
-    assert "sesamed 0.0.9 runs" in user.run(sys.executable, "-P", "-m", "sesamectl", "doctor").stdout
+    assert "sesamed 0.0.9 is running" in user.run(sys.executable, "-P", "-m", "sesamectl", "doctor").stdout
 
 
 def older(user: UserManager) -> None:
@@ -274,11 +274,11 @@ def older(user: UserManager) -> None:
 def test_the_doctor(user: UserManager) -> None:
     """The doctor has nothing to say of a service that runs, and finds one that does not."""
     user.ctl("service", "install")
-    assert "Nothing is wrong." in user.ctl("doctor")
+    assert "No problems found." in user.ctl("doctor")
     user.systemctl("stop", "sesamed.service")
     ran = user.run(sys.executable, "-P", "-m", "sesamectl", "doctor")
     assert ran.returncode == 1
-    assert "wrong  service   it is inactive (success), and nobody answers" in ran.stdout
+    assert "wrong  service   inactive (success), and nothing answers" in ran.stdout
 
 
 def test_the_doctor_names_what_may_not_be_read(user: UserManager) -> None:
@@ -288,7 +288,7 @@ def test_the_doctor_names_what_may_not_be_read(user: UserManager) -> None:
     user.ctl("service", "install")
     ran = user.run(sys.executable, "-P", "-m", "sesamectl", "doctor")
     assert ran.returncode == 1
-    assert f"1 that you may not read: {closed}" in ran.stdout
+    assert f"1 not readable by you: {closed}" in ran.stdout
 
 
 def test_it_survives_a_terminal(user_with_bus: UserManager) -> None:

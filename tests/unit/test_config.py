@@ -78,11 +78,11 @@ def test_gone_counts_days(gone: str, days: int | None) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{\n "watch" "off"}', ' is not JSON with comments: line 2: Unexpected """ at column 10'),
-        ("", " is not JSON with comments: Empty strings are not legal JSON5"),
-        ('{"watch": "off", "watch": "off"}', ' is not JSON with comments: Duplicate key "watch" found in object'),
-        ("[" * 20_000, " is not JSON with comments: it is nested too deeply"),
-        (b" " * (config.MAX_BYTES + 1), " is not JSON with comments: it has more than 65536 bytes"),
+        ('{\n "watch" "off"}', ' is not valid JSON5: line 2: Unexpected """ at column 10'),
+        ("", " is not valid JSON5: Empty strings are not legal JSON5"),
+        ('{"watch": "off", "watch": "off"}', ' is not valid JSON5: Duplicate key "watch" found in object'),
+        ("[" * 20_000, " is not valid JSON5: it is nested too deeply"),
+        (b" " * (config.MAX_BYTES + 1), " is not valid JSON5: the file has more than 65536 bytes"),
     ],
 )
 def test_wrong_syntax_names_file_and_line(tmp_path: Path, text: str | bytes, message: str) -> None:
@@ -97,7 +97,7 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
 
 def test_an_unreadable_file_is_no_default(tmp_path: Path) -> None:
     """A configuration that is there and cannot be read is an error, never silently the defaults."""
-    with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
+    with pytest.raises(ConfigError, match="cannot read .*: Is a directory"):
         config.load(str(tmp_path), HOME, PARSERS)
 
 
@@ -115,14 +115,14 @@ def test_an_unreadable_file_is_no_default(tmp_path: Path) -> None:
         ({"extraSources": [{"parser": "pie", "path": "/x"}]}, "unknown parser 'pie'; expected one of claude, pi"),
         (
             {"sources": [{"parser": "pi", "path": "x"}]},
-            ": $.sources[0].path: 'x' is not an absolute path, nor one that",
+            ": $.sources[0].path: 'x' is not an absolute path, and does not start with",
         ),
         ({"piSessionPaths": ["/x", "~bob/x"]}, ": $.piSessionPaths[1]: '~bob/x' is not an absolute path"),
         ({"piSessionPaths": ["/x\0"]}, ": $.piSessionPaths[0]: '/x\\x00' is not an absolute path"),
-        ({"gone": "soon"}, ': $.gone: Expected `str` of another form; expected "keep", "drop", or days as "90d"'),
+        ({"gone": "soon"}, ': $.gone: Expected `str` of another form; expected "keep", "drop", or days such as "90d"'),
         ({"gone": "0d"}, ": $.gone: "),
         ({"watch": "on"}, ': $.watch: Invalid enum value \'on\'; expected "events", "polling" or "off"'),
-        ({"sweepSeconds": 0}, ": $.sweepSeconds: Expected `int` >= 1; expected seconds, 1 to 86400"),
+        ({"sweepSeconds": 0}, ": $.sweepSeconds: Expected `int` >= 1; expected seconds from 1 to 86400"),
         ({"sweepSeconds": True}, ": $.sweepSeconds: Expected `int`, got `bool`"),
         ({"workstationId": "xyz"}, ": $.workstationId: Expected `str` of another form; expected 8 hex digits"),
         ({"workstationId": "0123abcd\n"}, ": $.workstationId: "),

@@ -111,7 +111,7 @@ def test_a_disk_without_locks_is_an_error(tmp_path: Path, monkeypatch: pytest.Mo
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    with pytest.raises(ConfigError, match="No locks available; put it on a local disk"):
+    with pytest.raises(ConfigError, match="No locks available; use a directory on a local disk"):
         locks.acquire(str(tmp_path / "lock"))
 
 

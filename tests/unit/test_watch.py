@@ -266,7 +266,7 @@ def test_a_failing_receiver_does_not_stop_the_watching(tmp_path: Path, caplog: p
             (root / name).touch()
             assert paths.get(timeout=10) == str(root / name)
         assert watch.alive(str(root))
-    assert [record.getMessage() for record in caplog.records] == ["an event could not be passed on"]
+    assert [record.getMessage() for record in caplog.records] == ["cannot pass on an event"]
 
 
 @linux
@@ -300,9 +300,9 @@ def _short_queue(events: int) -> Iterator[None]:
 def _reader(watch: Watch) -> "InotifyFD":
     from watchdog.observers.inotify_c import InotifyFD
 
-    assert watch._machine is not None
-    assert isinstance(watch._machine.reader, InotifyFD)
-    return watch._machine.reader
+    assert watch._threads is not None
+    assert isinstance(watch._threads.reader, InotifyFD)
+    return watch._threads.reader
 
 
 @linux
@@ -330,7 +330,7 @@ def test_an_overflow_posts_every_root(tmp_path: Path, posted: Posted, caplog: py
         watch.stop()
     logged = [record.getMessage() for record in caplog.records]
     assert len(logged) == watch.overflows.bit_length()
-    assert logged[0] == "events were lost overflows=1"
+    assert logged[0] == "events lost overflows=1"
 
 
 @linux
@@ -352,9 +352,9 @@ def test_an_error_within_the_watching_is_an_overflow(root: Path, watch: Watch, p
 @linux
 def test_a_dead_thread_is_noticed(root: Path, watch: Watch, posted: Posted) -> None:
     """When one of watchdog's threads has died no root is alive, and watching again starts anew."""
-    assert watch._machine is not None
-    watch._machine.observer.stop()
-    watch._machine.observer.join()
+    assert watch._threads is not None
+    watch._threads.observer.stop()
+    watch._threads.observer.join()
     assert not watch.alive(str(root))
     watch.watch(str(root))
     assert watch.alive(str(root))

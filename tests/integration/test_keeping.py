@@ -14,7 +14,7 @@ from tests.support.client import Refused
 from tests.support.daemon import Daemon
 from tests.support.sessions import PiSession
 
-INVALID, NOT_FOUND, REFUSED = -32602, 1, 7
+INVALID, NOT_FOUND, STORE, REFUSED = -32602, 1, 6, 7
 PI = "aaaaaaaa-0000-7000-8000-000000000001"
 
 
@@ -276,3 +276,26 @@ def test_words_are_cleaned(daemon: Daemon, session: str) -> None:
     assert (meta["name"], meta["summary"]) == ("abc", "de\nf")
     assert meta["tags"][0].startswith("g")
     assert "\x00" not in json.dumps(meta)
+
+
+def test_a_session_that_cannot_be_written() -> None:
+    """What stands at its path is not followed or written over: the reason is said, and nothing is kept."""
+    with Daemon({"watch": "off", "sweepSeconds": 86_400}) as daemon:
+        made = daemon.call("new_session")
+        kept = daemon.directory / "elsewhere"
+        os.rename(made["path"], kept)
+        os.symlink(kept, made["path"])
+        before = kept.read_bytes()
+        refusal = refused(daemon, "append_message", sessionId=made["sessionId"], role="user", text="x")
+        assert (refusal.code, "cannot be written" in refusal.message) == (STORE, True)
+        assert kept.read_bytes() == before
+        os.unlink(made["path"])
+        refusal = refused(daemon, "append_message", sessionId=made["sessionId"], role="user", text="x")
+        assert (refusal.code, "is gone" in refusal.message) == (NOT_FOUND, True)
+
+
+def test_a_session_that_is_excluded() -> None:
+    """A configuration that excludes the daemon's own sessions is told to who writes one."""
+    with Daemon({"exclude": ["**/data/sessions/**"]}) as daemon:
+        refusal = refused(daemon, "new_session")
+        assert (refusal.code, "excluded" in refusal.message) == (REFUSED, True)

@@ -13,7 +13,6 @@ and right after it, while segments are merged and the WAL is folded in; there th
 corpus.
 """
 
-import argparse
 import json
 import os
 import shutil
@@ -25,7 +24,7 @@ from random import Random
 from typing import Any
 
 from bench.instance import Instance, is_settled, scratch, session_files
-from bench.tables import Table, ms, percentile, show
+from bench.tables import Table, ms, percentile, run_alone
 
 PAUSE_S = 0.05
 BUSY_PAUSE_S = 0.01
@@ -136,15 +135,5 @@ def _freshness(said: Any) -> Row:
     return ("the daemon's `freshness`", str(said["samples"]), ms(said["p50Ms"]), "", ms(said["p99Ms"]), "", "")
 
 
-def main() -> None:
-    """The command."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("corpus")
-    parser.add_argument("--samples", type=int, default=300)
-    parser.add_argument("--json", action="store_true")
-    flags = parser.parse_args()
-    show(measure(flags.corpus, flags.samples), as_json=flags.json)
-
-
 if __name__ == "__main__":
-    main()
+    run_alone(measure, __doc__, samples=300)

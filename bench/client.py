@@ -8,7 +8,6 @@ of the same queries. `client` is search - bare - daemon, each by its median: the
 compiled files are made first; the output goes to a pipe.
 """
 
-import argparse
 import compileall
 import json
 import os
@@ -23,7 +22,7 @@ import apsw
 import sesamectl
 from bench.instance import Instance, scratch
 from bench.query import kinds, pool
-from bench.tables import Table, median, ms, percentile, show
+from bench.tables import Table, median, ms, percentile, run_alone
 
 HEADER = ("program", "n", "p50 ms", "p90", "p99", "p50 - bare", "daemon p50", "client p50")
 GOAL_MS = 12
@@ -95,15 +94,5 @@ def _row(name: str, samples: list[float], bare: float, daemon: float) -> tuple[s
     return (name, str(len(samples)), *figures, *more)
 
 
-def main() -> None:
-    """The command."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("corpus")
-    parser.add_argument("--samples", type=int, default=200)
-    parser.add_argument("--json", action="store_true")
-    flags = parser.parse_args()
-    show(measure(flags.corpus, flags.samples), as_json=flags.json)
-
-
 if __name__ == "__main__":
-    main()
+    run_alone(measure, __doc__, samples=200)

@@ -10,7 +10,6 @@ in the session that was written last (of those that have one), from the first an
 costs the daemon a percent.
 """
 
-import argparse
 import contextlib
 import json
 import os
@@ -22,7 +21,7 @@ import time
 from typing import NamedTuple
 
 from bench.instance import PROJECT, Instance, scratch, session_files
-from bench.tables import Table, median, show
+from bench.tables import Table, median, run_alone
 
 NEEDLE = re.compile(rb"needle\d{7}x")
 STRACE = ("-f", "-qq", "--seccomp-bpf", "-e", "trace=open,openat,openat2", "-o")
@@ -194,15 +193,5 @@ def _three(seconds: list[float]) -> tuple[str, str, str]:
     return f"{median(seconds) * 1000:.0f}", f"{min(seconds) * 1000:.0f}", f"{max(seconds) * 1000:.0f}"
 
 
-def main() -> None:
-    """The command."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("corpus")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", action="store_true")
-    flags = parser.parse_args()
-    show(measure(flags.corpus, flags.rounds), as_json=flags.json)
-
-
 if __name__ == "__main__":
-    main()
+    run_alone(measure, __doc__, rounds=3)

@@ -8,22 +8,19 @@ index load left behind, and the interpreter did not give back, is in it: a daemo
 which is the second row.
 """
 
-import argparse
 import time
 
 from bench.instance import Instance, scratch
-from bench.tables import Table, show
+from bench.tables import Table, run_alone
 
 HEADER = ("", "CPU, % of a core", "CPU ticks", "resident MB", "peak MB", "seconds", "threads")
 
 
-def measure(corpus: str, settle_s: float, seconds: float) -> list[Table]:
+def measure(corpus: str, settle: float, seconds: float) -> list[Table]:
     """Idle after a cold index, and after a second start."""
     with scratch() as place:
-        rows = [
-            _row(name, place, corpus, (settle_s, seconds)) for name in ("after a cold index", "after a second start")
-        ]
-    return [Table("Idle", HEADER, rows, f"Measured {settle_s:.0f} s after everything was indexed.")]
+        rows = [_row(name, place, corpus, (settle, seconds)) for name in ("after a cold index", "after a second start")]
+    return [Table("Idle", HEADER, rows, f"Measured {settle:.0f} s after everything was indexed.")]
 
 
 def _row(name: str, place: str, corpus: str, spans: tuple[float, float]) -> tuple[str, ...]:
@@ -39,16 +36,5 @@ def _row(name: str, place: str, corpus: str, spans: tuple[float, float]) -> tupl
         return (name, share, f"{used_s * 100:.0f}", *memory, f"{took_s:.0f}", str(daemon.threads()))
 
 
-def main() -> None:
-    """The command."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("corpus")
-    parser.add_argument("--settle", type=float, default=60.0, help="seconds to wait after indexing")
-    parser.add_argument("--seconds", type=float, default=60.0, help="seconds to measure")
-    parser.add_argument("--json", action="store_true")
-    flags = parser.parse_args()
-    show(measure(flags.corpus, flags.settle, flags.seconds), as_json=flags.json)
-
-
 if __name__ == "__main__":
-    main()
+    run_alone(measure, __doc__, settle=60.0, seconds=60.0)

@@ -12,7 +12,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,40 +19,15 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from sesamectl.client import Client
+from sesamectl.errors import NotRunningError
+
 PROJECT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PATIENCE_S = 600.0  # with one answer
 TICK_S = 0.002  # between two tries to connect
 STATUS_S = 0.05  # between two looks at the status: each costs the daemon about a millisecond
 QUIET_S = 0.4  # a daemon that works less than a tenth of this time has nothing more to do
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
-
-
-class Client:
-    """One connection. Not for two threads at once."""
-
-    def __init__(self, path: str) -> None:
-        self._socket = socket.socket(socket.AF_UNIX)
-        try:
-            self._socket.connect(path)
-        except OSError:
-            self._socket.close()
-            raise
-        self._lines = self._socket.makefile("rb")
-        self._number = 0
-
-    def call(self, method: str, **params: Any) -> Any:
-        """The result of a call."""
-        self._number += 1
-        request = {"jsonrpc": "2.0", "id": self._number, "method": method, "params": params}
-        self._socket.sendall(json.dumps(request).encode() + b"\n")
-        answer = json.loads(self._lines.readline())
-        if "result" not in answer:
-            raise RuntimeError(f"{method} was refused: {answer}")
-        return answer["result"]
-
-    def close(self) -> None:
-        """Hang up."""
-        self._lines.close()
-        self._socket.close()
 
 
 class Instance:
@@ -108,8 +82,8 @@ class Instance:
 
     def _answers(self) -> bool:
         try:
-            self._client = Client(self.socket_path)
-        except OSError:
+            self._client = Client(self.socket_path, PATIENCE_S).__enter__()
+        except NotRunningError:
             return False
         self.pid = self._client.call("hello", client="bench")["pid"]
         return True
@@ -117,7 +91,7 @@ class Instance:
     def stop(self) -> None:
         """Stop it gracefully, and wait for its end."""
         if self._client is not None:
-            self._client.close()
+            self._client.__exit__()
             self._client = None
         if self._process is not None:
             if self._process.poll() is None:

@@ -8,7 +8,6 @@ daemon's own word on it is `freshness`: from the mark to the commit, with the wa
 with pauses like those in `bench.append`. `forget` builds the index anew: it is timed whole, and so are appends while it goes on.
 """
 
-import argparse
 import contextlib
 import os
 import threading
@@ -16,8 +15,10 @@ import time
 from collections.abc import Callable
 from random import Random
 
-from bench.instance import Client, Instance, scratch, session_files
-from bench.tables import Table, ms, percentile, show
+from bench.instance import PATIENCE_S, Instance, scratch, session_files
+from bench.tables import Table, ms, percentile, run_alone
+from sesamectl.client import Client
+from sesamectl.errors import RpcError
 
 LONG_MESSAGES = 50_000
 PAUSE_S = 0.05
@@ -68,7 +69,7 @@ def _forgotten(daemon: Instance, corpus: str, session: str) -> Table:
     took: list[float] = []
 
     def forget() -> None:
-        with contextlib.closing(Client(daemon.socket_path)) as client:
+        with Client(daemon.socket_path, PATIENCE_S) as client:
             took.append(_timed(lambda: client.call("forget", sessionId=victim)))
 
     other = threading.Thread(target=forget)
@@ -98,7 +99,7 @@ def _say(daemon: Instance, session: str) -> None:
 
 
 def _refused(daemon: Instance, session: str) -> None:
-    with contextlib.suppress(RuntimeError):
+    with contextlib.suppress(RpcError):
         daemon.call("append_message", sessionId=session + "?", role="assistant", text=TEXT)
 
 
@@ -117,15 +118,5 @@ def _row(name: str, times: list[float]) -> Row:
     return (name, str(len(times)), *(ms(percentile(times, share)) for share in (50, 90, 99)), ms(max(times)))
 
 
-def main() -> None:
-    """The command."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("corpus")
-    parser.add_argument("--samples", type=int, default=300)
-    parser.add_argument("--json", action="store_true")
-    flags = parser.parse_args()
-    show(measure(flags.corpus, flags.samples), as_json=flags.json)
-
-
 if __name__ == "__main__":
-    main()
+    run_alone(measure, __doc__, samples=300)

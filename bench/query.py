@@ -9,7 +9,6 @@ always warms the pages for the other. `rg` is `rg -l -F -i` of the query's first
 Words are drawn from the corpus itself and sorted by how many chunks hold them. Every query is asked once.
 """
 
-import argparse
 import shutil
 import subprocess
 import time
@@ -20,7 +19,7 @@ from typing import NamedTuple
 import apsw
 
 from bench.instance import Instance, scratch
-from bench.tables import Table, ms, percentile, show
+from bench.tables import Table, ms, percentile, run_alone
 from sesamed.store.sqlite import plain
 
 SAMPLED_CHUNKS = 1_500
@@ -189,15 +188,5 @@ def _row(name: str, asked: list[Asked], rg: float | None) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def main() -> None:
-    """The command."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("corpus")
-    parser.add_argument("--samples", type=int, default=50)
-    parser.add_argument("--json", action="store_true")
-    flags = parser.parse_args()
-    show(measure(flags.corpus, flags.samples), as_json=flags.json)
-
-
 if __name__ == "__main__":
-    main()
+    run_alone(measure, __doc__, samples=50)

@@ -1,9 +1,10 @@
 """Figures as people read them: percentiles and markdown tables."""
 
+import argparse
 import json
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -45,6 +46,18 @@ def machine() -> str:
     model = _cpu_model()
     versions = f"Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()} (apsw {apsw.apsw_version()})"
     return f"{datetime.now(UTC):%Y-%m-%d}; {model}; {platform.system()} {platform.release()}; {versions}"
+
+
+def run_alone(measure: Callable[..., list[Table]], about: str, **defaults: float) -> None:
+    """The command of one bench: a corpus, its numbers as flags, and --json."""
+    parser = argparse.ArgumentParser(description=about.split("\n")[0])
+    parser.add_argument("corpus", help="a directory of sessions; bench.generate makes one")
+    for name, default in defaults.items():
+        parser.add_argument(f"--{name}", type=type(default), default=default, help="%(default)s unless given")
+    parser.add_argument("--json", action="store_true")
+    flags = vars(parser.parse_args())
+    as_json = flags.pop("json")
+    show(measure(flags.pop("corpus"), **flags), as_json=as_json)
 
 
 def show(tables: list[Table], *, as_json: bool) -> None:

@@ -185,6 +185,7 @@ def test_a_daemon_tells_its_manager() -> None:
         assert daemon.process is not None
         daemon.process.terminate()
         daemon.wait_notified("STOPPING=1")
+        assert daemon.wait() == 0  # asked a second time, it would end at once
 
 
 ROOT = RootState(parser="pi", path="/p", real="/p", mode="events", files=3, directories=1, warnings=[])

@@ -17,8 +17,8 @@ from sesamed.ingest.look import Ingest
 from sesamed.ingest.state import Target
 from sesamed.ingest.sweep import Root, Sweep
 from sesamed.sources.pi import Pi
-from sesamed.store.writing.transaction import Writer
 from tests.support.dump import dumped
+from tests.support.indexes import Indexes
 from tests.support.model import File, World, parse
 from tests.support.sessions import Call, PiSession
 
@@ -51,25 +51,23 @@ class History:
         self.seen: dict[bytes, Seen] = {}
         self.away: Path | None = None
         self.scribes = {1: PiSession(id="scribe", version=1, start=LONG_AGO), 3: PiSession(id="scribe")}
-        self._abandoned: list[Ingest] = []
+        self.indexes = Indexes()
         self._numbers = 0
-        self.ingest = self.opened("index.sqlite")
+        self.ingest = self.opened("index")
         self.sweep = Sweep([Root("pi", str(root)) for root in self.roots], lambda path: False, {"pi": Pi.shapes})
 
     def close(self) -> None:
         """Take everything away."""
-        for ingest in (*self._abandoned, self.ingest):
-            ingest.writer.close()
+        self.indexes.close()
         shutil.rmtree(self.base)
 
     def opened(self, name: str) -> Ingest:
         """An index in this file, as a daemon opens it that knows nothing else."""
-        return Ingest(Writer(str(self.base / name)), Decoder({"pi": Pi()}, LIMITS, lambda: self.now))
+        return Ingest(self.indexes.open(name), Decoder({"pi": Pi()}, LIMITS, lambda: self.now))
 
     def restart(self) -> None:
         """The daemon is killed: nothing is closed, and nothing in memory is left."""
-        self._abandoned.append(self.ingest)
-        self.ingest = self.opened("index.sqlite")
+        self.ingest = self.opened("index")
 
     # -- what happens to files
 
@@ -207,7 +205,7 @@ class History:
     def rebuilt(self, order: Callable[[list[bytes]], list[bytes]]) -> dict[str, Any]:
         """The dump of a new index of the same files; what is gone is laid back for it, and lost again."""
         gone = {path: seen for path, seen in self.seen.items() if seen.gone}
-        ingest = self.opened(f"fresh-{self.number()}.sqlite")
+        ingest = self.opened(f"fresh-{self.number()}")
         with_gone = [os.fsencode(path) for path in self.paths()] + list(gone)
         self._lay_back(gone)
         try:

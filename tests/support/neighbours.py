@@ -18,9 +18,9 @@ from sesamed.ingest.sweep import Root, Sweep
 from sesamed.model import SessionKey
 from sesamed.sources import SOURCES
 from sesamed.store.writing.replay import Replay
-from sesamed.store.writing.transaction import Writer
 from tests.support.dump import dumped
 from tests.support.history import NOON, look_until_done
+from tests.support.indexes import Indexes
 
 LIMITS = Limits(line_bytes=100_000, chunk_bytes=100_000)
 
@@ -44,23 +44,21 @@ class Neighbours:
         named = [Root(parser, str(path)) for parser, path in roots.items()]
         self.sweep = Sweep([*named, Root("codex", str(archive))], lambda path: False, shapes)
         self._numbers = 0
-        self._abandoned: list[Ingest] = []
-        self.ingest = self.opened("index.sqlite")
+        self.indexes = Indexes()
+        self.ingest = self.opened("index")
 
     def close(self) -> None:
         """Take everything away."""
-        for ingest in (*self._abandoned, self.ingest):
-            ingest.writer.close()
+        self.indexes.close()
         shutil.rmtree(self.base)
 
     def opened(self, name: str) -> Ingest:
         """An index in this file."""
-        return Ingest(Writer(str(self.base / name)), Decoder(SOURCES, LIMITS, lambda: self.now))
+        return Ingest(self.indexes.open(name), Decoder(SOURCES, LIMITS, lambda: self.now))
 
     def restart(self) -> None:
         """The daemon is killed, and started again."""
-        self._abandoned.append(self.ingest)
-        self.ingest = self.opened("index.sqlite")
+        self.ingest = self.opened("index")
 
     def number(self) -> int:
         """One that was not given before."""
@@ -127,7 +125,7 @@ class Neighbours:
     def rebuilt(self, seed: int) -> dict[str, Any]:
         """The dump of a new index of the same files in another order; what is gone is laid back for it, and lost again."""
         mix = random.Random(seed)
-        ingest = self.opened(f"fresh-{self.number()}.sqlite")
+        ingest = self.opened(f"fresh-{self.number()}")
         for path, data in self.gone.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
@@ -142,7 +140,7 @@ class Neighbours:
 
     def carried_over(self) -> dict[str, Any]:
         """The dump of a new index as `index --full` makes it: what is there is read, what is gone comes from the old one."""
-        new = self.opened(f"new-{self.number()}.sqlite")
+        new = self.opened(f"new-{self.number()}")
         look_until_done(new, [item.target for item in self.sweep.due(new)])
         for _ in Replay(self.ingest.writer, new.writer, lambda path, gone: True).run():
             pass

@@ -7,13 +7,13 @@ import shutil
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
 from sesamed.ingest import look as ingest
 from sesamed.ingest import tail
 from tests.support.history import History, agree, same
+from tests.support.machines import machine_settings
 from tests.support.model import parse
 from tests.support.sessions import PiSession, encoded, iso
 
@@ -302,6 +302,11 @@ def _rest(header: bytes) -> dict[str, object]:
     return {key: value for key, value in json.loads(header).items() if key not in ("type", "version", "id")}
 
 
+@pytest.fixture(autouse=True)
+def _never_blocks() -> None:
+    """There is no loop here, and to look for one at every call of the system costs a tenth of the time."""
+
+
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("slice_bytes", "block_bytes"), [(2 << 20, 1 << 20), (300, 100)])
 def test_any_history_gives_the_index_of_a_rebuild(
@@ -312,5 +317,5 @@ def test_any_history_gives_the_index_of_a_rebuild(
     monkeypatch.setattr(tail, "BLOCK_BYTES", block_bytes)
     run_state_machine_as_test(
         Histories,
-        settings=settings(stateful_step_count=25, suppress_health_check=list(HealthCheck), report_multiple_bugs=False),
+        settings=machine_settings(),
     )

@@ -14,7 +14,7 @@ from sesamed.ingest.decode import Decoder, Limits
 from sesamed.ingest.look import Ingest
 from sesamed.sources.pi import Pi
 from sesamed.store.rows import FileRows
-from sesamed.store.writing.transaction import Writer, Written
+from sesamed.store.writing.transaction import Written
 from tests.support.history import History, agree, same
 from tests.support.sessions import Call, PiSession
 
@@ -237,8 +237,7 @@ def with_image(size: int) -> dict[str, Any]:
 
 def peak_of(history: History, limits: Limits, path: Path) -> int:
     """How much memory a look takes at most."""
-    ingest = Ingest(Writer(str(history.base / "long.sqlite")), Decoder({"pi": Pi()}, limits, lambda: history.now))
-    history._abandoned.append(history.ingest)
+    ingest = Ingest(history.indexes.open("long"), Decoder({"pi": Pi()}, limits, lambda: history.now))
     history.ingest = ingest
     target = history.sweep.target(os.fsencode(path))
     assert target is not None

@@ -22,7 +22,7 @@ def history() -> Iterator[History]:
 
 def rebuilt(history: History, *, dropped: bool = False) -> Ingest:
     """As `index --full` does it: what is there is read, what is not is carried over."""
-    new = history.opened(f"new-{history.number()}.sqlite")
+    new = history.opened(f"new-{history.number()}")
     look_until_done(new, [item.target for item in history.sweep.due(new)])
     for _ in Replay(history.ingest.writer, new.writer, lambda path, gone: not (gone and dropped)).run():
         pass
@@ -86,7 +86,6 @@ def test_what_cannot_be_read_now_is_carried_over_and_not_gone(history: History) 
     history.away.rename(history.away.with_suffix(".away"))
     new = rebuilt(history)
     same(dumped(new.writer.connection), before)
-    history._abandoned.append(history.ingest)
     history.ingest = Ingest(new.writer, history.ingest.decoder)
     history.away.with_suffix(".away").rename(history.away)
     history.away = None

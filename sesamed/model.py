@@ -186,6 +186,13 @@ class IndexReport(Answer, frozen=True, kw_only=True):
     took_ms: float = 0.0
 
 
+class RootWarning(msgspec.Struct, frozen=True):
+    """Why a root is not watched: a code for programs, a sentence for people."""
+
+    code: Literal["tooFewInstances", "tooFewWatches", "remoteFilesystem", "unwatchable"]
+    message: str
+
+
 class RootState(msgspec.Struct, frozen=True, kw_only=True):
     """A watched directory, as `status` shows it."""
 
@@ -195,7 +202,7 @@ class RootState(msgspec.Struct, frozen=True, kw_only=True):
     mode: Literal["events", "polling", "missing"]
     files: int
     directories: int
-    warnings: list[str]
+    warnings: list[RootWarning]
 
 
 class Trouble(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,6 +4,7 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Iterator
+from itertools import zip_longest
 
 from sesamectl.doctor.finding import NOTE, OK, WRONG, Checkup, Finding
 from sesamectl.render import number, size
@@ -16,6 +17,7 @@ from sesamed.sources import SOURCES
 MIN_FREE_BYTES = 256 << 20
 PRIVATE = {"index.sqlite", "index.sqlite-wal", "index.sqlite-shm", "sesamed.lock", "sesamed.log", "start.lock"}
 LIMITS = "/proc/sys/fs/inotify"
+LIMIT_CODES = {"tooFewInstances", "tooFewWatches"}  # of the daemon's warnings, those that a sysctl fixes
 SPARE_WATCHES = 1024  # for editors and other programs, which share the limit
 
 
@@ -92,8 +94,10 @@ def check_watch(checkup: Checkup) -> Iterator[Finding]:
     """How changes are noticed, and whether the kernel allows enough watches."""
     sources = (checkup.status or {}).get("sources", [])
     for source in sources:
-        for warning in source["warnings"]:
-            yield Finding(WRONG if "raise fs.inotify" in warning else NOTE, "watch", f"{source['path']}: {warning}")
+        for warning, code in zip_longest(
+            source["warnings"], source.get("warningCodes", ())
+        ):  # older daemons give no codes
+            yield Finding(WRONG if code in LIMIT_CODES else NOTE, "watch", f"{source['path']}: {warning}")
     modes = [source["mode"] for source in sources]
     if modes:
         counted = ", ".join(f"{modes.count(mode)} by {mode}" for mode in ("events", "polling") if mode in modes)

@@ -13,6 +13,7 @@ import anyio
 
 from sesamed.ingest.indexer import Indexer
 from sesamed.ingest.sweep import Root
+from sesamed.model import RootWarning
 
 log = logging.getLogger(__name__)
 
@@ -54,8 +55,8 @@ class RootWatcher:
         self._polled = polled  # the file system's name, where events don't work
         self._watched: dict[str, str] = {}
         self._is_short = False
-        self._reasons: dict[str, str] = {}  # why a root is polled, by its path
-        self._no_events: str | None = None  # why no root is watched
+        self._reasons: dict[str, RootWarning] = {}  # why a root is polled, by its path
+        self._no_events: RootWarning | None = None  # why no root is watched
         self.last_event_ms: int | None = None
 
     def mode(self, root: Root) -> Mode:
@@ -64,8 +65,8 @@ class RootWatcher:
             return "missing"
         return "events" if root.path in self._watched else "polling"
 
-    def warnings(self, root: Root) -> list[str]:
-        """Why a root is not watched, for people."""
+    def warnings(self, root: Root) -> list[RootWarning]:
+        """Why a root is not watched."""
         return [reason for reason in (self._reasons.get(root.path), self._no_events) if reason]
 
     async def run(self) -> None:
@@ -114,7 +115,8 @@ class RootWatcher:
             self._watcher.start()
         except OSError as error:
             self._watcher = None
-            self._no_events = f"no events: {error.strerror}; raise fs.inotify.max_user_instances"
+            text = f"no events ({error.strerror}); raise fs.inotify.max_user_instances"
+            self._no_events = RootWarning("tooFewInstances", text)
 
     def _tick(self) -> tuple[list[str], bool]:
         """The roots that have just come, and whether the index is where it was: all that is asked when nothing happens."""
@@ -139,7 +141,8 @@ class RootWatcher:
         if self._watcher is None or self._reasons.get(root.path) or self._watcher.alive(real):
             return False
         if (kind := self._polled(real)) is not None:
-            self._reasons[root.path] = f"{kind} tells nobody of changes: looked at every {POLLING_S:.0f} s"
+            text = f"{kind} reports no changes; polled every {POLLING_S:.0f} s"
+            self._reasons[root.path] = RootWarning("remoteFilesystem", text)
             return False
         try:
             self._watcher.watch(real)
@@ -148,7 +151,8 @@ class RootWatcher:
         except OSError as error:
             self._watched.pop(root.path, None)
             log.warning("cannot watch root=%s error=%s", real, error.strerror)
-            self._reasons[root.path] = f"cannot be watched ({error.strerror}): looked at every {POLLING_S:.0f} s"
+            text = f"cannot be watched ({error.strerror}); polled every {POLLING_S:.0f} s"
+            self._reasons[root.path] = RootWarning("unwatchable", text)
             return False
         self._watched[root.path] = real
         return True
@@ -167,4 +171,5 @@ class RootWatcher:
         self._is_short = False
         for root in roots:
             self._watched.pop(root.path)
-            self._reasons[root.path] = "too few watches: raise fs.inotify.max_user_watches (sysctl), then restart"
+            text = "too few watches; raise fs.inotify.max_user_watches (sysctl), then restart"
+            self._reasons[root.path] = RootWarning("tooFewWatches", text)

@@ -46,6 +46,7 @@ class SourceStatus(Answer, frozen=True, kw_only=True):
     sessions: int
     directories: int
     warnings: list[str]
+    warning_codes: list[str]
 
 
 class Freshness(Answer, frozen=True, kw_only=True):
@@ -133,7 +134,8 @@ def _list_sources(overview: Overview, sessions: dict[str, int]) -> list[SourceSt
     return [
         SourceStatus(
             parser=root.parser, path=root.path, mode=root.mode, files=root.files, sessions=sessions.get(root.real or root.path, 0),
-            directories=root.directories, warnings=root.warnings,
+            directories=root.directories, warnings=[warning.message for warning in root.warnings],
+            warning_codes=[warning.code for warning in root.warnings],
         )
         for root in overview.roots
     ]  # fmt: skip

@@ -221,6 +221,17 @@ def test_too_few_watches(machine: Clinic, monkeypatch: pytest.MonkeyPatch, tmp_p
     assert found.todo == "sudo sysctl fs.inotify.max_user_watches=3600"
 
 
+@pytest.mark.parametrize(
+    ("codes", "level"),
+    [(["tooFewWatches"], "wrong"), (["tooFewInstances"], "wrong"), (["unwatchable"], "note"), (None, "note")],
+)
+def test_warnings_of_a_root(codes: list[str] | None, level: str) -> None:
+    """Its code, not its text, says whether a warning is wrong; that of an older daemon, without a code, is a note."""
+    source: dict[str, Any] = {"path": "/s", "mode": "polling", "directories": 1, "warnings": ["raise fs.inotify"]}
+    checkup = Checkup({}, deep=False, status={"sources": [source | ({"warningCodes": codes} if codes else {})]})
+    assert level in {finding.level for finding in paths.check_watch(checkup) if "/s: raise" in finding.text}
+
+
 def test_what_the_daemon_complains_of(machine: Clinic) -> None:
     """What the daemon itself says is wrong is wrong."""
     machine.run("search", "quince")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sesamed.logs import OLD_LOGS, MAX_BYTES
+from sesamed.logs import MAX_BYTES, OLD_LOGS
 from tests.support.claude import ClaudeSession
 from tests.support.client import Refused
 from tests.support.codex import CodexSession

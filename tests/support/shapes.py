@@ -43,7 +43,7 @@ RESULTS: dict[str, Any] = {
         },
         "sources": [{
             "parser": str, "path": str, "mode": re.compile("events|polling|missing"), "files": int, "sessions": int,
-            "directories": int, "warnings": [str],
+            "directories": int, "warnings": [str], "warningCodes": [str],
         }],
         "pending": PENDING,
         "indexing": (PROGRESS, None),

@@ -97,7 +97,7 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
 
 def test_an_unreadable_file_is_no_default(tmp_path: Path) -> None:
     """A configuration that is there and cannot be read is an error, never silently the defaults."""
-    with pytest.raises(ConfigError, match="cannot read .*: Is a directory"):
+    with pytest.raises(ConfigError, match=r"cannot read .*: Is a directory"):
         config.load(str(tmp_path), HOME, PARSERS)
 
 

@@ -1,4 +1,4 @@
-"""What every integration test gets: asyncio, a loop on which sesamed must not block, and chance where it asks for it."""
+"""What integration tests share: a library of sessions in a running daemon, and chance."""
 
 import os
 import random
@@ -6,18 +6,15 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from blockbuster import blockbuster_ctx
+
+from tests.support.daemon import Daemon
+from tests.support.library import Library
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(autouse=True)
-def _never_blocks() -> Iterator[None]:
-    with blockbuster_ctx("sesamed"):
-        yield
+@pytest.fixture(scope="module")
+def library() -> Iterator[Library]:
+    with Daemon({"workstationId": "0123abcd"}) as daemon:
+        yield Library(daemon)
 
 
 @pytest.fixture

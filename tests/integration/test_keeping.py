@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from tests.support.client import Refused
 from tests.support.daemon import Daemon
 from tests.support.sessions import PiSession
 
@@ -33,12 +32,6 @@ def session(daemon: Daemon) -> str:
             "sessionId"
         ]
     )
-
-
-def refused(daemon: Daemon, method: str, /, **params: Any) -> Refused:
-    with pytest.raises(Refused) as caught:
-        daemon.call(method, **params)
-    return caught.value
 
 
 # -- sessions
@@ -106,7 +99,7 @@ def test_what_cannot_be_meant_is_refused(
     daemon: Daemon, session: str, said: dict[str, Any], code: int, named: str
 ) -> None:
     """The field is named, and nothing is written."""
-    refusal = refused(daemon, "append_message", sessionId=session, **said)
+    refusal = daemon.refuses("append_message", sessionId=session, **said)
     assert (refusal.code, named in refusal.message) == (code, True)
     assert daemon.call("list_messages", sessionId=session)["total"] == 0
 
@@ -118,17 +111,17 @@ def test_a_call_has_one_id_and_one_result(daemon: Daemon, session: str) -> None:
     other = daemon.call("new_session")["sessionId"]
     for name in (session, other):
         assert daemon.call("append_message", sessionId=name, **call)["msgIdx"] == 0
-        assert refused(daemon, "append_message", sessionId=name, **call).code == REFUSED
+        assert daemon.refuses("append_message", sessionId=name, **call).code == REFUSED
         assert daemon.call("append_message", sessionId=name, **result)["msgIdx"] == 0
-        assert refused(daemon, "append_message", sessionId=name, **result).code == REFUSED
+        assert daemon.refuses("append_message", sessionId=name, **result).code == REFUSED
         assert daemon.call("list_messages", sessionId=name)["total"] == 1
 
 
 def test_others_sessions_are_not_written_to(daemon: Daemon) -> None:
     """An agent's transcript is the agent's."""
-    assert refused(daemon, "append_message", sessionId=PI, role="user", text="x").code == REFUSED
-    assert refused(daemon, "append_message", sessionId="nobody", role="user", text="x").code == NOT_FOUND
-    assert refused(daemon, "new_session", cwd="relative").code == INVALID
+    assert daemon.refuses("append_message", sessionId=PI, role="user", text="x").code == REFUSED
+    assert daemon.refuses("append_message", sessionId="nobody", role="user", text="x").code == NOT_FOUND
+    assert daemon.refuses("new_session", cwd="relative").code == INVALID
 
 
 def test_many_at_once(daemon: Daemon, session: str) -> None:
@@ -191,12 +184,12 @@ def test_a_session_that_was_deleted(daemon: Daemon, session: str) -> None:
     """It stays readable, and takes nothing more."""
     daemon.call("append_message", sessionId=session, role="user", text="the salsify")
     os.unlink(daemon.call("get_session_meta", sessionId=session)["path"])
-    assert refused(daemon, "append_message", sessionId=session, role="user", text="x").code in (
+    assert daemon.refuses("append_message", sessionId=session, role="user", text="x").code in (
         NOT_FOUND,
         REFUSED,
     )  # by who notices first
     daemon.sync()
-    assert refused(daemon, "append_message", sessionId=session, role="user", text="x").code == REFUSED
+    assert daemon.refuses("append_message", sessionId=session, role="user", text="x").code == REFUSED
     assert daemon.found("salsify") == [session]
 
 
@@ -251,7 +244,7 @@ def test_words_on_a_session_of_ours(daemon: Daemon, session: str) -> None:
     """The same method for every session; a part of the id is enough."""
     assert daemon.call("set_session_meta", sessionId=f"sesame:{session}", title="Other")["name"] == "Other"
     assert daemon.call("set_session_meta", sessionId=session, title="")["name"] == "Our notes"
-    assert refused(daemon, "set_session_meta", sessionId="nobody", title="x").code == NOT_FOUND
+    assert daemon.refuses("set_session_meta", sessionId="nobody", title="x").code == NOT_FOUND
 
 
 @pytest.mark.parametrize(
@@ -265,7 +258,7 @@ def test_words_on_a_session_of_ours(daemon: Daemon, session: str) -> None:
 )
 def test_words_are_bounded(daemon: Daemon, words: dict[str, Any]) -> None:
     """What is too long is refused, not cut."""
-    assert refused(daemon, "set_session_meta", sessionId=PI, **words).code == INVALID
+    assert daemon.refuses("set_session_meta", sessionId=PI, **words).code == INVALID
 
 
 def test_words_are_cleaned(daemon: Daemon, session: str) -> None:
@@ -286,16 +279,16 @@ def test_a_session_that_cannot_be_written() -> None:
         os.rename(made["path"], kept)
         os.symlink(kept, made["path"])
         before = kept.read_bytes()
-        refusal = refused(daemon, "append_message", sessionId=made["sessionId"], role="user", text="x")
+        refusal = daemon.refuses("append_message", sessionId=made["sessionId"], role="user", text="x")
         assert (refusal.code, "cannot be written" in refusal.message) == (STORE, True)
         assert kept.read_bytes() == before
         os.unlink(made["path"])
-        refusal = refused(daemon, "append_message", sessionId=made["sessionId"], role="user", text="x")
+        refusal = daemon.refuses("append_message", sessionId=made["sessionId"], role="user", text="x")
         assert (refusal.code, "is gone" in refusal.message) == (NOT_FOUND, True)
 
 
 def test_a_session_that_is_excluded() -> None:
     """A configuration that excludes the daemon's own sessions is told to who writes one."""
     with Daemon({"exclude": ["**/data/sessions/**"]}) as daemon:
-        refusal = refused(daemon, "new_session")
+        refusal = daemon.refuses("new_session")
         assert (refusal.code, "excluded" in refusal.message) == (REFUSED, True)

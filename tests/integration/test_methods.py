@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.client import Client, Refused
+from tests.support.client import Refused
 from tests.support.daemon import Daemon, eventually
 from tests.support.library import APP, Library
 from tests.support.sessions import PiSession
@@ -47,12 +47,6 @@ WRONG: dict[str, dict[str, tuple[Any, ...]]] = {
 
 
 @pytest.fixture(scope="module")
-def library() -> Iterator[Library]:
-    with Daemon() as daemon:
-        yield Library(daemon)
-
-
-@pytest.fixture(scope="module")
 def crowd() -> Iterator[Daemon]:
     """A daemon with so many sessions that an index run takes a while."""
     with Daemon() as daemon:
@@ -67,12 +61,6 @@ def crowd() -> Iterator[Daemon]:
             daemon.write(f"{number % 7}/{number}.jsonl", session.bytes())
         daemon.sync()
         yield daemon
-
-
-def refusal(client: Client, method: str, params: dict[str, Any]) -> Refused:
-    with pytest.raises(Refused) as caught:
-        client.call(method, **params)
-    return caught.value
 
 
 # -- answers
@@ -138,7 +126,7 @@ def test_batches_are_refused(library: Library) -> None:
 @pytest.mark.parametrize("method", [*ASKED, "shutdown"])
 def test_unknown_params(library: Library, method: str) -> None:
     """An unknown parameter is refused by name."""
-    refused = refusal(library.daemon.client, method, {**ASKED.get(method, {}), "lmit": 3})
+    refused = library.daemon.client.refuses(method, **{**ASKED.get(method, {}), "lmit": 3})
     assert refused.code == -32602
     assert "lmit" in refused.message
 
@@ -147,7 +135,7 @@ def test_unknown_params(library: Library, method: str) -> None:
 def test_wrong_types(library: Library, method: str, name: str) -> None:
     """A parameter of a wrong type is refused by name."""
     for value in WRONG[method][name]:
-        refused = refusal(library.daemon.client, method, {**ASKED[method], name: value})
+        refused = library.daemon.client.refuses(method, **{**ASKED[method], name: value})
         assert refused.code == -32602, value
         assert name in refused.message, value
 
@@ -158,14 +146,14 @@ def test_wrong_types(library: Library, method: str, name: str) -> None:
 )
 def test_missing_params(library: Library, method: str, name: str) -> None:
     """A parameter that is needed and not there is refused by name."""
-    refused = refusal(library.daemon.client, method, {})
+    refused = library.daemon.client.refuses(method)
     assert refused.code == -32602
     assert name in refused.message
 
 
 def test_unknown_method(library: Library) -> None:
     """An unknown method is refused with -32601."""
-    assert refusal(library.daemon.client, "serach", {}).code == -32601
+    assert library.daemon.client.refuses("serach").code == -32601
 
 
 # -- sync
@@ -359,7 +347,7 @@ def test_cancel_of_nothing(library: Library) -> None:
 
 def test_a_deadline_passes(crowd: Daemon) -> None:
     """A search that takes longer than it may is refused with 4, and says so."""
-    refused = refusal(crowd.client, "search", {"query": "turnip lentil", "timeoutMs": 0})
+    refused = crowd.client.refuses("search", query="turnip lentil", timeoutMs=0)
     assert refused.code == 4
     assert crowd.call("search", query="turnip")["resultCount"] == 10
 

@@ -5,19 +5,12 @@ from typing import Any
 
 import pytest
 
-from tests.support.client import Refused
 from tests.support.daemon import Daemon
 from tests.support.library import APP, CHILD, EVERYONE, FIX, FORK, PARENT, Library
 from tests.support.sessions import PiSession
 
 LONG = "long-session"
 TEXT_BYTES = 64 << 10
-
-
-@pytest.fixture(scope="module")
-def library() -> Iterator[Library]:
-    with Daemon() as daemon:
-        yield Library(daemon)
 
 
 @pytest.fixture(scope="module")
@@ -38,12 +31,6 @@ def page(daemon: Daemon, **params: Any) -> tuple[list[int], int | None]:
     for message in answer["messages"]:
         assert message["text"] == f"message {message['msgIdx']}"
     return [message["msgIdx"] for message in answer["messages"]], answer["nextOffset"]
-
-
-def refused(daemon: Daemon, method: str, **params: Any) -> Refused:
-    with pytest.raises(Refused) as caught:
-        daemon.call(method, **params)
-    return caught.value
 
 
 # -- messages
@@ -142,7 +129,7 @@ def test_prefixes(library: Library) -> None:
 @pytest.mark.parametrize("method", ["list_messages", "get_session_meta"])
 def test_ambiguous(library: Library, method: str) -> None:
     """A beginning that fits several is refused with 2, and the candidates."""
-    refusal = refused(library.daemon, method, sessionId="aaaaaaaa")
+    refusal = library.daemon.refuses(method, sessionId="aaaaaaaa")
     assert refusal.code == 2
     assert refusal.data["candidates"] == [APP, FORK]
 
@@ -151,7 +138,7 @@ def test_ambiguous(library: Library, method: str) -> None:
 @pytest.mark.parametrize("method", ["list_messages", "get_session_meta"])
 def test_not_found(library: Library, method: str, name: str) -> None:
     """What fits none is refused with 1."""
-    assert refused(library.daemon, method, sessionId=name).code == 1
+    assert library.daemon.refuses(method, sessionId=name).code == 1
 
 
 def test_the_same_id_twice(long: Daemon) -> None:

@@ -8,28 +8,15 @@ from typing import Any
 import pytest
 
 from tests.support.claude import ClaudeSession
-from tests.support.client import Refused
 from tests.support.codex import CodexSession
 from tests.support.daemon import Daemon
 from tests.support.library import APP, CHILD, FIX, FORK, PARENT, SUB, Library
 from tests.support.sessions import PiSession
 
 
-@pytest.fixture(scope="module")
-def library() -> Iterator[Library]:
-    with Daemon() as daemon:
-        yield Library(daemon)
-
-
 def resolved(daemon: Daemon, ref: str, **params: Any) -> str:
     answer = daemon.call("resolve_session", ref=ref, **params)
     return str(answer["sessionId"])
-
-
-def refused(daemon: Daemon, ref: str, **params: Any) -> Refused:
-    with pytest.raises(Refused) as caught:
-        daemon.call("resolve_session", ref=ref, **params)
-    return caught.value
 
 
 @pytest.mark.parametrize(
@@ -83,7 +70,7 @@ def test_the_answer_is_a_summary(library: Library) -> None:
 )
 def test_nothing_is_meant(library: Library, ref: str) -> None:
     """What fits none is refused with 1, or with 2 where the rest fits several."""
-    refusal = refused(library.daemon, ref)
+    refusal = library.daemon.refuses("resolve_session", ref=ref)
     assert refusal.code == (2 if ref == "aaaa~9" else 1)
     assert "\x1b" not in refusal.message
     assert len(refusal.message) < 1000
@@ -91,14 +78,17 @@ def test_nothing_is_meant(library: Library, ref: str) -> None:
 
 def test_several_are_meant(library: Library) -> None:
     """They are listed, with what tells them apart."""
-    refusal = refused(library.daemon, "aaaaaaaa")
+    refusal = library.daemon.refuses("resolve_session", ref="aaaaaaaa")
     assert refusal.code == 2
     assert refusal.data["candidates"] == [APP, FORK]
     assert [(session["sessionId"], session["name"]) for session in refusal.data["sessions"]] == [
         (APP, "Simplify the flake setup"),
         (FORK, "Simplify the flake setup"),
     ]
-    assert set(refused(library.daemon, "simplify-the-flake-setup").data["candidates"]) == {APP, FORK}
+    assert set(library.daemon.refuses("resolve_session", ref="simplify-the-flake-setup").data["candidates"]) == {
+        APP,
+        FORK,
+    }
 
 
 def test_the_own_project_is_preferred() -> None:
@@ -112,10 +102,10 @@ def test_the_own_project_is_preferred() -> None:
         meant = {"app-fix": "here-0", "app": "here-0", "app/sub": "here-0", "other": "here-1", "apple": "here-2"}
         for place, session_id in meant.items():
             assert resolved(daemon, "fix the build", cwd=library.cwd(place)) == session_id
-        refusal = refused(daemon, "fix the build", cwd="/nowhere")
+        refusal = daemon.refuses("resolve_session", ref="fix the build", cwd="/nowhere")
         assert set(refusal.data["candidates"]) == {"here-0", "here-1", "here-2"}
         assert resolved(daemon, "quince in a worktree", cwd="/nowhere") == FIX
-        assert refused(daemon, "fix the build", cwd="relative").code == 7
+        assert daemon.refuses("resolve_session", ref="fix the build", cwd="relative").code == 7
 
 
 def test_a_name_before_a_part_of_several_ids(library: Library) -> None:

@@ -13,12 +13,6 @@ from tests.support.sessions import Call, PiSession
 
 
 @pytest.fixture(scope="module")
-def library() -> Iterator[Library]:
-    with Daemon({"workstationId": "0123abcd"}) as daemon:
-        yield Library(daemon)
-
-
-@pytest.fixture(scope="module")
 def blank() -> Iterator[Daemon]:
     """For tests that write sessions of their own, with words of their own."""
     with Daemon() as daemon:

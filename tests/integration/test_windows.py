@@ -15,12 +15,6 @@ LEAD = "é漢\U0001f389 "
 
 
 @pytest.fixture(scope="module")
-def library() -> Iterator[Library]:
-    with Daemon() as daemon:
-        yield Library(daemon)
-
-
-@pytest.fixture(scope="module")
 def long() -> Iterator[Daemon]:
     """A session of 60 messages; some are long, and one of those is about a salsify, in its middle."""
     with Daemon() as daemon:

@@ -51,6 +51,14 @@ class Client:
         """The method's result; Refused when the daemon says no."""
         return self.result(self.send(method, **params))
 
+    def refuses(self, method: str, /, **params: Any) -> Refused:
+        """The refusal of a call that must be refused."""
+        try:
+            answer = self.call(method, **params)
+        except Refused as refused:
+            return refused
+        raise AssertionError(f"{method} was not refused: {answer}")
+
     def send(self, method: str, /, **params: Any) -> int:
         """Ask, without waiting; gives the request's id."""
         number = next(self._numbers)

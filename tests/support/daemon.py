@@ -24,7 +24,7 @@ import apsw
 
 import sesamed
 from sesamed.store.sqlite import add_functions
-from tests.support.client import Client
+from tests.support.client import Client, Refused
 
 PATIENCE_S = 120.0  # for what must come: only what hangs takes so long, however busy the machine is
 POLL_S = 0.005  # a look at the socket takes about 1 ms; nobody tells a client that an event has been served
@@ -235,6 +235,10 @@ class Daemon:
     def call(self, method: str, /, **params: Any) -> Any:
         """The method's result; Refused when the daemon says no."""
         return self.client.call(method, **params)
+
+    def refuses(self, method: str, /, **params: Any) -> Refused:
+        """The refusal of a call that must be refused."""
+        return self.client.refuses(method, **params)
 
     def sync(self, **params: Any) -> Any:
         """Wait until everything on disk is searchable."""

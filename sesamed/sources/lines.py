@@ -9,6 +9,7 @@ A good line costs one call of msgspec; all the rest happens only after it failed
 
 import json
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from types import UnionType
 from typing import Any, Generic, TypeVar, Union, get_args, get_origin
@@ -20,6 +21,7 @@ from sesamed.source import BadLineError
 
 S = TypeVar("S", bound=msgspec.Struct)
 T = TypeVar("T", bound=msgspec.Struct)
+V = TypeVar("V")
 
 BOM = b"\xef\xbb\xbf"
 SALVAGE_BYTES = 1 << 20
@@ -39,6 +41,7 @@ SURROGATES = re.compile(
 OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 STANDARD = json.JSONDecoder()
+STRING = msgspec.json.Decoder(str).decode
 
 
 class LineDecoder(Generic[T]):
@@ -139,6 +142,19 @@ class JsonLines(JsonState[S], Generic[S, T]):
             state, more = self.take(state, entry, line)
             operations += more
         return state, operations
+
+
+def decode_part(decode: Callable[[bytes], V], raw: bytes) -> V:
+    """A part of a line that was passed over when the line was decoded, so it may still have what JSON must not."""
+    try:
+        return decode(raw)
+    except FAILURES:
+        return decode(repair(raw))
+
+
+def text_in(raw: bytes) -> str:
+    """A string."""
+    return decode_part(STRING, raw)
 
 
 def repair(line: bytes) -> bytes:

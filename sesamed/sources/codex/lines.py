@@ -7,11 +7,11 @@ items in them: their fields hardly clash, and new types appear monthly.
 
 import re
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import msgspec
 
-from sesamed.sources.lines import FAILURES, repair
+from sesamed.sources.lines import FAILURES, text_in
 from sesamed.sources.times import Time
 
 NULL: Final = msgspec.Raw(b"null")
@@ -160,10 +160,7 @@ def is_dropped(line: bytes) -> bool:
 
 # -- parts of a line that are JSON of their own: arguments, outputs
 
-T = TypeVar("T")
-
 EMPTY: Final = b"{}"
-STRING: Final[Callable[[bytes], str]] = msgspec.json.Decoder(str).decode
 
 
 class Directory(msgspec.Struct, gc=False):
@@ -175,19 +172,6 @@ class Directory(msgspec.Struct, gc=False):
 
 
 DIRECTORY: Final[Callable[[bytes], Directory]] = msgspec.json.Decoder(Directory).decode
-
-
-def decode_part(decode: Callable[[bytes], T], raw: bytes) -> T:
-    """A part of a line that was passed over when the line was decoded, so it may still have what JSON must not."""
-    try:
-        return decode(raw)
-    except FAILURES:
-        return decode(repair(raw))
-
-
-def text_in(raw: bytes) -> str:
-    """A string."""
-    return decode_part(STRING, raw)
 
 
 def encode(value: Any) -> bytes:

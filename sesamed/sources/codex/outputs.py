@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
-from sesamed.sources.codex.lines import NOTHING, Payload, decode_part, text_in
-from sesamed.sources.lines import FAILURES
+from sesamed.sources.codex.lines import NOTHING, Payload
+from sesamed.sources.lines import FAILURES, decode_part, text_in
 
 HEAD_CHARS = 600
 EXIT: Final = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)", re.MULTILINE)

@@ -13,14 +13,16 @@ import msgspec
 import pytest
 
 from sesamed.model import Operation
-from sesamed.source import BadLineError, ForeignFileError
+from sesamed.source import BadLineError, Document, ForeignFileError
 from sesamed.sources import SOURCES
+from sesamed.sources.gemini import Gemini
 
 GOLDEN = Path(__file__).parents[2] / "golden"
-CASES = sorted(GOLDEN.glob("*/*.jsonl"))
+READ = {**SOURCES, "gemini": Gemini()}
+CASES = sorted(file for file in GOLDEN.glob("*/**/*.json*") if file.suffixes != [".expected", ".json"])
 
 
-@pytest.mark.parametrize("file", CASES, ids=lambda file: f"{file.parent.name}/{file.stem}")
+@pytest.mark.parametrize("file", CASES, ids=lambda file: str(file.relative_to(GOLDEN)))
 def test_a_file_gives_the_operations_that_stand_beside_it(file: Path) -> None:
     """The same bytes give the same operations, in every release that has this version of the source."""
     expected = file.with_suffix(".expected.json")
@@ -32,10 +34,12 @@ def test_a_file_gives_the_operations_that_stand_beside_it(file: Path) -> None:
 
 def operations_of(file: Path) -> list[dict[str, Any]]:
     """Each operation as an object, with the number of its line (0: before the first one) and no defaults."""
-    source = SOURCES[file.parent.name]
-    state, begun = source.begin(PurePath(file.name))
+    agent, *path = file.relative_to(GOLDEN).parts
+    source, whole = READ[agent], file.read_bytes()
+    state, begun = source.begin(PurePath(*path))
     given = [described(0, operation) for operation in begun]
-    for number, line in enumerate(file.read_bytes().split(b"\n")[:-1], 1):
+    items = [whole] if isinstance(source.shapes[0], Document) else whole.split(b"\n")[:-1]
+    for number, line in enumerate(items, 1):
         try:
             state, operations = source.step(state, line)
         except (BadLineError, ForeignFileError) as error:

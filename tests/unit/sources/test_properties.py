@@ -12,14 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sesamed.model import Operation
-from sesamed.source import BadLineError, ForeignFileError, Source
+from sesamed.source import BadLineError, Document, ForeignFileError, Source
 from sesamed.sources import SOURCES, sesame
+from sesamed.sources.gemini import Gemini
 from sesamed.sources.sesame import Line
 from tests.support.claude import ClaudeSession
 from tests.support.codex import CodexSession
 from tests.support.sessions import PiSession
 
 GOLDEN = Path(__file__).parents[2] / "golden"
+READ = {**SOURCES, "gemini": Gemini()}
 SIGNS = (
     b'{ } [ ] , : " \\ \\\\ \\u \\ud83d \\ude00 \\u0000 \0 \r \x0b \xff \xf0\x9f \xef\xbb\xbf 1e999 NaN null true -0'
 )
@@ -60,19 +62,21 @@ def objects(lines: list[bytes]) -> Iterator[dict[str, Any]]:
 
 def case(name: str, paths: list[str], *firsts: bytes) -> Case:
     """A source at the start of each of these files, and after each of these lines of the first one."""
-    source = SOURCES[name]
+    source = READ[name]
     states = [source.begin(PurePath(path))[0] for path in paths]
     states += [source.step(states[0], line)[0] for line in firsts]
-    lines = [
-        line for file in sorted((GOLDEN / name).glob("*.jsonl")) for line in file.read_bytes().split(b"\n") if line
-    ]
-    fields = [(json.dumps(value), place) for value in objects(lines) for place in places(value)]
-    return Case(source, states, lines, fields)
+    files = sorted(file for file in (GOLDEN / name).rglob("*.json*") if file.suffixes != [".expected", ".json"])
+    lines = [line for file in files for line in file.read_bytes().split(b"\n") if line]
+    wholes = [file.read_bytes() for file in files] if isinstance(source.shapes[0], Document) else []
+    more: dict[str, Any] = {"sessionId": "a"} if wholes else {}  # a line alone is a whole document then
+    fields = [(json.dumps(value | more), place) for value in objects(wholes + lines) for place in places(value)]
+    return Case(source, states, wholes or lines, fields)
 
 
 CASES = {
     "pi": case("pi", ["2026-05-26T05-32-53-236Z_a.jsonl"], PiSession().lines()[0]),
     "claude": case("claude", ["5a1e0000-0000-4000-8000-000000000001.jsonl"], ClaudeSession().user("a").lines()[0]),
+    "gemini": case("gemini", ["shop/chats/a.jsonl", "shop/chats/a.json"]),
     "sesame": case("sesame", ["a.jsonl"], sesame.encode_line(Line(type=sesame.SESSION, id="s"))),
     "codex": case(
         "codex",

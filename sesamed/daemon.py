@@ -39,6 +39,7 @@ from sesamed.server.listen import Server, adopt, bind, unlink_own
 from sesamed.sources import SOURCES
 from sesamed.sources.sesame import Sesame
 from sesamed.store.index import Index, remove_index, set_aside
+from sesamed.store.older import OlderIndex, older_indexes, set_older_aside
 from sesamed.store.sqlite import DamagedError
 from sesamed.times import iso
 from sesamed.watch import Watch
@@ -74,7 +75,7 @@ def run(setting: Setting) -> None:
         held.enter_context(locks.acquire(os.path.join(setting.paths.data_dir, "sesamed.lock")))
         held.enter_context(locks.acquire(setting.paths.socket + ".lock"))
         notifier = Notifier(setting.environ.get("NOTIFY_SOCKET"))
-        notifier.status("opening the index")  # an old schema is brought up to date by that, which may take a while
+        notifier.status("opening the index")
         index, troubles = _open(setting.paths.database)
         held.callback(index.close)
         listener = adopt(setting.environ, setting.paths.socket)
@@ -93,12 +94,22 @@ def _open(database: str) -> tuple[Index, list[Trouble]]:
     """The index; a damaged one is set aside, and what can be is read anew."""
     remove_index(database + ".new")
     try:
-        return Index(database), []
+        set_older_aside(database)
+        return _with_metadata(Index(database)), []
     except DamagedError as error:
         aside = set_aside(database, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
         log.error("the index was damaged and is set aside path=%s error=%s", aside, error)  # noqa: TRY400  # no fault of ours
         text = f"the index was damaged; it was set aside as {aside}, and is built anew from the session files"
         return Index(database), [Trouble(code="damaged", message=text, since_ms=int(time.time() * 1000))]
+
+
+def _with_metadata(index: Index) -> Index:
+    """The rest of an older index is carried over once the files are read; who we are, and where, is needed now."""
+    for path in older_indexes(index.path):
+        older = OlderIndex(path)
+        older.copy_metadata(index.writer)
+        older.close()
+    return index
 
 
 class _Daemon:
@@ -128,7 +139,7 @@ class _Daemon:
             self._notifier.ready("answering")
             log.info("ready socket=%s", self._setting.paths.socket)
             tasks.start_soon(watcher.run)
-            tasks.start_soon(requests.finish_forgetting)
+            tasks.start_soon(requests.finish_left_over)
 
             def serve(again: socket.socket) -> None:
                 tasks.start_soon(Server(again, dispatcher, limits).serve)

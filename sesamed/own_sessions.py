@@ -20,7 +20,7 @@ from sesamed.errors import DeadlineError, NotFoundError, RefusedError, SesameErr
 from sesamed.ingest.indexer import Indexer
 from sesamed.model import SessionKey, Utterance, Words
 from sesamed.sources import sesame
-from sesamed.store.index import sync_directory
+from sesamed.store.sqlite import sync_directory
 from sesamed.times import iso
 
 PATIENCE_S = 20.0

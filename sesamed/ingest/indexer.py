@@ -246,6 +246,12 @@ class Indexer:
         self._ingest = Ingest(writer, self._decoder(), self.states)
         self._upkeep = Upkeep(writer)
 
+    def reload_states(self) -> None:
+        """Some files were written without a look: what was carried over. In a thread, for those that hold the write lock."""
+        with self.states.lock:
+            self.states.load(self.index.writer.files.all())
+        self._upkeep.wrote()
+
     def _decoder(self) -> Decoder:
         return Decoder(self._sources, self._limits)
 

@@ -3,17 +3,18 @@ meanwhile; nobody writes while the new one takes the place of the old one."""
 
 from functools import partial
 
+from sesamed.ingest.carry_over import play_back
 from sesamed.ingest.indexer import Indexer
 from sesamed.ingest.look import Counts, Ingest
 from sesamed.model import Progress
 from sesamed.store.index import remove_index
+from sesamed.store.older import CARRIED_METADATA
 from sesamed.store.upkeep import Upkeep
 from sesamed.store.writing.replay import Replay
 from sesamed.store.writing.transaction import Writer
 
 ROUNDS = 5  # of catching up with files that grow while the new index is built
 FILES_AT_ONCE = 200
-CARRIED_METADATA = ("workstation", "roots", "last_sync_at")
 
 
 class Rebuild:
@@ -86,9 +87,7 @@ class Rebuild:
                     writer.set_metadata(name, value)
 
         await indexer.write(carry_metadata)
-        steps, done = Replay(indexer.index.writer, writer, wanted).run(), object()
-        while await indexer.write(partial(next, steps, done)) is not done:
-            continue
+        await play_back(indexer, Replay(indexer.index.writer, writer, wanted))
 
     async def _swap(self, new: Ingest) -> None:
         """Nobody writes: read what has come meanwhile, and put the new index in the place of the old one."""

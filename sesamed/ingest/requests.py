@@ -12,11 +12,13 @@ import anyio
 import msgspec
 
 from sesamed.errors import BusyError, SesameError
+from sesamed.ingest.carry_over import carry_over_older
 from sesamed.ingest.indexer import Indexer
 from sesamed.ingest.queue import Ticket
 from sesamed.ingest.rebuild import Rebuild
 from sesamed.ingest.roots import RootWatcher
 from sesamed.model import IndexReport, Overview, Pending, Progress, RootState, SessionKey, Trouble
+from sesamed.store.older import older_indexes
 from sesamed.store.writing.forgetting import UNFINISHED
 
 log = logging.getLogger(__name__)
@@ -35,7 +37,8 @@ class Requests:
         self._watcher = watcher
         self._standing = list(standing)
         self._since: dict[str, int] = {}
-        self._is_running = False
+        self._turn = anyio.Lock()
+        self._left_behind: str | None = None  # why an index of an older schema is still there
         self._rebuild: Rebuild | None = None
 
     # -- how it is
@@ -60,6 +63,8 @@ class Requests:
         if troubled := self._indexer.states.troubled():
             named = ", ".join(f"{s.target.path.decode('utf-8', 'replace')} ({s.trouble})" for s in troubled[:MAX_NAMED])
             found["unreadable"] = f"{len(troubled)} files cannot be read and are tried again at every sweep: {named}"
+        if self._left_behind is not None:
+            found["older-index"] = self._left_behind
         now = _now_ms()
         self._since = {code: self._since.get(code, now) for code in found}
         return [
@@ -104,13 +109,11 @@ class Requests:
 
     async def index(self, *, full: bool, drop_gone: bool, told: Report | None) -> IndexReport:
         """Look at every file now; with `full`, into a new index."""
-        if self._is_running:
+        if self._turn.locked():
             raise BusyError("an index run is going on already; wait for it, or look at `sesamectl status`")
-        self._is_running, begun = True, time.monotonic()
-        try:
+        begun = time.monotonic()
+        async with self._turn:
             report = await (self._full(drop_gone, told) if full else self._changed(drop_gone, told))
-        finally:
-            self._is_running = False
         return msgspec.structs.replace(report, took_ms=(time.monotonic() - begun) * 1000)
 
     async def _changed(self, drop_gone: bool, report: Report | None) -> IndexReport:
@@ -158,17 +161,24 @@ class Requests:
 
     async def forget(self, sessions: Sequence[SessionKey]) -> None:
         """Take sessions out, and build the index anew: free pages hold what was deleted, a new file does not."""
-        if self._is_running:
+        if self._turn.locked():
             raise BusyError("an index run is going on, and would bring back what is forgotten now; try again after it")
-        self._is_running = True
-        try:
+        async with self._turn:
             await self._indexer.forget(sessions)
             await self._full(drop_gone=False, report=None)
-        finally:
-            self._is_running = False
 
-    async def finish_forgetting(self) -> None:
-        """A daemon was stopped in between. What fails now is tried again at the next start."""
+    # -- what an earlier daemon left
+
+    async def finish_left_over(self) -> None:
+        """Forgetting that was stopped in between, and an index of an older schema. What fails now is tried again at the next start."""
+        await self._finish_forgetting()
+        if not older_indexes(self._indexer.index.path):
+            return
+        await self._indexer.queue.wait_for(await self._indexer.look_around())
+        async with self._turn:
+            self._left_behind = await carry_over_older(self._indexer)
+
+    async def _finish_forgetting(self) -> None:
         if await self._indexer.write(lambda: self._indexer.index.get(UNFINISHED)) is None:
             return
         try:

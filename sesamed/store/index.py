@@ -8,7 +8,6 @@ from contextlib import contextmanager
 
 import apsw
 
-from sesamed.errors import StoreError
 from sesamed.store import sqlite
 from sesamed.store.writing.transaction import Writer
 
@@ -93,13 +92,13 @@ class Index:
     def swap(self, new: Writer) -> None:
         """Put a finished index in the place of this one. A crash in between leaves the old one or the new one, whole."""
         new.close()
-        _no_wal(new.path)
+        sqlite.remove_empty_wal(new.path)
         with self.readers.closed(), self._changing:
             self.writer.close()
             try:
-                _no_wal(self.path)
+                sqlite.remove_empty_wal(self.path)
                 os.replace(new.path, self.path)
-                sync_directory(os.path.dirname(self.path))
+                sqlite.sync_directory(os.path.dirname(self.path))
             finally:
                 self.writer = Writer(self.path)
                 self._identity = _identity(self.path)
@@ -137,22 +136,3 @@ def _identity(path: str) -> tuple[int, int] | None:
     except FileNotFoundError:
         return None
     return status.st_dev, status.st_ino
-
-
-def _no_wal(path: str) -> None:
-    """A WAL of one file beside another one is how databases get damaged."""
-    wal = path + "-wal"
-    if os.path.exists(wal) and os.path.getsize(wal):
-        raise StoreError(f"{wal} is still in use by another program; close it and try again")
-    for sibling in (wal, path + "-shm"):
-        if os.path.exists(sibling):
-            os.unlink(sibling)
-
-
-def sync_directory(path: str) -> None:
-    """What was renamed in it stays so over a power cut."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

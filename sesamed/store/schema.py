@@ -3,15 +3,12 @@ are gone) lives in these tables, so they change by migration only.
 What the numbers of rows mean is in `ids`.
 """
 
-from collections.abc import Callable, Mapping
-
 import apsw
 
 from sesamed.store import ids
-from sesamed.store.writing import openings
 
 APPLICATION_ID = 0x5E5A3E01
-VERSION = 4
+VERSION = 5
 
 TABLES = """
 CREATE TABLE metadata(name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
@@ -68,9 +65,9 @@ CREATE TABLE copies(
 ) WITHOUT ROWID;
 CREATE INDEX copies_by_record ON copies(record);
 
--- What each place of a shared call says that it gave back, as a digest, and the texts that do not stand (store/answers.py).
-CREATE TABLE said(place INTEGER PRIMARY KEY, digest INTEGER NOT NULL);
-CREATE TABLE rivals(
+-- What each place of a shared call says that it gave back, as a digest, and the results that do not stand (writing/results.py).
+CREATE TABLE results_by_holder(place INTEGER PRIMARY KEY, digest INTEGER NOT NULL);
+CREATE TABLE other_results(
   record INTEGER NOT NULL, digest INTEGER NOT NULL, is_error INTEGER NOT NULL, text, PRIMARY KEY(record, digest)
 ) WITHOUT ROWID;
 
@@ -78,13 +75,13 @@ CREATE TABLE rivals(
 CREATE TABLE chunks(id INTEGER PRIMARY KEY, text NOT NULL);
 """
 
-# `inner` holds words within words (store/wordforms.py).
+# `inner` holds words within words (store/subwords.py).
 TEXTS = f"""
 CREATE VIEW texts AS SELECT id, plain(text) AS text, inner_words({ids.sql_kind("id")}, plain(text)) AS inner FROM chunks
   WHERE {ids.sql_is_indexed("id")};
 CREATE VIRTUAL TABLE fts USING fts5(text, inner, content='texts', content_rowid='id', tokenize='porter unicode61');
 CREATE VIRTUAL TABLE vocabulary USING fts5vocab(fts, row);
-CREATE VIRTUAL TABLE places USING fts5vocab(fts, instance);
+CREATE VIRTUAL TABLE occurrences USING fts5vocab(fts, instance);
 """
 
 REST = """
@@ -103,10 +100,10 @@ CREATE TABLE forgotten(
   source TEXT NOT NULL, native_id TEXT NOT NULL, origin TEXT NOT NULL, PRIMARY KEY(source, native_id, origin)
 ) WITHOUT ROWID;
 
--- Entries that files have, and what files say of the session that has an entry. `wanted`: somebody says something of it.
-CREATE TABLE entries(file INTEGER NOT NULL, digest INTEGER NOT NULL, wanted INTEGER NOT NULL, PRIMARY KEY(file, digest)) WITHOUT ROWID;
-CREATE INDEX entries_by_digest ON entries(digest);
-CREATE INDEX entries_wanted ON entries(file) WHERE wanted;
+-- Lines of files by their ids, and what files say of the session that has a line. `wanted`: somebody says something of it.
+CREATE TABLE line_ids(file INTEGER NOT NULL, digest INTEGER NOT NULL, wanted INTEGER NOT NULL, PRIMARY KEY(file, digest)) WITHOUT ROWID;
+CREATE INDEX line_ids_by_digest ON line_ids(digest);
+CREATE INDEX line_ids_wanted ON line_ids(file) WHERE wanted;
 CREATE TABLE remarks(
   file INTEGER NOT NULL, entry INTEGER NOT NULL, field TEXT NOT NULL, rank INTEGER NOT NULL, value TEXT NOT NULL,
   PRIMARY KEY(file, entry, field, rank)
@@ -163,74 +160,6 @@ END;
 def _set_up_fts(connection: apsw.Connection) -> None:
     for name, value in FTS_SETTINGS:
         connection.execute("INSERT INTO fts(fts, rank) VALUES(?, ?)", (name, value))
-
-
-def _since_1(connection: apsw.Connection) -> None:
-    connection.execute("""
-        ALTER TABLE sessions ADD COLUMN base TEXT;
-        ALTER TABLE copies ADD COLUMN time_ms INTEGER;
-        UPDATE copies SET time_ms = (SELECT time_ms FROM records WHERE id = record);
-        CREATE TABLE entries(
-          file INTEGER NOT NULL, digest INTEGER NOT NULL, wanted INTEGER NOT NULL, PRIMARY KEY(file, digest)) WITHOUT ROWID;
-        CREATE INDEX entries_by_digest ON entries(digest);
-        CREATE INDEX entries_wanted ON entries(file) WHERE wanted;
-        CREATE TABLE remarks(
-          file INTEGER NOT NULL, entry INTEGER NOT NULL, field TEXT NOT NULL, rank INTEGER NOT NULL, value TEXT NOT NULL,
-          PRIMARY KEY(file, entry, field, rank)
-        ) WITHOUT ROWID;
-        CREATE INDEX remarks_by_entry ON remarks(entry);
-        CREATE TABLE ordinals(
-          file INTEGER NOT NULL, position INTEGER NOT NULL, ordinal INTEGER NOT NULL, PRIMARY KEY(file, position)) WITHOUT ROWID;
-        CREATE TABLE undone(
-          file INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, PRIMARY KEY(file, first)) WITHOUT ROWID;
-    """)
-
-
-def _since_2(connection: apsw.Connection) -> None:
-    """Words on sessions of any source, and forgetting."""
-    connection.execute("""
-        ALTER TABLE sessions ADD COLUMN summary TEXT;
-        ALTER TABLE sessions ADD COLUMN description TEXT;
-        ALTER TABLE sessions ADD COLUMN tags TEXT;
-        ALTER TABLE sessions ADD COLUMN agent TEXT;
-        ALTER TABLE sessions ADD COLUMN created_by TEXT;
-        ALTER TABLE facts RENAME TO facts_2;
-        DROP INDEX facts_by_session;
-        CREATE TABLE facts(
-          file INTEGER NOT NULL, native_id TEXT NOT NULL, source TEXT NOT NULL, field TEXT NOT NULL, rank INTEGER NOT NULL,
-          value TEXT NOT NULL, PRIMARY KEY(file, native_id, source, field, rank)
-        ) WITHOUT ROWID;
-        CREATE INDEX facts_by_session ON facts(native_id) WHERE native_id <> '';
-        INSERT INTO facts SELECT file, native_id, '', field, rank, value FROM facts_2;
-        DROP TABLE facts_2;
-        CREATE TABLE forgotten(
-          source TEXT NOT NULL, native_id TEXT NOT NULL, origin TEXT NOT NULL, PRIMARY KEY(source, native_id, origin)
-        ) WITHOUT ROWID;
-    """)
-
-
-def _since_3(connection: apsw.Connection) -> None:
-    """Words within words, headings and openings; the full-text index is built anew from the stored texts."""
-    connection.execute("""
-        DROP TABLE vocabulary;
-        DROP TABLE fts;
-        DROP VIEW texts;
-        ALTER TABLE sessions ADD COLUMN title TEXT;
-        ALTER TABLE sessions ADD COLUMN opening INTEGER;
-        UPDATE sessions SET title = name WHERE name IN (
-          SELECT value FROM facts WHERE field = 'name' AND rank > 1 UNION SELECT value FROM remarks WHERE field = 'name' AND rank > 1);
-    """)
-    connection.execute(TEXTS)
-    _set_up_fts(connection)
-    connection.execute("INSERT INTO fts(fts) VALUES('rebuild')")
-    connection.execute(HEADINGS)
-    connection.execute("INSERT INTO headings(headings) VALUES('rebuild')")
-    for (session,) in connection.execute("SELECT id FROM sessions").fetchall():
-        openings.update_opening(connection, session)
-
-
-Migration = Callable[[apsw.Connection], None]
-MIGRATIONS: Mapping[int, Migration] = {1: _since_1, 2: _since_2, 3: _since_3}  # from version n to n + 1
 
 
 def create(connection: apsw.Connection) -> None:

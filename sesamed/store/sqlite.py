@@ -62,6 +62,10 @@ class DamagedError(StoreError):
     """The file is not a database any more."""
 
 
+class SchemaTooOldError(StoreError):
+    """An index that has to be set aside (store/older.py)."""
+
+
 class Packer:
     """Packs texts for the index. Not for two threads at once: a compressor has a context."""
 
@@ -101,7 +105,9 @@ def connect_writer(path: str) -> apsw.Connection:
         connection = apsw.Connection(path)
         try:
             _prepare(connection, WRITER_PRAGMAS)
-            _migrate(connection)
+            if _is_empty(connection):
+                with connection:
+                    schema.create(connection)
         except BaseException:
             connection.close()
             raise
@@ -114,6 +120,50 @@ def connect_reader(path: str) -> apsw.Connection:
         connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
         _prepare(connection, READER_PRAGMAS)
     return connection
+
+
+def schema_of(path: str) -> int:
+    """The version of an index's schema; 0 where there is none, or not one of ours."""
+    if not os.path.exists(path):
+        return 0
+    _reserve(path)
+    with errors(path):
+        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            is_ours = connection.pragma("application_id") == schema.APPLICATION_ID
+            return int(connection.pragma("user_version")) if is_ours else 0
+        finally:
+            connection.close()
+
+
+def fold_wal(path: str) -> None:
+    """Make a database one file. Raises StoreError when another program has it open."""
+    connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    finally:
+        connection.close()
+    remove_empty_wal(path)
+
+
+def remove_empty_wal(path: str) -> None:
+    """What SQLite leaves beside a database that is closed. A WAL of one file beside another one is how databases get damaged."""
+    wal = path + "-wal"
+    if os.path.exists(wal) and os.path.getsize(wal):
+        raise StoreError(f"{wal} is still in use by another program; close it and try again")
+    for sibling in (wal, path + "-shm"):
+        if os.path.exists(sibling):
+            os.unlink(sibling)
+
+
+def sync_directory(path: str) -> None:
+    """What was renamed in it stays so over a power cut."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def copy(path: str, target: str) -> None:
@@ -169,6 +219,10 @@ def _refuse_others(connection: apsw.Connection, path: str) -> None:
     version = connection.pragma("user_version")
     if connection.pragma("application_id") != schema.APPLICATION_ID and not _is_empty(connection):
         raise StoreError(f"{path} is a database of another program; set SESAME_DATA_DIR to another directory")
+    if 0 < version < schema.VERSION:
+        raise SchemaTooOldError(
+            f"{path} was written by an older sesame (schema {version}); `sesamectl restart` brings it up to date"
+        )
     if version > schema.VERSION:
         raise SchemaTooNewError(
             f"{path} was written by a newer sesame (schema {version}, known {schema.VERSION}); upgrade sesame"
@@ -177,17 +231,6 @@ def _refuse_others(connection: apsw.Connection, path: str) -> None:
 
 def _is_empty(connection: apsw.Connection) -> bool:
     return connection.pragma("user_version") == 0 and not connection.execute("SELECT 1 FROM sqlite_schema").fetchall()
-
-
-def _migrate(connection: apsw.Connection) -> None:
-    """Bring the schema to today's, each step in a transaction of its own."""
-    if _is_empty(connection):
-        with connection:
-            schema.create(connection)
-    while (version := connection.pragma("user_version")) < schema.VERSION:
-        with connection:
-            schema.MIGRATIONS[version](connection)
-            connection.pragma("user_version", version + 1)
 
 
 @contextmanager

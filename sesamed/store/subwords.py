@@ -2,7 +2,7 @@
 
 FTS5's tokenizer takes `streamSimple` and a whole run of Chinese for one word each. A second column of the full-text index holds what
 stands inside them. The parts are made when a text is indexed; what is made here is part of the schema, because FTS5 is given
-the same words again when a text is deleted: a change needs a migration.
+the same words again when a text is deleted: a change of it changes the schema.
 """
 
 import re

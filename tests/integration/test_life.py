@@ -12,9 +12,12 @@ from pathlib import Path
 import apsw
 import pytest
 
+from sesamed.store.index import remove_index
+from sesamed.store.older import older_indexes
 from sesamed.store.schema import VERSION
 from tests.support.client import Client
 from tests.support.daemon import Daemon, eventually, surroundings
+from tests.support.older import made
 from tests.support.sessions import PiSession
 from tests.support.traced import PROGRAM, events
 
@@ -187,6 +190,50 @@ def test_a_newer_schema() -> None:
         with daemon.opened(writable=True) as connection:
             connection.pragma("user_version", VERSION)
         assert len(daemon.start().found("quince")) == 3
+
+
+def test_an_older_schema() -> None:
+    """A new index is made from the files, and from what only the old one holds, which then goes; answers wait for none of it."""
+    with Daemon() as daemon:
+        filled(daemon).stop()
+        remove_index(str(daemon.database))
+        made(daemon.database)
+        daemon.start()
+        assert daemon.call("hello")["schema"] == VERSION
+        daemon.sync()
+        assert len(daemon.found("quince")) == 3
+        eventually(lambda: older_indexes(str(daemon.database)) == [])
+        assert daemon.found("marrow") == ["long"]
+        assert daemon.call("get_session_meta", sessionId="late")["summary"] == "What became of the delta"
+        assert daemon.call("list_sessions")["sessions"][0]["key"].startswith("golden00:")
+        assert "secret" not in str(daemon.everything())
+        daemon.check_index()
+        assert len(daemon.restart().found("marrow")) == 1
+
+
+def test_an_older_schema_that_cannot_be_carried_over() -> None:
+    """The old index stays, and the status says so; a later start tries again."""
+    with Daemon() as daemon:
+        daemon.allowed.append("an older index could not be carried over")
+        filled(daemon).stop()
+        remove_index(str(daemon.database))
+        connection = apsw.Connection(made(daemon.database))
+        connection.execute("ALTER TABLE rivals RENAME TO lost")
+        connection.close()
+        daemon.start()
+        (warning,) = eventually(lambda: daemon.call("status")["warnings"])
+        assert warning["code"] == "older-index"
+        (old,) = older_indexes(str(daemon.database))
+        assert old in warning["message"]
+        assert len(daemon.found("quince")) == 3
+        daemon.stop()
+        connection = apsw.Connection(old)
+        connection.execute("ALTER TABLE lost RENAME TO rivals")
+        connection.close()
+        daemon.start()
+        eventually(lambda: older_indexes(str(daemon.database)) == [])
+        assert daemon.found("marrow") == ["long"]
+        assert daemon.call("status")["warnings"] == []
 
 
 def test_a_foreign_database() -> None:

@@ -45,7 +45,7 @@ def _near(connection: apsw.Connection, stem: str, most: int) -> Iterator[tuple[i
 
 def _as_written(connection: apsw.Connection, term: str, tokens_of: Tokens) -> str | None:
     """A word with this stem, as it stands in a text: FTS5 would stem a stem again."""
-    sql = "SELECT c.id, c.text FROM places p JOIN chunks c ON c.id = p.doc WHERE p.term = ? LIMIT 1"
+    sql = "SELECT c.id, c.text FROM occurrences p JOIN chunks c ON c.id = p.doc WHERE p.term = ? LIMIT 1"
     for number, packed in connection.execute(sql, (term,)):
         text = plain(packed)
         for part in (text, inner_words(kind_of(number), text)):

@@ -28,7 +28,7 @@ SAID = """
       CROSS JOIN files f ON f.id = a.file AND iif(a.source = '', f.source, a.source) = s.source WHERE s.id = ?1
       UNION ALL
       SELECT a.field, a.value, a.rank, f.gone_ms IS NOT NULL, f.path, a.entry
-      FROM files h CROSS JOIN entries e ON e.file = h.id AND e.wanted CROSS JOIN remarks a ON a.entry = e.digest
+      FROM files h CROSS JOIN line_ids e ON e.file = h.id AND e.wanted CROSS JOIN remarks a ON a.entry = e.digest
       CROSS JOIN files f ON f.id = a.file WHERE h.session = ?1)
     SELECT field, value, rank FROM said ORDER BY rank, gone DESC, path DESC, entry, value
 """
@@ -47,7 +47,7 @@ OTHERS = """
     JOIN sessions s ON s.source = iif(a.source = '', f.source, a.source) AND s.native_id = a.native_id
     WHERE a.file = ?1 AND a.native_id <> ''
     UNION
-    SELECT h.session FROM remarks a JOIN entries e ON e.digest = a.entry JOIN files h ON h.id = e.file
+    SELECT h.session FROM remarks a JOIN line_ids e ON e.digest = a.entry JOIN files h ON h.id = e.file
     WHERE a.file = ?1 AND h.session IS NOT NULL
 """
 
@@ -81,8 +81,8 @@ class Facts:
         for remark in remarks:
             sql = f"INSERT OR {_verb(remark.keep)} INTO remarks(file, entry, field, rank, value) VALUES(?, ?, ?, ?, ?)"
             self._connection.execute(sql, (file, remark.entry, remark.field, remark.rank, remark.value))
-            self._connection.execute("UPDATE entries SET wanted = 1 WHERE digest = ? AND NOT wanted", (remark.entry,))
-            sql = "SELECT session FROM files WHERE session IS NOT NULL AND id IN (SELECT file FROM entries WHERE digest = ?)"
+            self._connection.execute("UPDATE line_ids SET wanted = 1 WHERE digest = ? AND NOT wanted", (remark.entry,))
+            sql = "SELECT session FROM files WHERE session IS NOT NULL AND id IN (SELECT file FROM line_ids WHERE digest = ?)"
             meant |= self._numbers(sql, (remark.entry,))
         return meant
 
@@ -90,7 +90,7 @@ class Facts:
         """The file has these entries; says whether somebody has spoken of one of them."""
         if not entries:
             return False
-        sql = "INSERT OR IGNORE INTO entries(file, digest, wanted) SELECT ?1, ?2, EXISTS(SELECT 1 FROM remarks WHERE entry = ?2)"
+        sql = "INSERT OR IGNORE INTO line_ids(file, digest, wanted) SELECT ?1, ?2, EXISTS(SELECT 1 FROM remarks WHERE entry = ?2)"
         self._connection.executemany(sql, [(file, digest) for digest in entries])
         numbers = apsw.carray(array("q", entries))
         sql = "SELECT EXISTS(SELECT 1 FROM remarks WHERE entry IN carray(?))"
@@ -103,7 +103,7 @@ class Facts:
     def forget(self, file: int) -> None:
         """Take a file's word back."""
         others = self.about_others(file)
-        for table in ("facts", "remarks", "entries"):
+        for table in ("facts", "remarks", "line_ids"):
             self._connection.execute(f"DELETE FROM {table} WHERE file = ?", (file,))
         for session in others:
             self.resolve(session)

@@ -86,7 +86,7 @@ class Holders:
         """Let go of all that a file holds; what others hold as well stays with them, as they have it."""
         held = sqlite.rows(self._connection, "SELECT record FROM copies WHERE file = ?", (file,))
         self._connection.execute("DELETE FROM copies WHERE file = ?", (file,))
-        for table in ("said", "touched"):
+        for table in ("results_by_holder", "touched"):
             self._connection.execute(f"DELETE FROM {table} WHERE place BETWEEN ? AND ?", records_of(file))
         for table in ("ordinals", "undone"):
             self._connection.execute(f"DELETE FROM {table} WHERE file = ?", (file,))

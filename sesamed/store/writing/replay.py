@@ -1,6 +1,8 @@
-"""A new index beside the old one, from the files and from what is kept of gone ones; then the swap. Searches go on meanwhile.
+"""What files hold that can't be read now (gone, unmounted, unreadable) is played back from one index into another, through the same
+writer as everything else: so a rebuild, and an index of an older schema, have one way in, too.
 
-Gone files are played back out of the old index through the same writer as everything else, so that a rebuild has one way in, too.
+A file comes in pieces, each a commit. Until the last one it has a version that no source has, so that who begins again after a crash
+sees that it is not whole.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,6 +13,7 @@ from sesamed.model import Fact, Identity
 from sesamed.sanitize import clean_line
 from sesamed.store import ids, sqlite
 from sesamed.store.ids import Kind, home_of, record_at
+from sesamed.store.older import OlderIndex
 from sesamed.store.reading import session as read
 from sesamed.store.rows import FileRows, Remark, Row, Text
 from sesamed.store.sqlite import Packer
@@ -21,6 +24,7 @@ from sesamed.store.writing.results import Results
 from sesamed.store.writing.transaction import Writer
 
 RECORDS_AT_ONCE = 1000
+UNFINISHED = -1  # the version of a file of which more is to come
 
 FILES = """
     SELECT id, path, gone_ms FROM files f WHERE session IS NOT NULL OR EXISTS(SELECT 1 FROM facts WHERE file = f.id)
@@ -30,7 +34,7 @@ ABOUT = """
 """
 FACTS = "SELECT native_id, source, field, rank, value FROM facts WHERE file = ?"
 REMARKS = "SELECT entry, field, rank, value FROM remarks WHERE file = ?"
-ENTRIES = "SELECT digest FROM entries WHERE file = ?"
+ENTRIES = "SELECT digest FROM line_ids WHERE file = ?"
 ORDINAL = "SELECT ordinal FROM ordinals WHERE file = ? AND position = ?"
 UNDONE = "SELECT first, last FROM undone WHERE file = ? ORDER BY first"
 SAID = f"""
@@ -43,9 +47,9 @@ TOUCHED = "SELECT p.tail FROM touched t JOIN paths p ON p.id = t.path WHERE t.pl
 
 
 class Replay:
-    """Brings the files that can't be read now (gone, unmounted, unreadable) over from one index to another."""
+    """Brings files over from one index to another."""
 
-    def __init__(self, old: Writer, new: Writer, wanted: Callable[[bytes, bool], bool]) -> None:
+    def __init__(self, old: Writer | OlderIndex, new: Writer, wanted: Callable[[bytes, bool], bool]) -> None:
         self._old = old.connection
         self._wanted = wanted  # by path, and whether it is gone
         self._new = new
@@ -55,23 +59,29 @@ class Replay:
     def run(self) -> Iterator[None]:
         """One step each time it is advanced, so that live work goes on between them."""
         for file, path, gone_ms in sqlite.rows(self._old, FILES):
-            if self._new.files.known_or_none(path) is not None or not self._wanted(path, gone_ms is not None):
+            known = self._new.files.known_or_none(path)
+            if known is not None and known.source_version == UNFINISHED:
+                self._new.drop([path])
+            elif known is not None:
                 continue
-            for change in self._changes(file, path):
-                self._new.write([change])
-                yield
-            if gone_ms is not None:
-                self._new.mark_gone([path], gone_ms)
+            if not self._wanted(path, gone_ms is not None):
+                continue
+            for piece in self._pieces(file, path):
+                if piece.source_version == UNFINISHED or gone_ms is None:
+                    self._new.write([piece])
+                else:
+                    self._new.write_gone(piece, gone_ms)
                 yield
 
-    def _changes(self, file: int, path: bytes) -> Iterator[FileRows]:
+    def _pieces(self, file: int, path: bytes) -> Iterator[FileRows]:
         known = Files(self._old).known(path)
         native_id, origin, bad, unknown = sqlite.one(self._old, ABOUT, (file,))
         position = 0
         while True:
             items = sqlite.rows(self._old, read.ONE_FILE, {"file": file, "first": position, "count": RECORDS_AT_ONCE})
             change = FileRows(
-                path=path, root=known.root, source=known.source, source_version=known.source_version, signature=known.signature,
+                path=path, root=known.root, source=known.source,
+                source_version=known.source_version if len(items) < RECORDS_AT_ONCE else UNFINISHED, signature=known.signature,
                 cursor=msgspec.structs.replace(known.cursor, position=position), complete=known.complete,
                 identity=None if native_id is None else Identity(native_id=native_id, origin=origin),
                 rows=[self._row(record_at(file, item[0]), item[1]) for item in items],

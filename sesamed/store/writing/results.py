@@ -13,7 +13,7 @@ from sesamed.store.rows import ResultRow
 from sesamed.store.writing.chunks import Chunks, stored
 
 WORDS = f"""
-    SELECT DISTINCT digest FROM said
+    SELECT DISTINCT digest FROM results_by_holder
     WHERE place = :record OR place IN (SELECT {ids.sql_record("file", "position")} FROM copies WHERE record = :record)
 """
 
@@ -68,26 +68,26 @@ class Results:
         ]  # the one that comes to stand may stay
         if _digest(standing) not in said:
             self._stand(record, min(rivals, key=_order, default=None))
-        self._connection.execute("DELETE FROM rivals WHERE record = ?", (record,))
+        self._connection.execute("DELETE FROM other_results WHERE record = ?", (record,))
         for rival in rivals:
             self._rival(record, rival)
 
     def move(self, record: int, target: int) -> None:
         """The record has another number."""
-        self._connection.execute("UPDATE rivals SET record = ? WHERE record = ?", (target, record))
+        self._connection.execute("UPDATE other_results SET record = ? WHERE record = ?", (target, record))
 
     def result_at(self, place: int, record: int) -> ResultRow | None:
         """What a place says."""
         standing = self._standing(record)
         if not self._is_shared(record):
             return standing
-        row = self._connection.execute("SELECT digest FROM said WHERE place = ?", (place,)).fetchone()
+        row = self._connection.execute("SELECT digest FROM results_by_holder WHERE place = ?", (place,)).fetchone()
         answers = [*self._rivals(record), *([] if standing is None else [standing])]
         return next((answer for answer in answers if row is not None and _digest(answer) == row[0]), None)
 
     def _rival(self, record: int, answer: ResultRow) -> None:
         """Keep what does not stand."""
-        sql = "INSERT OR IGNORE INTO rivals(record, digest, is_error, text) VALUES(?, ?, ?, ?)"
+        sql = "INSERT OR IGNORE INTO other_results(record, digest, is_error, text) VALUES(?, ?, ?, ?)"
         text = None if answer.text is None else answer.text.packed
         self._connection.execute(sql, (record, _digest(answer), answer.is_error, text))
 
@@ -95,7 +95,7 @@ class Results:
         return bool(sqlite.one(self._connection, "SELECT EXISTS(SELECT 1 FROM copies WHERE record = ?)", (record,))[0])
 
     def _note(self, place: int, digest: int) -> None:
-        self._connection.execute("REPLACE INTO said(place, digest) VALUES(?, ?)", (place, digest))
+        self._connection.execute("REPLACE INTO results_by_holder(place, digest) VALUES(?, ?)", (place, digest))
 
     def _standing(self, record: int) -> ResultRow | None:
         is_error, key = sqlite.one(self._connection, "SELECT is_error, key FROM records WHERE id = ?", (record,))
@@ -110,7 +110,7 @@ class Results:
             self._chunks.flush()
 
     def _rivals(self, record: int) -> list[ResultRow]:
-        sql = "SELECT is_error, text FROM rivals WHERE record = ?"
+        sql = "SELECT is_error, text FROM other_results WHERE record = ?"
         return [
             ResultRow(0, None if packed is None else stored(Kind.RESULT, packed), bool(is_error))
             for is_error, packed in sqlite.rows(self._connection, sql, (record,))

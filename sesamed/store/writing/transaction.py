@@ -54,6 +54,14 @@ class Writer:
         with sqlite.errors(self.path):
             self.connection.execute("REPLACE INTO metadata(name, value) VALUES(?, ?)", (name, value))
 
+    def set_metadata_durably(self, name: str, value: str) -> None:
+        """Keep a value, and force all commits so far onto the disk with it: otherwise a power cut may take the last ones."""
+        self.connection.execute("PRAGMA synchronous=FULL").fetchall()
+        try:
+            self.set_metadata(name, value)
+        finally:
+            self.connection.execute("PRAGMA synchronous=NORMAL").fetchall()
+
     @property
     def files(self) -> Files:
         """The files and cursors, as last committed."""
@@ -62,6 +70,15 @@ class Writer:
     def write(self, changes: Sequence[FileRows]) -> Written:
         """Commit changes, or none of them."""
         return self._commit(lambda transaction: transaction.apply_all(changes))
+
+    def write_gone(self, change: FileRows, gone_ms: int) -> Written:
+        """Commit a change of a file that is gone since then."""
+
+        def work(transaction: "Transaction") -> None:
+            transaction.apply_all([change])
+            transaction.mark_all_gone([change.path], gone_ms)
+
+        return self._commit(work)
 
     def mark_gone(self, paths: Iterable[bytes], now_ms: int) -> Written:
         """Files are gone: their sessions stay, marked."""

@@ -97,40 +97,6 @@ def test_a_link_or_a_directory_is_refused(path: str) -> None:
         sqlite.connect_writer(path)
 
 
-def test_migrations_are_done_in_turn(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From any older version to today's."""
-    made(path)
-    steps = {
-        schema.VERSION: lambda c: c.execute("ALTER TABLE metadata ADD COLUMN one"),
-        schema.VERSION + 1: lambda c: c.execute("ALTER TABLE metadata ADD COLUMN two"),
-    }
-    monkeypatch.setattr(schema, "MIGRATIONS", steps)
-    monkeypatch.setattr(schema, "VERSION", schema.VERSION + 2)
-    connection = sqlite.connect_writer(path)
-    assert connection.pragma("user_version") == schema.VERSION
-    assert sqlite.rows(connection, "SELECT name, one, two FROM metadata") == []
-
-
-def test_a_migration_that_fails_leaves_the_version_before_it(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each step is a transaction: the one before it stays, and nothing of its own does."""
-    made(path)
-    first = schema.VERSION
-
-    def broken(connection: apsw.Connection) -> None:
-        connection.execute("ALTER TABLE metadata ADD COLUMN two")
-        raise RuntimeError("broken")
-
-    monkeypatch.setattr(
-        schema, "MIGRATIONS", {first: lambda c: c.execute("ALTER TABLE metadata ADD COLUMN one"), first + 1: broken}
-    )
-    monkeypatch.setattr(schema, "VERSION", first + 2)
-    with pytest.raises(RuntimeError):
-        sqlite.connect_writer(path)
-    connection = apsw.Connection(path)
-    assert connection.pragma("user_version") == first + 1
-    assert [name for _, name, *_ in connection.execute("PRAGMA table_info(metadata)")] == ["name", "value", "one"]
-
-
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.integers(1, 400))
 def test_a_packed_text_is_the_same(text: str, times: int) -> None:
     """Long ones are smaller."""

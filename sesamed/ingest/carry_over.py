@@ -1,0 +1,56 @@
+"""What can't be read now is brought from one index into another, in steps between which live work goes on."""
+
+import logging
+import os
+from functools import partial
+
+from sesamed.ingest.indexer import Indexer
+from sesamed.store.index import remove_index
+from sesamed.store.older import OlderIndex, older_indexes
+from sesamed.store.writing.replay import Replay
+
+log = logging.getLogger(__name__)
+
+
+async def play_back(indexer: Indexer, replay: Replay) -> None:
+    """Bring everything over; each step is a commit."""
+    steps, done = replay.run(), object()
+    while await indexer.write(partial(next, steps, done)) is not done:
+        continue
+
+
+async def carry_over_older(indexer: Indexer) -> str | None:
+    """Bring over what only indexes of older schemas hold, once the files are read; why one is still there.
+
+    What fails is tried again at the next start.
+    """
+    for path in older_indexes(indexer.index.path):
+        try:
+            older = await indexer.in_thread(partial(OlderIndex, path))
+            try:
+                if not older.is_readable:
+                    return (
+                        f"{path} has schema {older.version}, which was never released: its sessions come back from their files; "
+                        "those whose files are gone stay in it; delete it when you don't need them"
+                    )
+                await _carry_over(indexer, older)
+            finally:
+                older.close()
+            await indexer.in_thread(partial(remove_index, path))
+        except Exception as error:  # whatever is wrong with an old index, it must not end the daemon
+            log.error("an older index could not be carried over path=%s error=%r", path, error)  # noqa: TRY400  # no fault of ours
+            return f"{path} could not be carried over: {error}; it is tried again at the next start"
+        log.info("an older index was carried over, and removed path=%s", path)
+    return None
+
+
+async def _carry_over(indexer: Indexer, older: OlderIndex) -> None:
+    writer = indexer.index.writer
+
+    def wanted(path: bytes, _: bool) -> bool:
+        return not indexer.sweep.excludes(path)
+
+    await play_back(indexer, Replay(older, writer, wanted))
+    # On the disk, before what it was made from goes.
+    await indexer.write(lambda: writer.set_metadata_durably("carried_over", os.path.basename(older.path)))
+    await indexer.write(indexer.reload_states)

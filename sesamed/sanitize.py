@@ -53,8 +53,13 @@ def clean_line(text: str) -> str:
     return " ".join(clean_text(text).split())
 
 
-def clean_with_places(text: str) -> tuple[str, Callable[[int], int]]:
-    """The clean text, and where in it a place of the given text is."""
+Ranges = list[tuple[int, int]]
+
+
+def clean_with_ranges(text: str, ranges: Ranges) -> tuple[str, Ranges]:
+    """The clean text, and where in it these ranges of the given text are."""
+    if "\r" not in text and _HIDDEN.search(text) is None:
+        return text, ranges
     steps: list[
         tuple[list[int], list[int]]
     ] = []  # where something ends that was taken out, and how much was, up to there
@@ -66,13 +71,13 @@ def clean_with_places(text: str) -> tuple[str, Callable[[int], int]]:
             text = pattern.sub("", text)
         text = text.replace("\r", "\n")
 
-    def place(number: int) -> int:
+    def move(number: int) -> int:
         for starts, taken in steps:
             before = bisect_right(starts, number - 1) - 1
             number = max(number - taken[before], starts[before] - taken[before - 1] if before else 0)
         return number
 
-    return text, place
+    return text, [(move(first), move(last)) for first, last in ranges]
 
 
 # -- what leaves

@@ -37,6 +37,17 @@ class Filters(Params, frozen=True, kw_only=True):
     project: str | None = None
 
 
+NO_FILTERS = Filters()
+EVERYTHING = filters.compiled(filters.Where())
+
+
+async def make_condition(context: Context, params: Filters) -> filters.Compiled:
+    """The filters as the store has them in its statements."""
+    if all(getattr(params, name) == getattr(NO_FILTERS, name) for name in Filters.__struct_fields__):
+        return EVERYTHING
+    return filters.compiled(await make_where(context, params))
+
+
 async def make_where(context: Context, params: Filters) -> filters.Where:
     """The filters as the store takes them; most have the same name and value there."""
     values: dict[str, Any] = {name: getattr(params, name) for name in Filters.__struct_fields__}

@@ -1,41 +1,33 @@
 """Questions to the index off the event loop, with a deadline that interrupts SQLite."""
 
+import asyncio
 from collections import deque
 from collections.abc import Callable
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 from typing import TypeVar
 
 import anyio
 from anyio import to_thread
 
 from sesamed.errors import DeadlineError
-from sesamed.store import sqlite
 from sesamed.store.index import READERS, Index
+from sesamed.store.sqlite import Connection
 
 T = TypeVar("T")
 SAMPLES = 1000
 
 
-class _Job:
-    """One question; it may be given up from the loop while a thread is at it."""
-
-    def __init__(self) -> None:
-        self.given_up = False
-        self.connection: sqlite.Connection | None = None
-
-    def give_up(self) -> None:
-        self.given_up = True
-        if (connection := self.connection) is not None:
-            connection.interrupt()
-
-
 class QueryRunner:
-    """Runs questions in a few threads, first come, first served."""
+    """Runs questions in a few threads, first come, first served.
+
+    The threads are our own: with anyio's a question waits three turns of the loop before it starts, one more for each checkpoint.
+    """
 
     def __init__(self, index: Index, timeout_ms: int) -> None:
         self._index = index
         self._timeout_ms = timeout_ms
-        self._turns = anyio.CapacityLimiter(READERS)
+        self._threads = ThreadPoolExecutor(READERS, thread_name_prefix="reader")
         self.times_ms: deque[float] = deque(maxlen=SAMPLES)
         self.count = 0
 
@@ -52,28 +44,36 @@ class QueryRunner:
         """Something that may block, but asks nothing of the index."""
         return await to_thread.run_sync(function)
 
-    async def ask(self, question: Callable[[sqlite.Connection], T], timeout_ms: int | None = None) -> T:
-        """The answer; or DeadlineError when it takes longer than the client, or the configuration, allows."""
+    async def ask(self, question: Callable[[Connection], T], timeout_ms: int | None = None) -> T:
+        """The answer; or DeadlineError when it takes longer than the client, or the configuration, allows.
+
+        Whoever gives up, by the deadline or because the client left, interrupts the statement that runs; what has not begun never does.
+        """
         limit_ms = self.limit_ms(timeout_ms)
-        job = _Job()
-        with anyio.move_on_after(limit_ms / 1000):
-            async with self._turns:
+        given_up, reading, changing = False, list[Connection](), Lock()
+
+        def run() -> T:
+            with self._index.readers.lend() as connection:
+                with changing:
+                    reading.append(connection)
                 try:
-                    return await to_thread.run_sync(partial(self._run, job, question), abandon_on_cancel=True)
-                except anyio.get_cancelled_exc_class():
-                    job.give_up()
-                    raise
+                    if given_up:
+                        raise InterruptedError
+                    return question(connection)
+                finally:
+                    with changing:  # or the next question of this connection might be interrupted for this one
+                        reading.clear()
+
+        with anyio.move_on_after(limit_ms / 1000):
+            try:
+                return await asyncio.get_running_loop().run_in_executor(self._threads, run)
+            except anyio.get_cancelled_exc_class():
+                given_up = True
+                with changing:
+                    for connection in reading:
+                        connection.interrupt()
+                raise
         raise DeadlineError(
             f"not answered within {limit_ms} ms; ask for something rarer, or give a longer timeoutMs",
             timeoutMs=limit_ms,
         )
-
-    def _run(self, job: _Job, question: Callable[[sqlite.Connection], T]) -> T:
-        with self._index.readers.lend() as connection:
-            job.connection = connection
-            try:
-                if job.given_up:
-                    raise sqlite.InterruptError
-                return question(connection)
-            finally:
-                job.connection = None

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from msgspec.structs import asdict, replace
 
-from sesamed.methods.filters import Filters, make_where
+from sesamed.methods.filters import Filters, make_condition
 from sesamed.methods.method import Call, Context, NonNegative, method
 from sesamed.model import Answer, Pending, Session
 from sesamed.sanitize import Exact, Line
@@ -99,7 +99,7 @@ async def search(context: Context, call: Call, params: SearchParams) -> SearchRe
         share = context.queries.limit_ms(params.timeout_ms) * FRESH_SHARE / 1000
         pending = (await context.ingest.sync(None, share))[0]
     compiled = query.compiled(params.query)
-    where = filters.compiled(await make_where(context, params))
+    where = await make_condition(context, params)
     limit, offset, recent = min(params.limit, MAX_HITS), min(params.offset, MAX_OFFSET), params.sort == "recent"
 
     def find(connection: Connection) -> Page:

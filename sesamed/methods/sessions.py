@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from sesamed.methods.filters import Filters, find_main_worktree, make_where
+from sesamed.methods.filters import Filters, find_main_worktree, make_condition
 from sesamed.methods.method import Call, Context, NonNegative, Params, method
 from sesamed.methods.resume import Resume, make_resume
 from sesamed.model import Answer, Session
@@ -14,7 +14,6 @@ from sesamed.sanitize import Exact, Line, clean_text
 from sesamed.store.reading import session as read
 from sesamed.store.reading import summary
 from sesamed.store.reading.resolve import Project, find, resolve
-from sesamed.store.search import filters
 from sesamed.store.sqlite import Connection
 from sesamed.times import iso_or_none
 
@@ -45,7 +44,7 @@ class SessionList(Answer, frozen=True, kw_only=True):
 @method
 async def list_sessions(context: Context, call: Call, params: ListSessionsParams) -> SessionList:
     """Sessions that pass the filters, newest activity first."""
-    where = filters.compiled(await make_where(context, params))
+    where = await make_condition(context, params)
     limit, offset = min(params.limit, MAX_SESSIONS), min(params.offset, MAX_OFFSET)
     total, found = await context.queries.ask(
         lambda connection: summary.list_sessions(connection, where, limit, offset, context.workstation)

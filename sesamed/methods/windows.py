@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator
 
-from sesamed.methods.filters import Filters, make_where
+from sesamed.methods.filters import Filters, make_condition
 from sesamed.methods.method import Call, Context, NonNegative, method
 from sesamed.methods.search import Hit, Searcher
 from sesamed.methods.sessions import cut
@@ -12,7 +12,7 @@ from sesamed.sanitize import Exact, Line, clean_text
 from sesamed.store.reading import session as read
 from sesamed.store.reading import summary
 from sesamed.store.reading.resolve import find
-from sesamed.store.search import filters, query
+from sesamed.store.search import query
 from sesamed.store.search.excerpt import one_line
 from sesamed.store.sqlite import Connection
 
@@ -62,7 +62,7 @@ async def search_sessions(context: Context, call: Call, params: SearchSessionsPa
     """The messages that match best, each with those around it."""
     begun = time.perf_counter()
     compiled = query.compiled(params.query)
-    where = filters.compiled(await make_where(context, params))
+    where = await make_condition(context, params)
     workstation, limit = context.workstation, min(params.limit, MAX_WINDOWS)
     before, after = limit_window(params.context_before, params.context_after)
 

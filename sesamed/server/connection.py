@@ -4,10 +4,11 @@ It ends when the client is gone, breaks a limit, or `stop` is called. A client t
 (`printf ... | nc -U`) still gets its answers; one that is gone altogether takes its running requests with it.
 """
 
+import logging
 import select
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -33,6 +34,8 @@ from sesamed.errors import RequestError
 from sesamed.server import envelope
 from sesamed.server.dispatch import Conversation, Dispatcher
 from sesamed.server.envelope import MAX_REQUEST_BYTES
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -67,12 +70,17 @@ class Connection:
         self._writing = Lock()
         self._group = create_task_group()
 
-    async def serve(self) -> None:
-        """Answer until the client goes, then close."""
-        async with self._stream, self._group:
-            with self._reading, self._drop_when_broken():
-                await self._read()
-            await self._drain(0)
+    async def serve(self, closed: Callable[["Connection"], None]) -> None:
+        """Answer until the client goes, then close. A fault of ours ends this connection, and no other."""
+        try:
+            async with self._stream, self._group:
+                with self._reading, self._drop_when_broken():
+                    await self._read()
+                await self._drain(0)
+        except Exception:
+            log.exception("connection failed")
+        finally:
+            closed(self)
 
     def stop(self) -> None:
         """Read no more; what runs is answered, then the connection closes."""

@@ -237,15 +237,7 @@ class Server:
         else:
             connection = Connection(stream, self._dispatcher, self._limits)
             self._connections.add(connection)
-            clients.start_soon(self._converse, connection)
-
-    async def _converse(self, connection: Connection) -> None:
-        try:
-            await connection.serve()
-        except Exception:
-            log.exception("connection failed")
-        finally:
-            self._connections.discard(connection)
+            clients.start_soon(connection.serve, self._connections.discard)
 
 
 async def _turn_away(stream: SocketStream, sock: socket.socket, most: int) -> None:

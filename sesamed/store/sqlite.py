@@ -54,7 +54,6 @@ USER_CAN_ACT = (
 
 
 Connection = apsw.Connection  # what other packages may name, and hand back to the store
-InterruptError = apsw.InterruptError
 LIBRARY_VERSION = apsw.sqlite_lib_version()
 
 

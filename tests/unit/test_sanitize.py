@@ -25,7 +25,7 @@ from sesamed.sanitize import (
     clean_answer,
     clean_line,
     clean_text,
-    clean_with_places,
+    clean_with_ranges,
     plan_of,
 )
 
@@ -92,9 +92,9 @@ def test_letters_stay(text: str) -> None:
 )
 def test_places_follow_their_characters(text: str) -> None:
     """Each character is where its place says, or is nowhere."""
-    shown, place = clean_with_places(text)
+    shown, ranges = clean_with_ranges(text, [(number, number) for number in range(len(text) + 1)])
     assert shown == clean_text(text)
-    places = [place(number) for number in range(len(text) + 1)]
+    places = [first for first, _ in ranges]
     assert (places[0], places[-1]) == (0, len(shown))
     for character, begin, end in zip(text, places[:-1], places[1:], strict=True):
         assert shown[begin:end] in ("", "\n" if character == "\r" else character)

@@ -53,6 +53,12 @@ FORKED_FROM = "SELECT id FROM sessions WHERE (source, native_id, ordinal) = (?, 
 COUNT_BEFORE = "SELECT count(*) FROM ordinals o JOIN files f ON f.id = o.file WHERE f.session = ? AND o.ordinal < ?"
 
 
+POSITION = f"""SELECT iif({ids.sql_file("?1")} = ?2, {ids.sql_position("?1")},
+    (SELECT position FROM copies WHERE record = ?1 AND file = ?2))"""
+
+TEXTS = f"SELECT {ids.sql_kind('id')}, text FROM chunks WHERE {ids.sql_in_record('id', '?1')} ORDER BY id"
+
+
 class Item(NamedTuple):
     """A message or a tool call."""
 
@@ -112,10 +118,7 @@ def _own_position(connection: apsw.Connection, session: int, files: list[int], r
     if len(files) > 1:
         sql = f"{IN_ORDER} SELECT position FROM ordered WHERE record = :record"
         return int(sqlite.one(connection, sql, {"session": session, "record": record})[0])
-    if ids.file_of(record) == files[0]:
-        return ids.position_of(record)
-    sql = "SELECT position FROM copies WHERE record = ? AND file = ?"
-    return int(sqlite.one(connection, sql, (record, files[0]))[0])
+    return int(sqlite.one(connection, POSITION, (record, files[0]))[0])
 
 
 def _read_own(connection: apsw.Connection, session: int, files: list[int], first: int, count: int) -> list[Item]:
@@ -131,9 +134,7 @@ def _read_own(connection: apsw.Connection, session: int, files: list[int], first
 
 def read_texts(connection: apsw.Connection, record: int) -> dict[int, str]:
     """A record's chunks by kind."""
-    sql = "SELECT id, text FROM chunks WHERE id BETWEEN ? AND ? ORDER BY id"
-    found = sqlite.rows(connection, sql, ids.chunks_of(record))
-    return {ids.kind_of(number): sqlite.plain(text) for number, text in found}
+    return {kind: sqlite.plain(text) for kind, text in connection.execute(TEXTS, (record,))}
 
 
 def read_whole_text(connection: apsw.Connection, record: int) -> str:

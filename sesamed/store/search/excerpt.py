@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from sesamed.sanitize import clean_with_places
+from sesamed.sanitize import clean_with_ranges
 from sesamed.store.search.terms import TOKENIZER, Shape, Term
 from sesamed.store.subwords import inner_parts, runs
 
@@ -65,16 +65,18 @@ class Excerpter:
         start = _best_start(spans)
         here = _characters(data, start)
         cut = max(0, here - 2 * LEAD_CHARACTERS)
-        shown, place = clean_with_places(text[cut : here + CLEANED_CHARACTERS])
-        first = max(0, place(here - cut) - LEAD_CHARACTERS)
+        near = data[start : start + 4 * CLEANED_CHARACTERS]
+        found = [(here - cut, here - cut)]
+        for begin, end, _ in spans:
+            if start <= begin < start + len(near):
+                found.append(
+                    (here - cut + _characters(near, begin - start), here - cut + _characters(near, end - start))
+                )
+        shown, ((place, _), *ranges) = clean_with_ranges(text[cut : here + CLEANED_CHARACTERS], found)
+        first = max(0, place - LEAD_CHARACTERS)
         if cut or first:  # begin at a word
             first = shown.find(" ", first, first + LEAD_CHARACTERS) + 1 or first
         last = min(first + SNIPPET_CHARACTERS, len(shown))
-        near = data[start : start + 4 * CLEANED_CHARACTERS]
-        ranges = [
-            [place(here - cut + _characters(near, offset - start)) for offset in (begin, end)]
-            for begin, end, _ in spans if start <= begin < start + len(near)
-        ]  # fmt: skip
         inside = [(begin - first, end - first) for begin, end in ranges if first <= begin < end <= last]
         return Excerpt(one_line(shown[first:last]), inside)
 

@@ -4,16 +4,14 @@ Deterministic: ids are hashes of the session's id and a counter, and the clock g
 """
 
 import json
-from datetime import datetime
-from pathlib import Path
 from typing import Any
 
-from tests.support.sessions import START, STEP_MS, Call, blocks, encoded, iso, short_hash
+from tests.support.sessions import START, Call, Transcript, blocks, encoded, iso, short_hash
 
 ID = "5a1e0000-0000-4000-8000-000000000001"
 
 
-class ClaudeSession:
+class ClaudeSession(Transcript):
     """One file of Claude Code. Each method appends lines and returns the session; those for copies return another one."""
 
     def __init__(
@@ -26,16 +24,12 @@ class ClaudeSession:
         version: str = "2.1.326",
         agent: str | None = None,
     ) -> None:
-        self.id = id
+        super().__init__(id, start)
         self.cwd = cwd
         self.branch = branch
-        self.start = start
         self.version = version
         self.agent = agent
         self.last: str | None = None
-        self._lines: list[bytes] = []
-        self._count = 0
-        self._clock_ms = round(datetime.fromisoformat(start).timestamp() * 1000)
 
     @property
     def file_name(self) -> str:
@@ -108,8 +102,7 @@ class ClaudeSession:
 
     def chain(self, type_: str, **fields: Any) -> "ClaudeSession":
         """A line of the conversation."""
-        self._count += 1
-        self._clock_ms += STEP_MS
+        self._tick()
         hashed = short_hash(f"{self.id}:{self.agent}:{self._count}")
         line: dict[str, Any] = {"parentUuid": self.last, "isSidechain": self.agent is not None}
         line |= {"userType": "external", "cwd": self.cwd, "sessionId": self.id, "version": self.version}
@@ -117,22 +110,6 @@ class ClaudeSession:
         line |= {"type": type_, "uuid": f"{hashed}-0000-4000-8000-{hashed}0000", "timestamp": iso(self._clock_ms)}
         self.last = line["uuid"]
         return self.raw(encoded(line | fields).encode())
-
-    def raw(self, line: bytes) -> "ClaudeSession":
-        """Any bytes as a line."""
-        self._lines.append(line)
-        return self
-
-    def lines(self) -> list[bytes]:
-        """The lines, without their newlines."""
-        return list(self._lines)
-
-    def write(self, path: Path) -> Path:
-        """To this file, or into this directory under Claude's name; returns the file."""
-        file = path / self.file_name if path.is_dir() else path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(b"".join(line + b"\n" for line in self._lines))
-        return file
 
     def copied(self, id: str, **changes: Any) -> "ClaudeSession":  # noqa: A002
         """A session that begins with a copy of this one's conversation: new session id, and in each line these changes."""

@@ -4,17 +4,15 @@ Deterministic: ids are hashes of what the session begins with and a counter, and
 """
 
 import json
-from datetime import datetime
 from hashlib import blake2b
-from pathlib import Path
 from typing import Any, Literal
 
-from tests.support.sessions import START, STEP_MS, encoded, iso
+from tests.support.sessions import START, STEP_MS, Transcript, encoded, iso
 
 Order = Literal["item first", "event first", "item", "event"]
 
 
-class CodexSession:
+class CodexSession(Transcript):
     """One rollout. Each method appends lines and returns the session; `fork` returns another one."""
 
     def __init__(
@@ -29,16 +27,12 @@ class CodexSession:
         **meta: Any,
     ) -> None:
         """`ordinal` is the first line's, in a paginated file; `rollout` is the file's own id, if the thread was reverted."""
-        self.id = id
+        super().__init__(id, start)
         self.cwd = cwd
-        self.start = start
         self.bare = bare
         self.rollout = rollout
         self.ordinal = ordinal
         self._seed = f"{id}:{rollout}:{start}"
-        self._lines: list[bytes] = []
-        self._count = 0
-        self._clock_ms = round(datetime.fromisoformat(start).timestamp() * 1000)
         self._header(meta)
 
     @property
@@ -107,29 +101,8 @@ class CodexSession:
 
     def line(self, type_: str, payload: dict[str, Any]) -> "CodexSession":
         """A line of any type; in a bare file its payload is all there is."""
-        self._count += 1
-        self._clock_ms += STEP_MS
+        self._tick()
         return self.raw(encoded(payload if self.bare else self._envelope(type_, payload)).encode())
-
-    def raw(self, line: bytes) -> "CodexSession":
-        """Any bytes as a line."""
-        self._lines.append(line)
-        return self
-
-    def lines(self) -> list[bytes]:
-        """The lines, without their newlines."""
-        return list(self._lines)
-
-    def bytes(self) -> bytes:
-        """The whole file."""
-        return b"".join(line + b"\n" for line in self._lines)
-
-    def write(self, path: Path) -> Path:
-        """To this file, or into this directory under Codex's name; returns the file."""
-        file = path / self.file_name if path.is_dir() else path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(self.bytes())
-        return file
 
     def fork(self, *, id: str, at: int | None = None, subagent: bool = False) -> "CodexSession":  # noqa: A002
         """A child: its own meta, and a copy of the first `at` lines (all, if not given) under new times.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 START = "2026-03-01T09:00:00.000Z"
 STEP_MS = 1000
@@ -29,7 +29,47 @@ class Call:
         return self.id or "call_" + short_hash(self.name + encoded(self.arguments))
 
 
-class PiSession:
+class Transcript:
+    """A file that grows by lines, with a clock that goes on by a second with each entry. Builders of each format are its children."""
+
+    def __init__(self, id: str, start: str) -> None:  # noqa: A002  # its name in the file
+        self.id = id
+        self.start = start
+        self._lines: list[bytes] = []
+        self._count = 0
+        self._clock_ms = round(datetime.fromisoformat(start).timestamp() * 1000)
+
+    @property
+    def file_name(self) -> str:
+        """What the agent calls the file."""
+        raise NotImplementedError
+
+    def raw(self, line: bytes) -> Self:
+        """Any bytes as a line."""
+        self._lines.append(line)
+        return self
+
+    def lines(self) -> list[bytes]:
+        """The lines, without their newlines."""
+        return list(self._lines)
+
+    def bytes(self) -> bytes:
+        """The whole file."""
+        return b"".join(line + b"\n" for line in self._lines)
+
+    def write(self, path: Path) -> Path:
+        """To this file, or into this directory under the agent's name for it; returns the file."""
+        file = path / self.file_name if path.is_dir() else path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(self.bytes())
+        return file
+
+    def _tick(self) -> None:
+        self._count += 1
+        self._clock_ms += STEP_MS
+
+
+class PiSession(Transcript):
     """One file of pi. Each method appends a line and returns the session; `fork` and `migrated` return another one."""
 
     def __init__(
@@ -41,14 +81,10 @@ class PiSession:
         version: int = 3,
         parent: str | None = None,
     ) -> None:
-        self.id = id
+        super().__init__(id, start)
         self.cwd = cwd
-        self.start = start
         self.version = version
         self.last: str | None = None
-        self._lines: list[bytes] = []
-        self._count = 0
-        self._clock_ms = round(datetime.fromisoformat(start).timestamp() * 1000)
         self._header(parent)
 
     @property
@@ -111,33 +147,12 @@ class PiSession:
 
     def entry(self, type_: str, **fields: Any) -> "PiSession":
         """A line of any type."""
-        self._count += 1
-        self._clock_ms += STEP_MS
+        self._tick()
         entry: dict[str, Any] = {"type": type_}
         if self.version > 1:
             entry |= {"id": short_hash(f"{self.id}:{self._count}"), "parentId": self.last}
             self.last = entry["id"]
         return self.raw(encoded(entry | {"timestamp": iso(self._clock_ms)} | fields).encode())
-
-    def raw(self, line: bytes) -> "PiSession":
-        """Any bytes as a line."""
-        self._lines.append(line)
-        return self
-
-    def lines(self) -> list[bytes]:
-        """The lines, without their newlines."""
-        return list(self._lines)
-
-    def bytes(self) -> bytes:
-        """The whole file."""
-        return b"".join(line + b"\n" for line in self._lines)
-
-    def write(self, path: Path) -> Path:
-        """To this file, or into this directory under pi's name; returns the file."""
-        file = path / self.file_name if path.is_dir() else path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(self.bytes())
-        return file
 
     def fork(self, *, id: str, at: int | None = None, directory: str = "/sessions") -> "PiSession":  # noqa: A002
         """A child of this session: it begins with a copy of the first `at` entries (all, if not given)."""

@@ -12,5 +12,5 @@ from sesamed.sources.codex import Codex
 from sesamed.sources.pi import Pi
 from sesamed.sources.sesame import Sesame
 
-# `gemini` is not among them yet: its documents need an ingest that writes what differs, and keeps what was read of one that is half written.
+# `gemini` is not among them yet: its documents need an ingest that writes what differs, and keeps what was read of one that is torn.
 SOURCES: dict[str, Source[Any]] = {source.name: source for source in (Pi(), Claude(), Codex(), Sesame())}

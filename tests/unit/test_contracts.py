@@ -146,23 +146,21 @@ def test_the_library_is_documented_as_it_is() -> None:
             assert f"| `{name}` |" in page
 
 
-def test_the_modules_of_the_client_are_documented() -> None:
-    """Each module of sesamectl stands in docs/architecture.md, or its package does, and nothing else stands there."""
-    table = (
-        (ROOT / "docs/architecture.md")
-        .read_text(encoding="utf-8")
-        .partition("| module of `sesamectl` |")[2]
-        .partition("\n\n")[0]
-    )
+@pytest.mark.parametrize(
+    ("package", "left_out"),
+    [("sesamectl", {"__init__", "doctor", "service"}), ("sesamed/sources", {"__init__"})],
+)
+def test_modules_are_documented(package: str, left_out: set[str]) -> None:
+    """Each module stands in its package's table in docs/architecture.md, or its package does, and nothing else stands there."""
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    table = page.partition(f"| module of `{package}` |")[2].partition("\n\n")[0]
     listed = {
         name for row in re.findall(r"^\| (`[^|]*) \|", table, re.MULTILINE) for name in re.findall(r"`([\w/]+)`", row)
     }
-    package = ROOT / "sesamectl"
-    modules = {
-        str(file.relative_to(package).with_suffix("")).removesuffix("/__init__") for file in package.rglob("*.py")
-    }
+    files = (ROOT / package).rglob("*.py")
+    modules = {str(file.relative_to(ROOT / package).with_suffix("")).removesuffix("/__init__") for file in files}
     commands = {name for name in modules if name.startswith("commands/")}
-    assert listed - commands == modules - commands - {"__init__", "doctor", "service"}
+    assert listed - commands == modules - commands - left_out
 
 
 def test_the_client_speaks_the_daemons_protocol() -> None:

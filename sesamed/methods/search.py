@@ -157,7 +157,7 @@ class Searcher:
         numbers = {number for one in page for number in (one.shown, one.session)}
         sessions = summary.read_sessions(self._connection, numbers, self._workstation)
         hits = [self._make_hit(one, sessions, one.score / best.score) for one in page]
-        matched = hits[page.index(best)].matched_words if best in page else self._match_words(best, self._read(best))[0]
+        matched = hits[page.index(best)].matched_words if best in page else self._find_matched_words(best)
         return Page(hits, self._terms, weak=is_weak(self._terms, matched))
 
     def _count_filtered_out(self) -> int:
@@ -167,28 +167,28 @@ class Searcher:
 
     def _make_hit(self, found: Found, sessions: Mapping[int, Session], score: float) -> Hit:
         shown, session = sessions[found.shown], sessions[found.session]
-        texts, similar = self._read(found), found.similar
-        matched, missing = self._match_words(found, texts)
-        if found.chunk is None:
+        similar, texts = found.similar, dict[int, str]()
+        if found.chunk is None:  # only what it is called matches
             hit = self._show_opening(found.session, session, shown)
         else:
-            record = record_of(found.chunk)
-            similar = similar | matching.others_with(self._connection, record, found.session)
+            record, kind = record_of(found.chunk), kind_of(found.chunk)
+            texts = read.read_texts(self._connection, record)
             item = read.read_item(self._connection, found.session, record)
-            hit = _make_hit(
-                shown, self._excerpter.excerpt(texts.get(kind_of(found.chunk), "")), _make_match(session, item)
-            )
+            similar = similar | matching.others_with(self._connection, record, found.session)
+            hit = _make_hit(shown, self._excerpter.excerpt(texts.get(kind, "")), _make_match(session, item))
+        matched, missing = self._match_words(found, texts)
         return replace(
             hit, score=round(score, 4), matched_words=matched, missing_words=missing,
             similar=len(similar - {found.shown}), subagents=found.subagents,
         )  # fmt: skip
 
-    def _read(self, found: Found) -> dict[int, str]:
-        """What stands in the best place of a session; nothing where only what it is called matches."""
-        return {} if found.chunk is None else read.read_texts(self._connection, record_of(found.chunk))
+    def _find_matched_words(self, found: Found) -> list[str]:
+        """The same of a hit on another page."""
+        texts = {} if found.chunk is None else read.read_texts(self._connection, record_of(found.chunk))
+        return self._match_words(found, texts)[0]
 
     def _match_words(self, found: Found, texts: Mapping[int, str]) -> tuple[list[str], list[str]]:
-        """Which words stand there, or in what the session is called; and which do not."""
+        """Which words stand in the best place, or in what the session is called; and which do not."""
         return self._excerpter.matched(*texts.values(), *headings.texts(self._connection, found.session))
 
     def _show_opening(self, number: int, session: Session, shown: Session) -> Hit:
@@ -208,6 +208,6 @@ def _make_hit(session: Session, excerpt: Excerpt, place: Match | None) -> Hit:
 
 def _make_match(session: Session, item: read.Item) -> Match:
     return Match(
-        session_id=session.session_id, path=session.path, kind="tool_call" if item.is_call else "message", role=item.role,
+        session_id=session.session_id, path=session.path, kind="message" if item.kind < Kind.CALL else "tool_call", role=item.role,
         tool_name=item.tool, msg_idx=item.position, entry_id=item.entry, timestamp=iso_or_none(item.time_ms), undone=item.undone,
     )  # fmt: skip

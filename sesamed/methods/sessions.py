@@ -11,6 +11,7 @@ from sesamed.methods.method import Call, Context, NonNegative, Params, method
 from sesamed.methods.resume import Resume, make_resume
 from sesamed.model import Answer, Session
 from sesamed.sanitize import Exact, Line, clean_text
+from sesamed.store.ids import Kind
 from sesamed.store.reading import session as read
 from sesamed.store.reading import summary
 from sesamed.store.reading.resolve import Project, find, resolve
@@ -118,7 +119,7 @@ def _make_message(connection: Connection, item: read.Item, text_offset: int) -> 
     text = clean_text(read.read_whole_text(connection, item.record))[text_offset:]
     kept = cut(text, TEXT_BYTES)
     return MessageItem(
-        msg_idx=item.position, role=item.role, kind="tool_call" if item.is_call else "message", tool_name=item.tool,
+        msg_idx=item.position, role=item.role, kind="message" if item.kind < Kind.CALL else "tool_call", tool_name=item.tool,
         is_error=item.is_error, timestamp=iso_or_none(item.time_ms), entry_id=item.entry, text=kept, truncated=len(kept) < len(text),
         undone=item.undone,
     )  # fmt: skip

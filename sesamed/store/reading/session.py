@@ -72,11 +72,6 @@ class Item(NamedTuple):
     entry: str | None
     undone: bool
 
-    @property
-    def is_call(self) -> bool:
-        """A tool call, not a message."""
-        return self.kind == ids.Kind.CALL
-
 
 def read_items(connection: apsw.Connection, session: int, first: int, count: int) -> list[Item]:
     """Some of a session's records, counted from 0 over messages and tool calls in file order; what it goes on from comes before."""

@@ -47,7 +47,7 @@ def _conversions() -> Mapping[str, Callable[[Any], Any]]:
     hints = get_type_hints(Session, include_extras=True)
     names = dict.fromkeys((field for field, hint in hints.items() if hint == Line | None), show_name)
     truths = dict.fromkeys((field for field, hint in hints.items() if hint is bool), bool)
-    return {**names, **truths, "path": show_path, "created": iso, "modified": iso}
+    return {**truths, "path": show_path, **names, "created": iso, "modified": iso}
 
 
 CONVERSIONS = _conversions()

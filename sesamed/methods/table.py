@@ -1,4 +1,4 @@
-"""All that can be asked of the daemon."""
+"""All that can be asked of the daemon: what the modules of the topics define."""
 
 import os
 from typing import Any
@@ -40,8 +40,8 @@ async def hello(context: Context, call: Call, params: HelloParams) -> Hello:
     )  # fmt: skip
 
 
+TOPICS = (daemon, search, windows, sessions, index, own)
 METHODS: tuple[Method[Any, Any], ...] = (
-    hello, daemon.status, search.search, windows.search_sessions, sessions.list_sessions, sessions.list_messages,
-    sessions.get_session_meta, sessions.resolve_session, index.index, index.sync, own.new_session, own.append_message,
-    own.set_session_meta, index.forget, daemon.cancel, daemon.shutdown,
-)  # fmt: skip
+    hello,
+    *(value for topic in TOPICS for value in vars(topic).values() if isinstance(value, Method)),
+)

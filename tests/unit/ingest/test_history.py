@@ -13,9 +13,9 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 from sesamed.ingest import look as ingest
 from sesamed.ingest import tail
 from tests.support.history import History, agree, same
-from tests.support.machines import machine_settings
 from tests.support.model import parse
 from tests.support.sessions import PiSession, encoded, iso
+from tests.support.state_machines import machine_settings
 
 NUMBERS = st.integers(0, 50)
 TEXTS = st.lists(

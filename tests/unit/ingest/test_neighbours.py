@@ -13,9 +13,9 @@ from sesamed.sources import sesame
 from tests.support.claude import ClaudeSession
 from tests.support.codex import CodexSession
 from tests.support.history import same
-from tests.support.machines import machine_settings
 from tests.support.neighbours import Neighbours
 from tests.support.sessions import encoded
+from tests.support.state_machines import machine_settings
 
 NUMBERS = st.integers(0, 50)
 TEXTS = st.sampled_from(["alpha", "beta gamma", "make", "done boom", "delta", "", "é😀 alpha"])

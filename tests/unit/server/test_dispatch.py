@@ -9,7 +9,7 @@ from typing import Any, cast
 import anyio
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sesamed.errors import AmbiguousError, QueryError, RefusedError
@@ -372,7 +372,6 @@ near_requests = st.lists(st.sampled_from([*FIELDS, b'"params":[]', b'"x":{"y":[]
 )
 
 
-@settings(max_examples=500)
 @given(lines | near_requests)
 async def test_any_bytes(line: bytes) -> None:
     """Any bytes as a line give one valid answer, or none."""

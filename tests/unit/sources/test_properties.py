@@ -157,7 +157,6 @@ def test_a_step_leaves_the_state_that_it_was_given(case: Case, data: st.DataObje
 
 
 @each_source
-@settings(deadline=None, max_examples=400)
 @given(st.data(), values)
 def test_any_value_in_any_field_is_survived(case: Case, data: st.DataObject, value: Any) -> None:
     """An odd field costs that field, never an exception. (NaN is no JSON: such a line is bad.)"""

@@ -154,7 +154,7 @@ def holders(connection: apsw.Connection, record: int) -> list[int]:
     return sorted(found, key=lambda s: (about[s]["created_ms"], about[s]["began_ms"], about[s]["public_id"]))
 
 
-@settings(suppress_health_check=list(HealthCheck), max_examples=150)
+@settings(suppress_health_check=list(HealthCheck))
 @given(WHERES, st.sampled_from(["alpha", "beta", "gamma", "alpha gamma", "delta"]))
 def test_a_search_finds_what_passes(history: History, where: Where, words: str) -> None:
     """A hit belongs to the earliest created of the sessions that hold it and pass."""
@@ -176,7 +176,7 @@ def test_a_search_finds_what_passes(history: History, where: Where, words: str) 
         assert read.read_item(connection, hit.session, hit.chunk >> 3).record == hit.chunk >> 3
 
 
-@settings(suppress_health_check=list(HealthCheck), max_examples=150)
+@settings(suppress_health_check=list(HealthCheck))
 @given(WHERES)
 def test_a_list_has_what_passes(history: History, where: Where) -> None:
     """A session is listed when it passes and one of its records does; copies are its records as well."""

@@ -155,7 +155,7 @@ def test_highlights_are_in_the_identifier(words: Tiny) -> None:
     assert [hit.matched_snippet[first:last] for first, last in hit.highlights] == ["設定"]
 
 
-@settings(suppress_health_check=list(HealthCheck), max_examples=200)
+@settings(suppress_health_check=list(HealthCheck))
 @given(TEXTS)
 def test_any_text_is_a_question_that_sqlite_accepts(words: Tiny, text: str) -> None:
     """Whatever characters it has; and each hit says of each word whether it has it."""

@@ -23,13 +23,13 @@ from bench.instance import Instance, scratch
 from bench.tables import Table, show
 from sesamed.methods.search import Page, Searcher
 from sesamed.store import sqlite
-from sesamed.store.search import filters, headings, query, ranking, spelling, terms
+from sesamed.store.search import filters, query, ranking, terms
 from sesamed.store.search import matching as search
 from sesamed.store.search import session_score as prose
 
 SOURCES = ("pi", "claude", "codex")
 HEADER = ("step", "P@1", "H@3", "H@10", "MRR", "empty")
-ONE_FORM = terms.Maker.term
+WHOLE_TERM = terms.Maker.term
 ONLY_TEXT_SAID = prose.SAID.replace("MATCH ?", "MATCH '{text} : (' || ? || ')'")
 ONLY_TEXT_STANDS = terms.STANDS.replace("MATCH ?", "MATCH '{text} : (' || ? || ')'")
 ONLY_TEXT = search.MATCHED.replace(":{name}", "'{{text}} : (' || :{name} || ')'")
@@ -43,13 +43,13 @@ class Question(NamedTuple):
     paths: frozenset[str]
 
 
-def _first_form(self: terms.Maker, word: query.Word, *, exact: bool = False) -> terms.Term:
-    made = ONE_FORM(self, word, exact=True)
-    return made._replace(forms=made.forms[:1])
+def _first_pattern(self: terms.Maker, word: query.Word, *, exact: bool = False) -> terms.Term:
+    made = WHOLE_TERM(self, word, exact=True)
+    return made._replace(patterns=made.patterns[:1])
 
 
-def _all(forms: list[terms.Form]) -> str:
-    return " AND ".join(form.match for form in forms)
+def _all(patterns: list[terms.Pattern]) -> str:
+    return " AND ".join(pattern.match for pattern in patterns)
 
 
 # What is switched off until its step; the steps are taken in this order.
@@ -59,14 +59,14 @@ STEPS: dict[str, list[tuple[Any, str, Any]]] = {
     "messages, calls, results weighed": [(search, "WEIGHT", "1.0"), (ranking, "ALL_SAID", 0.0)],
     "best three chunks": [(ranking, "DAMPED", (1.0,))],
     "the session as a whole": [(ranking, "SESSION_SHARE", 0.0)],
-    "titles, directories": [(headings, "counts", lambda connection, match: Counter())],
+    "titles, directories": [(prose, "count_headings", lambda connection, match: Counter())],
     "words within words, parts": [
-        (terms.Maker, "term", _first_form),
+        (terms.Maker, "term", _first_pattern),
         (search, "MATCHED", ONLY_TEXT),
         (prose, "SAID", ONLY_TEXT_SAID),
         (terms, "STANDS", ONLY_TEXT_STANDS),
     ],
-    "spelling": [(spelling, "NEAREST", 0)],
+    "spelling": [(terms, "NEAREST", 0)],
 }
 
 

@@ -13,11 +13,11 @@ from sesamed.sanitize import Exact, Line
 from sesamed.store.ids import Kind, kind_of, record_of
 from sesamed.store.reading import session as read
 from sesamed.store.reading import summary
-from sesamed.store.search import filters, headings, matching, query, ranking
-from sesamed.store.search.confidence import is_weak
+from sesamed.store.search import filters, matching, query, ranking
 from sesamed.store.search.excerpt import Excerpt, Excerpter
 from sesamed.store.search.folding import Found
 from sesamed.store.search.query import Query
+from sesamed.store.search.session_score import read_heading
 from sesamed.store.search.terms import Terms, expanded
 from sesamed.store.sqlite import Connection
 from sesamed.times import iso_or_none
@@ -158,7 +158,7 @@ class Searcher:
         sessions = summary.read_sessions(self._connection, numbers, self._workstation)
         hits = [self._make_hit(one, sessions, one.score / best.score) for one in page]
         matched = hits[page.index(best)].matched_words if best in page else self._find_matched_words(best)
-        return Page(hits, self._terms, weak=is_weak(self._terms, matched))
+        return Page(hits, self._terms, weak=ranking.is_weak(self._terms, matched))
 
     def _count_filtered_out(self) -> int:
         if not (self._where.session or self._where.record):
@@ -189,7 +189,7 @@ class Searcher:
 
     def _match_words(self, found: Found, texts: Mapping[int, str]) -> tuple[list[str], list[str]]:
         """Which words stand in the best place, or in what the session is called; and which do not."""
-        return self._excerpter.matched(*texts.values(), *headings.texts(self._connection, found.session))
+        return self._excerpter.matched(*texts.values(), *read_heading(self._connection, found.session))
 
     def _show_opening(self, number: int, session: Session, shown: Session) -> Hit:
         """A hit without a place: the session's first message stands for it."""

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from sesamed.sanitize import clean_with_ranges
-from sesamed.store.search.terms import TOKENIZER, Shape, Term
+from sesamed.store.search.terms import TOKENIZER, Pattern, Term
 from sesamed.store.subwords import inner_parts, runs
 
 SNIPPET_CHARACTERS = 240
@@ -35,9 +35,9 @@ class Excerpter:
         self._tokenize = connection.fts5_tokenizer(TOKENIZER[0], TOKENIZER[1])
         self._terms = tuple(terms)
         self._last: tuple[str, list[Token]] = ("", [])
-        self._wanted = {stem for term in terms for shape in term.shapes for stem in shape.stems}
+        self._wanted = {stem for term in terms for pattern in term.wholes for stem in pattern.stems}
         self._wide = any(runs(term.word.text) for term in terms)
-        self._begun = tuple(shape.stems[-1] for term in terms for shape in term.shapes if shape.is_prefix)
+        self._begun = tuple(pattern.stems[-1] for term in terms for pattern in term.wholes if pattern.is_prefix)
 
     def matched(self, *texts: str) -> tuple[list[str], list[str]]:
         """The words that stand in the texts, and those that don't."""
@@ -84,7 +84,7 @@ class Excerpter:
         tokens = self._tokens(text)
         near = self._wanted_of(tokens)
         present = {stem for _, _, stem in near}
-        lacking = [t for t in self._terms if not any(present.issuperset(shape.stems) for shape in t.shapes)]
+        lacking = [t for t in self._terms if not any(present.issuperset(pattern.stems) for pattern in t.wholes)]
         if _may_be_within(lacking, text):
             near = sorted([*near, *self._wanted_of(self._inner(text))])
         return _apart(near)
@@ -117,17 +117,17 @@ def _standing_in(tokens: list[Token], terms: list[Term], *, inner: bool) -> set[
     present = set(stems)
     return {
         term for term in terms
-        if any(_stands(shape, stems, present) for shape in term.shapes if inner or not shape.is_inner)
+        if any(_stands(pattern, stems, present) for pattern in term.wholes if inner or not pattern.is_inner)
     }  # fmt: skip
 
 
 def _may_be_within(terms: list[Term], text: str) -> bool:
     """Whether a look at the words within words could find one of the terms; it is dear, and mostly in vain."""
     lowered = text.lower()
-    shapes = (shape for term in terms for shape in term.shapes)
+    patterns = (pattern for term in terms for pattern in term.wholes)
     return any(
-        all(stem[: max(CERTAIN, len(stem) - 1)] in lowered or not stem.isascii() for stem in shape.stems)
-        for shape in shapes
+        all(stem[: max(CERTAIN, len(stem) - 1)] in lowered or not stem.isascii() for stem in pattern.stems)
+        for pattern in patterns
     )
 
 
@@ -147,21 +147,21 @@ def _apart(tokens: Iterable[Token]) -> list[Token]:
     return found
 
 
-def _stands(shape: Shape, stems: list[str], present: set[str]) -> bool:
-    *first, last = shape.stems
+def _stands(pattern: Pattern, stems: list[str], present: set[str]) -> bool:
+    *first, last = pattern.stems
     if not present.issuperset(first):
         return False
     if not first:
-        return last in present or (shape.is_prefix and any(stem.startswith(last) for stem in present))
+        return last in present or (pattern.is_prefix and any(stem.startswith(last) for stem in present))
     length = len(first)
     return any(
-        stems[at : at + length] == first and at + length < len(stems) and _fits(stems[at + length], last, shape)
+        stems[at : at + length] == first and at + length < len(stems) and _fits(stems[at + length], last, pattern)
         for at, stem in enumerate(stems) if stem == first[0]
     )  # fmt: skip
 
 
-def _fits(stem: str, wanted: str, shape: Shape) -> bool:
-    return stem.startswith(wanted) if shape.is_prefix else stem == wanted
+def _fits(stem: str, wanted: str, pattern: Pattern) -> bool:
+    return stem.startswith(wanted) if pattern.is_prefix else stem == wanted
 
 
 def _best_start(spans: list[tuple[int, int, str]]) -> int:

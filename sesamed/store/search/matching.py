@@ -1,4 +1,4 @@
-"""The matching chunks of a question: BM25 over the OR of all its forms, weighed by kind, the best three a file. Filters before LIMIT.
+"""The matching chunks of a question: BM25 over the OR of all its patterns, weighed by kind, the best three a file. Filters before LIMIT.
 
 The row number carries file and kind, so that the many rows of a common word are grouped before anything is joined.
 """
@@ -10,7 +10,7 @@ import apsw
 from sesamed.store import ids, sqlite
 from sesamed.store.ids import Kind
 from sesamed.store.search import filters
-from sesamed.store.search.terms import Form, Terms
+from sesamed.store.search.terms import Pattern, Terms
 
 # A tool's output mentions much and is about little (docs/search.md).
 WEIGHT = f"""CASE {ids.sql_kind("m.chunk")}
@@ -57,14 +57,14 @@ FILTERED = f"JOIN records r ON r.id = {ids.sql_record_of('m.chunk')} WHERE "
 SAID_FIRST = f"({ids.sql_is_message('w.chunk')}) * {ABOVE}"
 
 
-def best(
+def find_best(
     connection: apsw.Connection, terms: Terms, where: filters.Compiled, *, everything: bool, messages_first: bool
 ) -> list[tuple[int, int, float]]:
     """The best chunks of each file that has any, as session, chunk and score.
 
     Without `everything`, words that are in very many chunks count in messages only.
     """
-    if not terms.forms:
+    if not terms.patterns:
         return []
     parts, values = _matched(connection, terms, where, everything=everything)
     passing = where.session or "1"
@@ -81,7 +81,7 @@ def best(
 
 def is_bounded(terms: Terms) -> bool:
     """Whether everything can be looked at in little time."""
-    return sum(form.chunks for form in terms.forms) <= ROWS_OF_ALL_KINDS
+    return sum(pattern.chunks for pattern in terms.patterns) <= ROWS_OF_ALL_KINDS
 
 
 def others_with(connection: apsw.Connection, record: int, session: int) -> set[int]:
@@ -102,7 +102,7 @@ def _matched(
         also = f"AND {ids.sql_file_of('rowid')} IN (SELECT f.id FROM files f JOIN sessions s ON s.id = f.session WHERE {where.session})"
     without = f" NOT ({' OR '.join(terms.excluded)})" if terms.excluded else ""
     most = 0 if len(terms.terms) == 1 else ROWS_OF_ALL_KINDS  # what is only done by tools is below all that is said
-    rare, common = (terms.forms, []) if everything else _split(terms.forms, most)
+    rare, common = (terms.patterns, []) if everything else _split(terms.patterns, most)
     parts, values = [], {}
     if rare:
         values["rare"] = f"({_any(rare)})" + (f" AND ({_any([*rare, *common])})" if common else "") + without
@@ -113,17 +113,17 @@ def _matched(
     return parts, values
 
 
-def _split(forms: list[Form], most: int) -> tuple[list[Form], list[Form]]:
-    """Forms that are looked for everywhere, and those that are too common for it."""
+def _split(patterns: list[Pattern], most: int) -> tuple[list[Pattern], list[Pattern]]:
+    """Patterns that are looked for everywhere, and those that are too common for it."""
     total, rare = 0, 0
-    for form in forms:
-        total += form.chunks
+    for pattern in patterns:
+        total += pattern.chunks
         rare += total <= most
-    return forms[:rare], forms[rare:]
+    return patterns[:rare], patterns[rare:]
 
 
-def _any(forms: list[Form]) -> str:
-    return " OR ".join(form.match for form in forms)
+def _any(patterns: list[Pattern]) -> str:
+    return " OR ".join(pattern.match for pattern in patterns)
 
 
 def _has_copies(connection: apsw.Connection) -> bool:

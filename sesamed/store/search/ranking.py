@@ -4,21 +4,25 @@ Docs: docs/search.md, with what each step is worth.
 """
 
 import heapq
+import math
 from collections import defaultdict
+from collections.abc import Collection
 
 import apsw
 
 from sesamed.store import ids, sqlite
-from sesamed.store.search import filters
-from sesamed.store.search import matching as search
-from sesamed.store.search import session_score as prose
+from sesamed.store.search import filters, matching, session_score
 from sesamed.store.search.folding import Found, Scored, folded, joined
-from sesamed.store.search.terms import Terms
+from sesamed.store.search.terms import Term, Terms
 
 DAMPED = (1.0, 0.5, 0.25)  # what the best, second and third chunk count; all of them would make long sessions win
 SESSION_SHARE = 0.6
 LOOKED_AT = 500  # so many sessions are folded together; what is below cannot come on the page
 ALL_SAID = 10.0  # more than any score: one word is either said, or only done
+
+# An answer is weak when its best hit has less than this share of the question's weight; docs/search.md has how often this is right.
+ENOUGH = 0.35
+MANY_WORDS = 3  # of so many words a single one is a coincidence
 
 Matched = tuple[int, int, float]  # session, chunk and score
 
@@ -27,12 +31,26 @@ def ranked(
     connection: apsw.Connection, terms: Terms, where: filters.Compiled, limit: int, *, recent: bool = False
 ) -> list[Found]:
     """The sessions that fit a question best."""
-    counted = prose.counts(connection, terms)
-    bounded = recent or bool(where.record) or (len(terms.terms) > 1 and search.is_bounded(terms))
-    found = _page(connection, terms, where, counted, (limit, recent), everything=bounded)
+    counted = session_score.count(connection, terms)
+    one_word = len(terms.terms) == 1
+
+    def find(*, everything: bool) -> list[Found]:
+        chunks = matching.find_best(connection, terms, where, everything=everything, messages_first=one_word)
+        called = set[int]()
+        if not where.record:
+            called = _only_called(connection, terms, where, counted.named - {session for session, _, _ in chunks})
+        scored = _fused(connection, chunks, called, counted, one_word=one_word)
+        for session in _excluded(connection, terms, set(scored)):
+            del scored[session]
+        best = list(scored.values())
+        if not recent:
+            best = heapq.nlargest(max(LOOKED_AT, 4 * limit), best, key=lambda one: one.score)
+        return folded(connection, best, where, recent=recent)[:limit]
+
+    bounded = recent or bool(where.record) or (not one_word and matching.is_bounded(terms))
+    found = find(everything=bounded)
     if len(found) < limit and not bounded:
-        more = _page(connection, terms, where, counted, (limit, recent), everything=True)
-        found = joined(found, more)
+        found = joined(found, find(everything=True))
     return found[:limit]
 
 
@@ -41,33 +59,26 @@ def count(connection: apsw.Connection, terms: Terms, where: filters.Compiled) ->
     return len(ranked(connection, terms, where, 1 << 40, recent=True))
 
 
-def _page(
-    connection: apsw.Connection,
-    terms: Terms,
-    where: filters.Compiled,
-    counted: prose.Counts,
-    page: tuple[int, bool],
-    *,
-    everything: bool,
-) -> list[Found]:
-    limit, recent = page
-    one_word = len(terms.terms) == 1
-    chunks = search.best(connection, terms, where, everything=everything, messages_first=one_word)
-    called = (
-        set() if where.record else _only_called(connection, terms, where, counted.named - {row[0] for row in chunks})
-    )
-    scored = _fused(connection, chunks, called, counted, one_word=one_word)
-    for session in _excluded(connection, terms, set(scored)):
-        del scored[session]
-    best = list(scored.values())
-    if not recent:
-        best = heapq.nlargest(max(LOOKED_AT, 4 * limit), best, key=lambda one: one.score)
-    hits = folded(connection, best, where, recent=recent)
-    return hits[:limit]
+def is_weak(terms: Terms, matched: Collection[str]) -> bool:
+    """Whether the best hit, which holds these words, is hardly about the question: rare words tell more than common ones."""
+    if len(terms.terms) >= MANY_WORDS and len(matched) <= 1:
+        return True
+    whole = sum(_weight(term, terms.chunks) for term in terms.terms)
+    held = sum(_weight(term, terms.chunks) for term in terms.terms if term.word.text in matched)
+    return held < ENOUGH * whole
+
+
+def _weight(term: Term, chunks: int) -> float:
+    return math.log(1 + max(0.0, chunks - term.chunks + 0.5) / (term.chunks + 0.5))
 
 
 def _fused(
-    connection: apsw.Connection, chunks: list[Matched], called: set[int], counted: prose.Counts, *, one_word: bool
+    connection: apsw.Connection,
+    chunks: list[Matched],
+    called: set[int],
+    counted: session_score.Counts,
+    *,
+    one_word: bool,
 ) -> dict[int, Scored]:
     by_session: dict[int, list[tuple[float, int]]] = defaultdict(list)
     said = {session for session, chunk, _ in chunks if ids.is_message(chunk)} if one_word else set()
@@ -75,7 +86,7 @@ def _fused(
         if ids.is_message(chunk) or session not in said:
             by_session[session].append((-score, chunk))
     halves = {session: _damped(some) for session, some in by_session.items()}
-    whole = prose.scores(connection, counted)
+    whole = session_score.score(connection, counted)
     sessions = by_session.keys() | called
     most = max((halves[session] for session in said or halves), default=0.0) or 1.0
     most_whole = max((whole.get(session, 0.0) for session in sessions), default=0.0) or 1.0
@@ -106,7 +117,7 @@ def _only_called(
           SELECT f.session FROM files f JOIN copies c ON c.file = f.id
           WHERE f.session IN carray(:sessions) AND c.record IN (SELECT {ids.sql_record_of("rowid")} FROM fts WHERE fts MATCH :match))
     """
-    match = " OR ".join(form.match for term in terms.terms for form in term.forms)
+    match = " OR ".join(pattern.match for term in terms.terms for pattern in term.patterns)
     values = {**where.values, "sessions": sqlite.numbers(sessions), "match": match}
     return {session for (session,) in connection.execute(sql, values)}
 

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from sesamed.store import ids, sqlite
-from sesamed.store import subwords as wordforms
-from sesamed.store.search import spelling
+from sesamed.store import ids, sqlite, subwords
+from sesamed.store.reading.names import distance
 from sesamed.store.search.query import STOP_WORDS, Query, Word, quoted
 
 TOKENIZER = ("porter", ["unicode61"])
@@ -27,30 +26,37 @@ MAX_PAIRS = 32
 FEW_CHUNKS = 1000  # in a small index nothing is too common
 COMMON_SHARE = 0.5  # words in more of the chunks than this tell nothing: BM25 gives them no weight
 
+# Of words that the index does not know.
+LEAST_LETTERS = 5
+MOST_LETTERS = 24
+SHORT_LETTERS = 5  # of a stem: two slips in so few letters may be any word
+NEAREST = 3
+LEAST_CHUNKS = 2  # what stands only once may be a slip itself
 
-class Shape(NamedTuple):
-    """What has to stand in a text for a word to stand there: stems that follow each other, the last one perhaps only begun."""
 
-    stems: tuple[str, ...]
+class Pattern(NamedTuple):
+    """One thing that is searched for a word, and in how many chunks it stands. `stems` have to follow each other in a text for the word
+    to stand there, the last one perhaps only begun; a part of a word that is searched has none."""
+
+    match: str  # a string or prefix, for FTS5
+    chunks: int
+    stems: tuple[str, ...] = ()
     is_prefix: bool = False
     is_inner: bool = False  # to be looked for in the words within words
 
 
-class Form(NamedTuple):
-    """A string or prefix that FTS5 is asked for, and in how many chunks it stands."""
-
-    match: str
-    chunks: int
-
-
 class Term(NamedTuple):
-    """One word. `chunks` is of the word as it was typed, `forms` are all that is searched for it."""
+    """One word. `chunks` is of the word as it was typed, `patterns` are all that is searched for it."""
 
     word: Word
     chunks: int
-    forms: tuple[Form, ...]
-    shapes: tuple[Shape, ...]
+    patterns: tuple[Pattern, ...]
     corrected: tuple[str, ...]
+
+    @property
+    def wholes(self) -> list[Pattern]:
+        """The patterns that mean the word itself, not a part of it."""
+        return [pattern for pattern in self.patterns if pattern.stems]
 
 
 class Terms(NamedTuple):
@@ -60,15 +66,13 @@ class Terms(NamedTuple):
     excluded: tuple[str, ...]
     dropped: tuple[str, ...]
     chunks: int  # in the index
-    said: Mapping[str, Mapping[int, int]]  # of forms that had to be looked for to be counted: messages by file
+    said: Mapping[str, Mapping[int, int]]  # of patterns that had to be looked for to be counted: messages by file
 
     @property
-    def forms(self) -> list[Form]:
+    def patterns(self) -> list[Pattern]:
         """All that is searched, each once, the rarest first."""
-        return sorted(
-            dict.fromkeys(form for term in self.terms for form in term.forms if form.chunks),
-            key=lambda f: (f.chunks, f),
-        )
+        found = {pattern.match: pattern for term in self.terms for pattern in term.patterns if pattern.chunks}
+        return sorted(found.values(), key=lambda pattern: (pattern.chunks, pattern.match))
 
     @property
     def corrected(self) -> dict[str, str]:
@@ -80,14 +84,14 @@ def expanded(connection: apsw.Connection, query: Query) -> Terms:
     """Put a question into the index's words."""
     maker = Maker(connection)
     kept = [word for word in query.words if not _is_stop_word(word)] or list(query.words)
-    terms = [term for term in map(maker.term, kept) if term.forms]
+    terms = [term for term in map(maker.term, kept) if term.patterns]
     most = COMMON_SHARE * maker.chunks
     telling = [term for term in terms if maker.chunks < FEW_CHUNKS or term.word.is_phrase or term.chunks <= most]
-    telling = telling if any(form.chunks for term in telling for form in term.forms) else terms
+    telling = telling if any(pattern.chunks for term in telling for pattern in term.patterns) else terms
     telling = _affordable(telling)
     searched = {term.word for term in telling}
     dropped = [*query.dropped, *(word.text for word in query.words if word not in searched)]
-    excluded = [form.match for word in query.excluded for form in maker.term(word, exact=True).forms]
+    excluded = [pattern.match for word in query.excluded for pattern in maker.term(word, exact=True).patterns]
     return Terms(tuple(telling), tuple(excluded), tuple(dropped), maker.chunks, maker.said)
 
 
@@ -101,26 +105,28 @@ class Maker:
         self.said: dict[str, dict[int, int]] = {}
 
     def term(self, word: Word, *, exact: bool = False) -> Term:
-        """What is searched for a word; without forms when FTS5 sees no word in it."""
+        """What is searched for a word; nothing when FTS5 sees no word in it."""
         typed = self.tokens(word.text)
         if not typed:
-            return Term(word, 0, (), (), ())
-        found = {quoted(word.text) + " *" * word.is_prefix: Shape(tuple(stem for _, stem in typed), word.is_prefix)}
-        chunks = self._form(next(iter(found))).chunks
-        for run in wordforms.runs(word.text):
-            text = quoted(" ".join(wordforms.pairs(run)[:MAX_PAIRS])) + " *" * (len(run) == 1)
-            found[text] = Shape(tuple(self._stems(text)), is_prefix=len(run) == 1, is_inner=True)
+            return Term(word, 0, (), ())
+        written = [text for text, _ in typed]
+        stems = tuple(stem for _, stem in typed)
+        found = {quoted(word.text) + " *" * word.is_prefix: Pattern("", 0, stems, word.is_prefix)}
+        chunks = self._chunks_with(next(iter(found)))
         corrected: list[str] = []
-        others: dict[str, None] = {}
+        for run in subwords.runs(word.text):
+            text = quoted(" ".join(subwords.pairs(run)[:MAX_PAIRS])) + " *" * (len(run) == 1)
+            found[text] = Pattern("", 0, self._stems(text), is_prefix=len(run) == 1, is_inner=True)
         if not (exact or word.is_phrase):
-            for text in wordforms.identifier_parts(word.text):
-                found[quoted(text)] = Shape(tuple(self._stems(text)), is_inner=True)
-            others.update(dict.fromkeys(map(quoted, self._parts(word, [written for written, _ in typed]))))
-            if not chunks:
-                corrected = self._corrected(word, [written for written, _ in typed])
-                found.update((quoted(word), Shape(tuple(self._stems(word)))) for word in corrected)
-        forms = tuple(self._form(match) for match in (*found, *(match for match in others if match not in found)))
-        return Term(word, chunks, forms, tuple(found.values()), tuple(corrected))
+            for text in subwords.identifier_parts(word.text):
+                found[quoted(text)] = Pattern("", 0, self._stems(text), is_inner=True)
+            if not (chunks or word.is_prefix):
+                corrected = [near for text in written[:MAX_PARTS] for near in self._nearest(text)]
+                found.update((quoted(text), Pattern("", 0, self._stems(text))) for text in corrected)
+            for part in self._parts(word, written):
+                found.setdefault(quoted(part), Pattern("", 0))
+        patterns = [one._replace(match=match, chunks=self._chunks_with(match)) for match, one in found.items()]
+        return Term(word, chunks, tuple(patterns), tuple(corrected))
 
     def tokens(self, text: str) -> list[tuple[str, str]]:
         """The words of a text, as they stand there and as the index keeps them."""
@@ -128,30 +134,61 @@ class Maker:
         found: Any = self._tokenize(data, apsw.FTS5_TOKENIZE_DOCUMENT, None, include_colocated=False)
         return [(data[begin:end].decode("utf-8", "replace"), stem) for begin, end, stem in found]
 
-    def _stems(self, text: str) -> list[str]:
-        return [stem for _, stem in self.tokens(text)]
+    def _stems(self, text: str) -> tuple[str, ...]:
+        return tuple(stem for _, stem in self.tokens(text))
 
-    def _parts(self, word: Word, words: list[str]) -> Iterator[str]:
-        if len(words) > 1:
-            yield from [word for word in words if word.casefold() not in STOP_WORDS][:MAX_PARTS]
-        for run in wordforms.runs(word.text):
-            yield from wordforms.pairs(run)[:MAX_PAIRS]
-        yield from wordforms.beside(word.text)
+    def _parts(self, word: Word, written: list[str]) -> Iterator[str]:
+        if len(written) > 1:
+            yield from [text for text in written if text.casefold() not in STOP_WORDS][:MAX_PARTS]
+        for run in subwords.runs(word.text):
+            yield from subwords.pairs(run)[:MAX_PAIRS]
+        yield from subwords.beside(word.text)
 
-    def _corrected(self, word: Word, words: list[str]) -> list[str]:
-        """What the unknown words of a word may have meant."""
-        if word.is_prefix:
-            return []
-        return [near for word in words[:MAX_PARTS] for near in spelling.nearest(self._connection, word, self.tokens)]
-
-    def _form(self, match: str) -> Form:
+    def _chunks_with(self, match: str) -> int:
+        """In how many chunks something stands."""
         stems = self._stems(match)
         if len(stems) == 1 and not match.endswith("*"):
             row = self._connection.execute("SELECT doc FROM vocabulary WHERE term = ?", (stems[0],)).fetchone()
-            return Form(match, 0 if row is None else int(row[0]))
+            return 0 if row is None else int(row[0])
         rows = sqlite.rows(self._connection, STANDS, (match,))
         self.said[match] = {file: messages for file, _, messages in rows if messages}
-        return Form(match, sum(chunks for _, chunks, _ in rows))
+        return sum(chunks for _, chunks, _ in rows)
+
+    # -- words that the index does not know
+
+    def _nearest(self, word: str) -> list[str]:
+        """Up to three words for an unknown one; none for a known one. The first letter is taken to be right."""
+        if not (word.isascii() and word.isalpha() and LEAST_LETTERS <= len(word) <= MOST_LETTERS):
+            return []
+        stem = self._stems(word)[0]
+        if self._connection.execute("SELECT 1 FROM vocabulary WHERE term = ?", (stem,)).fetchone():
+            return []
+        near = sorted(self._near(stem, 1 if len(stem) <= SHORT_LETTERS else 2))[:NEAREST]
+        near = [found for found in near if found[0] == near[0][0]]
+        words = (self._as_written(term) for _, _, term in near)
+        return list(dict.fromkeys(word for word in words if word is not None))
+
+    def _near(self, stem: str, most: int) -> Iterator[tuple[int, int, str]]:
+        """Distance, how rare, and the stem."""
+        sql = """
+            SELECT term, doc FROM vocabulary WHERE term >= ? AND term < ? AND length(term) BETWEEN ? AND ? AND doc >= ?
+        """
+        bounds = (stem[0], chr(ord(stem[0]) + 1), len(stem) - most, len(stem) + most, LEAST_CHUNKS)
+        letters = set(stem)
+        for term, chunks in self._connection.execute(sql, bounds):
+            if len(letters.symmetric_difference(term)) <= 2 * most and (found := distance(stem, term, most)) <= most:
+                yield found, -chunks, term
+
+    def _as_written(self, term: str) -> str | None:
+        """A word with this stem, as it stands in a text: FTS5 would stem a stem again."""
+        sql = "SELECT c.id, c.text FROM occurrences o JOIN chunks c ON c.id = o.doc WHERE o.term = ? LIMIT 1"
+        for number, packed in self._connection.execute(sql, (term,)):
+            text = sqlite.plain(packed)
+            for part in (text, subwords.inner_words(ids.kind_of(number), text)):
+                for word, stem in self.tokens(part):
+                    if stem == term:
+                        return word.casefold()
+        return None
 
 
 def _affordable(terms: list[Term]) -> list[Term]:

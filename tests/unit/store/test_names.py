@@ -89,3 +89,32 @@ def test_one_slip_is_one(word: str, data: st.DataObject) -> None:
         word[:at] + word[at + 1 : at + 2] + word[at] + word[at + 2 :],
     ):
         assert names.distance(word, changed, 2) <= 1
+
+
+SHORT = st.text("abc", max_size=7)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("marsielle", "marseille", 1),
+        ("abc", "abc", 0),
+        ("abc", "", 3),
+        ("ab", "ba", 1),
+        ("ca", "abc", 3),
+        ("kitten", "sitting", 3),
+    ],
+)
+def test_distances(one: str, other: str, expected: int) -> None:
+    """Swapped neighbours are one slip; nothing is changed twice."""
+    assert names.distance(one, other, 9) == expected
+
+
+@given(SHORT, SHORT, st.integers(0, 3))
+def test_a_bound_only_saves_work(one: str, other: str, most: int) -> None:
+    """What is within it is exact, and it makes no difference which word is first."""
+    exact = names.distance(one, other, 99)
+    bounded = names.distance(one, other, most)
+    assert bounded == exact if exact <= most else bounded > most
+    assert names.distance(other, one, 99) == exact
+    assert abs(len(one) - len(other)) <= exact <= max(len(one), len(other))

@@ -1,12 +1,17 @@
 """Rules of ranking, each on an index of a few sessions."""
 
+import math
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 
 from sesamed.store.search import matching as search
 from sesamed.store.search import terms
+from sesamed.store.search.query import Word
+from sesamed.store.search.ranking import is_weak
+from sesamed.store.search.terms import Pattern, Term, Terms
 from tests.support.sessions import PiSession
 from tests.support.tiny import Tiny, session, tiny
 from tests.unit.store.test_query import TEXTS
@@ -219,3 +224,42 @@ def test_common_words_find_the_same(monkeypatch: pytest.MonkeyPatch, text: str) 
         assert [hit.score for hit in index.ask(text).hits] == sorted(
             (h.score for h in index.ask(text).hits), reverse=True
         )
+
+
+def term(word: str, chunks: int) -> Term:
+    """A word that stands in so many chunks."""
+    return Term(Word(word), chunks, (Pattern(word, chunks, (word,)),), ())
+
+
+@pytest.mark.parametrize(
+    ("words", "matched", "weak"),
+    [
+        ({"rare": 1, "common": 500}, {"common"}, True),  # weights 6.5 and 0.7
+        ({"rare": 1, "common": 500}, {"rare"}, False),
+        ({"a": 10, "b": 10}, {"a"}, False),  # half of it
+        ({"a": 10, "b": 60}, {"b"}, False),  # 2.8 of 7.4, 38 %
+        ({"a": 10, "b": 150}, {"b"}, True),  # 2.0 of 6.5, 30 %
+        ({"a": 1, "b": 100}, {"b"}, True),  # 2.4 of 8.9, 26 %
+        ({"a": 10, "b": 10, "c": 10}, {"a"}, True),  # one of three is a coincidence, however rare
+        ({"a": 10, "b": 10, "c": 10}, {"a", "b"}, False),
+        ({"everywhere": 1000, "rare": 1}, {"everywhere"}, True),
+        ({"everywhere": 1000}, {"everywhere"}, False),
+        ({"nowhere": 0, "rare": 1}, {"rare"}, False),  # 6.5 of 14.1
+    ],
+)
+def test_rare_words_weigh_more(words: dict[str, int], matched: set[str], weak: bool) -> None:
+    """In an index of 1,000 chunks: an answer with less than 35 % of the weight is weak."""
+    asked = Terms(tuple(term(word, chunks) for word, chunks in words.items()), (), (), 1000, {})
+    assert is_weak(asked, matched) == weak
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.booleans()), min_size=1, max_size=4), st.integers(20, 30))
+def test_weights_are_those_of_bm25(words: list[tuple[int, bool]], chunks: int) -> None:
+    """The logarithm of how much rarer a word is than one in every chunk."""
+    weights = [math.log((chunks + 1) / (count + 0.5)) for count, _ in words]
+    held = sum(weight for weight, (_, is_held) in zip(weights, words, strict=True) if is_held)
+    assume(abs(held - 0.35 * sum(weights)) > 1e-9)
+    matched = {f"w{number}" for number, (_, is_held) in enumerate(words) if is_held}
+    asked = Terms(tuple(term(f"w{number}", count) for number, (count, _) in enumerate(words)), (), (), chunks, {})
+    is_coincidence = len(words) >= 3 and len(matched) <= 1
+    assert is_weak(asked, matched) == (is_coincidence or held < 0.35 * sum(weights))

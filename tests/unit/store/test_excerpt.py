@@ -114,7 +114,7 @@ def test_matched_is_what_fts_says(text: str, wanted: list[str]) -> None:
     words = asked(wanted)
     found, _ = words.matched(text)
     for term in map(Maker(CONNECTION).term, map(Word, wanted)):
-        match = " OR ".join(form.match for form in term.forms[: len(term.shapes)])
+        match = " OR ".join(pattern.match for pattern in term.wholes)
         hits = connection.execute("SELECT 1 FROM fts WHERE fts MATCH ?", (match,)).fetchall()
         assert bool(hits) == (term.word.text in found)
 
@@ -135,3 +135,32 @@ def test_without_a_match_the_excerpt_is_the_beginning(text: str) -> None:
 def test_every_character_of_a_line_keeps_its_place() -> None:
     """The ranges would be wrong otherwise."""
     assert one_line("a\n\tb\x1b[31mc\u2028d😀") == "a  b [31mc d😀"
+
+
+def test_of_a_prefix_the_words_that_begin_so_are_highlighted() -> None:
+    """`conf*`: those, and no others."""
+    excerpt = Excerpter(CONNECTION, [Maker(CONNECTION).term(Word("conf", is_prefix=True))]).excerpt(
+        "the configuration confers with an unconfirmed confession about cones"
+    )
+    found = [excerpt.text[start:end] for start, end in excerpt.highlights]
+    assert found == ["configuration", "confers", "confession"]
+
+
+@pytest.mark.parametrize(
+    ("text", "stands"),
+    [
+        ("the alpha beta gamma", True),
+        ("beta alpha alpha beta gamma", True),
+        ("alpha beta and gamma", False),
+        ("alpha gamma beta gamma", False),
+        ("gamma alpha beta", False),
+        ("beta gamma alpha", False),
+        ("alpha alpha gamma beta", False),
+        ("alpha beta", False),
+    ],
+)
+def test_a_phrase_stands_where_its_words_follow_each_other(text: str, stands: bool) -> None:
+    """All of them in one place, in their order, up to its last word."""
+    assert asked(["alpha beta gamma"]).matched(text) == (
+        (["alpha beta gamma"], []) if stands else ([], ["alpha beta gamma"])
+    )

@@ -12,5 +12,5 @@ from sesamed.sources.codex import Codex
 from sesamed.sources.pi import Pi
 from sesamed.sources.sesame import Sesame
 
-# `gemini` is not among them yet: its documents need an ingest that writes what differs, and keeps what was read of one that is torn.
+# `gemini` and `opencode` are not among them yet: the ingest cannot read databases and trees, nor write what differs in a document.
 SOURCES: dict[str, Source[Any]] = {source.name: source for source in (Pi(), Claude(), Codex(), Sesame())}

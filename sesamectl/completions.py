@@ -86,7 +86,7 @@ def _zsh() -> Iterator[str]:
     yield "_sesamectl() {"
     yield "  local -a commands"
     yield "  commands=("
-    yield from (f"    '{_zsh_quoted(f'{name}:{command.summary}')}'" for name, command in COMMANDS.items())
+    yield from (f"    '{_quote_zsh(f'{name}:{command.summary}')}'" for name, command in COMMANDS.items())
     yield "  )"
     yield "  if (( CURRENT == 2 )); then _describe command commands; return; fi"
     yield "  local command=$words[2]"
@@ -110,7 +110,7 @@ def _zsh_flag(flag: Flag) -> str:
             else {"DIR": "_files -/", "FILE": "_files"}.get(flag.metavar, " ")
         )
         value = f":{flag.name}:{action}"
-    return f"'{'*' if flag.many else ''}{_zsh_quoted(f'--{flag.name}[{text}]{value}')}'"
+    return f"'{'*' if flag.many else ''}{_quote_zsh(f'--{flag.name}[{text}]{value}')}'"
 
 
 def _zsh_operand(command: Command) -> tuple[str, ...]:
@@ -119,7 +119,7 @@ def _zsh_operand(command: Command) -> tuple[str, ...]:
     return (f"'1:what:({' '.join(_operands(command))})'",) if _operands(command) else ()
 
 
-def _zsh_quoted(text: str) -> str:
+def _quote_zsh(text: str) -> str:
     return text.replace("'", "'\\''")
 
 
@@ -134,10 +134,10 @@ def _fish() -> Iterator[str]:
     yield "end"
     yield "complete -c sesamectl -f"
     for name, command in COMMANDS.items():
-        yield f"complete -c sesamectl -n '__sesamectl_is \"\"' -a {name} -d {_fish_quoted(command.summary)}"
+        yield f"complete -c sesamectl -n '__sesamectl_is \"\"' -a {name} -d {_quote_fish(command.summary)}"
         is_it = f"-n '__sesamectl_is {name}'"
         for flag in command.flags:
-            yield f"complete -c sesamectl {is_it} -l {flag.name}{_fish_value(flag)} -d {_fish_quoted(flag.help)}"
+            yield f"complete -c sesamectl {is_it} -l {flag.name}{_fish_value(flag)} -d {_quote_fish(flag.help)}"
         yield f"complete -c sesamectl {is_it} -l help -d 'show help'"
         if _takes_session(command):
             yield f"complete -c sesamectl {is_it} -a '({SESSIONS}=(commandline -ct))'"
@@ -153,6 +153,6 @@ def _fish_value(flag: Flag) -> str:
     return {"DIR": " -x -a '(__fish_complete_directories)'", "FILE": " -r -F"}.get(flag.metavar, " -x")
 
 
-def _fish_quoted(text: str) -> str:
+def _quote_fish(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"

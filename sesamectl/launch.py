@@ -11,8 +11,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import IO
 
 from sesamectl.connection import Connection
@@ -75,21 +75,16 @@ def daemon_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in MANAGER_VARIABLES}
 
 
-class StartLock:
+@contextmanager
+def hold_start_lock(environ: Mapping[str, str]) -> Iterator[None]:
     """Lets one client at a time start or stop the daemon; waits for it."""
-
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self._file = _open_private(_make_directory(data_directory(environ)), "start.lock")
-
-    def __enter__(self) -> None:
+    with _open_private(_make_directory(data_directory(environ)), "start.lock") as file:
         deadline = time.monotonic() + START_S
-        while not _try_lock(self._file):
+        while not _try_lock(file):
             if time.monotonic() >= deadline:
                 raise StartError(f"another sesamectl has been starting sesamed for {START_S:g} s; try again")
             time.sleep(POLL_S)
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
+        yield
 
 
 class _Start:

@@ -9,7 +9,7 @@ import sys
 
 from sesamectl import __version__
 from sesamectl.handshake import try_hello
-from sesamectl.launch import StartLock, launch
+from sesamectl.launch import hold_start_lock, launch
 from sesamectl.lifecycle import stop_daemon
 from sesamectl.locations import data_directory
 from sesamectl.render import clean
@@ -42,7 +42,7 @@ def is_newer(one: str, other: str) -> bool:
 def _restart(path: str, theirs: str) -> None:
     """Restart once, by one client."""
     stamp, tried = os.path.join(data_directory(os.environ), STAMP), f"{theirs} {__version__}\n"
-    with StartLock(os.environ):
+    with hold_start_lock(os.environ):
         if _version(path) != theirs or _read(stamp) == tried:
             return
         with open(stamp, "w", encoding="utf-8") as file:

@@ -1,7 +1,7 @@
-"""What the service manager hears while the daemon runs: what it is doing, and that it gets on.
+"""Reports to the service manager while the daemon runs: what it is doing, and that it is alive.
 
-That it gets on is tried, not assumed: a `hello` through the socket shows that the server serves, a turn at writing that the
-writer makes way. Where either hangs the manager hears nothing, and ends us; nothing is lost by that.
+That it is alive is proved, not assumed: a `hello` through the socket shows that the server answers, a turn at writing that the
+writer gives way. If either hangs, the watchdog is not fed and the manager kills us; nothing is lost by that.
 """
 
 import logging
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 async def ping(path: str) -> None:
-    """Ask ourselves as any client would; returns when the answer came, raises OSError when none can come."""
+    """Send ourselves a `hello` as any client would; raises OSError when no answer can come."""
     async with await anyio.connect_unix(path) as stream:
         await stream.send(HELLO)
         await stream.send_eof()
@@ -32,7 +32,7 @@ async def ping(path: str) -> None:
 
 
 def describe(overview: Overview) -> str:
-    """The state in a line for people."""
+    """The state in one line for people."""
     if overview.troubles:
         return f"degraded: {overview.troubles[0].message}"
     if (progress := overview.indexing) is not None:
@@ -57,7 +57,7 @@ class Reporter:
         self._due = 0.0
 
     async def run(self) -> None:
-        """A look every two seconds; the watchdog hears of us four times as often as it must."""
+        """Report every two seconds; feed the watchdog four times as often as required."""
         pause = TICK_S if self._watchdog_s is None else min(TICK_S, self._watchdog_s / 4)
         while True:
             self._report()

@@ -98,8 +98,6 @@ def _classify(path: bytes, indexed: Mapping[bytes, FileRow], excludes: Callable[
 
 
 def _report(source: dict[str, Any], tally: _Tally) -> Iterator[Finding]:
-    from sesamed.sources import SOURCES
-
     place = f"{SOURCES[source['parser']].label} {source['path']}"
     indexed = len(tally.files.get("indexed", ()))
     why = "".join(f", {len(tally.files[kind])} {kind}" for kind in WHY if kind in tally.files)

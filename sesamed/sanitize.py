@@ -1,7 +1,7 @@
-"""Texts without what nobody sees: they are read by programs and people, and were written by others.
+"""Removes from text what nobody sees. Transcripts are read by people and by programs, and were written by others.
 
-What stays is what can be read: no control characters but newline and tab, nothing that turns the order of letters round, nothing
-without a width, none of the tags and selectors in which text can be hidden. The clients' own tables (`sesamectl.render`,
+Removed are control characters (but newline and tab), terminal sequences, marks that change the direction of text, characters without
+a width, and the tags and selectors in which text can be hidden. The clients' own tables (`sesamectl.render`,
 `pi/sesame/text.ts`) hold the same code points; a test compares them.
 """
 
@@ -38,7 +38,7 @@ Clean = Callable[[Any], Any]
 
 
 def clean_text(text: str) -> str:
-    """What can be read of a text; lines end with a newline and nothing else."""
+    """The visible part of a text. Lines end with a newline, whatever they ended with."""
     if text.isascii() and text.isprintable():  # most that is short; the expression takes ten times as long
         return text
     if "\r" in text:
@@ -57,7 +57,7 @@ Ranges = list[tuple[int, int]]
 
 
 def clean_with_ranges(text: str, ranges: Ranges) -> tuple[str, Ranges]:
-    """The clean text, and where in it these ranges of the given text are."""
+    """The visible part of a text, and these ranges of it moved to where they are then."""
     if "\r" not in text and _HIDDEN.search(text) is None:
         return text, ranges
     steps: list[
@@ -80,7 +80,7 @@ def clean_with_ranges(text: str, ranges: Ranges) -> tuple[str, Ranges]:
     return text, [(move(first), move(last)) for first, last in ranges]
 
 
-# -- what leaves
+# -- answers
 
 Exact = Annotated[
     str, Meta(extra={"clean": None})
@@ -89,7 +89,7 @@ Line = Annotated[str, Meta(extra={"clean": clean_line})]
 
 
 def clean_answer(answer: S) -> S:
-    """An answer whose texts are clean: all but those that its type declares to be `Exact`."""
+    """The answer with every text in it cleaned, except those whose type is `Exact`."""
     cleaned = {}
     for name, clean in plan_of(type(answer)):
         before = getattr(answer, name)
@@ -100,14 +100,14 @@ def clean_answer(answer: S) -> S:
 
 @cache
 def plan_of(kind: type[Struct]) -> list[tuple[str, Clean]]:
-    """The fields of a struct that are cleaned, and how; made of their types."""
+    """The fields of a struct that need cleaning, and how, by their types."""
     hints = get_type_hints(kind, include_extras=True)
     plans = ((name, _clean_of(hints[name])) for name in kind.__struct_fields__)
     return [(name, clean) for name, clean in plans if clean is not None]
 
 
 def _clean_of(hint: Any) -> Clean | None:
-    """How a value of this type is cleaned; None when there is nothing in it to be cleaned."""
+    """How to clean a value of this type; None when it holds no text."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
         metas = [meta.extra for meta in arguments[1:] if isinstance(meta, Meta) and meta.extra is not None]
@@ -132,7 +132,7 @@ def _clean_list(values: list[Any], clean: Clean) -> list[Any]:
 
 
 def _clean_counts(counts: Mapping[str, int]) -> dict[str, int]:
-    """Names that become equal are added up."""
+    """Counts of names that are equal once they are clean are added."""
     cleaned: dict[str, int] = {}
     for name, count in counts.items():
         cleaned[clean_line(name)] = cleaned.get(clean_line(name), 0) + count

@@ -1,1 +1,1 @@
-"""What can be asked of the daemon, one module a topic: what a method takes, what it gives, and how it is served. `table` lists them."""
+"""The methods of the protocol, one module for each topic: parameters, result and handler together. `table` collects them."""

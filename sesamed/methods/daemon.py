@@ -1,4 +1,4 @@
-"""The daemon itself: how it is, ending one of its requests, and stopping it."""
+"""The daemon itself: its status, cancelling a request, and stopping it."""
 
 import os
 from collections.abc import Iterable
@@ -50,7 +50,7 @@ class SourceStatus(Answer, frozen=True, kw_only=True):
 
 
 class Freshness(Answer, frozen=True, kw_only=True):
-    """Milliseconds from an append being seen to its commit."""
+    """Milliseconds between noticing an append and committing it."""
 
     p50_ms: float | None
     p95_ms: float | None
@@ -68,7 +68,7 @@ class Queries(Answer, frozen=True, kw_only=True):
 
 
 class Warn(Answer, frozen=True, kw_only=True):
-    """Something a person should know, since when."""
+    """A problem, and since when there is one."""
 
     code: str
     message: str
@@ -76,7 +76,7 @@ class Warn(Answer, frozen=True, kw_only=True):
 
 
 class Status(Answer, frozen=True, kw_only=True):
-    """How the daemon is."""
+    """The state of the daemon."""
 
     version: str
     pid: int
@@ -99,7 +99,7 @@ class Status(Answer, frozen=True, kw_only=True):
 
 @method
 async def status(context: Context, call: Call, params: NoParams) -> Status:
-    """What is indexed, watched and pending, and how fast it goes."""
+    """What is indexed, watched and pending, and how fast the daemon is."""
     overview = context.ingest.overview()
     holdings = await context.queries.ask(read_holdings)
     return Status(

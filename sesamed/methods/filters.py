@@ -20,7 +20,7 @@ AGO = re.compile(r"([0-9]{1,6})([hdwm])")
 
 
 class Filters(Params, frozen=True, kw_only=True):
-    """Which sessions and records count at all."""
+    """Which sessions and records are considered."""
 
     cwd: str | None = None
     after: str | None = None
@@ -42,14 +42,14 @@ EVERYTHING = filters.compiled(filters.Where())
 
 
 async def make_condition(context: Context, params: Filters) -> filters.Compiled:
-    """The filters as the store has them in its statements."""
+    """The filters as conditions of the store's statements."""
     if all(getattr(params, name) == getattr(NO_FILTERS, name) for name in Filters.__struct_fields__):
         return EVERYTHING
     return filters.compiled(await make_where(context, params))
 
 
 async def make_where(context: Context, params: Filters) -> filters.Where:
-    """The filters as the store takes them; most have the same name and value there."""
+    """The filters as the store takes them; most keep their name and value."""
     values: dict[str, Any] = {name: getattr(params, name) for name in Filters.__struct_fields__}
     now_ms = int(time.time() * 1000)
     for name, value in values.items():
@@ -68,8 +68,8 @@ async def make_where(context: Context, params: Filters) -> filters.Where:
 
 
 async def find_main_worktree(context: Context, cwd: str, *, only_top: bool = False) -> str | None:
-    """The main worktree of the repository that a directory is in; with `only_top` for the top of a worktree only: then all worktrees of
-    the repository are meant."""
+    """The main worktree of the repository that contains a directory. With `only_top` only if the directory is the top of a worktree:
+    a filter on it means all worktrees of the repository."""
     if not cwd.startswith("/"):
         raise RefusedError(f"cwd: {cwd[:200]!r} is relative; the daemon does not know to what. Send an absolute path")
     return await context.queries.run_in_thread(partial(_main_worktree, cwd, only_top))
@@ -88,4 +88,4 @@ def to_milliseconds(text: str, name: str, now_ms: int) -> int:
         return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
     except (ValueError, OverflowError):
         expected = "an ISO date or time (2026-01-31, 2026-01-31T12:00:00Z), or 12h, 7d, 2w, 1m ago"
-        raise ParamsError(f"{name}: {text[:64]!r} is no time; expected {expected}") from None
+        raise ParamsError(f"{name}: {text[:64]!r} is not a time; expected {expected}") from None

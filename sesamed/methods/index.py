@@ -48,7 +48,7 @@ class SyncParams(Params, frozen=True, kw_only=True):
 
 
 class SyncResult(Answer, frozen=True, kw_only=True):
-    """What is still to be read, and what is none of ours."""
+    """What is still to be read, and which paths are outside every root."""
 
     pending: Pending
     ignored: list[Exact]
@@ -72,7 +72,7 @@ class ForgetParams(Params, frozen=True, kw_only=True):
 
 
 class Forgotten(Answer, frozen=True, kw_only=True):
-    """What is forgotten now, or would be."""
+    """How much was forgotten, or would be."""
 
     sessions: int
     chunks: int

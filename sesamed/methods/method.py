@@ -1,7 +1,7 @@
-"""What a method is, what it is served with, and the shapes that methods share. A boundary struct is frozen and keyword-only.
+"""What a method is, what its handler gets, and the structs that methods share. Structs on the wire are frozen and keyword-only.
 
 Field names are camelCase on the wire. Params refuse unknown fields by name; results may grow, so clients ignore what they do not
-know. Texts in a result are cleaned as it leaves, but for those that are declared `Exact`.
+know. Texts in a result are cleaned when it leaves, except those declared `Exact` (see `sesamed.sanitize`).
 """
 
 from collections.abc import Awaitable, Callable
@@ -37,7 +37,7 @@ class Empty(Answer, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Call:
-    """The request that is served: its id, and what can be done on its connection."""
+    """The request being served: its id, and what its handler can do on the connection."""
 
     id: Id | None
     notify: Callable[[str, Struct], Awaitable[None]]  # send a line that the client does not answer
@@ -46,7 +46,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Context:
-    """What methods are served with, for as long as the daemon runs."""
+    """What handlers work with; there is one for as long as the daemon runs."""
 
     queries: QueryRunner
     ingest: Requests
@@ -66,7 +66,7 @@ Handler = Callable[[Context, Call, P], Awaitable[R]]
 
 @dataclass(frozen=True)
 class Method(Generic[P, R]):
-    """One thing that can be asked of the daemon."""
+    """A method of the protocol."""
 
     name: str
     params: type[P]
@@ -75,6 +75,6 @@ class Method(Generic[P, R]):
 
 
 def method(handler: Handler[P, R]) -> Method[P, R]:
-    """The method that a function serves: it has its name, and its types say what it takes and gives."""
+    """Make a method of its handler: the function's name is the method's, its annotations are parameters and result."""
     hints: dict[str, Any] = get_type_hints(handler)
     return Method(handler.__name__, hints["params"], hints["return"], handler)

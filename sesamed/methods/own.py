@@ -39,7 +39,7 @@ async def new_session(context: Context, call: Call, params: NewSessionParams) ->
     for name in ("agent", "sender", "title"):
         _check_length(name, getattr(params, name), MAX_LINE)
     if params.cwd is not None and (not params.cwd.startswith("/") or "\0" in params.cwd):
-        raise ParamsError(f"cwd: {params.cwd[:200]!r} is no absolute path")
+        raise ParamsError(f"cwd: {params.cwd[:200]!r} is not an absolute path")
     session, path = await context.own.begin(
         agent=params.agent, sender=params.sender, cwd=params.cwd, title=params.title
     )
@@ -58,7 +58,7 @@ class AppendMessageParams(Params, frozen=True, kw_only=True):
 
 
 class Appended(Answer, frozen=True, kw_only=True):
-    """Where it stands; a result stands at its call."""
+    """Its position in the session; a result has that of its call."""
 
     msg_idx: NonNegative
 
@@ -70,7 +70,7 @@ async def append_message(context: Context, call: Call, params: AppendMessagePara
     async with context.appending:
         path = await context.queries.ask(partial(reading.find_writable, reference=params.session_id))
         if (key := context.own.key(path, utterance)) is not None:
-            await context.queries.ask(partial(reading.check_call, key=key, said=utterance))
+            await context.queries.ask(partial(reading.check_call, key=key, utterance=utterance))
         key = await context.own.append(path, utterance)
     return Appended(msg_idx=await context.queries.ask(partial(reading.find_written, key=key, path=path)))
 
@@ -110,7 +110,7 @@ def _check_length(name: str, value: str | None, limit: int) -> None:
 
 
 def _make_utterance(params: AppendMessageParams) -> Utterance:
-    """What is to be written; refused where a reader could make nothing of it."""
+    """What to write; raises ParamsError where it would make no sense to a reader."""
     is_result = params.role == "tool"
     is_call = params.tool_name is not None and not is_result
     if is_call and params.role not in SPEAKERS:

@@ -1,4 +1,4 @@
-"""Questions to the index off the event loop, with a deadline that interrupts SQLite."""
+"""Runs queries in threads, with a deadline that interrupts SQLite."""
 
 import asyncio
 from collections import deque
@@ -19,9 +19,9 @@ SAMPLES = 1000
 
 
 class QueryRunner:
-    """Runs questions in a few threads, first come, first served.
+    """Runs queries in a few threads, first come, first served.
 
-    The threads are our own: with anyio's a question waits three turns of the loop before it starts, one more for each checkpoint.
+    The threads are its own: anyio's cost three turns of the event loop before a query starts, one for each of their checkpoints.
     """
 
     def __init__(self, index: Index, timeout_ms: int) -> None:
@@ -32,22 +32,22 @@ class QueryRunner:
         self.count = 0
 
     def record_time(self, milliseconds: float) -> None:
-        """Count a search that took so long."""
+        """Count a search, and keep how long it took."""
         self.times_ms.append(milliseconds)
         self.count += 1
 
     def limit_ms(self, timeout_ms: int | None) -> int:
-        """The time a question has."""
+        """The time that a query has."""
         return self._timeout_ms if timeout_ms is None else min(timeout_ms, self._timeout_ms)
 
     async def run_in_thread(self, function: Callable[[], T]) -> T:
-        """Something that may block, but asks nothing of the index."""
+        """Run something that may block and does not need the index."""
         return await to_thread.run_sync(function)
 
     async def ask(self, question: Callable[[Connection], T], timeout_ms: int | None = None) -> T:
-        """The answer; or DeadlineError when it takes longer than the client, or the configuration, allows.
+        """Run a query. Raises DeadlineError when it takes longer than the client, or the configuration, allows.
 
-        Whoever gives up, by the deadline or because the client left, interrupts the statement that runs; what has not begun never does.
+        When it is given up, at the deadline or because the client left, its statement is interrupted; if it has not begun, it never will.
         """
         limit_ms = self.limit_ms(timeout_ms)
         given_up, reading, changing = False, list[Connection](), Lock()
@@ -61,7 +61,7 @@ class QueryRunner:
                         raise InterruptedError
                     return question(connection)
                 finally:
-                    with changing:  # or the next question of this connection might be interrupted for this one
+                    with changing:  # else this could interrupt the next query on the connection
                         reading.clear()
 
         with anyio.move_on_after(limit_ms / 1000):

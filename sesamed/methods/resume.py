@@ -1,7 +1,7 @@
-"""How an agent itself takes a session up again: a command as a list of words, never for a shell, and the directory to run it in.
+"""How to resume a session in the agent itself: a command as a list of words, never for a shell, and the directory to run it in.
 
-What is offered here gets run, and comes from files that others wrote. So an id is a plain word, a path is one that the index knows,
-the directory is there and the user's own; else nothing is offered.
+What is offered here gets run, and comes from files that others wrote. So the id must be a plain word, the path one that the index
+knows, and the directory must exist and belong to the user; otherwise nothing is offered.
 """
 
 import os
@@ -17,14 +17,14 @@ PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class Resume(Answer, frozen=True, kw_only=True):
-    """How the agent itself takes the session up again."""
+    """The command that resumes a session, and where to run it."""
 
     command: list[Exact]
     cwd: Exact | None
 
 
 def make_resume(origin: Origin) -> Resume | None:
-    """The command for a session whose file is there."""
+    """The command for a session, if its file exists and everything in the command can be trusted."""
     source, native_id, cwd, subagent, path = origin
     command = SOURCES[source].resume if source in SOURCES else None
     if command is None or path is None or (subagent and not command.subagents):
@@ -35,7 +35,7 @@ def make_resume(origin: Origin) -> Resume | None:
 
 
 def _is_printable(path: bytes) -> bool:
-    """Whether a path can be shown and typed; what cannot be encoded would be another path."""
+    """Whether a path can be shown and typed. One that cannot be decoded would become another path."""
     try:
         return path.startswith(b"/") and path.decode().isprintable()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""The search method: a question to hits that explain themselves. The store does the ranking."""
+"""The search method: turns a query into hits that explain themselves. Ranking is done in the store."""
 
 import time
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ OPENING_ITEMS = 20  # of a session are looked through for its first message
 
 
 class SearchParams(Filters, frozen=True, kw_only=True):
-    """A question."""
+    """What to search for, and which hits to return."""
 
     query: str
     limit: NonNegative = 10
@@ -74,7 +74,7 @@ class WordCount(Answer, frozen=True, kw_only=True):
 
 
 class SearchResult(Answer, frozen=True, kw_only=True):
-    """The answer to a question; it says how far it can be trusted."""
+    """The hits, and what a client needs to judge them."""
 
     query: Exact
     result_count: int
@@ -121,7 +121,7 @@ async def search(context: Context, call: Call, params: SearchParams) -> SearchRe
 
 
 class Page(NamedTuple):
-    """A page of hits, and what is to be said of all of them."""
+    """A page of hits, and what is known about all of them."""
 
     hits: list[Hit]
     terms: Terms
@@ -183,16 +183,16 @@ class Searcher:
         )  # fmt: skip
 
     def _find_matched_words(self, found: Found) -> list[str]:
-        """The same of a hit on another page."""
+        """Which words match a hit that is not on the page."""
         texts = {} if found.chunk is None else read.read_texts(self._connection, record_of(found.chunk))
         return self._match_words(found, texts)[0]
 
     def _match_words(self, found: Found, texts: Mapping[int, str]) -> tuple[list[str], list[str]]:
-        """Which words stand in the best place, or in what the session is called; and which do not."""
+        """Which words are in the best record or the session's headings, and which are not."""
         return self._excerpter.matched(*texts.values(), *read_heading(self._connection, found.session))
 
     def _show_opening(self, number: int, session: Session, shown: Session) -> Hit:
-        """A hit without a place: the session's first message stands for it."""
+        """A hit without a matching record shows the session's first message."""
         for item in read.read_items(self._connection, number, 0, OPENING_ITEMS):
             if item.kind == Kind.USER and (text := read.read_whole_text(self._connection, item.record)):
                 return _make_hit(shown, self._excerpter.excerpt(text), _make_match(session, item))

@@ -1,4 +1,4 @@
-"""Sessions: lists, pages of messages, all that is known of one, and which one is meant."""
+"""Sessions: lists, pages of messages, metadata, and which session a reference means."""
 
 import json
 from collections.abc import Mapping
@@ -137,7 +137,7 @@ class SessionParams(Params, frozen=True, kw_only=True):
 
 
 class SessionMeta(Session, frozen=True, kw_only=True):
-    """All that is known of a session, but its text."""
+    """All that is known about a session, except its text."""
 
     description: str | None
     summary: str | None
@@ -152,14 +152,14 @@ class SessionMeta(Session, frozen=True, kw_only=True):
 
 @method
 async def get_session_meta(context: Context, call: Call, params: SessionParams) -> SessionMeta:
-    """All that is known of a session, but its text."""
+    """All that is known about a session, except its text."""
     return await context.queries.ask(
         lambda connection: read_meta(connection, find(connection, params.session_id), context.workstation)
     )
 
 
 def read_meta(connection: Connection, session: int, workstation: str) -> SessionMeta:
-    """The same in a reader's thread."""
+    """All that is known about a session, except its text. Runs in a reader's thread."""
     about = summary.read_session(connection, session, workstation)
     details = summary.read_details(connection, session)
     return SessionMeta(
@@ -171,7 +171,7 @@ def read_meta(connection: Connection, session: int, workstation: str) -> Session
 
 
 class ResolveParams(Params, frozen=True, kw_only=True):
-    """What somebody calls a session, and the directory where they do."""
+    """A reference to a session, and the directory in which it was typed."""
 
     ref: str
     cwd: str | None = None
@@ -179,7 +179,7 @@ class ResolveParams(Params, frozen=True, kw_only=True):
 
 @method
 async def resolve_session(context: Context, call: Call, params: ResolveParams) -> Session:
-    """The session that is meant by an id, a part of one, or a name."""
+    """The session that an id, the beginning of an id, or a name means."""
     project = None
     if params.cwd is not None:
         project = Project(params.cwd, await find_main_worktree(context, params.cwd))

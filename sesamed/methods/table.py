@@ -1,4 +1,4 @@
-"""All that can be asked of the daemon: what the modules of the topics define."""
+"""All methods of the protocol: those that the topics define, and `hello`, which lists them."""
 
 import os
 from typing import Any
@@ -33,7 +33,7 @@ class Hello(Answer, frozen=True, kw_only=True):
 
 @method
 async def hello(context: Context, call: Call, params: HelloParams) -> Hello:
-    """Who answers, which protocol it speaks and which methods it has. A client of another protocol sees it by the numbers."""
+    """Who answers, which protocol it speaks and which methods it has. Clients compare the protocol with their own."""
     return Hello(
         name="sesamed", version=__version__, protocol=PROTOCOL, min_protocol=MIN_PROTOCOL, pid=os.getpid(), schema=VERSION,
         methods=[method.name for method in METHODS], started_at=context.started_at,

@@ -1,4 +1,4 @@
-"""The search_sessions method: each hit with the messages around it. The ranking is that of `search`, whatever it is."""
+"""The search_sessions method: each hit with the messages around it. Ranking is that of `search`."""
 
 import time
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ LEAD_CHARACTERS = 200  # of the matched message, before what matched
 
 
 class SearchSessionsParams(Filters, frozen=True, kw_only=True):
-    """A question, and how much to show around what matched."""
+    """What to search for, and how much context to show."""
 
     query: str
     context_before: NonNegative = 4

@@ -1,1 +1,1 @@
-"""The way out: a socket, lines, requests, answers."""
+"""The socket, its connections, and JSON-RPC on them. What the methods do is in `sesamed.methods`."""

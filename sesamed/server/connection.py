@@ -1,4 +1,4 @@
-"""One client: its lines in, its answers out as they finish, and what it may take of us. Knows nothing of what is asked.
+"""One client: reads its lines, sends answers as they finish, and limits what it can use. Knows nothing about the methods.
 
 It ends when the client is gone, breaks a limit, or `stop` is called. A client that only closed its sending half
 (`printf ... | nc -U`) still gets its answers; one that is gone altogether takes its running requests with it.
@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Limits:
-    """What clients may take of the server."""
+    """What clients can use of the server."""
 
     connections: int = 64
     in_flight: int = 8
@@ -71,7 +71,7 @@ class Connection:
         self._group = create_task_group()
 
     async def serve(self, closed: Callable[["Connection"], None]) -> None:
-        """Answer until the client goes, then close. A fault of ours ends this connection, and no other."""
+        """Answer until the client leaves, then close. An unexpected error ends this connection only."""
         try:
             async with self._stream, self._group:
                 with self._reading, self._drop_when_broken():
@@ -89,7 +89,7 @@ class Connection:
     async def _read(self) -> None:
         try:
             while True:
-                line = await self._line()
+                line = await self._receive_line()
                 if line.strip():
                     self._running += 1
                     self._group.start_soon(self._answer, line)
@@ -102,11 +102,11 @@ class Connection:
             error = RequestError(f"a request is one line of at most {self._limits.request_bytes} bytes")
         except TimeoutError:
             error = RequestError(f"a line that was begun must be complete within {self._limits.line_s:g} s")
-        await self._send(envelope.refusal(None, error))
+        await self._send(envelope.encode_refusal(None, error))
 
-    async def _line(self) -> bytes:
+    async def _receive_line(self) -> bytes:
         if not self._lines.buffer:
-            self._lines.feed_data(await self._first_bytes())
+            self._lines.feed_data(await self._receive_first_bytes())
         with fail_after(self._limits.line_s):
             line = await self._lines.receive_until(b"\n", self._limits.request_bytes + 1)
         if len(line) > self._limits.request_bytes:  # its end came with the bytes that broke the limit
@@ -114,7 +114,7 @@ class Connection:
         self._active_at = current_time()
         return line
 
-    async def _first_bytes(self) -> bytes:
+    async def _receive_first_bytes(self) -> bytes:
         """Wait for a line to begin; a connection on which nothing runs is not kept open for ever."""
         while self._running or current_time() < self._active_at + self._limits.idle_s:
             quiet_since = current_time() if self._running else self._active_at
@@ -134,9 +134,9 @@ class Connection:
             self._ended = Event()
 
     async def _drain(self, most: int) -> None:
-        """Wait until so few requests run. Nothing is read meanwhile, so a client that leaves has to be looked for."""
+        """Wait until at most this many requests are running. Nothing is read meanwhile, so a client that hangs up is polled for."""
         while self._running > most:
-            if hung_up(self._socket):
+            if has_hung_up(self._socket):
                 self._group.cancel_scope.cancel()
             with move_on_after(self._limits.hangup_poll_s):
                 await self._ended.wait()
@@ -190,7 +190,7 @@ def peer_uid(sock: socket.socket) -> int | None:
     return None
 
 
-def hung_up(sock: socket.socket) -> bool:
+def has_hung_up(sock: socket.socket) -> bool:
     """Whether the other end closed both directions, not only its sending one.
 
     Only POLLOUT is asked for: asked for POLLIN, macOS reports a half-close as POLLHUP too.

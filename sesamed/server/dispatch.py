@@ -32,17 +32,17 @@ from sesamed.server.envelope import Id, Refusal, Request
 
 @dataclass
 class Conversation:
-    """What one connection has in flight, and the way to send it a line."""
+    """The requests of one connection that are in flight, and how to send it a line."""
 
     send: Callable[[bytes], Awaitable[None]]
     running: dict[Id, CancelScope] = field(default_factory=dict)
 
     async def notify(self, method: str, params: Struct) -> None:
         """Send the client a line that it does not answer."""
-        await self.send(envelope.notification(method, params))
+        await self.send(envelope.encode_notification(method, params))
 
     def cancel(self, own: Id | None, request_id: Id) -> bool:
-        """End a request other than the own one; false when there is none of that id."""
+        """Cancel another request of this connection; false when there is none with this id."""
         scope = self.running.get(request_id)
         if scope is None or request_id == own:
             return False
@@ -73,12 +73,12 @@ class Dispatcher:
 
     async def answer(self, line: bytes, conversation: Conversation) -> bytes | None:
         """The answer with its newline, or None when the line was a notification."""
-        request = envelope.read(line)
+        request = envelope.parse_request(line)
         if isinstance(request, Refusal):
-            return envelope.refusal(request.id, request.error)
+            return envelope.encode_refusal(request.id, request.error)
         if request.id in conversation.running:
             # Its id belongs to the first one, whose answer would be mistaken for this refusal.
-            return envelope.refusal(None, RequestError("this id is in flight: use another one", id=request.id))
+            return envelope.encode_refusal(None, RequestError("this id is in flight: use another one", id=request.id))
         answered = await self._answer(request, conversation)
         return None if request.notification else answered
 
@@ -86,16 +86,18 @@ class Dispatcher:
         try:
             return await self._attempt(request, conversation)
         except Exception as error:
-            self._log.error("request failed method=%s id=%.64r\n%s", request.method, request.id, _trace(error))
-            return envelope.refusal(request.id, InternalError("internal error"))
+            self._log.error("request failed method=%s id=%.64r\n%s", request.method, request.id, _describe_fault(error))
+            return envelope.encode_refusal(request.id, InternalError("internal error"))
 
     async def _attempt(self, request: Request, conversation: Conversation) -> bytes:
         try:
-            return envelope.answer(request.id, await self._result(request, conversation))
+            return envelope.encode_answer(request.id, await self._result(request, conversation))
         except SesameError as error:
-            return envelope.refusal(request.id, error)
+            return envelope.encode_refusal(request.id, error)
         except TimeoutError:
-            return envelope.refusal(request.id, DeadlineError("the deadline passed: ask for less, or allow more time"))
+            return envelope.encode_refusal(
+                request.id, DeadlineError("the deadline passed: ask for less, or allow more time")
+            )
 
     async def _result(self, request: Request, conversation: Conversation) -> Struct:
         if request.method not in self._methods:
@@ -124,8 +126,8 @@ def _decode_params(request: Request, decoder: msgspec.json.Decoder[Any]) -> Any:
         raise ParamsError(f"{request.method}: {error}") from None
 
 
-def _trace(error: BaseException) -> str:
+def _describe_fault(error: BaseException) -> str:
     """Where it happened and which classes of errors; not their messages, since those may quote a transcript."""
     inner = [error.__cause__ or error.__context__, *getattr(error, "exceptions", ())]
-    earlier = "".join(_trace(e) for e in inner if e is not None)
+    earlier = "".join(_describe_fault(e) for e in inner if e is not None)
     return f"{earlier}{''.join(traceback.format_tb(error.__traceback__))}{type(error).__qualname__}\n"

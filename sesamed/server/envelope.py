@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """Something asked. `params` is the text of a JSON value, `{}` when there was none."""
+    """A request. `params` is the text of a JSON value, `{}` when there was none."""
 
     id: Id | None
     notification: bool
@@ -34,7 +34,7 @@ class Request(Struct, frozen=True, kw_only=True):
 
 
 class Refusal(Struct, frozen=True, kw_only=True):
-    """A line that is no request, and why."""
+    """A line that is not a request, and why."""
 
     id: Id | None
     error: SesameError
@@ -54,21 +54,21 @@ _text = msgspec.json.Decoder(str)
 _encoder = msgspec.json.Encoder()
 
 
-def read(line: bytes) -> Request | Refusal:
-    """What the line asks; never raises."""
+def parse_request(line: bytes) -> Request | Refusal:
+    """The request on a line. Never raises."""
     try:
-        fields = _open(line)
+        fields = _split(line)
     except SesameError as error:
         return Refusal(id=None, error=error)
     request_id: Id | None = None
     try:
-        request_id = _value(_id, fields.id or Raw(b"null"), "`id` must be a string or an integer")
-        return _request(fields, request_id)
+        request_id = _decode(_id, fields.id or Raw(b"null"), "`id` must be a string or an integer")
+        return _make_request(fields, request_id)
     except SesameError as error:
         return Refusal(id=request_id, error=error)
 
 
-def _open(line: bytes) -> _Fields:
+def _split(line: bytes) -> _Fields:
     try:
         text = line.decode()  # msgspec does not look at the UTF-8 of what it skips
         try:
@@ -80,51 +80,51 @@ def _open(line: bytes) -> _Fields:
     raise RequestError("a request is one JSON object a line; batches are not answered")
 
 
-def _request(fields: _Fields, request_id: Id | None) -> Request:
-    if _value(_text, fields.jsonrpc, '`jsonrpc` must be "2.0"') != "2.0":
+def _make_request(fields: _Fields, request_id: Id | None) -> Request:
+    if _decode(_text, fields.jsonrpc, '`jsonrpc` must be "2.0"') != "2.0":
         raise RequestError('`jsonrpc` must be "2.0"')
     return Request(
         id=request_id,
         notification=not fields.id,
-        method=_value(_text, fields.method, "`method` must be a string"),
+        method=_decode(_text, fields.method, "`method` must be a string"),
         params=fields.params or Raw(b"{}"),
     )
 
 
-def _value(decoder: msgspec.json.Decoder[T], raw: Raw, otherwise: str) -> T:
+def _decode(decoder: msgspec.json.Decoder[T], raw: Raw, otherwise: str) -> T:
     try:
         return decoder.decode(raw)
     except (msgspec.DecodeError, RecursionError):
         raise RequestError(otherwise) from None
 
 
-def answer(request_id: Id | None, result: Struct) -> bytes:
-    """The line that answers, with clean texts; raises QueryError when it would be too long."""
-    line = _line({"jsonrpc": "2.0", "id": request_id, "result": clean_answer(result)})
+def encode_answer(request_id: Id | None, result: Struct) -> bytes:
+    """The line with a result, its texts cleaned. Raises QueryError when it would be too long."""
+    line = _encode_line({"jsonrpc": "2.0", "id": request_id, "result": clean_answer(result)})
     if len(line) > MAX_ANSWER_BYTES:
         raise QueryError("the answer is too large: ask for less", bytes=len(line), limit=MAX_ANSWER_BYTES)
     return line
 
 
-def refusal(request_id: Id | None, error: SesameError) -> bytes:
-    """The line that says what went wrong."""
+def encode_refusal(request_id: Id | None, error: SesameError) -> bytes:
+    """The line with an error."""
     body: dict[str, Any] = {"code": error.code, "message": clean_text(error.message[:MAX_MESSAGE_CHARS])}
     if error.data:
         body["data"] = error.data
-    return _line({"jsonrpc": "2.0", "id": request_id, "error": body})
+    return _encode_line({"jsonrpc": "2.0", "id": request_id, "error": body})
 
 
-def notification(method: str, params: Struct) -> bytes:
-    """A line that nobody asked for and nobody answers."""
-    return _line({"jsonrpc": "2.0", "method": method, "params": params})
+def encode_notification(method: str, params: Struct) -> bytes:
+    """The line with a notification."""
+    return _encode_line({"jsonrpc": "2.0", "method": method, "params": params})
 
 
-def _line(value: dict[str, Any]) -> bytes:
+def _encode_line(value: dict[str, Any]) -> bytes:
     line = _encoder.encode(value)
-    return (line if line.isascii() else _ascii(line)) + b"\n"
+    return (line if line.isascii() else _escape(line)) + b"\n"
 
 
-def _ascii(line: bytes) -> bytes:
+def _escape(line: bytes) -> bytes:
     """The same JSON without a byte above 127.
 
     `json.dumps` of the whole text escapes in C, also its quotes and backslashes; taking those two back is three

@@ -40,7 +40,7 @@ def bind(path: str) -> socket.socket:
             f"socket path too long: {path} has more than {MAX_SOCKET_BYTES} bytes; set SESAME_SOCKET to a shorter one"
         )
     _make_sure_dead(path)
-    fresh = _sibling(path)
+    fresh = _name_beside(path)
     unlink_own(fresh)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -69,7 +69,7 @@ def _make_sure_dead(path: str) -> None:
         raise LockedError(f"{path} {answer}: another instance listens there", path=path)
 
 
-def _sibling(path: str) -> str:
+def _name_beside(path: str) -> str:
     """A name beside the path, no longer than it: a longer one might not fit into a socket address."""
     return path[:-1] + ("~" if path[-1] != "~" else "#")
 
@@ -84,7 +84,7 @@ def _bind_private(listener: socket.socket, path: str) -> None:
 
 
 def unlink_own(path: str, inode: int | None = None) -> bool:
-    """Take the socket away, when it is still the one with this inode."""
+    """Remove the socket if it is still the one with this inode."""
     try:
         found = os.lstat(path)
     except FileNotFoundError:
@@ -102,7 +102,7 @@ def unlink_own(path: str, inode: int | None = None) -> bool:
 def adopt(environ: Mapping[str, str], path: str, library: ctypes.CDLL | None = None) -> socket.socket | None:
     """The listening socket at this path that a manager offers; None when there is none, or it leads nowhere any more."""
     descriptors = _from_systemd(environ) or _from_launchd(library)
-    found = [_checked(descriptor, path) for descriptor in descriptors]
+    found = [_take_over(descriptor, path) for descriptor in descriptors]
     if not found:
         return None
     listener, *others = found
@@ -138,8 +138,8 @@ def _from_launchd(library: ctypes.CDLL | None) -> list[int]:
         library.free(descriptors)
 
 
-def _checked(descriptor: int, path: str) -> socket.socket:
-    """What is offered must be what clients look for."""
+def _take_over(descriptor: int, path: str) -> socket.socket:
+    """The socket behind a descriptor; refused unless it is the one that clients look for."""
     try:
         os.set_inheritable(descriptor, False)
         offered = socket.socket(fileno=descriptor)
@@ -241,7 +241,7 @@ class Server:
 
 
 async def _turn_away(stream: SocketStream, sock: socket.socket, most: int) -> None:
-    line = envelope.refusal(None, BusyError(f"busy: {most} clients are connected already; try again later"))
+    line = envelope.encode_refusal(None, BusyError(f"busy: {most} clients are connected already; try again later"))
     try:
         sock.send(line)  # a fresh socket has room for one line
     except OSError:

@@ -28,7 +28,7 @@ from sesamed.methods.daemon import cancel
 from sesamed.methods.method import Call, Context, Method, Params
 from sesamed.model import Answer
 from sesamed.paths import MAX_SOCKET_BYTES
-from sesamed.server.connection import Limits, hung_up, peer_uid
+from sesamed.server.connection import Limits, has_hung_up, peer_uid
 from sesamed.server.dispatch import Conversation, Dispatcher
 from sesamed.server.listen import Server, bind, unlink_own
 from tests.support.daemon import PATIENCE_S
@@ -281,10 +281,10 @@ def test_hung_up() -> None:
     left, right = socket.socketpair()
     with left:
         with right:
-            assert not hung_up(left)
+            assert not has_hung_up(left)
             right.shutdown(socket.SHUT_WR)
-            assert not hung_up(left)
-        assert hung_up(left)
+            assert not has_hung_up(left)
+        assert has_hung_up(left)
 
 
 # -- lines

@@ -1,4 +1,4 @@
-"""Which of many names is meant by what somebody typed. Pure.
+"""Which of many names a typed one means. Pure.
 
 A name is its words: letters and digits in any case, joined by anything, so `confirm-button-refactor` is "Confirm button refactor".
 Where none is just that, the nearest kind of likeness that any name has counts: the words follow each other in it, all stand in it
@@ -19,25 +19,25 @@ MISTYPED_FROM = 4  # shorter words are other words with one letter changed
 LONG_FROM = 8
 
 
-def words_of(name: str) -> tuple[str, ...]:
+def split_words(name: str) -> tuple[str, ...]:
     """A name's words."""
     text = unicodedata.normalize("NFKC", name[:MAX_CHARACTERS]).casefold()
     return tuple(WORDS.findall(text)[:MAX_WORDS])
 
 
-def same(reference: str, names: Mapping[T, str]) -> list[T]:
+def find_same(reference: str, names: Mapping[T, str]) -> list[T]:
     """Those whose words are the same."""
-    wanted = words_of(reference)
-    return [key for key, name in names.items() if wanted and words_of(name) == wanted]
+    wanted = split_words(reference)
+    return [key for key, name in names.items() if wanted and split_words(name) == wanted]
 
 
-def like(reference: str, names: Mapping[T, str]) -> list[T]:
+def find_like(reference: str, names: Mapping[T, str]) -> list[T]:
     """Those of the nearest kind of likeness."""
-    wanted = words_of(reference)
+    wanted = split_words(reference)
     if not wanted:
         return []
-    split = {key: words_of(name) for key, name in names.items()}
-    for is_like in (_follows, _stands, _stands_mistyped):
+    split = {key: split_words(name) for key, name in names.items()}
+    for is_like in (_match_in_row, _match_beginnings, _match_mistyped):
         if found := is_like(wanted, split):
             return found
     return []
@@ -64,18 +64,18 @@ def distance(one: str, other: str, limit: int) -> int:
 Names = Mapping[T, tuple[str, ...]]
 
 
-def _follows(wanted: tuple[str, ...], names: Names[T]) -> list[T]:
+def _match_in_row(wanted: tuple[str, ...], names: Names[T]) -> list[T]:
     """The words follow each other in the name; the last one may be the beginning of a word."""
     text = " " + " ".join(wanted)
     return [key for key, name in names.items() if text in " " + " ".join(name)]
 
 
-def _stands(wanted: tuple[str, ...], names: Names[T]) -> list[T]:
+def _match_beginnings(wanted: tuple[str, ...], names: Names[T]) -> list[T]:
     """Each word begins a word of the name."""
     return [key for key, name in names.items() if all(any(word.startswith(part) for word in name) for part in wanted)]
 
 
-def _stands_mistyped(wanted: tuple[str, ...], names: Names[T]) -> list[T]:
+def _match_mistyped(wanted: tuple[str, ...], names: Names[T]) -> list[T]:
     """Each word is nearly a word of the name. Each different word of all names is compared once."""
     vocabulary = {word for name in names.values() for word in name}
     near = [{word for word in vocabulary if _is_near(part, word)} for part in wanted]

@@ -1,4 +1,4 @@
-"""What may be written to, and where it came to stand, as the index knows it. Reads only."""
+"""What the index knows about the daemon's own sessions: which can be written to, and where a record came to stand."""
 
 import os
 
@@ -12,7 +12,7 @@ from sesamed.store.reading.session import find_position
 
 
 def find_writable(connection: apsw.Connection, reference: str) -> str:
-    """The file of a session that can be added to. Not its number: another index may come in between."""
+    """The file of a session that can be appended to. Its number would not do: the index may be swapped in between."""
     session = find(connection, reference)
     source, public, gone = sqlite.one(
         connection, "SELECT source, public_id, gone FROM sessions WHERE id = ?", (session,)
@@ -27,12 +27,12 @@ def find_writable(connection: apsw.Connection, reference: str) -> str:
     return os.fsdecode(path)
 
 
-def check_call(connection: apsw.Connection, key: int, said: Utterance) -> None:
+def check_call(connection: apsw.Connection, key: int, utterance: Utterance) -> None:
     """A call's id names one call of the session, which has one result."""
     row = connection.execute("SELECT is_error FROM records WHERE key = ?", (key,)).fetchone()
     if row is None:
         return
-    if said.role != "tool":
+    if utterance.role != "tool":
         raise RefusedError("toolCallId: the session has a call with this id already; use another one")
     if row[0] is not None:
         raise RefusedError("toolCallId: that call has its result already")
@@ -48,7 +48,7 @@ def find_written(connection: apsw.Connection, key: int, path: str) -> int:
 
 
 def identify(connection: apsw.Connection, reference: str) -> tuple[SessionKey, str]:
-    """What a session is, and a name that is its own alone."""
+    """A session's key, and a reference that means only this session."""
     session = find(connection, reference)
     source, native_id, public = sqlite.one(
         connection, "SELECT source, native_id, public_id FROM sessions WHERE id = ?", (session,)

@@ -1,4 +1,4 @@
-"""Which session is meant: by its id, by a part of it, by its name; or one that it was begun from."""
+"""Which session a reference means: an id, the beginning of one, a name, or an ancestor of any of these."""
 
 import re
 from collections.abc import Sequence
@@ -20,24 +20,24 @@ SHOWN_CHARACTERS = 200
 
 
 class Project(NamedTuple):
-    """Where somebody asks from: sessions of this project are meant rather than others."""
+    """The project that a reference was typed in: its sessions are preferred."""
 
     cwd: str
     main: str | None  # the repository's main worktree
 
 
 def resolve(connection: apsw.Connection, reference: str, project: Project | None) -> int:
-    """The session that is meant. An id may end in `~2`, so that comes first; else `~N` goes to the N-th ancestor."""
+    """The session that a reference means. Ids may end in `~2`, so they are tried first; otherwise `~N` is the N-th ancestor."""
     found = find_exact(connection, reference)
     if not found and (match := ANCESTOR.fullmatch(reference)):
-        session = _one(connection, match[1], project)
-        return _ancestor(connection, session, int(match[2] or 1), reference)
-    return _one(connection, reference, project)
+        session = _resolve_one(connection, match[1], project)
+        return _find_ancestor(connection, session, int(match[2] or 1), reference)
+    return _resolve_one(connection, reference, project)
 
 
-def _one(connection: apsw.Connection, reference: str, project: Project | None) -> int:
+def _resolve_one(connection: apsw.Connection, reference: str, project: Project | None) -> int:
     if found := find_exact(connection, reference):
-        return _chosen(connection, reference, found, project)
+        return _choose(connection, reference, found, project)
     beginning = find_beginning(connection, reference)
     if len(beginning) == 1:
         return beginning[0]
@@ -46,16 +46,16 @@ def _one(connection: apsw.Connection, reference: str, project: Project | None) -
     """
     known = dict(sqlite.rows(connection, sql, (MAX_NAMED,)))
     # Several ids that begin so: somebody who wrote a whole name did not mean an id.
-    found = names.same(reference, known) or beginning or names.like(reference, known)
+    found = names.find_same(reference, known) or beginning or names.find_like(reference, known)
     if not found:
         raise NotFoundError(
             f"no session is called {_quote(reference)}, nor has an id that begins so; `sesamectl list` shows what there is",
             ref=_quote(reference),
         )
-    return _chosen(connection, reference, found, project)
+    return _choose(connection, reference, found, project)
 
 
-def _chosen(connection: apsw.Connection, reference: str, found: list[int], project: Project | None) -> int:
+def _choose(connection: apsw.Connection, reference: str, found: list[int], project: Project | None) -> int:
     """The only one, or the only one of the project."""
     here = [session for session in found if project is not None and _is_of(connection, session, project)]
     if len(found) == 1 or len(here) == 1:
@@ -74,7 +74,7 @@ def _is_of(connection: apsw.Connection, session: int, project: Project) -> bool:
     return inside or (path is not None and path == project.main)
 
 
-def _ancestor(connection: apsw.Connection, session: int, count: int, reference: str) -> int:
+def _find_ancestor(connection: apsw.Connection, session: int, count: int, reference: str) -> int:
     for step in range(count):
         parent = find_parent(connection, session)
         if parent is None:
@@ -130,7 +130,7 @@ def list_candidates(connection: apsw.Connection, sessions: Sequence[int]) -> lis
 
 
 def describe(connection: apsw.Connection, sessions: Sequence[int]) -> list[dict[str, str | None]]:
-    """The same ones as a person tells them apart."""
+    """The same sessions, with what tells them apart for a person."""
     sql = "SELECT public_id, source, name, cwd, modified_ms FROM sessions WHERE id = ?"
     rows = (sqlite.one(connection, sql, (session,)) for session in sessions[:MAX_CANDIDATES])
     return [

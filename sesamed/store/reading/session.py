@@ -1,7 +1,7 @@
-"""A session's records in file order: those that it shares with others included, and before them what it inherits.
+"""A session's records in file order, including those that it shares with others, and before them what it inherits.
 
-A fork that copies nothing goes on from a part of another session. It says where it left that one by the ordinal that the lines have
-there; what it inherits is read first, and counted first.
+A fork that copies nothing continues another session. It names the ordinal at which it left that session; what it inherits is read
+and counted first.
 """
 
 import sys
@@ -74,21 +74,21 @@ class Item(NamedTuple):
 
 
 def read_items(connection: apsw.Connection, session: int, first: int, count: int) -> list[Item]:
-    """Some of a session's records, counted from 0 over messages and tool calls in file order; what it goes on from comes before."""
+    """Some of a session's records, counted from 0 over messages and tool calls in file order; what it inherits comes first."""
     found: list[Item] = []
     before = 0
     for part in find_parts(connection, session):
         here = max(first - before, 0)
         wanted = min(first + count - before, sys.maxsize if part.length is None else part.length) - here
         if wanted > 0:
-            held = _read_own(connection, part.session, _files(connection, part.session), here, wanted)
+            held = _read_own(connection, part.session, _list_files(connection, part.session), here, wanted)
             found += [item._replace(position=item.position + before) for item in held]
         before += part.length or 0
     return found
 
 
 def count_items(connection: apsw.Connection, session: int) -> tuple[str, int]:
-    """A session's public id, and how many records it has, with what it goes on from."""
+    """A session's public id, and how many records it has, including what it inherits."""
     sql = "SELECT public_id, messages + tool_calls FROM sessions WHERE id = ?"
     public_id, own = sqlite.one(connection, sql, (session,))
     return public_id, own + count_inherited(connection, session)
@@ -96,19 +96,19 @@ def count_items(connection: apsw.Connection, session: int) -> tuple[str, int]:
 
 def read_item(connection: apsw.Connection, session: int, record: int) -> Item:
     """One record, as this session counts it."""
-    files = _files(connection, session)
-    here = _own_position(connection, session, files, record)
+    files = _list_files(connection, session)
+    here = _find_own_position(connection, session, files, record)
     before = count_inherited(connection, session)
     return _read_own(connection, session, files, here, 1)[0]._replace(position=before + here)
 
 
 def find_position(connection: apsw.Connection, session: int, record: int) -> int:
     """Where a record stands in a session that holds it."""
-    own = _own_position(connection, session, _files(connection, session), record)
+    own = _find_own_position(connection, session, _list_files(connection, session), record)
     return count_inherited(connection, session) + own
 
 
-def _own_position(connection: apsw.Connection, session: int, files: list[int], record: int) -> int:
+def _find_own_position(connection: apsw.Connection, session: int, files: list[int], record: int) -> int:
     """Where a record stands in what the session's own files hold."""
     if len(files) > 1:
         sql = f"{IN_ORDER} SELECT position FROM ordered WHERE record = :record"
@@ -147,7 +147,7 @@ def count_tools(connection: apsw.Connection, session: int) -> dict[str, int]:
     return dict(sqlite.rows(connection, sql, {"session": session}))
 
 
-def _files(connection: apsw.Connection, session: int) -> list[int]:
+def _list_files(connection: apsw.Connection, session: int) -> list[int]:
     return [file for (file,) in connection.execute("SELECT id FROM files WHERE session = ? ORDER BY path", (session,))]
 
 
@@ -169,7 +169,7 @@ class Part(NamedTuple):
 def find_parts(connection: apsw.Connection, session: int) -> list[Part]:
     """What a session consists of; most sessions of themselves. What is not indexed is left out."""
     found, seen, end = [Part(session, None)], {session}, None
-    while len(found) <= MAX_DEPTH and (base := _base(connection, found[0].session)) is not None:
+    while len(found) <= MAX_DEPTH and (base := _find_fork_point(connection, found[0].session)) is not None:
         above, ordinal = base
         if above in seen:
             break
@@ -184,7 +184,7 @@ def count_inherited(connection: apsw.Connection, session: int) -> int:
     return sum(part.length or 0 for part in find_parts(connection, session))
 
 
-def _base(connection: apsw.Connection, session: int) -> tuple[int, int] | None:
+def _find_fork_point(connection: apsw.Connection, session: int) -> tuple[int, int] | None:
     """The session that this one goes on from, and up to where."""
     row = connection.execute(BASE, (session,)).fetchone()
     if row is None:

@@ -31,7 +31,7 @@ class Holdings(NamedTuple):
 
 
 def read_holdings(connection: apsw.Connection) -> Holdings:
-    """Counted from tables of few rows; those of many keep their totals."""
+    """Small tables are counted; the writer keeps the totals of the large ones."""
     chunks, messages, tool_calls = sqlite.one(connection, "SELECT chunks, messages, tool_calls FROM totals")
     sql = "SELECT count(*) FILTER (WHERE session IS NOT NULL), coalesce(sum(bad_lines), 0) FROM files"
     files, bad_lines = sqlite.one(connection, sql)

@@ -43,7 +43,7 @@ def show_name(text: str | None) -> str | None:
 
 
 def _conversions() -> Mapping[str, Callable[[Any], Any]]:
-    """What is made of a column's value, where it is not that value: by the field's type, or by its name."""
+    """How columns become fields, by the type of the field or by its name; the others are taken as they are."""
     hints = get_type_hints(Session, include_extras=True)
     names = dict.fromkeys((field for field, hint in hints.items() if hint == Line | None), show_name)
     truths = dict.fromkeys((field for field, hint in hints.items() if hint is bool), bool)
@@ -96,7 +96,7 @@ def _sessions_with_record(condition: str) -> str:
 
 
 class Details(NamedTuple):
-    """What else is known of one session; the fields are columns."""
+    """What else is known about a session; the fields are columns."""
 
     description: str | None
     summary: str | None

@@ -137,7 +137,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "list": Command(
         "list sessions, newest activity first", "", (*PAGE, *FILTERS, JSON, NO_START),
-        ("list --cwd . --limit 5", "list --source claude --after 2w"),
+        ("list --cwd . --limit 5", "list --source pi --after 2w"),
     ),
     "show": Command(
         "read a session", "SESSION", (*SHOW, FULL_TEXT, JSON, NO_START),

@@ -250,6 +250,21 @@ def find_shape(shapes: Sequence[Shape], path: bytes) -> Shape | None:
     return next((shape for shape in shapes for pattern in _files(shape) if _compile(pattern).fullmatch(path)), None)
 
 
+def may_hold(shapes: Sequence[Shape], directory: bytes) -> bool:
+    """Whether files below a directory may be of the source's, by its path below the root: others need not be walked, nor watched."""
+    parts = directory.split(b"/") if directory else []
+    return any(_leads_on(pattern.split("/")[:-1], parts) for shape in shapes for pattern in _files(shape))
+
+
+def _leads_on(heads: list[str], parts: list[bytes]) -> bool:
+    for head, part in zip(heads, parts, strict=False):
+        if head == "**":
+            return True
+        if not _compile(head).fullmatch(part):
+            return False
+    return len(parts) <= len(heads)
+
+
 def list_beside(shapes: Sequence[Shape]) -> list[str]:
     """The names of files that lie in the directory above each root."""
     return [name.removeprefix(BESIDE) for shape in shapes for name in _files(shape) if name.startswith(BESIDE)]

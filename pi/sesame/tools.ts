@@ -37,7 +37,7 @@ const TOOLS: Tool[] = [
     name: "search_sessions",
     label: "Search sessions",
     description:
-      "Full-text search over past coding-agent sessions on this machine (pi, Claude Code, Codex): what was asked, said, run and changed. The current session is left out. Gives at most 20 sessions with the passage that matches best; read on with read_session.",
+      "Full-text search over the past sessions of all coding agents on this machine: what was asked, said, run and changed. The current session is left out. Gives at most 20 sessions with the passage that matches best; read on with read_session.",
     promptSnippet: "Search past coding-agent sessions by words, project, date, tool or file",
     promptGuidelines: [
       "Use search_sessions when the user refers to earlier work, a past session or a decision that is not in this conversation; never read session files yourself.",

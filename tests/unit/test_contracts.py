@@ -108,6 +108,23 @@ def test_sources_carry_their_names() -> None:
     assert all(source.name == name for name, source in SOURCES.items())
 
 
+def test_only_its_package_knows_an_agent() -> None:
+    """Nothing else names one (pi is also where our tools live, and a word of the configuration)."""
+    agents = {file.parent.name for file in (ROOT / "sesamed/sources").glob("*/__init__.py")} - {"pi"}
+    assert {"claude", "codex"} <= agents
+    places = ("sesamed", "sesamectl", "pi/sesame")
+    files = [file for place in places for name in ("*.py", "*.ts") for file in (ROOT / place).rglob(name)]
+    named = re.compile("|".join(agents), re.IGNORECASE)
+    found = {
+        f"{file.relative_to(ROOT)}: {line.strip()}"
+        for file in files
+        if "sources" not in file.relative_to(ROOT).parts
+        for line in file.read_text(encoding="utf-8").splitlines()
+        if named.search(line) and not line.lstrip().startswith(("--", "#"))
+    }
+    assert not found
+
+
 def test_sources_are_documented() -> None:
     """Each source has its table of what is kept and skipped."""
     page = (ROOT / "docs/sources.md").read_text(encoding="utf-8")

@@ -18,6 +18,7 @@ from sesamed.source import (
     find_shape,
     list_beside,
     match_names,
+    may_hold,
 )
 from sesamed.sources import SOURCES
 
@@ -64,6 +65,24 @@ def test_a_file_is_a_unit_by_its_path() -> None:
 def test_a_file_is_of_the_first_shape_that_has_its_path(path: bytes, shape: object) -> None:
     """`*` stays within a part of the path, `**/` does not."""
     assert find_shape(SHAPES, path) is shape
+
+
+@pytest.mark.parametrize(
+    ("directory", "holds"),
+    [
+        (b"", True),
+        (b"session", True),
+        (b"session/p\xff", True),
+        (b"session/p/deeper", False),
+        (b"message/ses_1", True),
+        (b"snapshot", False),
+        (b"snapshot/session", False),
+    ],
+)
+def test_what_no_pattern_leads_into_holds_nothing(directory: bytes, holds: bool) -> None:
+    """A repository beside the sessions need not be walked."""
+    assert may_hold((TREE, TABLES, INDEX), directory) == holds
+    assert may_hold(SHAPES, directory)  # `**/` leads everywhere
 
 
 def test_files_beside_a_root_have_names() -> None:

@@ -12,6 +12,8 @@ import pytest
 import sesamectl
 from sesamectl import flags
 from sesamectl.cli import main
+from sesamectl.commands import pi_package
+from sesamectl.errors import RpcError
 
 from .conftest import Stub
 
@@ -455,3 +457,17 @@ def test_the_client_is_light(stub: Stub) -> None:
         "sqlite3",
         "tempfile",
     }
+
+
+def test_the_manual_page(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is printed for man(1)."""
+    assert main(["man"]) == 0
+    assert capsys.readouterr().out.startswith(".TH SESAMECTL 1")
+
+
+def test_the_package_for_pi(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The directory that has a package.json; where none has one, they are all named."""
+    assert main(["pi-package"]) == 0
+    assert Path(capsys.readouterr().out.strip()) == ROOT / "pi"
+    with pytest.raises(RpcError, match=f"in none of {tmp_path}, /none; reinstall sesame"):
+        pi_package.find((str(tmp_path), "/none"))

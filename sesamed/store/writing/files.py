@@ -4,12 +4,18 @@ from collections.abc import Iterator
 from typing import Any
 
 import apsw
+import msgspec
 
 from sesamed.store import sqlite
 from sesamed.store.rows import Cursor, FileRows, Known, Signature
 
-COLUMNS = """path, root, source, source_version, dev, ino, size, mtime_ns, ctime_ns, offset, skipping, head, tail, digest, loose,
-  loose_digest, position, state, complete, gone_ms"""
+SIGNATURE, CURSOR = Signature.__struct_fields__, Cursor.__struct_fields__
+NAMES = ("path", "root", "source", "source_version", *SIGNATURE, *CURSOR, "complete")
+COLUMNS = ", ".join(NAMES)
+ADD = f"INSERT INTO files({COLUMNS}) VALUES({', '.join(f':{name}' for name in NAMES)}) RETURNING id"
+# Not the path: its index would be written anew with each commit.
+STORE = f"UPDATE files SET {', '.join(f'{name} = :{name}' for name in NAMES[1:])}, gone_ms = NULL"
+FIND = f"SELECT {COLUMNS}, gone_ms FROM files"
 
 
 class Files:
@@ -25,12 +31,7 @@ class Files:
         if found := self.find(change.path):
             file, session, gone = found
             return file, session, False, gone or change.moved_from is not None
-        sql = """
-            INSERT INTO files(path, root, source, source_version, dev, ino, size, mtime_ns, ctime_ns, offset, skipping, head, tail,
-              digest, loose, loose_digest, position, state, complete)
-            VALUES(?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, x'', 0) RETURNING id
-        """
-        row = sqlite.one(self._connection, sql, (change.path, change.root, change.source, change.source_version))
+        row = sqlite.one(self._connection, ADD, _values(change, Signature(0, 0, 0, 0, 0), Cursor()))
         return int(row[0]), None, True, False
 
     def find(self, path: bytes) -> tuple[int, int | None, bool] | None:
@@ -41,26 +42,12 @@ class Files:
 
     def store_cursor(self, file: int, change: FileRows, position: int) -> None:
         """Store the cursor: it and the rows that it stands for are one commit."""
-        signature, cursor = change.signature, change.cursor
         counted = "bad_lines = :bad, unknown_lines = :unknown"
         if not change.counted_from_start:
             counted = "bad_lines = bad_lines + :bad, unknown_lines = unknown_lines + :unknown"
-        sql = f"""
-            UPDATE files SET root = :root, source = :source, source_version = :version, dev = :dev, ino = :ino, size = :size,
-              mtime_ns = :mtime, ctime_ns = :ctime, offset = :offset, skipping = :skipping, head = :head, tail = :tail,
-              digest = :digest, loose = :loose, loose_digest = :loose_digest, position = :position, state = :state,
-              complete = :complete, gone_ms = NULL, {counted}
-            WHERE id = :file
-        """
-        values = {
-            "file": file, "root": change.root, "source": change.source, "version": change.source_version,
-            "dev": signature.dev, "ino": signature.ino, "size": signature.size, "mtime": signature.mtime_ns,
-            "ctime": signature.ctime_ns, "offset": cursor.offset, "skipping": cursor.skipping, "head": cursor.head,
-            "tail": cursor.tail, "digest": cursor.digest, "loose": cursor.loose, "loose_digest": cursor.loose_digest,
-            "position": position, "state": cursor.state, "complete": change.complete,
-            "bad": change.bad_lines, "unknown": change.unknown_lines,
-        }  # fmt: skip
-        self._connection.execute(sql, values)
+        values = _values(change, change.signature, msgspec.structs.replace(change.cursor, position=position))
+        values |= {"file": file, "bad": change.bad_lines, "unknown": change.unknown_lines}
+        self._connection.execute(f"{STORE}, {counted} WHERE id = :file", values)
 
     def set_session(self, file: int, session: int | None) -> None:
         """Put a file into a session."""
@@ -82,16 +69,16 @@ class Files:
 
     def known(self, path: bytes) -> Known:
         """A file as it is known now."""
-        return _known(sqlite.one(self._connection, f"SELECT {COLUMNS} FROM files WHERE path = ?", (path,)))
+        return _known(sqlite.one(self._connection, f"{FIND} WHERE path = ?", (path,)))
 
     def known_or_none(self, path: bytes) -> Known | None:
         """A file, if it is known."""
-        row = self._connection.execute(f"SELECT {COLUMNS} FROM files WHERE path = ?", (path,)).fetchone()
+        row = self._connection.execute(f"{FIND} WHERE path = ?", (path,)).fetchone()
         return None if row is None else _known(row)
 
     def with_inode(self, dev: int, ino: int) -> list[Known]:
         """The files that were last seen with this inode; inodes are used again, so only their content tells."""
-        sql = f"SELECT {COLUMNS} FROM files WHERE ino = ? AND dev = ?"
+        sql = f"{FIND} WHERE ino = ? AND dev = ?"
         return [_known(row) for row in self._connection.execute(sql, (ino, dev))]
 
     def gone_before(self, ms: int) -> list[bytes]:
@@ -101,33 +88,25 @@ class Files:
 
     def all(self) -> Iterator[Known]:
         """Every file."""
-        for row in self._connection.execute(f"SELECT {COLUMNS} FROM files"):
+        for row in self._connection.execute(FIND):
             yield _known(row)
 
 
+def _values(change: FileRows, signature: Signature, cursor: Cursor) -> dict[str, Any]:
+    return {
+        "path": change.path,
+        "root": change.root,
+        "source": change.source,
+        "source_version": change.source_version,
+        "complete": change.complete,
+        **msgspec.structs.asdict(signature),
+        **msgspec.structs.asdict(cursor),
+    }
+
+
 def _known(row: tuple[Any, ...]) -> Known:
-    path, root, source, version, *rest = row
-    (
-        dev,
-        ino,
-        size,
-        mtime,
-        ctime,
-        offset,
-        skipping,
-        head,
-        tail,
-        digest,
-        loose,
-        loose_digest,
-        position,
-        state,
-        complete,
-        gone,
-    ) = rest
-    cursor = Cursor(
-        offset=offset, skipping=bool(skipping), head=head, tail=tail, digest=digest, loose=loose, loose_digest=loose_digest,
-        position=position, state=state,
-    )  # fmt: skip
-    signature = Signature(dev, ino, size, mtime, ctime)
-    return Known(path, root, source, version, signature, cursor, bool(complete), gone is not None)
+    path, root, source, version, *rest, complete, gone_ms = row
+    signature = Signature(*rest[: len(SIGNATURE)])
+    fields = dict(zip(CURSOR, rest[len(SIGNATURE) :], strict=True))
+    cursor = Cursor(**{**fields, "skipping": bool(fields["skipping"])})
+    return Known(path, root, source, version, signature, cursor, bool(complete), gone_ms is not None)

@@ -91,11 +91,11 @@ class Holders:
         for table in ("ordinals", "undone"):
             self._connection.execute(f"DELETE FROM {table} WHERE file = ?", (file,))
         for (record,) in held:
-            self._results.settle(record)
+            self._results.choose_again(record)
         homes = "SELECT DISTINCT record FROM copies WHERE record BETWEEN ? AND ?"
         for (record,) in sqlite.rows(self._connection, homes, records_of(file)):
             target, position = sqlite.one(self._connection, PLACES, {"record": record, "home": 0})
-            self._results.settle(self._move(record, target, position))
+            self._results.choose_again(self._move(record, target, position))
         self._chunks.remove_file(file)
         self._remove_records(file)
 

@@ -35,11 +35,11 @@ class Records:
         """Records may have moved: where they are is to be asked of the index."""
         self._keys.clear()
 
-    def put_all(self, file: int, session: int | None, change: FileRows) -> tuple[int, Tally, set[int]]:
-        """Take a file's rows. Gives its next position, what its session gains, and the records that others hold, too."""
-        position, tally, shared = change.cursor.position, Tally(), set[int]()
+    def put_all(self, file: int, session: int | None, change: FileRows) -> tuple[int, Tally]:
+        """Take a file's rows. Gives its next position, and what its session gains."""
+        position, tally = change.cursor.position, Tally()
         if session is None:
-            return position, tally, shared
+            return position, tally
         known, kept = self._known(change.rows), position
         for index, row in enumerate(change.rows):
             if index == change.loose_from:
@@ -48,7 +48,7 @@ class Records:
             if not isinstance(row, Row):
                 self._later(file, record, position, row)
             elif record is not None:
-                position = self._again(file, session, position, record, row, (tally, shared))
+                position = self._again(file, session, position, record, row, tally)
             elif position >= TOO_LONG:
                 change.bad_lines += 1
             else:
@@ -56,7 +56,7 @@ class Records:
                 tally.add(row)
                 position += 1
         at_end = change.loose_from in (None, len(change.rows))  # the loose line may have no records
-        return (position if at_end else kept), tally, shared
+        return (position if at_end else kept), tally
 
     def _later(self, file: int, record: int | None, position: int, row: ResultRow | OutcomeRow | UndoneRow) -> None:
         """Something about a record that came before."""
@@ -89,18 +89,15 @@ class Records:
         else:
             self._messages += 1
 
-    def _again(
-        self, file: int, session: int, position: int, record: int, row: Row, found: tuple[Tally, set[int]]
-    ) -> int:
+    def _again(self, file: int, session: int, position: int, record: int, row: Row, tally: Tally) -> int:
         """A record that the index has: the file's own, read again, or a copy. Returns the file's next position."""
         self.flush()
         held = self._holders.position_in(file, record)
         if held is None:
-            tally, shared = found
             (tally.note_time if session in self._holders.sessions_with(record) else tally.add)(row)
-            self._results.share(record)
+            self._results.begin_sharing(record)
             self._holders.copy(record_at(file, position), record, Wording(row.entry, row.parent, row.time_ms))
-            shared.add(record)
+            tally.shared.add(record)
         place = record_at(file, position if held is None else held)
         self._place(place, row)
         if row.is_error is not None:

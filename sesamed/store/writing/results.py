@@ -1,7 +1,7 @@
 """What calls gave back, where files differ about it. A session that was forked between a call and its result may have another one.
 
 One result stands for all: the smallest, so that the order in which files are read makes no difference. Of a shared call each place's
-word is kept as a digest, and the texts that do not stand as rivals; so a place can be let go of without asking the others again.
+word is kept as a digest, and the texts that do not stand as others; so a place can be let go of without asking the others again.
 """
 
 import apsw
@@ -25,52 +25,52 @@ class Results:
         self._connection = connection
         self._chunks = chunks
 
-    def record(self, record: int, place: int, answer: ResultRow) -> None:
+    def record(self, record: int, place: int, result: ResultRow) -> None:
         """A place says what a call gave back."""
         if self._is_shared(record):
-            self._note(place, _digest(answer))
-        standing = self._standing(record)
-        if standing is not None and _digest(standing) == _digest(answer):
+            self._record_digest(place, _digest(result))
+        current = self._current(record)
+        if current is not None and _digest(current) == _digest(result):
             return
-        if standing is None or _order(answer) < _order(standing):
-            self._stand(record, answer)
-            if standing is None:
+        if current is None or _order(result) < _order(current):
+            self._make_current(record, result)
+            if current is None:
                 return
-            answer = standing
+            result = current
         if self._is_shared(record):
-            self._rival(record, answer)
+            self._keep_other(record, result)
 
     def correct(self, record: int, place: int, *, is_error: bool) -> None:
         """A place says that the call went otherwise than it said before, with the same text."""
         word = self.result_at(place, record)
         if word is None or word.is_error == is_error:
             return
-        answer = ResultRow(word.key, word.text, is_error)
+        result = ResultRow(word.key, word.text, is_error)
         if not self._is_shared(record):
-            self._stand(record, answer)
+            self._make_current(record, result)
             return
-        self._note(place, _digest(answer))
-        self._rival(record, answer)
-        self.settle(record)
+        self._record_digest(place, _digest(result))
+        self._keep_other(record, result)
+        self.choose_again(record)
 
-    def share(self, record: int) -> None:
+    def begin_sharing(self, record: int) -> None:
         """The record gets its first copy: until now, what stands was its home's word."""
-        if not self._is_shared(record) and (standing := self._standing(record)) is not None:
-            self._note(record, _digest(standing))
+        if not self._is_shared(record) and (current := self._current(record)) is not None:
+            self._record_digest(record, _digest(current))
 
-    def settle(self, record: int) -> None:
+    def choose_again(self, record: int) -> None:
         """A place was let go of: what only it said counts no more."""
-        if (standing := self._standing(record)) is None:
+        if (current := self._current(record)) is None:
             return
         said = {digest for (digest,) in sqlite.rows(self._connection, WORDS, {"record": record})}
-        rivals = [
-            rival for rival in self._rivals(record) if _digest(rival) in said
+        others = [
+            other for other in self._others(record) if _digest(other) in said
         ]  # the one that comes to stand may stay
-        if _digest(standing) not in said:
-            self._stand(record, min(rivals, key=_order, default=None))
+        if _digest(current) not in said:
+            self._make_current(record, min(others, key=_order, default=None))
         self._connection.execute("DELETE FROM other_results WHERE record = ?", (record,))
-        for rival in rivals:
-            self._rival(record, rival)
+        for other in others:
+            self._keep_other(record, other)
 
     def move(self, record: int, target: int) -> None:
         """The record has another number."""
@@ -78,38 +78,38 @@ class Results:
 
     def result_at(self, place: int, record: int) -> ResultRow | None:
         """What a place says."""
-        standing = self._standing(record)
+        current = self._current(record)
         if not self._is_shared(record):
-            return standing
+            return current
         row = self._connection.execute("SELECT digest FROM results_by_holder WHERE place = ?", (place,)).fetchone()
-        answers = [*self._rivals(record), *([] if standing is None else [standing])]
-        return next((answer for answer in answers if row is not None and _digest(answer) == row[0]), None)
+        results = [*self._others(record), *([] if current is None else [current])]
+        return next((result for result in results if row is not None and _digest(result) == row[0]), None)
 
-    def _rival(self, record: int, answer: ResultRow) -> None:
+    def _keep_other(self, record: int, result: ResultRow) -> None:
         """Keep what does not stand."""
         sql = "INSERT OR IGNORE INTO other_results(record, digest, is_error, text) VALUES(?, ?, ?, ?)"
-        text = None if answer.text is None else answer.text.packed
-        self._connection.execute(sql, (record, _digest(answer), answer.is_error, text))
+        text = None if result.text is None else result.text.packed
+        self._connection.execute(sql, (record, _digest(result), result.is_error, text))
 
     def _is_shared(self, record: int) -> bool:
         return bool(sqlite.one(self._connection, "SELECT EXISTS(SELECT 1 FROM copies WHERE record = ?)", (record,))[0])
 
-    def _note(self, place: int, digest: int) -> None:
+    def _record_digest(self, place: int, digest: int) -> None:
         self._connection.execute("REPLACE INTO results_by_holder(place, digest) VALUES(?, ?)", (place, digest))
 
-    def _standing(self, record: int) -> ResultRow | None:
+    def _current(self, record: int) -> ResultRow | None:
         is_error, key = sqlite.one(self._connection, "SELECT is_error, key FROM records WHERE id = ?", (record,))
         return None if is_error is None else ResultRow(key, self._chunks.chunk(record, Kind.RESULT), bool(is_error))
 
-    def _stand(self, record: int, answer: ResultRow | None) -> None:
+    def _make_current(self, record: int, result: ResultRow | None) -> None:
         self._chunks.remove(record, Kind.RESULT)
-        is_error = None if answer is None else answer.is_error
+        is_error = None if result is None else result.is_error
         self._connection.execute("UPDATE records SET is_error = ? WHERE id = ?", (is_error, record))
-        if answer is not None and answer.text is not None:
-            self._chunks.add(record, answer.text)
+        if result is not None and result.text is not None:
+            self._chunks.add(record, result.text)
             self._chunks.flush()
 
-    def _rivals(self, record: int) -> list[ResultRow]:
+    def _others(self, record: int) -> list[ResultRow]:
         sql = "SELECT is_error, text FROM other_results WHERE record = ?"
         return [
             ResultRow(0, None if packed is None else stored(Kind.RESULT, packed), bool(is_error))
@@ -117,10 +117,10 @@ class Results:
         ]
 
 
-def _order(answer: ResultRow) -> tuple[bool, str]:
-    return answer.is_error, "" if answer.text is None else answer.text.text
+def _order(result: ResultRow) -> tuple[bool, str]:
+    return result.is_error, "" if result.text is None else result.text.text
 
 
-def _digest(answer: ResultRow) -> int:
-    is_error, text = _order(answer)
+def _digest(result: ResultRow) -> int:
+    is_error, text = _order(result)
     return digest(text.encode(), person=b"failed" if is_error else b"done")

@@ -1,7 +1,12 @@
-"""Sessions: made when a file names one, counted and dated by what they hold. What they are called is in `facts`."""
+"""Sessions: made when a file names one, counted and dated by what they hold. What they are called is in `facts`.
+
+How a session begins is kept as a digest of its first prompts: agents on patrol, forks and copies begin alike, and such sessions are shown
+as one hit. One prompt is enough unless it is short: many sessions begin with `hello`, and differ all the same.
+"""
 
 import apsw
 
+from sesamed.digest import digest
 from sesamed.model import Identity
 from sesamed.store import ids, sqlite
 from sesamed.store.ids import Kind
@@ -19,11 +24,26 @@ HELD = f"""
     FROM once JOIN records r USING (id)
 """
 
+OPENING_RECORDS = 64  # of a file: further on no prompt is looked for
+ENOUGH_CHARACTERS = 40
+LEAST_WORDS = 3  # who says less in all has not begun like anybody
+MOST_PROMPTS = 3
+MOST_CHARACTERS = 4096  # of a prompt
+
+PROMPTS = f"""
+    SELECT record FROM (
+      SELECT id AS record, {ids.sql_position("id")} AS position FROM records WHERE prompt AND {ids.sql_in_file("id", "?1", last="?2 - 1")}
+      UNION ALL
+      SELECT c.record, c.position FROM copies c JOIN records r ON r.id = c.record WHERE c.file = ?1 AND c.position < ?2 AND r.prompt
+    ) ORDER BY position LIMIT ?3
+"""
+
 
 class Tally:
-    """What a session gains in one transaction."""
+    """What a session gains by one change of a file, and which of that other files hold, too."""
 
     def __init__(self) -> None:
+        self.shared: set[int] = set()  # records
         self.messages = self.tool_calls = self.exchanges = 0
         self.first_ms: int | None = None
         self.last_ms: int | None = None
@@ -110,3 +130,26 @@ class Sessions:
         if left := sqlite.rows(self._connection, sql, (session,)):
             self._renumber(*left[0])
         return bool(left)
+
+    def update_opening(self, session: int) -> None:
+        """Bring the digest of the first prompts up to date; what is looked at does not grow with the session."""
+        opening, opened = self._opening(session), None
+        if sum(len(text.split()) for text in opening) >= LEAST_WORDS:
+            opened = digest("\n".join(opening).encode())
+        sql = "UPDATE sessions SET opening = ?2 WHERE id = ?1 AND opening IS NOT ?2"
+        self._connection.execute(sql, (session, opened))
+
+    def _opening(self, session: int) -> list[str]:
+        found: list[str] = []
+        files = "SELECT id FROM files WHERE session = ? ORDER BY path LIMIT 8"
+        for (file,) in sqlite.rows(self._connection, files, (session,)):
+            for (record,) in sqlite.rows(self._connection, PROMPTS, (file, OPENING_RECORDS, MOST_PROMPTS)):
+                found.append(self._beginning_of(record))
+                if len(found) == MOST_PROMPTS or sum(map(len, found)) >= ENOUGH_CHARACTERS:
+                    return found
+        return found
+
+    def _beginning_of(self, record: int) -> str:
+        sql = "SELECT text FROM chunks WHERE id BETWEEN ? AND ? ORDER BY id LIMIT 1"
+        row = self._connection.execute(sql, ids.chunks_of(record)).fetchone()
+        return "" if row is None else " ".join(sqlite.plain(row[0])[:MOST_CHARACTERS].split())

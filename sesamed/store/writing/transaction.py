@@ -12,14 +12,13 @@ from sesamed.model import SessionKey
 from sesamed.store import sqlite
 from sesamed.store.rows import FileRows, Known, blank
 from sesamed.store.writing import forgetting as forgotten
-from sesamed.store.writing import openings
 from sesamed.store.writing.chunks import Chunks
 from sesamed.store.writing.facts import Facts
 from sesamed.store.writing.files import Files
 from sesamed.store.writing.holders import Holders
 from sesamed.store.writing.records import UNDO, Records
 from sesamed.store.writing.results import Results
-from sesamed.store.writing.sessions import Sessions, Tally
+from sesamed.store.writing.sessions import OPENING_RECORDS, Sessions, Tally
 
 
 class Written:
@@ -137,13 +136,13 @@ class Transaction:
 
     def __init__(self, connection: apsw.Connection, written: Written) -> None:
         self._connection = connection
-        texts = Chunks(connection)
-        answers = Results(connection, texts)
-        self._holders = Holders(connection, texts, answers)
+        chunks = Chunks(connection)
+        results = Results(connection, chunks)
+        self._holders = Holders(connection, chunks, results)
         self._sessions = Sessions(connection)
         self._facts = Facts(connection)
         self._files = Files(connection)
-        self._records = Records(connection, texts, answers, self._holders)
+        self._records = Records(connection, chunks, results, self._holders)
         self._changed: set[int] = set()  # sessions
         self._written = written
 
@@ -172,26 +171,29 @@ class Transaction:
     def _apply(self, change: FileRows) -> None:
         if change.identity is not None and forgotten.knows(self._connection, change.source, change.identity):
             blank(change)
-        file, before, is_new, elsewhere = self._files.find_or_add(change)
+        file, before, is_new, came_back = self._files.find_or_add(change)
         self._written.added += is_new
         self._written.updated += not is_new
         if change.replace and not is_new:
-            self._let_go(file, before)
-        session = self._session(file, before, change)
-        position, tally, shared = self._records.put_all(file, session, change)
+            self._drop_holdings(file, before)
+        session = self._find_session(before, change)
+        if session != before:
+            self._files.set_session(file, session)
+            if before is not None:
+                self._remove_file_from(before)
+        position, tally = self._records.put_all(file, session, change)
         self._files.store_cursor(file, change, position)
         others = self._facts.record(file, change.source, change.facts, change.remarks)
-        if elsewhere:
+        if came_back:
             others |= self._facts.about_others(file)
-        meant = self._facts.record_lines(file, change.entries)
+        is_meant = self._facts.record_lines(file, change.entries)
         self._connection.executemany(UNDO, [(file, *places) for places in change.undone])
         if session is not None:
-            told = bool(change.facts or meant or session in others or change.replace)
             joined = is_new or session != before
-            if joined or elsewhere or change.cursor.position < openings.FIRST:  # else the beginning is what it was
+            if joined or came_back or change.cursor.position < OPENING_RECORDS:  # else the beginning is what it was
                 self._changed.add(session)
-            self._describe(session, tally, told, (joined, elsewhere))
-            self._settle(shared)
+            has_news = bool(change.facts or is_meant or session in others or change.replace)
+            self._describe(session, tally, has_news=has_news, joined=joined, came_back=came_back)
         for other in others - {session}:
             self._facts.resolve(other)
         self._written.known.append(self._files.known(change.path))
@@ -214,61 +216,57 @@ class Transaction:
         if found is None:
             return
         file, session, _ = found
-        self._records.flush()
-        self._let_go(file, session)
+        self._drop_holdings(file, session)
         self._files.remove(file)
         if session is not None:
-            self._leave(session)
+            self._remove_file_from(session)
 
     def finish(self) -> None:
         """Write what was gathered."""
         self._records.flush()
         for session in self._changed:
-            openings.update_opening(self._connection, session)
+            self._sessions.update_opening(session)
 
     # -- sessions
 
-    def _session(self, file: int, before: int | None, change: FileRows) -> int | None:
-        session = before if change.identity is None else self._sessions.find_or_add(change.source, change.identity)
+    def _find_session(self, before: int | None, change: FileRows) -> int | None:
         if change.foreign:
-            session = None
-        if session != before:
-            self._files.set_session(file, session)
-            if before is not None:
-                self._records.flush()
-                self._leave(before)
-        return session
+            return None
+        return before if change.identity is None else self._sessions.find_or_add(change.source, change.identity)
 
-    def _leave(self, session: int) -> None:
+    def _describe(self, session: int, tally: Tally, *, has_news: bool, joined: bool, came_back: bool) -> None:
+        """Bring a session up to date with what one of its files now says; the file may just have joined it, or come back."""
+        order_moved = (has_news or joined or came_back) and self._facts.resolve(session)
+        self._sessions.add_counts(session, tally)
+        if joined and self._files.count(session) > 1:
+            self._records.flush()
+            self._sessions.recount(session)
+        if joined or came_back:
+            self._sessions.renumber(session)
+        if self._sessions.set_times(session) or order_moved or came_back:
+            self._rehome(self._holders.shared_by(session))
+        self._rehome(tally.shared)
+
+    def _remove_file_from(self, session: int) -> None:
         """A file left this session."""
+        self._records.flush()
         self._changed.add(session)
         if not self._sessions.drop_if_empty(session):
             self._sessions.recount(session)
             self._facts.resolve(session)
             self._sessions.set_times(session)
             self._sessions.renumber(session)
-            self._settle(self._holders.shared_by(session))
+            self._rehome(self._holders.shared_by(session))
 
-    def _describe(self, session: int, tally: Tally, told: bool, came: tuple[bool, bool]) -> None:
-        """Bring the session's fields up to date with what its files now say. The file may just have joined, or come back or moved."""
-        joined, moved = came
-        began_moved = (told or joined or moved) and self._facts.resolve(session)
-        self._sessions.add_counts(session, tally)
-        if joined and self._files.count(session) > 1:
-            self._records.flush()
-            self._sessions.recount(session)
-        if joined or moved:
-            self._sessions.renumber(session)
-        if self._sessions.set_times(session) or began_moved or moved:
-            self._settle(self._holders.shared_by(session))
-
-    def _settle(self, shared: Iterable[int]) -> None:
-        for record in shared:
+    def _rehome(self, records: Iterable[int]) -> None:
+        """The order of their holders may have changed."""
+        for record in records:
             self._records.flush()
             self._records.forget_keys()
             self._holders.rehome(record)
 
-    def _let_go(self, file: int, session: int | None) -> None:
+    def _drop_holdings(self, file: int, session: int | None) -> None:
+        """Let go of all that a file holds and says."""
         self._records.flush()
         self._facts.forget(file)
         self._holders.drop_file(file)

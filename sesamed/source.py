@@ -1,13 +1,12 @@
-"""What an agent's format has to say of itself: where its sessions lie, in which shapes, how they are decoded, how one is resumed.
+"""The interface of a source: where an agent keeps its sessions, in which shapes, how they are decoded, how one is resumed.
 
-A package in `sesamed/sources` implements `Source`; nothing about an agent stands anywhere else. Pure: no I/O, no clock.
+A package in `sesamed/sources` implements `Source`; nothing else knows the agent. Pure: no I/O, no clock.
 
-A *location* is a directory that an agent writes to, as its documentation names it; what it is on this machine is a *root*. A *shape* is
-how the bytes of a session lie on the disk, which decides how they are read. A *unit* is what is read with one cursor and holds (at
-most) one session: a file in most shapes.
+A *location* is a directory as the agent's documentation names it; on this machine it becomes a *root*. A *shape* is how a session
+lies on disk, and decides how it is read. A *unit* is what is read with one cursor and holds at most one session: in most shapes, a file.
 
-Patterns are globs over the path below the root, with `/` between the parts: `*` is anything within a part, `**/` any number of
-directories (none, too). A pattern that begins with `../` names one file beside the root, and has no other sign in it.
+Patterns are globs, matched against the path below the root: `*` matches within one part of the path, `**/` any number of directories,
+including none. A pattern that begins with `../` is the plain name of a file beside the root.
 """
 
 import re
@@ -24,18 +23,18 @@ from sesamed.model import Operation
 
 
 class Variable(msgspec.Struct, frozen=True, gc=False):
-    """An environment variable that names a directory, and what of it takes the location's place (`..` for one that names a file)."""
+    """An environment variable with a directory, and the path in it that replaces the location (`..` if the variable names a file)."""
 
     name: str
     below: str = ""
 
 
 class Listing(msgspec.Struct, frozen=True, gc=False):
-    """A file of the agent's (JSON, with comments) that names directories: a setting, or a list of all projects.
+    """A file of the agent's (JSON, comments allowed) that names directories: a setting, or a list of projects.
 
-    `keys` leads to them from the top: a name is a field, `*` is each item of an array or each value of an object. What is no text is
-    passed over, and so is a file that is missing or broken: it is the agent's. A relative path counts from the location's directory;
-    `below` is what of each directory is read.
+    `keys` is the way to them from the top: a name selects a field, `*` every item of an array or every value of an object. Values that
+    are not text are ignored, and so is a file that is missing or broken. A relative path is relative to the location's directory;
+    `below` is the path read within each directory.
     """
 
     file: str
@@ -44,12 +43,12 @@ class Listing(msgspec.Struct, frozen=True, gc=False):
 
 
 class Location(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A directory that an agent may have used, whether it is there or not. All of a source's locations count, not only the one that the
-    agent would use now: old sessions stay where they were written.
+    """A directory that an agent may have written to, whether it exists or not. All of a source's locations are used, not only the one
+    that the agent would use today: old sessions stay where they were written.
 
-    `home` is the default and begins with `~/`, or is empty when there is none. The first of `moved_by` that is set takes its place; a
-    relative one counts from the home directory, or, without a default, is passed over: it would be another directory in every project.
-    Roots are the `directories` in it, and what the `listings` in it name.
+    `home` is the default and begins with `~/`; it is empty if there is none. The first variable of `moved_by` that is set replaces it. A
+    relative value is relative to the home directory; without a default it is ignored, since it means another directory in every project.
+    The roots are the `directories` below it, and those that its `listings` name.
     """
 
     home: str = ""
@@ -62,46 +61,47 @@ class Location(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Lines(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Text to which the agent appends, one item a line. `step` gets each line once, without its newline, and a line that does not decode
-    is skipped and counted.
+    """Text that the agent appends to, one item a line. `step` gets each line once, without its newline; a line that does not decode is
+    skipped and counted.
 
-    Only what was appended is read. A file whose beginning is another one than before (a header that is rewritten in place, another file
-    under the name) is read anew from its start, and so is one that got shorter. A last line without newline waits until it has one, or
-    until the file was left alone for a while.
+    Only what was appended is read. A file is read again from its start if its beginning has changed (a header that is rewritten in place,
+    a different file under the name) or if it got shorter. A last line without a newline is read once the file has been left alone for a
+    while.
 
-    Where a file holds several sessions, `begins` matches the line that each but the first one begins with; the units are
-    `<path>\\0<n>`, counted from 0.
+    If a file holds several sessions, `begins` matches the first line of each but the first of them; their units are `<path>\\0<n>`, counted
+    from 0.
     """
 
     files: tuple[str, ...]
     begins: re.Pattern[bytes] | None = None
-    side: bool = False  # tells of sessions in other files, and holds none
+    side: bool = False  # says something about sessions in other files, and holds none
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A file that is rewritten as a whole, in place or by another one. `step` gets all of it, once; `begin` comes before that each time.
+    """A file that is rewritten as a whole, in place or by a rename. `step` gets all of it in one call, after a `begin` each time.
 
-    So the source says all of the unit every time; what is no longer said is dropped. A document that does not decode keeps what was last
-    read of it, and counts as bad: it may be half written, or written over a longer one that is cut a moment later. One over
-    `max_bytes` is not read, likewise.
+    The result replaces what was read before: records that are no longer there are dropped. If a document does not decode, what was last
+    read of it stays, and it counts as bad: it may be half written, or written over a longer one that is truncated a moment later. The
+    same goes for one of more than `max_bytes`.
     """
 
     files: tuple[str, ...]
     max_bytes: int = 1 << 20
-    side: bool = False  # tells of sessions in other files, and holds none
+    side: bool = False  # says something about sessions in other files, and holds none
 
 
 class Bundle(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Many small files that make one session. `step` gets each of them as a `Member`, and the source says all of the unit every time.
+    """Many small files that make up one session. `step` gets each of them as a `Member`; all of them are read every time one changes, and
+    the result replaces what was read before.
 
-    `unit` is the pattern of the file or directory that a session is known by; `members` are those of its files, in the order in which
-    they are read. In these patterns `{name}` is `*`, and has the same value wherever it stands. From a unit to its members: its names
-    are put into each pattern, and what is still open is looked for on the disk. A pattern with names that an earlier one has opened is
-    read below each file of that one (an answer, its parts, the next answer), all in the order of their paths. From a member to its
-    unit: the same, backwards. `message/{session}/{message}.json` is how a part of `{message}` leads to its `{session}`.
+    `unit` is the pattern of the file or directory that stands for the session, `members` are the patterns of its files in reading order.
+    In these patterns `{name}` matches like `*`, and has the same value wherever it appears. From a unit to its members: fill the unit's
+    names into each pattern and list what matches on disk. A pattern that uses a name bound by an earlier one is read after each file of
+    that one (a message, its parts, the next message), in the order of the paths. From a member to its unit it is the same backwards:
+    `message/{session}/{message}.json` leads from a part of `{message}` to its `{session}`.
 
-    A member that does not decode, or is not there at that moment, makes the unit keep what was last read of it, and counts as bad.
-    Members of all sizes together may have `max_bytes`.
+    If a member does not decode, or is missing at that moment, what was last read of the unit stays, and it counts as bad. All members
+    together may have `max_bytes`.
     """
 
     unit: str
@@ -110,9 +110,9 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """How one version of an agent's schema is read. `units` selects two columns: the session's id, as text, and its version, a number or
-    text that is another one after *every* change that `rows` could show (a title's, too: a time of update alone may not move with it).
-    Each of `rows` is run with `:unit`, in order, and in the order of its rows.
+    """How one version of an agent's schema is read. `units` selects two columns: the session's id as text, and its version, a number or
+    text that differs after *every* change that `rows` could show (a new title, too, which may not move the time of the last update).
+    The statements in `rows` are run one after the other, with the id as `:unit`.
     """
 
     units: str
@@ -120,13 +120,13 @@ class Query(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Rows(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A database of the agent's. The statements stand here as text; whoever reads opens the database (read-only, never `immutable`: all
-    of it may be in the WAL), and runs them in one transaction. `step` gets each row as a `Row`; the source says all of the unit every
-    time. The unit is `<path>\\0<id>`.
+    """A SQLite database of the agent's. The statements are text; the reader opens the database (read-only, never `immutable`: all of it may
+    be in the WAL) and runs them in one transaction. `step` gets each row as a `Row`; all rows of a session are read every time its
+    version changes, and the result replaces what was read before. The unit is `<path>\\0<id>`.
 
-    The first of `queries` whose statements fit the database's tables counts; if none does, the database is none of this source. A
-    change of the file, or of the one with `-wal` after its name, is a reason to ask for the units' versions again. A row that does
-    not decode makes its unit keep what was last read of it, and counts as bad.
+    The first of `queries` that the database has the tables for is used; if there is none, the database is not this source's. When the file
+    changes, or the one with `-wal` after its name, the versions are selected again. If a row does not decode, what was last read of its
+    unit stays, and it counts as bad.
     """
 
     files: tuple[str, ...]
@@ -154,7 +154,7 @@ class Row(msgspec.Struct, frozen=True, gc=False):
 
 
 class Unit(msgspec.Struct, frozen=True, order=True):
-    """What is read with one cursor: a path, and the part of the file, where it has several (a database's session, a file's n-th one)."""
+    """What is read with one cursor: a path and, if the file holds several sessions, the part: an id in a database, or a number."""
 
     path: bytes
     part: bytes = b""
@@ -174,20 +174,20 @@ class Unit(msgspec.Struct, frozen=True, order=True):
 
 
 class BadLineError(Exception):
-    """This item (a line, a document, a member, a row) cannot be decoded. Lines go on after it; of the shapes that are said whole every
-    time, the unit keeps what was last read of it."""
+    """This item (a line, a document, a member, a row) cannot be decoded. In `Lines` it is skipped; in the other shapes what was last read
+    of the unit stays. Either way it is counted as bad."""
 
 
 class ForeignFileError(Exception):
-    """This unit is not a session of this source, and nothing of it is kept."""
+    """This unit is not a session of this source; nothing of it is kept."""
 
 
 class ResumeCommand(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """How the agent itself takes a session up again: a command as words, never for a shell, run in the session's directory. `{id}` is its
-    id, `{path}` its file, `{cwd}` that directory, for a program that has to be told although it is run there."""
+    """How the agent itself resumes a session: a command as words, never for a shell, run in the session's directory. `{id}` is replaced by
+    its id, `{path}` by its file, `{cwd}` by that directory, for a program that wants it as an argument."""
 
     words: tuple[str, ...]
-    subagents: bool = False  # takes them up, too
+    subagents: bool = False  # whether a subagent's session can be resumed, too
 
 
 S = TypeVar("S")
@@ -198,8 +198,8 @@ class Source(Protocol[S]):
 
     The state is small and never changed in place. It is stored with the cursor, so that a restart between two lines changes nothing.
 
-    Of units that are said whole every time (Document, Bundle, Rows) only what differs from what the index holds is written. So a
-    record's key must not be made from its text there, but from the agent's ids: a text that grows is the same record.
+    Of units that are read as a whole (Document, Bundle, Rows), only the difference to what the index holds is written. A record's key must
+    therefore be made from the agent's ids, not from a text that may still grow: the longer text is the same record.
     """
 
     @property
@@ -212,8 +212,8 @@ class Source(Protocol[S]):
 
     @property
     def version(self) -> int:
-        """Raised when the same bytes give other operations, or other texts: every unit that an older version read is read again, from its
-        start, once. Units whose files are gone keep what they had. Not raised for new types of lines, which nobody has yet."""
+        """Raise it when the same bytes give different operations: every unit that was read by an older version is then read again from its
+        start, once. Units whose files are gone keep what they have. A new type of line is no reason, as long as nobody has such files."""
 
     @property
     def locations(self) -> tuple[Location, ...]:
@@ -221,11 +221,11 @@ class Source(Protocol[S]):
 
     @property
     def shapes(self) -> tuple[Shape, ...]:
-        """What is read there: a file is of the first shape that has its path."""
+        """What is read there: a file has the first shape that matches its path."""
 
     @property
     def resume(self) -> ResumeCommand | None:
-        """How a session is resumed; None if the agent cannot."""
+        """How a session is resumed; None if it cannot be."""
 
     def begin(self, path: PurePath, part: str = "", /) -> tuple[S, list[Operation]]:
         """The state before the first item, and what the unit's place alone says. `path` is relative to the root, `part` is the unit's."""
@@ -246,12 +246,12 @@ BESIDE = "../"
 
 
 def find_shape(shapes: Sequence[Shape], path: bytes) -> Shape | None:
-    """The shape of a file, by its path below the root; None if it is none of the source's."""
+    """The shape of a file, by its path below the root; None if the source does not read it."""
     return next((shape for shape in shapes for pattern in _files(shape) if _compile(pattern).fullmatch(path)), None)
 
 
 def may_hold(shapes: Sequence[Shape], directory: bytes) -> bool:
-    """Whether files below a directory may be of the source's, by its path below the root: others need not be walked, nor watched."""
+    """Whether a pattern may match below a directory, given as a path below the root; others need not be walked or watched."""
     parts = directory.split(b"/") if directory else []
     return any(_leads_on(pattern.split("/")[:-1], parts) for shape in shapes for pattern in _files(shape))
 

@@ -16,7 +16,7 @@ import sesamed
 from sesamectl import errors as client_errors
 from sesamectl import flags, locations
 from sesamectl.client import PROTOCOL, Client
-from sesamectl.connect import connect
+from sesamectl.connection import connect
 from sesamectl.errors import NotRunningError, UnsafeError
 from sesamectl.parse import parse
 from sesamed import errors, paths

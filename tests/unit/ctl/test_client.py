@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sesamectl import connect
+from sesamectl import connection
 from sesamectl.client import Client
 from sesamectl.connection import MAX_ANSWER_BYTES
 from sesamectl.errors import ClosedError, DeadlineError, NotRunningError, NotSesameError, RpcError, UnsafeError
@@ -112,7 +112,7 @@ def test_a_directory_that_others_may_enter(stub: Stub, directory: str, mode: int
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux is asked who listens")
 def test_a_daemon_of_somebody_else(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is sent to another user's process."""
-    monkeypatch.setattr(connect, "is_private", lambda *_: True)
+    monkeypatch.setattr(connection, "is_private", lambda *_: True)
     monkeypatch.setattr(os, "geteuid", lambda: 987_654)
     with pytest.raises(UnsafeError, match="not as you"), Client():
         pass

@@ -1,33 +1,38 @@
-"""Gemini CLI's sessions: a log of messages by their ids (`.jsonl`), or the whole session in one object (`.json`, older versions).
+"""Gemini CLI's sessions: a JSON file each, rewritten as a whole, or (since 0.39) a log of JSON lines that is replayed as a whole.
 
-How a file begins, and what a whole one says: `history` puts its messages together, `records` has what each of them becomes. Both kinds
-are documents. The log is appended to, but not a log of what was said: a message is written again when its calls have ended, all of
-them are written again when a session is resumed.
+Owns what its files are and how they begin; `conversation` has what their messages become. A session is its `sessionId`, never a file:
+one that is resumed in a later minute gets a second one, and Gemini CLI deletes both when it takes that one for broken.
 """
 
-from hashlib import sha256
+import hashlib
+from collections.abc import Iterator, Sequence
 from pathlib import PurePath
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
-from sesamed.model import Fact, Identity, NameRank, Operation
+from sesamed.model import Bad, Entry, Fact, Identity, NameRank, Operation
 from sesamed.source import BadLineError, Document, ForeignFileError, Location, ResumeCommand, Variable
-from sesamed.sources.gemini.history import History, read_history
-from sesamed.sources.gemini.records import make_records
-from sesamed.sources.gemini.text import UUID, directories_of
-from sesamed.sources.lines import JsonState
-from sesamed.sources.names import clean_name
+from sesamed.sources.gemini.conversation import UUID, Conversation
+from sesamed.sources.gemini.lines import STARTS, Line, Projects, parts_of
+from sesamed.sources.gemini.text import COMMANDS, directories_of
+from sesamed.sources.lines import FAILURES, JsonState, LineDecoder
+from sesamed.sources.names import clean_name, session_name
 from sesamed.sources.times import millis
 
-MAX_BYTES: Final = 32 << 20
+LINES: Final = LineDecoder(Line, STARTS)
+PROJECT_LIST: Final = "projects.json"
+PROJECT_ROOT: Final = ".project_root"
+MAX_BYTES: Final = 64 << 20  # each resume writes the whole session into its file once more
+BY_HASH = 1  # the directory whose hash the session has; a session may also name one in its first message
+BY_CONTEXT = 0
 
 
-class GeminiState(msgspec.Struct, frozen=True):
-    """What the file's place says."""
+class GeminiState(msgspec.Struct, frozen=True, kw_only=True):
+    """What a file's place says of it; a file has no other state, since it is read as a whole."""
 
-    is_log: bool
-    parent: str = ""
+    kind: Literal["log", "document", "directory", "directories"]
+    subagent: bool = False
 
 
 Step = tuple[GeminiState, list[Operation]]
@@ -40,48 +45,157 @@ class Gemini(JsonState[GeminiState]):
     label = "Gemini CLI"
     version = 1
     locations = (Location(home="~/.gemini", moved_by=(Variable("GEMINI_CLI_HOME", ".gemini"),), directories=("tmp",)),)
-    shapes = (Document(files=("*/chats/*.json", "*/chats/*.jsonl", "*/chats/*/*.jsonl"), max_bytes=MAX_BYTES),)
-    resume = ResumeCommand(words=("gemini", "--resume", "{id}"))
+    shapes = (
+        Document(
+            files=("*/chats/session-*.jsonl", "*/chats/*/*.jsonl", "*/chats/session-*.json"),
+            max_bytes=MAX_BYTES,
+        ),
+        Document(files=(f"*/{PROJECT_ROOT}", f"../{PROJECT_LIST}"), side=True),
+    )
+    resume = ResumeCommand(words=("gemini", "--resume", "{id}"))  # only in the session's directory
 
     def __init__(self) -> None:
         super().__init__(GeminiState)
 
     def begin(self, path: PurePath, _: str = "") -> Step:
-        """A subagent's file is in a directory that has its parent's id."""
-        parent = "" if path.parent.name in ("", "chats") else clean_name(path.parent.name)
-        return GeminiState(is_log=path.suffix == ".jsonl", parent=parent), []
+        """A session's directory holds its subagents. A file's name has no more of the session's id than its beginning."""
+        if path.name == PROJECT_ROOT:
+            return GeminiState(kind="directory"), []
+        if path.name == PROJECT_LIST:
+            return GeminiState(kind="directories"), []
+        kind: Literal["log", "document"] = "log" if path.suffix == ".jsonl" else "document"
+        if path.parent.name == "chats" or len(path.parts) < 2:
+            return GeminiState(kind=kind), []
+        parent = clean_name(path.parent.name)
+        facts: list[Operation] = [Fact(field="subagent", value="1"), Fact(field="parent_id", value=parent)]
+        return GeminiState(kind=kind, subagent=True), facts
 
-    def step(self, state: GeminiState, item: bytes) -> Step:
-        """All that the file says."""
-        if not item.strip():
-            raise BadLineError("nothing is in it yet")
-        history = read_history(item, is_log=state.is_log)
-        if not history.session:
-            raise ForeignFileError("it does not say which session it is")
-        cwd = _find_directory(history)
-        return state, [*_describe(state, history, cwd), *history.bad, *make_records(history, cwd)]
-
-
-def _describe(state: GeminiState, history: History, cwd: str) -> list[Operation]:
-    """Who the session is. Two files may be one: of a session that is resumed in a later minute. Some ids are none (`a2a-server`)."""
-    origin = "" if UUID.fullmatch(history.session) else f"{history.session} {history.started}"
-    began_ms = millis(history.started)
-    subagent = history.kind == "subagent"
-    title = "" if subagent else " ".join(history.summary.split())  # a subagent's is its result
-    facts = (
-        Fact(field="cwd", value=cwd),
-        Fact(field="began", value="" if began_ms is None else str(began_ms)),
-        Fact(field="subagent", value="1" if subagent else ""),
-        Fact(field="parent_id", value=state.parent if subagent else ""),
-        Fact(field="name", value=title, rank=NameRank.TITLED, keep="last"),
-    )
-    return [Identity(native_id=history.session, origin=origin), *(fact for fact in facts if fact.value)]
+    def step(self, state: GeminiState, data: bytes) -> Step:
+        """All that a file says."""
+        if state.kind == "directory":
+            return state, [_read_directory(data)]
+        if state.kind == "directories":
+            return state, list(_read_directories(data))
+        return state, _read_session(state, [LINES.decode(data)] if state.kind == "document" else _read_lines(data))
 
 
-def _find_directory(history: History) -> str:
-    """Where it ran: of the directories that it names the one whose hash it gives, else the first."""
-    named = [*history.directories, *directories_of(history.context)]
-    hashed = [
-        path for path in named if sha256(path.encode("utf-8", "surrogatepass")).hexdigest() == history.project_hash
-    ]
-    return next(iter((*hashed, *named)), "")
+def _read_lines(data: bytes) -> list[Line | Bad]:
+    """The lines of a log. A bad one is skipped, less what is whole in it; the last one may be half written."""
+    *whole, last = data.split(b"\n")
+    lines: list[Line | Bad] = []
+    for line in filter(bytes.strip, whole):
+        try:
+            lines.append(LINES.decode(line))
+        except BadLineError:
+            salvaged = [found for found in LINES.salvage(line) if _is_whole(found)]
+            lines += [Bad(), *salvaged]
+    try:
+        return [*lines, LINES.decode(last)] if last.strip() else lines
+    except BadLineError:
+        return lines
+
+
+def _is_whole(line: Line) -> bool:
+    """Whether this is a line of its own, not a part of one: a call has an id, too."""
+    if line.id is not None:
+        return bool(line.type) and line.timestamp is not None
+    return line.patch is not None or line.rewind_to is not None or line.project_hash is not None
+
+
+def _read_session(state: GeminiState, lines: Sequence[Line | Bad]) -> list[Operation]:
+    read = [line for line in lines if isinstance(line, Line)]
+    header = next((line for line in read if line.session_id and line.id is None), None)
+    if header is None:
+        if read:
+            raise ForeignFileError("no session of Gemini CLI")
+        raise BadLineError("nothing whole in it yet")
+    session = header.session_id or ""
+    # An id may also be a name that a server gives to each of its sessions.
+    origin = "" if UUID.fullmatch(session) else f"{session} {header.start_time or ''}"
+    cwd = _cwd(header, read)
+    conversation = Conversation(f"{session}\0{origin}", None if cwd is None else cwd.value)
+    for line in lines:
+        if isinstance(line, Line):
+            conversation.take(line)
+        else:
+            conversation.note(line)
+    facts = [*_facts(state, header, read), *_names(state, header, read, conversation.prompts())]
+    facts += [] if cwd is None else [cwd]
+    return [Identity(native_id=session, origin=origin), *_entries(header), *facts, *conversation.operations()]
+
+
+def _facts(state: GeminiState, header: Line, lines: Sequence[Line]) -> Iterator[Fact]:
+    times = [millis(line.start_time) for line in lines]
+    began = min((time_ms for time_ms in times if time_ms is not None), default=None)
+    if began is not None:
+        yield Fact(field="began", value=str(began))
+    if header.kind == "subagent" and not state.subagent:
+        yield Fact(field="subagent", value="1")
+
+
+def _names(state: GeminiState, header: Line, lines: Sequence[Line], prompts: Sequence[str]) -> Iterator[Fact]:
+    """A summary, which the model makes at a later start; a subagent's is its result. Else the first prompt that is no command."""
+    if not state.subagent and header.kind != "subagent":
+        summaries = (line.summary if line.patch is None else line.patch.summary for line in lines)
+        summary = next((" ".join(text.split()) for text in reversed(list(summaries)) if text and text.strip()), "")
+        if summary:
+            yield Fact(field="name", value=summary, rank=NameRank.TITLED, keep="last")
+    for text in prompts:
+        stand_in = text.startswith(COMMANDS)
+        name = session_name(text)
+        if name:
+            yield Fact(field="name", value=name, rank=NameRank.STAND_IN if stand_in else NameRank.PROMPT)
+            if not stand_in:
+                return
+
+
+def _cwd(header: Line, lines: Sequence[Line]) -> Fact | None:
+    """The directory that the session was begun in, of those that it names: it keeps the hash of its path."""
+    named = [directory for line in lines for directory in _named_directories(line)]
+    proven = next((directory for directory in named if _digest(directory) == header.project_hash), None)
+    if proven is not None:
+        return Fact(field="cwd", value=proven, rank=BY_HASH)
+    return Fact(field="cwd", value=named[0], rank=BY_CONTEXT) if named else None
+
+
+def _named_directories(line: Line) -> Iterator[str]:
+    yield from line.directories or ()
+    if line.patch is not None:
+        yield from line.patch.directories or ()
+    messages = (line.messages or ()) if line.patch is None else (line.patch.messages or ())
+    for message in (line, *messages):
+        if message.type == "user":
+            yield from directories_of(parts_of(message.content))
+
+
+def _entries(header: Line) -> list[Operation]:
+    """All sessions of a project have its hash: by that they are meant where only its directory is known."""
+    return [Entry(header.project_hash)] if header.project_hash else []
+
+
+def _read_directory(data: bytes) -> Fact:
+    """`.project_root`: the path of the project's directory, and nothing else."""
+    try:
+        path = data.decode().strip()
+    except UnicodeDecodeError:
+        path = ""
+    if not path:
+        raise BadLineError("no path in it")
+    return _cwd_by_hash(path)
+
+
+def _read_directories(data: bytes) -> Iterator[Fact]:
+    """`projects.json`: all directories that Gemini CLI was used in."""
+    try:
+        projects = msgspec.json.decode(data, type=Projects).projects
+    except FAILURES:
+        raise BadLineError("no list of projects") from None
+    return (_cwd_by_hash(path) for path in projects)
+
+
+def _cwd_by_hash(path: str) -> Fact:
+    return Fact(field="cwd", value=path, rank=BY_HASH, entry=_digest(path))
+
+
+def _digest(path: str) -> str:
+    return hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()

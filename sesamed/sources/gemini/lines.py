@@ -1,4 +1,8 @@
-"""What we read of Gemini CLI's files: flat views with the few fields that we need. Thoughts, tokens and schemas are skipped."""
+"""What we read of Gemini CLI's files: flat views with the few fields that we need.
+
+A line is a header, a message, a patch (`$set`) or a rewind; a file of the older kind is a header with all messages in it. What is not
+named here (thoughts, tokens, pictures, what terminals showed) never becomes an object.
+"""
 
 import re
 
@@ -6,82 +10,92 @@ import msgspec
 
 from sesamed.sources.times import Time
 
-NULL = msgspec.Raw(b"null")
-
-
-class FunctionResponse(msgspec.Struct, gc=False):
-    """A result, as the model was given it."""
-
-    id: str | None = None
-    name: str | None = None
-    response: msgspec.Raw = NULL  # {output} or {error}; of other tools, anything
-
 
 class FunctionCall(msgspec.Struct, gc=False):
-    """A call, as the model made it."""
+    """A call as the API has it: what is left of one after a session was resumed."""
 
     id: str | None = None
     name: str | None = None
     args: msgspec.Raw = msgspec.Raw(b"{}")
 
 
+class FunctionResponse(msgspec.Struct, gc=False):
+    """What a call gave back."""
+
+    id: str | None = None
+    name: str | None = None
+    response: msgspec.Raw = msgspec.Raw(b"null")
+
+
 class Part(msgspec.Struct, gc=False, rename="camel"):
-    """A part of a message's content; `thought` marks one that was not said."""
+    """A part of a message's content."""
 
     text: str | None = None
     thought: bool | None = None
     function_call: FunctionCall | None = None
     function_response: FunctionResponse | None = None
-    inline_data: msgspec.Raw = NULL
-    file_data: msgspec.Raw = NULL
+    inline_data: msgspec.Raw = msgspec.Raw()
+    file_data: msgspec.Raw = msgspec.Raw()
 
 
-Content = str | list[Part] | None
+Content = str | Part | list[Part | str] | None
 
 
-class ToolUse(msgspec.Struct, gc=False, rename="camel"):
-    """A call and what came of it. Its `description` may be the whole documentation of the tool."""
+class Call(msgspec.Struct, gc=False, rename="camel"):
+    """A call of the model's, with its result when it has ended. `description` is all of the tool's documentation where the arguments
+    are bad, and `resultDisplay` what was drawn."""
 
     id: str | None = None
     name: str | None = None
     args: msgspec.Raw = msgspec.Raw(b"{}")
-    result: list[Part] | None = None
+    result: Content = None
+    result_display: msgspec.Raw = msgspec.Raw(b"null")
     status: str | None = None
-    result_display: msgspec.Raw = NULL
-    timestamp: Time = None
 
 
-class Message(msgspec.Struct, gc=False, rename="camel"):
-    """A message, or a version of it."""
+class Entry(msgspec.Struct, gc=False, rename="camel"):
+    """A message. It is written again, under the same id, when something of it has changed."""
 
     id: str | None = None
-    timestamp: Time = None
     type: str = ""
+    timestamp: Time = None
     content: Content = None
     display_content: Content = None
-    tool_calls: list[ToolUse] | None = None
+    tool_calls: list[Call] | None = None
 
 
-class Patch(msgspec.Struct, gc=False, rename="camel"):
-    """What a `$set` changes."""
+class Patch(msgspec.Struct, gc=False):
+    """Fields of the header that changed; `messages` is all that the model is shown from then on."""
 
-    session_id: str | None = None
-    messages: list[Message] | None = None
     summary: str | None = None
+    directories: list[str] | None = None
+    messages: list[Entry] | None = None
 
 
-class Line(Message, gc=False, rename="camel"):
-    """A line of a log, of any kind: the session, a message, a change. And an older file, which is one of these with its messages."""
+class Line(Entry, gc=False, rename="camel"):
+    """Any line, and a whole file of the older kind."""
 
     session_id: str | None = None
     project_hash: str | None = None
     start_time: Time = None
     kind: str | None = None
     directories: list[str] | None = None
-    messages: list[Message] | None = None
     summary: str | None = None
-    set: Patch | None = msgspec.field(default=None, name="$set")
+    messages: list[Entry] | None = None
+    patch: Patch | None = msgspec.field(default=None, name="$set")
     rewind_to: str | None = msgspec.field(default=None, name="$rewindTo")
 
 
-STARTS = re.compile(r'\{"(?:sessionId|id|\$set|\$rewindTo)":')
+class Projects(msgspec.Struct, gc=False):
+    """`projects.json`: the directories that Gemini CLI was used in."""
+
+    projects: dict[str, msgspec.Raw] = {}
+
+
+STARTS = re.compile(r'\{"(?:id|sessionId|\$set|\$rewindTo)": ?["{]')
+
+
+def parts_of(content: Content) -> list[Part]:
+    """The parts of a content, in any of the forms that it has."""
+    items = content if isinstance(content, list) else [] if content is None else [content]
+    return [Part(text=item) if isinstance(item, str) else item for item in items]

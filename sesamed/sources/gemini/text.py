@@ -1,76 +1,139 @@
-"""What of Gemini CLI's texts was said by whom. Pure text and parts."""
+"""What of Gemini CLI's texts a person said, and what a call gave back. Pure text and JSON, no lines."""
 
 import re
-from typing import Final
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Final
 
 import msgspec
 
-from sesamed.sources.gemini.lines import Content, FunctionResponse
-from sesamed.sources.lines import FAILURES
+from sesamed.sources.gemini.lines import Part
+from sesamed.sources.lines import FAILURES, repair
 
-UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-CONTEXT: Final = "<session_context>", "This is the Gemini CLI. We are setting up the context for our chat."
-# In the user's name, and not the user's words.
-INJECTED: Final = (*CONTEXT, "<hook_context>", "You have stopped calling tools without finishing.")
-ACKNOWLEDGED: Final = "Got it. Thanks for the additional context!"  # the model's answer to a summary, by the program
-SUMMARY: Final = "<state_snapshot>"  # of a history that was compressed
-# The directories, as a list or as one.
-LISTED: Final = re.compile(
-    r"(?:\*\*Workspace Directories:\*\*|working in the following directories:)\n((?:[ \t]+- [^\n]+\n?)+)"
+CONTEXT: Final = "<session_context>"
+HOOK: Final = "<hook_context>"
+# What the program says in the person's place: how it sets up a chat, tells what the editor shows, and pushes the model on.
+INJECTED: Final = (
+    CONTEXT,
+    HOOK,
+    "This is the Gemini CLI. We are setting up the context for our chat.",
+    "Here is the user's editor context as ",
+    "Here is a summary of changes in the user's editor context",
+    "System: Potential loop detected.",
+    "You have stopped calling tools without finishing.",
+    "You have exceeded the time limit. You have one final chance",
+    "You have exceeded the maximum number of turns. You have one final chance",
 )
-WORKING_IN: Final = re.compile(r"I'm currently working in the directory: ([^\n]+)")
+CONTINUE: Final = "Please continue."
+ACKNOWLEDGED: Final = "Got it. Thanks for the additional context!"  # what the model is made to say to a summary
+SNAPSHOT: Final = "<state_snapshot>"
+COMMANDS: Final = ("/", "?")
+
+REFERENCES: Final = re.compile(r"\n?--- Content from referenced files ---.*?(?:--- End of content ---|\Z)", re.DOTALL)
 SHELL: Final = re.compile(
-    r"I ran the following shell command:\n```sh\n(.*?)\n```\n\nThis produced the following result:\n```\n(.*?)\n?```\s*",
+    r"I ran the following shell command:\n```sh\n(?P<command>.*?)\n```\n\nThis produced the following result:\n```\n(?P<output>.*)\n```",
     re.DOTALL,
 )
-WRAPPER: Final = re.compile(
-    r"\A<untrusted_context>\n|\n?</untrusted_context>\s*\Z|^Process Group PGID: .*\n?", re.MULTILINE
+ESCAPED: Final = re.compile(r"\\([\\`])")
+DIRECTORIES: Final = re.compile(
+    r"(?:\*\*Workspace Directories:\*\*|I'm currently working in the following directories:)\n(?P<list>(?:[ \t]+- [^\n]+\n?)+)"
+    r"|I'm currently working in the directory: (?P<one>[^\n]+)"
 )
-EXIT: Final = re.compile(r"^Exit Code: (-?\d+)$", re.MULTILINE)
+
+UNTRUSTED: Final = re.compile(r"<untrusted_context>\n(.*)\n</untrusted_context>\s*", re.DOTALL)
+GROUP: Final = re.compile(r"\nProcess Group PGID: [^\n]*\s*\Z")
+# What stands behind a command's output, a line each. The exit code is missing where it is 0, in newer versions.
+ENDING: Final = re.compile(r"(Exit Code|Signal|Background PIDs|Process Group PGID): (.*)")
+ENDINGS: Final = 4
+FAILED: Final = re.compile(r"(?:\A|\n\n)Command (?:exited with code (?!0\.)|terminated by signal: )")
+FAILED_CHARS: Final = 1024
+FINE: Final = ("0", "(none)")
 
 
-class Given(msgspec.Struct, gc=False):
-    """What a tool gave back."""
-
-    output: str | None = None
-    error: str | None = None
+def text_of(parts: Sequence[Part]) -> str:
+    """The words of a message: its text parts, one after the other, without what was only thought."""
+    return "\n".join(part.text for part in parts if part.text and not part.thought)
 
 
-def text_of(content: Content) -> str:
-    """What a message says: its texts, one after the other, without thoughts."""
-    if isinstance(content, str):
-        return content
-    return "\n".join([part.text for part in content or () if part.text and not part.thought])
+def prompt_of(parts: Sequence[Part]) -> str:
+    """What the person said; empty if the program did. The files that a prompt names by `@` follow it, and so does what hooks add."""
+    own = [part for part in parts if part.text and not part.text.lstrip().startswith(HOOK)]
+    text = REFERENCES.sub("", text_of(own)).strip()
+    return "" if text == CONTINUE or text.startswith(INJECTED) else text
 
 
-def is_injected(text: str) -> bool:
-    """Whether the program wrote this in the user's name."""
-    return text.lstrip().startswith(INJECTED)
+def directories_of(parts: Sequence[Part]) -> list[str]:
+    """The directories that the context of a session names."""
+    text = text_of(parts).lstrip()
+    found = DIRECTORIES.search(text) if text.startswith(INJECTED) else None
+    if found is None:
+        return []
+    if found["one"]:
+        return [found["one"].strip()]
+    return [line.strip().removeprefix("- ") for line in found["list"].splitlines()]
 
 
-def is_context(text: str) -> bool:
-    """Whether this tells the model where it is: once in each session, and when it is resumed."""
-    return text.lstrip().startswith(CONTEXT)
+def command_of(text: str) -> tuple[str, str] | None:
+    """The command that the person ran with `!`, and its output."""
+    found = SHELL.fullmatch(text.strip())
+    return None if found is None else (ESCAPED.sub(r"\1", found["command"]), ESCAPED.sub(r"\1", found["output"]))
 
 
-def directories_of(context: str) -> list[str]:
-    """The directories that the context names."""
-    listed = LISTED.search(context)
-    if listed is not None:
-        return [line.strip().removeprefix("- ") for line in listed[1].splitlines()]
-    found = WORKING_IN.search(context)
-    return [found[1].strip()] if found else []
+def is_failed_command(output: str) -> bool:
+    """The same of a command of the person's, where it stands before the output."""
+    return FAILED.search(output[:FAILED_CHARS]) is not None
 
 
-def output_of(response: FunctionResponse) -> tuple[str, bool]:
-    """What a call gave back, without what it is wrapped in, and whether it failed: a shell's failure is in its text only."""
-    raw = bytes(response.response)
-    try:
-        given = msgspec.json.decode(raw, type=Given)
-    except FAILURES:
-        given = Given()
-    whole = "" if raw in (b"null", b"{}") else raw.decode("utf-8", "replace")
-    text = given.output if given.output is not None else given.error if given.error is not None else whole
-    text = WRAPPER.sub("", text).strip("\n")
-    code = EXIT.search(text)
-    return text, given.error is not None or (code is not None and code[1] != "0")
+def output_of(parts: Sequence[Part]) -> tuple[str, bool] | None:
+    """The text of a call's result, and whether it says that the call failed; None without one."""
+    answers = [part.function_response for part in parts if part.function_response is not None]
+    if not answers:
+        text = text_of(parts)
+        return (text, False) if text else None
+    outputs = [_response(bytes(answer.response)) for answer in answers]
+    return "\n".join(text for text, _ in outputs), any(failed for _, failed in outputs)
+
+
+def display_of(raw: msgspec.Raw) -> str:
+    """What was drawn as a call's result, where it is plain text."""
+    value = _decoded(bytes(raw))
+    return value if isinstance(value, str) else ""
+
+
+def unwrap(text: str) -> str:
+    """An output without what stands around it for the model."""
+    found = UNTRUSTED.fullmatch(text)
+    return GROUP.sub("", found[1] if found else text)
+
+
+def is_failure(output: str) -> bool:
+    """Whether a shell's output ends with an exit code other than 0, or with a signal."""
+    ending: dict[str, str] = {}
+    for line in reversed(output.rstrip().rsplit("\n", ENDINGS)[-ENDINGS:]):
+        found = ENDING.fullmatch(line)
+        if found is None:
+            break
+        ending[found[1]] = found[2]
+    return any(ending.get(name, "0") not in FINE for name in ("Exit Code", "Signal"))
+
+
+def _response(raw: bytes) -> tuple[str, bool]:
+    value = _decoded(raw)
+    if not isinstance(value, dict):
+        return _as_text(value), False
+    if value.get("error"):
+        return _as_text(value["error"]), True
+    return _as_text(value.get("output", value)), False
+
+
+def _as_text(value: Any) -> str:
+    if value is None or value == {}:
+        return ""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _decoded(raw: bytes) -> Any:
+    for text in (raw, repair(raw)):
+        with suppress(*FAILURES):
+            return msgspec.json.decode(text)
+    return None

@@ -1,45 +1,41 @@
-"""OpenCode's sessions: rows of its database, and the tree of small files that it wrote before that and left behind.
+"""OpenCode's sessions: rows of its database, or (before 1.2) a tree of small JSON files, which stays where it was when it is imported.
 
-Both hold the same things under the same ids: the session, its messages, their parts. `records` has what each of them becomes.
+Owns where they lie and what is said of a session itself; `queries` reads the rows, `records` has what is said in a session.
 """
 
+import re
 from pathlib import PurePath
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from sesamed.model import Operation
-from sesamed.source import BadLineError, Bundle, Location, Member, Query, ResumeCommand, Row, Rows, Variable
-from sesamed.sources.lines import JsonState, LineDecoder
-from sesamed.sources.opencode.lines import NO_START, MessageInfo, Part, SessionInfo
-from sesamed.sources.opencode.records import OpenCodeState, Step, read_message, read_part, read_session
-
-SESSION: Final = "storage/session/*/{session}.json"
-MEMBERS: Final = (SESSION, "storage/message/{session}/{message}.json", "storage/part/{message}/{part}.json")
-TALK: Final = """
-    SELECT 'message', m.id AS message, m.data, m.time_created AS at, '' AS part FROM message m WHERE m.session_id = :unit
-    UNION ALL
-    SELECT 'part', m.id, p.data, m.time_created, p.id FROM message m JOIN part p ON p.message_id = m.id WHERE m.session_id = :unit
-    ORDER BY at, message, part
-"""
-ROWS: Final = (
-    "SELECT id, parent_id, directory, title, time_created, revert FROM session WHERE id = :unit",
-    TALK,
+from sesamed.model import Fact, Field, Identity, NameRank, Operation
+from sesamed.source import (
+    BadLineError,
+    Bundle,
+    ForeignFileError,
+    Location,
+    Member,
+    ResumeCommand,
+    Row,
+    Rows,
+    Value,
+    Variable,
 )
-# A title that comes last moves no time, but the number of the last event.
-NUMBERED: Final = """
-    SELECT s.id, coalesce(e.seq, -1) || ' ' || s.time_updated FROM session s LEFT JOIN event_sequence e ON e.aggregate_id = s.id
-"""
-TIMED: Final = """
-    SELECT s.id, s.time_updated || ' ' || s.title || ' ' || coalesce(s.revert, '')
-      || (SELECT ' ' || count(*) || ' ' || coalesce(max(time_updated), 0) FROM message WHERE session_id = s.id)
-      || (SELECT ' ' || count(*) || ' ' || coalesce(max(time_updated), 0) FROM part WHERE session_id = s.id)
-    FROM session s
-"""
+from sesamed.sources.lines import JsonState, LineDecoder
+from sesamed.sources.names import clean_name, stem_of
+from sesamed.sources.opencode.items import Message, Part, Revert, Session, Times
+from sesamed.sources.opencode.queries import BY_EVENT, BY_TIME
+from sesamed.sources.opencode.records import OpenCodeState, Step, read_message, read_part
+from sesamed.sources.times import millis
 
-DECODE_SESSION: Final = LineDecoder(SessionInfo, NO_START).decode
-DECODE_MESSAGE: Final = LineDecoder(MessageInfo, NO_START).decode
-DECODE_PART: Final = LineDecoder(Part, NO_START).decode
+NONE: Final = re.compile("(?!)")  # nothing is salvaged: an item is one object
+SESSIONS: Final = LineDecoder(Session, NONE)
+REVERTS: Final = LineDecoder(Revert, NONE)
+MESSAGES: Final = LineDecoder(Message, NONE)
+PARTS: Final = LineDecoder(Part, NONE)
+
+UNTITLED: Final = re.compile(r"(?:New|Child) session - \d{4}-\d\d-\d\dT[\d:.]+Z(?: \(fork #\d+\))?")
 
 
 class OpenCode(JsonState[OpenCodeState]):
@@ -49,66 +45,102 @@ class OpenCode(JsonState[OpenCodeState]):
     label = "OpenCode"
     version = 1
     locations = (
-        Location(
-            home="~/.local/share/opencode",
-            moved_by=(Variable("OPENCODE_DB", ".."), Variable("XDG_DATA_HOME", "opencode")),
-        ),
+        Location(home="~/.local/share/opencode", moved_by=(Variable("XDG_DATA_HOME", "opencode"),)),
+        Location(moved_by=(Variable("OPENCODE_DB", ".."),)),
     )
     shapes = (
-        Rows(files=("opencode*.db",), queries=(Query(units=NUMBERED, rows=ROWS), Query(units=TIMED, rows=ROWS))),
-        Bundle(unit=SESSION, members=MEMBERS),
+        Rows(files=("*.db",), queries=(BY_EVENT, BY_TIME)),
+        Bundle(
+            unit="storage/session/{project}/{session}.json",
+            members=(
+                "storage/session/{project}/{session}.json",
+                "storage/message/{session}/{message}.json",
+                "storage/part/{message}/{part}.json",
+            ),
+        ),
+        Bundle(  # before 0.6
+            unit="project/{project}/storage/session/info/{session}.json",
+            members=(
+                "project/{project}/storage/session/info/{session}.json",
+                "project/{project}/storage/session/message/{session}/{message}.json",
+                "project/{project}/storage/session/part/{session}/{message}/{part}.json",
+            ),
+        ),
     )
-    resume = ResumeCommand(words=("opencode", "--session", "{id}"))
+    resume = ResumeCommand(words=("opencode", "{cwd}", "--session", "{id}"))
 
     def __init__(self) -> None:
         super().__init__(OpenCodeState)
 
     def begin(self, path: PurePath, part: str = "") -> Step:
-        """The place says nothing that the session's row or file does not."""
-        return OpenCodeState(), []
+        """A session is known by its id, in the database and in the name of its file."""
+        session = part or stem_of(clean_name(path.name))
+        return OpenCodeState(session=session), [Identity(native_id=session, origin="")]
 
-    def step(self, state: OpenCodeState, item: Member | Row) -> tuple[OpenCodeState, list[Operation]]:
-        """The session, one of its messages, or a part of the last message."""
-        if isinstance(item, Row):
-            return _read_row(state, item)
-        kind = item.path.parts[1]
-        if kind == "session":
-            return read_session(state, DECODE_SESSION(item.data))
-        if kind == "message":
-            return read_message(state, DECODE_MESSAGE(item.data))
-        return read_part(state, DECODE_PART(item.data))
+    def step(self, state: OpenCodeState, item: Member | Row) -> Step:
+        """A file or a row."""
+        return _read_member(state, item) if isinstance(item, Member) else _read_row(state, item)
+
+
+def _read_member(state: OpenCodeState, member: Member) -> Step:
+    parts = member.path.parts
+    kind = parts[1] if parts[0] == "storage" else parts[4]
+    if kind == "message":
+        return read_message(state, stem_of(clean_name(member.path.name)), MESSAGES.decode(member.data))
+    if kind == "part":
+        return read_part(state, stem_of(clean_name(member.path.name)), PARTS.decode(member.data))
+    session = SESSIONS.decode(member.data)
+    if session.id is None:
+        raise ForeignFileError("no session of OpenCode")
+    return _read_session(state, session)
 
 
 def _read_row(state: OpenCodeState, row: Row) -> Step:
     if row.query == 0:
-        return read_session(state, _session_of(row.values))
-    kind, message, data = row.values[0], _text(row.values[1]), _text(row.values[2]).encode("utf-8", "surrogatepass")
-    if kind == "message":
-        info = DECODE_MESSAGE(data)
-        info.id = message
-        return read_message(state, info)
-    part = DECODE_PART(data)
-    part.id = _text(row.values[4])
-    return read_part(state, part)
+        _, parent, directory, title, created, revert = row.values
+        session = Session(
+            parent_id=_text(parent),
+            directory=_text(directory),
+            title=_text(title),
+            time=Times(created=created if isinstance(created, int) else None),
+            revert=None if revert is None else REVERTS.decode(_bytes(revert)),
+        )
+        return _read_session(state, session)
+    is_part, name, data = row.values
+    if is_part:
+        return read_part(state, _text(name) or "", PARTS.decode(_bytes(data)))
+    return read_message(state, _text(name) or "", MESSAGES.decode(_bytes(data)))
 
 
-def _session_of(values: tuple[Any, ...]) -> SessionInfo:
-    """The row as the tree's file of a session has it."""
-    session, parent, directory, title, created, revert = values
-    try:
-        data = {
-            "id": session,
-            "parentID": parent,
-            "directory": directory,
-            "title": title,
-            "time": {"created": created},
-            "revert": msgspec.Raw(_text(revert).encode() or b"null"),
-        }
-        return DECODE_SESSION(msgspec.json.encode(data))
-    except (TypeError, ValueError) as error:
-        raise BadLineError("no row of a session") from error
+def _read_session(state: OpenCodeState, session: Session) -> Step:
+    """What is said of the session itself. A title is the model's or the person's, and at first only a time."""
+    title = " ".join((session.title or "").split())
+    began_ms = None if session.time is None else millis(session.time.created)
+    given: list[tuple[Field, str]] = [
+        ("cwd", session.directory or ""),
+        ("began", "" if began_ms is None else str(began_ms)),
+        ("parent_id", session.parent_id or ""),
+        ("subagent", "1" if session.parent_id else ""),
+    ]
+    facts: list[Operation] = [Fact(field=field, value=value) for field, value in given if value]
+    if title and not UNTITLED.fullmatch(title):
+        facts.append(Fact(field="name", value=title, rank=NameRank.TITLED))
+    revert = session.revert
+    taken = None if revert is None or revert.message_id is None else (revert.message_id, revert.part_id)
+    return msgspec.structs.replace(state, cwd=session.directory or None, revert=taken), facts
 
 
-def _text(value: Any) -> str:
-    """Any value of a database as text: a column's type promises nothing."""
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else "" if value is None else str(value)
+def _text(value: Value) -> str | None:
+    """A column of text. Broken UTF-8 comes as bytes."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return None if value is None else str(value)
+
+
+def _bytes(value: Value) -> bytes:
+    """A column of JSON."""
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogatepass")
+    raise BadLineError("no JSON in a row")

@@ -1,139 +1,207 @@
-"""What the session, a message and a part become.
+"""What messages and their parts become: `PARTS` has each type of part.
 
-A fork copies messages and parts under new ids, with the times and the calls' ids that they had: keys are made from those. A text of the
-model's is not in its key, for it is written again as it grows; what a person wrote is written once.
+Keys must be the same in a fork, which copies with new ids. It keeps the times at which messages were made, the ids of calls, and
+all texts. A time alone is no key: of sessions that run side by side, many messages are made in the same millisecond. So a key
+begins with how its session begins and what was asked last. An answer is empty at first, and written once more when it is whole: its
+number in the message stands for its text.
 """
 
 import re
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 import msgspec
-from msgspec.structs import replace
 
-from sesamed.model import Fact, Identity, NameRank, Operation, Undone, Unknown
-from sesamed.source import ForeignFileError
+from sesamed.model import Fact, Message, NameRank, Operation, Role, ToolCall, Undone, Unknown
 from sesamed.sources.keys import record_key
 from sesamed.sources.names import session_name
-from sesamed.sources.opencode.lines import MessageInfo, Part, SessionInfo, ToolState
+from sesamed.sources.opencode import items
+from sesamed.sources.opencode.items import CallState, Part, Times
+from sesamed.sources.own_tools import TOOLS
 from sesamed.sources.records import Place
 from sesamed.sources.times import millis
 
-UNTITLED: Final = re.compile(r"(?:New|Child) session - \d{4}-\d\d-\d\dT.*")  # until the model has found one
-RANDOM_CHARS: Final = 16  # a server's own ids of calls may be `call_1`
-SILENT: Final = frozenset("reasoning file subtask compaction agent patch snapshot step-start step-finish retry".split())
+COMMAND: Final = "The following tool was executed by the user"
+SPEAKERS: Final = ("user", "assistant")
+ENDED: Final = ("completed", "error")
+INVALID: Final = "invalid"  # the tool that answers a call that no tool could be given
+QUOTED: Final = re.compile(r'\s*"((?:[^"\\]|\\.)*)"\s*', re.DOTALL)
+
+
+class Speaker(msgspec.Struct, frozen=True, kw_only=True):
+    """The message that the parts after it belong to."""
+
+    id: str
+    role: str
+    created: str  # as it is written: copies in forks keep it
+    place: Place
+    is_summary: bool = False
+    is_command: bool = False  # the person's
+    texts: int = 0  # of its parts so far
 
 
 class OpenCodeState(msgspec.Struct, frozen=True, kw_only=True):
-    """What the items so far mean for the next one. Never changed in place."""
+    """Never changed in place: a caller may step twice from the same state."""
 
+    session: str
     cwd: str | None = None
+    root: str | None = None  # how the session begins, the same in its forks
+    asked: str | None = None  # the last prompt: where forks part
     named: bool = False
-    revert: str | None = None  # the message from which on all was taken back
-    reverted: bool = False  # it was met
-    role: str = ""  # of the message whose parts come, as are the others
-    message: str | None = None
-    created: int | None = None
-    summary: bool = False
-    place: str | None = None  # its directory
-    texts: int = 0  # of its parts so far
+    revert: tuple[str, str | None] | None = None  # the message, and the part of it, from which on all is taken back
+    reverted: bool = False
+    command: str | None = None  # the message by which the person ran one
+    speaker: Speaker | None = None
 
 
 Step = tuple[OpenCodeState, list[Operation]]
 
 
-def read_session(state: OpenCodeState, session: SessionInfo) -> Step:
-    """Who it is. A title may still be the program's own."""
-    if not session.id:
-        raise ForeignFileError("it does not say which session it is")
-    began_ms = millis(session.time.created) if session.time is not None else None
-    title = " ".join((session.title or "").split())
-    facts = (
-        Fact(field="cwd", value=session.directory or ""),
-        Fact(field="began", value="" if began_ms is None else str(began_ms)),
-        Fact(field="subagent", value="1" if session.parent else ""),
-        Fact(field="parent_id", value=session.parent or ""),
-        Fact(field="name", value="" if UNTITLED.fullmatch(title) else title, rank=NameRank.TITLED, keep="last"),
-    )
-    revert = session.revert.message if session.revert is not None else None
-    state = replace(state, cwd=session.directory, revert=revert)
-    return state, [Identity(native_id=session.id, origin=""), *(fact for fact in facts if fact.value)]
-
-
-def read_message(state: OpenCodeState, message: MessageInfo) -> Step:
-    """Whose the parts are that come next."""
-    is_summary = bytes(message.summary) == b"true"
-    state = replace(
-        state,
+def read_message(state: OpenCodeState, name: str, message: items.Message) -> Step:
+    """A message: whose words the next parts are."""
+    created = None if message.time is None else message.time.created
+    cwd = (message.path.cwd if message.path is not None else None) or state.cwd
+    answer = message.role == "assistant"
+    speaker = Speaker(
+        id=name,
         role=message.role,
-        message=message.id,
-        created=millis(message.time.created) if message.time is not None else None,
-        summary=is_summary,
-        place=(message.path.cwd if message.path is not None else None) or state.cwd,
-        texts=0,
-        reverted=state.reverted or (state.revert is not None and message.id == state.revert),
+        created=name if created is None else str(created),
+        place=Place(entry=name, time_ms=millis(created), cwd=cwd),
+        is_summary=answer and bytes(message.summary) == b"true",
+        is_command=answer and message.parent_id is not None and message.parent_id == state.command,
     )
-    return state, [] if message.role in ("user", "assistant") else [Unknown(type=f"message/{message.role}")]
+    operations: list[Operation] = [] if message.role in SPEAKERS else [Unknown(type=f"role/{message.role}")]
+    if state.cwd is None and cwd is not None:
+        operations.append(Fact(field="cwd", value=cwd))
+    return _replace(
+        state, speaker=speaker, cwd=cwd, reverted=state.reverted or state.revert == (name, None)
+    ), operations
 
 
-def read_part(state: OpenCodeState, part: Part) -> Step:
-    """A text or a call; all else says nothing."""
-    if part.type == "text":
-        state, operations = _read_text(state, part)
-    elif part.type == "tool" and part.state is not None:
-        operations = [_read_call(state, part, part.state)]
-    else:
-        return state, [] if part.type in SILENT else [Unknown(type=f"part/{part.type}")]
-    if state.reverted:
-        keys = [key for operation in operations if (key := getattr(operation, "key", None)) is not None]
-        operations += [Undone(key=key, alone=True) for key in keys]
-    return state, operations
-
-
-def _read_text(state: OpenCodeState, part: Part) -> Step:
-    """What was said, if it is not the program's own."""
-    text = part.text or ""
-    state = replace(state, texts=state.texts + 1)
-    if part.synthetic or part.ignored or not text.strip():
+def read_part(state: OpenCodeState, name: str, part: Part) -> Step:
+    """A part of the message before it."""
+    speaker = state.speaker
+    if speaker is None or speaker.role not in SPEAKERS:
         return state, []
-    stamp = f"opencode\0{state.created}\0{state.role}"
-    if state.role == "user":
-        key = record_key(stamp, text)
-        text = _unquote(text)
-        operations: list[Operation] = [_place(state, part).message(key, "user", text, prompt=True)]
-        name = "" if state.named else session_name(text)
-        if name:
-            operations.append(Fact(field="name", value=name, rank=NameRank.PROMPT))
-        return replace(state, named=state.named or bool(name)), operations
-    start = part.time.start if part.time is not None else None
-    key = record_key(f"{stamp}\0text", f"{state.texts} {start}")
-    return state, [_place(state, part).message(key, "summary" if state.summary else "assistant", text)]
+    if state.revert == (speaker.id, name):
+        state = _replace(state, reverted=True)
+    handler = PARTS.get(part.type)
+    if handler is None:
+        return state, [Unknown(type=f"part/{part.type}")]
+    return handler(state, speaker, part)
 
 
-def _read_call(state: OpenCodeState, part: Part, call: ToolState) -> Operation:
-    """A call, and its end, if it has come to one: a shell that failed is completed, too."""
-    lasting = part.call if part.call and len(part.call) >= RANDOM_CHARS else f"{part.call}\0{state.created}"
-    failed = (
-        call.status == "error"
-        or part.tool == "invalid"
-        or (call.metadata is not None and call.metadata.exit not in (None, 0))
-    )
-    has_ended = call.status in ("completed", "error")
-    return _place(state, part).call(
-        record_key("opencode\0call", lasting),
-        part.tool or "",
-        bytes(call.input),
-        output=(call.output or call.error or "") if has_ended else None,
-        is_error=failed if has_ended else None,
-    )
+def read_text(state: OpenCodeState, speaker: Speaker, part: Part) -> Step:
+    """Words: of the model's, of the person's, or put into the person's mouth."""
+    words = part.text or ""
+    state = _replace(state, speaker=msgspec.structs.replace(speaker, texts=speaker.texts + 1))
+    if part.synthetic or part.ignored:
+        return _replace(state, command=speaker.id) if words == COMMAND else state, []
+    if not words.strip():
+        return state, []
+    place = _locate(speaker, part.time)
+    if speaker.role == "assistant":
+        return _add_message(state, speaker, place, "summary" if speaker.is_summary else "assistant", words)
+    prompt = unquote(words)
+    return _name_session(*_add_message(state, speaker, place, "user", prompt), prompt, NameRank.PROMPT)
 
 
-def _place(state: OpenCodeState, part: Part) -> Place:
-    span = part.state.time if part.state is not None else part.time
-    time_ms = millis(span.start) if span is not None else None
-    return Place(entry=part.id, time_ms=state.created if time_ms is None else time_ms, cwd=state.place or state.cwd)
+def read_subtask(state: OpenCodeState, speaker: Speaker, part: Part) -> Step:
+    """A prompt that a command of the person's became, for a subagent."""
+    prompt = part.prompt or ""
+    if not prompt.strip():
+        return state, []
+    state, operations = _add_message(state, speaker, speaker.place, "user", prompt)
+    state = _replace(state, speaker=msgspec.structs.replace(speaker, texts=speaker.texts + 1))
+    return _name_session(state, operations, prompt, NameRank.STAND_IN)
 
 
-def _unquote(text: str) -> str:
-    """`opencode run "…"` keeps the quotes."""
-    inner = text[1:-1]
-    return inner if len(text) > 1 and text[0] == text[-1] == '"' and '"' not in inner else text
+def read_call(state: OpenCodeState, speaker: Speaker, part: Part) -> Step:
+    """A call, with its result when it has ended. What a running one has put out so far is not kept."""
+    call = part.state or CallState()
+    name, arguments = part.tool or "", bytes(call.input)
+    state = _begin_keys(state, f"{speaker.created}\0{part.call_id}", asked=False)
+    key = record_key(f"opencode\0{state.asked}\0{speaker.created}\0call", part.call_id or "")
+    place = _locate(speaker, call.time)
+    ended = call.status in ENDED
+    output, failed = (_output(call), _is_failure(name, call)) if ended else (None, None)
+    if speaker.is_command:
+        record = place.command(key, name, arguments, output=output, is_error=failed)
+    else:
+        record = place.call(key, name, arguments, tool=_bare(name), output=output, is_error=failed)
+    return state, _mark(state, record)
+
+
+def skip(state: OpenCodeState, _: Speaker, __: Part) -> Step:
+    """Known, and nothing to find in it."""
+    return state, []
+
+
+PARTS: Final[dict[str, Callable[[OpenCodeState, Speaker, Part], Step]]] = {
+    "text": read_text,
+    "tool": read_call,
+    "subtask": read_subtask,
+    **dict.fromkeys("reasoning file agent compaction patch snapshot step-start step-finish retry".split(), skip),
+}
+
+
+def unquote(words: str) -> str:
+    """A prompt without the quotes that `opencode run` puts around one that has spaces."""
+    found = QUOTED.fullmatch(words)
+    return found[1].replace('\\"', '"') if found else words
+
+
+def _locate(speaker: Speaker, time: Times | None) -> Place:
+    """A part has a time of its own, if it says one; else its message's."""
+    started_ms = None if time is None else millis(time.start)
+    return speaker.place if started_ms is None else msgspec.structs.replace(speaker.place, time_ms=started_ms)
+
+
+def _add_message(state: OpenCodeState, speaker: Speaker, place: Place, role: Role, text: str) -> Step:
+    state = _begin_keys(state, f"{speaker.created}\0{text}", asked=role == "user")
+    key = record_key(f"opencode\0{state.asked}\0{speaker.created}\0{speaker.role}", str(speaker.texts))
+    return state, _mark(state, place.message(key, role, text, prompt=role == "user"))
+
+
+def _begin_keys(state: OpenCodeState, first: str, *, asked: bool) -> OpenCodeState:
+    """What keys begin with from here on: how the session begins, and what was asked last. (A prompt never grows.)"""
+    root = state.root or str(record_key("opencode", first))
+    if asked or state.asked is None:
+        return _replace(state, root=root, asked=str(record_key(f"opencode\0{root}", first)))
+    return state
+
+
+def _mark(state: OpenCodeState, record: Message | ToolCall) -> list[Operation]:
+    """A record, taken back where it is."""
+    return [record, Undone(key=record.key, alone=True)] if state.reverted else [record]
+
+
+def _name_session(state: OpenCodeState, operations: list[Operation], prompt: str, rank: NameRank) -> Step:
+    """The first prompt names a session that has no title."""
+    name = "" if state.named else session_name(prompt)
+    if not name:
+        return state, operations
+    named = rank == NameRank.PROMPT
+    return _replace(state, named=named), [*operations, Fact(field="name", value=name, rank=rank)]
+
+
+def _output(call: CallState) -> str:
+    """What a call gave back. One that was interrupted may have put out something before."""
+    before = None if call.metadata is None else call.metadata.output
+    texts = [call.output] if call.status == "completed" else [before, call.error]
+    return "\n".join(text for text in texts if text)
+
+
+def _is_failure(name: str, call: CallState) -> bool:
+    """A shell's exit code is beside its output. A command of the person's has none."""
+    exit_code = None if call.metadata is None else call.metadata.exit
+    return call.status == "error" or name == INVALID or exit_code not in (None, 0)
+
+
+def _bare(name: str) -> str:
+    """A tool's name without its server's: `sesame_search_sessions`."""
+    return next((own for own in TOOLS if name.endswith(f"_{own}")), name)
+
+
+def _replace(state: OpenCodeState, **changes: Any) -> OpenCodeState:
+    return msgspec.structs.replace(state, **changes)

@@ -1,185 +1,426 @@
-"""What Gemini CLI's source makes of a file: each message once, whatever was written again. All kinds of lines are in the golden files."""
+"""Gemini CLI's files: what was said is found whatever is written over it, and a file that grows adds at its end."""
 
 import json
-from pathlib import PurePath
+import random
+from hashlib import sha256
+from itertools import pairwise
+from pathlib import Path, PurePath
 from typing import Any
 
-import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from sesamed.model import Bad, Fact, Identity, Message, Operation, ToolCall, Undone
-from sesamed.source import BadLineError, Document, find_shape
+from sesamed.model import Bad, Entry, Fact, Identity, Message, NameRank, Operation, ToolCall, Undone
+from sesamed.source import BadLineError, Document, ForeignFileError, find_shape
 from sesamed.sources.gemini import Gemini
-from sesamed.sources.gemini.lines import FunctionResponse
-from sesamed.sources.gemini.text import directories_of, output_of
+from sesamed.sources.gemini.text import is_failure
+from tests.support.gemini import CONTEXT_ID, GeminiSession
+from tests.support.sessions import Call
 
 GEMINI = Gemini()
-ID = "3c2b0000-1111-4222-8333-000000000001"
-META = {"sessionId": ID, "projectHash": "x", "startTime": "2026-08-01T09:00:00.000Z"}
-LATER = "2026-08-01T10:00:00.000Z"
+FILES = sorted((Path(__file__).parents[2] / "golden/gemini/birds/chats").glob("session-*.json*"))
+LOGS = [file for file in FILES if file.suffix == ".jsonl"]
+LOG = PurePath("birds/chats/session-a.jsonl")
+FAILED = "Output: a\nExit Code: 3"
+LS = Call("run_shell_command", {"command": "ls"}, "run_shell_command_1_0")
 
 
-def message(type_: str, content: Any, number: int = 1, **more: Any) -> dict[str, Any]:
-    """A message, in its first version."""
-    return {
-        "id": f"{type_}{number}",
-        "timestamp": f"2026-08-01T09:00:0{number}.000Z",
-        "type": type_,
-        "content": content,
-        **more,
-    }
+def operations(data: bytes, path: PurePath = LOG) -> list[Operation]:
+    """What a file says."""
+    state, begun = GEMINI.begin(path)
+    _, said = GEMINI.step(state, data)
+    return begun + said
 
 
-def call(name: str = "call_1", **more: Any) -> dict[str, Any]:
-    """A call with its result."""
-    response = {"functionResponse": {"id": name, "name": "ls", "response": {"output": "basket.py"}}}
-    return {"id": name, "name": "ls", "args": {}, "result": [response], "status": "success", **more}
+def of(session: GeminiSession) -> list[Operation]:
+    """What a session's file says."""
+    return operations(session.bytes(), PurePath(session.path))
 
 
-def log(*lines: Any) -> bytes:
-    """A log of the session with these lines."""
-    return b"".join(json.dumps(line).encode() + b"\n" for line in (META, *lines))
+def records(given: list[Operation]) -> list[Message | ToolCall]:
+    """The messages and calls, in order."""
+    return [operation for operation in given if isinstance(operation, Message | ToolCall)]
 
 
-def read(data: bytes, path: str = "shop/chats/session-a.jsonl") -> list[Operation]:
-    """All that a file says."""
-    return GEMINI.step(GEMINI.begin(PurePath(path))[0], data)[1]
+def keys(given: list[Operation]) -> list[int]:
+    """Their keys."""
+    return [record.key for record in records(given)]
 
 
-def records(data: bytes, path: str = "shop/chats/session-a.jsonl") -> list[Message | ToolCall]:
-    """The records in it."""
-    return [operation for operation in read(data, path) if isinstance(operation, Message | ToolCall)]
+def facts(given: list[Operation], field: str) -> list[tuple[str, int]]:
+    """What is said of a field, with its rank."""
+    return [(fact.value, fact.rank) for fact in given if isinstance(fact, Fact) and fact.field == field]
 
 
-def test_a_message_that_is_written_again_is_one_record() -> None:
-    """With the first time, the last words, and the calls that any version has."""
-    again = message("gemini", "Now.", 1, toolCalls=[call()]) | {"timestamp": LATER}
-    assert not records(log(message("gemini", "")))
-    answer, tool = records(log(message("gemini", "Soon."), again))
-    assert (answer.key, answer.time_ms) == (records(log(message("gemini", "Soon.")))[0].key, 1785574801000)
-    assert isinstance(answer, Message)
-    assert answer.text == "Now."
-    assert isinstance(tool, ToolCall)
-    assert tool.output == "basket.py"
+def talk(**more: Any) -> GeminiSession:
+    """A prompt, a call, an answer."""
+    return GeminiSession(**more).user("Which wren?").answer("I look.", [(LS, "wren")]).answer("The tiny one.")
 
 
-def test_a_call_keeps_its_result_and_its_key() -> None:
-    """A version without a result does not take it away, one with a result adds it to the same record."""
-    running = message("gemini", "", toolCalls=[call() | {"result": None, "status": "executing"}])
-    done = message("gemini", "", toolCalls=[call()])
-    (before,), (after,) = records(log(running)), records(log(running, done, running))
-    assert before.key == after.key
-    assert [record.output for record in (before, after) if isinstance(record, ToolCall)] == [None, "basket.py"]
-
-
-def test_copies_of_a_resumed_session_change_nothing() -> None:
-    """They have other times, their calls no results; what only they have is taken."""
-    talk = (message("user", "why?"), message("gemini", "", 2, toolCalls=[call()]), message("gemini", "Because.", 3))
-    function_call = {"functionCall": {"id": "call_1", "name": "ls", "args": {}}}
-    copies = [
-        message("user", "why?") | {"timestamp": LATER},
-        message("gemini", [function_call], 2) | {"timestamp": LATER},
-    ]
-    own = message("user", "only here", 4)
-    resumed = log(*talk, {"$set": {"messages": []}}, {"$set": {"messages": [*copies, own]}})
-    assert read(resumed)[: len(read(log(*talk)))] == read(log(*talk))
-    assert [record.text for record in records(resumed)[3:] if isinstance(record, Message)] == ["only here"]
-
-
-def test_a_log_that_goes_on_from_an_older_file_has_its_keys() -> None:
-    """Resumed by a newer version, both files stay."""
-    talk = [message("user", "why?"), message("gemini", "Because.", 2, toolCalls=[call()])]
-    older = json.dumps(META | {"messages": talk}, indent=2).encode()
-    keys = [record.key for record in records(older, "shop/chats/session-a.json")]
-    assert [record.key for record in records(log(*talk))] == keys
-    assert len(set(keys)) == 3
-
-
-def test_sessions_with_numbered_messages_share_no_keys() -> None:
-    """Older versions count them, and some programs give all sessions one id."""
-    talk = message("user", "why?")
-    files = [
-        log(META | {"sessionId": name, "startTime": start}, talk).split(b"\n", 1)[1]
-        for name, start in (("a", "1"), ("a", "2"), ("b", "1"))
-    ]
-    assert len({records(file)[0].key for file in files}) == 3
-    origins = {operation.origin for file in files for operation in read(file) if isinstance(operation, Identity)}
-    assert len(origins) == 3
-
-
-@pytest.mark.parametrize(("target", "first"), [("user2", 1), ("gemini3", 2), ("nobody", 0)])
-def test_a_rewind_takes_back_what_follows(target: str, first: int) -> None:
-    """From that message on; from the beginning, if it is not there. It stays, and so does its place."""
-    talk = (message("user", "a"), message("user", "b", 2), message("gemini", "c", 3))
-    data = log(*talk, {"$rewindTo": target}, message("user", "d", 4))
-    keys = [record.key for record in records(data)]
-    assert len(keys) == 4
-    assert [operation.key for operation in read(data) if isinstance(operation, Undone)] == [keys[first]]
-    assert isinstance(read(data)[-1], Message)
-
-
-def test_a_last_line_that_is_being_written_is_no_fault() -> None:
-    """One in the middle is."""
-    whole, torn = log(message("user", "why?")), json.dumps(message("gemini", "Because.", 2)).encode()[:40]
-    assert read(whole + torn) == read(whole)
-    assert Bad() in read(whole + torn + b"\n")
-    with pytest.raises(BadLineError):
-        read(b'{"sessionId":"a","messages":[]}]}', "shop/chats/session-a.json")
-
-
-def test_a_subagent_is_named_by_its_task() -> None:
-    """Its summary is its result; its directory says whose it is."""
-    data = log({"sessionId": ID, "kind": "subagent"}, message("user", "Count."), {"$set": {"summary": "{}"}})
-    facts = {fact.field: fact.value for fact in read(data, f"shop/chats/{ID}/b.jsonl") if isinstance(fact, Fact)}
-    assert (facts["parent_id"], facts["subagent"], facts["name"]) == (ID, "1", "Count.")
+# -- files
 
 
 @pytest.mark.parametrize(
-    ("response", "given"),
+    ("path", "held"),
+    [
+        (b"birds/chats/session-2026-03-01T09-00-5ea10000.jsonl", True),
+        (b"1f2e/chats/session-2026-03-01T09-00-5ea10000.json", True),
+        (b"birds/chats/5ea10000-0000-4000-8000-000000000001/5ea1.jsonl", True),
+        (b"birds/.project_root", True),
+        (b"../projects.json", True),
+        (b"birds/logs.json", False),
+        (b"birds/checkpoint-tag.json", False),
+        (b"birds/chats/session-a.jsonl.unreadable-1", False),
+        (b"birds/chats/session-a.jsonl.tmp-1", False),
+    ],
+)
+def test_sessions_and_directories_are_read_and_nothing_else(path: bytes, held: bool) -> None:
+    """Prompts are in `logs.json`, too, and a whole talk in a checkpoint: once is enough."""
+    assert (find_shape(GEMINI.shapes, path) is not None) == held
+
+
+def test_only_sessions_hold_sessions() -> None:
+    """What tells of directories is beside them."""
+    side = {path: shape.side for path in (b"b/.project_root", b"../projects.json", b"b/chats/session-a.json")
+            if isinstance(shape := find_shape(GEMINI.shapes, path), Document)}  # fmt: skip
+    assert list(side.values()) == [True, True, False]
+
+
+def test_files_of_one_session_are_one_session() -> None:
+    """Another minute's resume makes another file, with another start."""
+    one, other = talk(), GeminiSession(start="2026-03-01T10:00:00.000Z")
+    identity = Identity(native_id=one.id, origin="")
+    assert identity in of(one)
+    assert identity in of(other)
+
+
+def test_a_session_without_an_id_of_its_own_is_known_by_its_start() -> None:
+    """A server gives the same one to all."""
+    one, other = (GeminiSession(id="a2a-server", start=f"2026-03-01T0{hour}:00:00.000Z") for hour in (1, 2))
+    assert [op for op in of(one) if isinstance(op, Identity)] != [op for op in of(other) if isinstance(op, Identity)]
+
+
+def test_a_converted_session_has_the_records_of_the_old_file() -> None:
+    """Resuming a `.json` writes a `.jsonl` beside it; both stay."""
+    session = talk()
+    old = operations(session.document(), PurePath("birds/chats/session-a.json"))
+    assert keys(old) == keys(of(session))
+    assert [record.time_ms for record in records(old)] == [record.time_ms for record in records(of(session))]
+
+
+def test_two_sessions_share_no_record() -> None:
+    """The context of each has the same id."""
+    assert not set(keys(of(talk()))) & set(keys(of(talk(id="5ea10000-0000-4000-8000-000000000009"))))
+
+
+def test_a_subagent_is_below_its_parent() -> None:
+    """Its directory is named after it. What the subagent gave back is no name."""
+    child = talk(id="5ea10000-0000-4000-8000-000000000002", parent="5ea10000-0000-4000-8000-000000000001")
+    said = of(child.patch(summary='{\n  "response": "The tiny one."\n}'))
+    assert facts(said, "parent_id") == [("5ea10000-0000-4000-8000-000000000001", 0)]
+    assert facts(said, "subagent") == [("1", 0)]
+    assert facts(said, "name") == [("Which wren?", NameRank.PROMPT)]
+
+
+# -- names, directories
+
+
+def test_a_summary_is_the_name() -> None:
+    """The last one; until there is one, the first prompt that is no command."""
+    session = GeminiSession().user("/help").user("Which wren?")
+    assert facts(of(session), "name") == [("/help", NameRank.STAND_IN), ("Which wren?", NameRank.PROMPT)]
+    session.patch(summary="Wrens").patch(summary="Wrens again")
+    assert facts(of(session), "name")[0] == ("Wrens again", NameRank.TITLED)
+
+
+def test_the_directory_is_the_one_that_the_session_has_the_hash_of() -> None:
+    """A workspace may have several; one that is only named counts less than what is known of the project."""
+    assert facts(of(GeminiSession(cwd="/home/me/birds")), "cwd") == [("/home/me/birds", 1)]
+    assert facts(of(GeminiSession().raw({"sessionId": "x", "projectHash": "y", "directories": ["/a"]})), "cwd") == [
+        ("/home/me/birds", 1)
+    ]
+    header = {"sessionId": "x", "projectHash": "0" * 64, "directories": ["/a", "/b"]}
+    assert facts(operations(json.dumps(header).encode()), "cwd") == [("/a", 0)]
+
+
+def test_older_versions_name_the_directory_in_other_words() -> None:
+    """Where the context is a message."""
+    text = "This is the Gemini CLI. We are setting up the context for our chat.\nI'm currently working in the directory: /home/me/birds\n"
+    assert ("/home/me/birds", 1) in facts(of(GeminiSession().user(text)), "cwd")
+
+
+@pytest.mark.parametrize("path", ["birds/.project_root", "../projects.json"])
+def test_a_project_tells_its_directory_to_its_sessions(path: str) -> None:
+    """They have the hash of it."""
+    data = b"/home/me/birds" if path.endswith("root") else b'{"projects": {"/home/me/birds": "birds"}}'
+    digest = sha256(b"/home/me/birds").hexdigest()
+    assert operations(data, PurePath(path)) == [Fact(field="cwd", value="/home/me/birds", rank=1, entry=digest)]
+    assert Entry(digest) in of(GeminiSession(cwd="/home/me/birds"))
+
+
+@pytest.mark.parametrize("data", [b"", b" \n", b"\xff", b'{"projects": 7}', b"[]", b'{"projects'])
+@pytest.mark.parametrize("path", ["birds/.project_root", "../projects.json"])
+def test_a_broken_list_of_directories_is_bad(path: str, data: bytes) -> None:
+    """What it told before stays."""
+    if path.endswith("root") and data.strip() and data != b"\xff":
+        return
+    with pytest.raises(BadLineError):
+        operations(data, PurePath(path))
+
+
+# -- the union
+
+
+def test_a_resume_says_nothing_new() -> None:
+    """It writes everything once more, with new times and without the calls' results."""
+    session = talk()
+    before = records(of(session))
+    assert records(of(session.resume())) == before
+    assert records(of(session.resume().user("And the robin?")))[:-1] == before
+
+
+def test_what_a_compression_drops_stays() -> None:
+    """The model is shown a summary; the person said all of it."""
+    session = talk()
+    before = records(of(session))
+    entry = {
+        "id": "sum",
+        "timestamp": session.start,
+        "type": "user",
+        "content": [{"text": "<state_snapshot>Wrens.</state_snapshot>"}],
+    }
+    after = records(of(session.patch(messages=[entry])))
+    assert after[:-1] == before
+    assert isinstance(after[-1], Message)
+    assert after[-1].role == "summary"
+
+
+def test_an_answer_that_is_written_again_is_one_record() -> None:
+    """Its text grows, and its calls come later."""
+    session = GeminiSession().user("Which wren?").answer("The")
+    entry = json.loads(session.lines()[-2])
+    (key,) = keys(of(session))[1:]
+    (answer,) = records(of(session.raw(entry | {"content": "The tiny one."})))[1:]
+    assert (answer.key, answer) == (key, records(of(session.raw(entry)))[1])
+
+
+def test_of_calls_with_one_id_the_last_one_is_answered() -> None:
+    """A model counts its calls anew after a resume."""
+    again = Call("run_shell_command", {"command": "pwd"}, LS.key)
+    calls = [
+        record for record in records(of(talk().resume().answer("", [(again, "/home")]))) if isinstance(record, ToolCall)
+    ]
+    assert [call.output for call in calls] == ["wren", "/home"]
+
+
+def test_a_call_of_which_only_the_result_is_left_is_one_of_its_own() -> None:
+    """As long as nobody says more of it."""
+    session = GeminiSession()
+    session.write(session._entry("user", session.call(LS, "wren")["result"]))
+    (call,) = records(of(session))
+    assert (call.output, call.name) == ("wren", LS.name) if isinstance(call, ToolCall) else False
+
+
+@pytest.mark.parametrize("status", ["error", "cancelled"])
+def test_a_failed_call_says_so(status: str) -> None:
+    """By its status, or by what it gave back."""
+    session = GeminiSession().user("x")
+    call = session.call(Call("read_file", {"file_path": "a"}), "File not found", status)
+    (said,) = records(of(session.write(session._entry("gemini", "", toolCalls=[call]))))[1:]
+    assert isinstance(said, ToolCall)
+    assert (said.output, said.is_error) == ("File not found", True)
+
+
+@pytest.mark.parametrize(
+    ("output", "failed"),
+    [
+        ("Output: x\nExit Code: 3", True),
+        ("Output: x\nExit Code: 3\nBackground PIDs: 7\n", True),
+        ("Output: x\nError: (none)\nExit Code: 0\nSignal: (none)\nBackground PIDs: (none)", False),
+        ("Output: x\nError: (none)\nExit Code: (none)\nSignal: 15", True),
+        ("Output: Exit Code: 3\nall is well", False),
+        ("Output: x", False),
+        ("", False),
+    ],
+)
+def test_an_exit_code_stands_behind_the_output(output: str, failed: bool) -> None:
+    """A line that looks like one amid the output is none."""
+    assert is_failure(output) == failed
+
+
+@pytest.mark.parametrize(
+    ("response", "output", "failed"),
     [
         (
-            {"output": "<untrusted_context>\nOutput: a\nExit Code: 3\nProcess Group PGID: 7\n</untrusted_context>"},
-            ("Output: a\nExit Code: 3", True),
+            {"output": f"<untrusted_context>\n{FAILED}\nProcess Group PGID: 7\n</untrusted_context>"},
+            FAILED,
+            True,
         ),
-        ({"output": "Output: a\nExit Code: 0"}, ("Output: a\nExit Code: 0", False)),
-        ({"output": "it says:  Exit Code: 3"}, ("it says:  Exit Code: 3", False)),
-        ({"error": "no such file"}, ("no such file", True)),
-        ({"content": [1]}, ('{"content":[1]}', False)),
-        ({"output": {"odd": 1}}, ('{"output":{"odd":1}}', False)),
-        (None, ("", False)),
-        ({}, ("", False)),
+        ({"output": "Output: a\nExit Code: 0"}, "Output: a\nExit Code: 0", False),
+        ({"output": ""}, "", False),
+        ({"error": "no such file"}, "no such file", True),
+        ({"content": [1]}, '{"content":[1]}', False),
+        ({"output": {"odd": 1}}, '{"odd":1}', False),
+        (None, "", False),
+        ({}, "", False),
+        ("said", "said", False),
     ],
 )
-def test_what_a_call_gave_back(response: Any, given: tuple[str, bool]) -> None:
-    """Without its wrapping; a shell's exit code is in its text only."""
-    assert output_of(FunctionResponse(response=msgspec.Raw(msgspec.json.encode(response)))) == given
+def test_a_result_is_kept_without_what_is_around_it(response: Any, output: str, failed: bool) -> None:
+    """Of tools of other servers it may be anything."""
+    session = GeminiSession()
+    call = session.call(LS, "") | {
+        "result": [{"functionResponse": {"id": LS.key, "name": LS.name, "response": response}}]
+    }
+    (said,) = records(of(session.write(session._entry("gemini", "", toolCalls=[call]))))
+    assert isinstance(said, ToolCall)
+    assert (said.output, said.is_error) == (output, failed)
 
 
-@pytest.mark.parametrize(
-    ("context", "directories"),
-    [
-        ("I'm currently working in the directory: C:\\work\\till \nHere is", ["C:\\work\\till"]),
-        ("I'm currently working in the following directories:\n  - /a b\n  - /c\nHere", ["/a b", "/c"]),
-        ("- **Workspace Directories:**\n  - /a\n- **Directory", ["/a"]),
-        ("", []),
-    ],
+def test_a_call_keeps_its_result() -> None:
+    """A version without one does not take it away."""
+    session = GeminiSession()
+    done = session._entry("gemini", "", toolCalls=[session.call(LS, "wren")])
+    running = done | {"toolCalls": [session.call(LS, "") | {"result": None, "status": "executing"}]}
+    outputs = [
+        [
+            record.output
+            for record in records(of(GeminiSession().write(one).write(other)))
+            if isinstance(record, ToolCall)
+        ]
+        for one, other in ((running, done), (done, running), (running, running))
+    ]
+    assert outputs == [["wren"], ["wren"], [None]]
+
+
+@pytest.mark.parametrize(("back", "first"), [(1, 1), (2, 3), (None, 0)])
+def test_one_may_go_back_to_any_message(back: int | None, first: int) -> None:
+    """To before all of them, if there is none with this id; what was left stays where it was."""
+    session = talk()
+    messages = [name for name in session._shown if name != CONTEXT_ID and session._shown[name]["type"] != "info"]
+    prompts = [messages[0], messages[1], messages[-1]]
+    given = of(session.rewind("nobody" if back is None else prompts[back]).user("Paint it"))
+    assert [operation.key for operation in given if isinstance(operation, Undone)] == [keys(given)[first]]
+    assert len(keys(given)) == 5
+
+
+def test_going_back_marks_what_was_left() -> None:
+    """From the message on that the person went back to."""
+    session = talk()
+    prompt = session.user("Paint it red").last
+    key = keys(of(session))[-1]
+    said = of(session.answer("Red.").rewind(prompt).user("Paint it blue"))
+    assert said[-3:][1] == Undone(key=key)
+    assert len(records(said)) == 7
+
+
+# -- whatever the bytes are
+
+
+def test_the_files_of_the_tests_are_there() -> None:
+    """A wrong path would make the next ones say nothing."""
+    assert len(LOGS) > 5
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=300)
+def test_a_growing_file_gives_a_growing_list(data: st.DataObject) -> None:
+    """Wherever it is cut: the records so far, in their order, and nothing but a bad file or a foreign one."""
+    whole = data.draw(st.sampled_from(LOGS)).read_bytes()
+    ends = sorted(data.draw(st.lists(st.integers(0, len(whole)), min_size=2, max_size=6)))
+    lists = []
+    for end in ends:
+        try:
+            lists.append(keys(operations(whole[:end])))
+        except (BadLineError, ForeignFileError):
+            assert not lists
+    for short, long in pairwise(lists):
+        assert long[: len(short)] == short
+
+
+@given(st.data())
+@settings(deadline=None)
+def test_a_half_written_document_is_bad(data: st.DataObject) -> None:
+    """What it held before stays."""
+    whole = talk().document()
+    end = data.draw(st.integers(0, len(whole) - 1))
+    with pytest.raises(BadLineError):
+        operations(whole[:end], PurePath("birds/chats/session-a.json"))
+
+
+@given(st.sampled_from(LOGS), st.integers(0, 1 << 30))
+@settings(deadline=None)
+def test_the_order_of_versions_makes_no_difference(file: Path, seed: int) -> None:
+    """Which records there are, and what they say, if the header comes first. (Which call a result belongs to does depend on it.)"""
+    lines = [line for line in file.read_bytes().split(b"\n") if line and b'functionResponse":{"id":"run' not in line]
+    try:
+        before = operations(b"\n".join([*lines, b""]))
+    except (BadLineError, ForeignFileError):
+        return
+    rest = lines[1:]
+    random.Random(seed).shuffle(rest)
+    after = operations(b"\n".join([lines[0], *rest, b""]))
+    assert {record.key: record for record in records(before)} == {record.key: record for record in records(after)}
+
+
+@given(
+    st.binary()
+    | st.lists(st.sampled_from([line for file in FILES for line in file.read_bytes().split(b"\n")])).map(b"\n".join)
 )
-def test_the_context_names_the_directories(context: str, directories: list[str]) -> None:
-    """As each version says it."""
-    assert directories_of(context) == directories
+@settings(deadline=None)
+def test_any_bytes_are_read_or_refused(data: bytes) -> None:
+    """In any file."""
+    for path in (
+        "b/chats/session-a.jsonl",
+        "b/chats/session-a.json",
+        "b/chats/x/y.jsonl",
+        "b/.project_root",
+        "../projects.json",
+    ):
+        state, _ = GEMINI.begin(PurePath(path))
+        assert GEMINI.thaw(GEMINI.freeze(state)) == state
+        try:
+            GEMINI.step(state, data)
+        except (BadLineError, ForeignFileError):
+            continue
 
 
-@pytest.mark.parametrize(
-    ("path", "is_read"),
-    [
-        (b"shop/chats/session-2026-08-01T09-00-3c2b0000.jsonl", True),
-        (b"shop/chats/session-2025-12-01T10-00-ab.json", True),
-        (b"shop/chats/3c2b/d4.jsonl", True),
-        (b"shop/logs.json", False),
-        (b"shop/checkpoint-x.json", False),
-        (b"shop/.project_root", False),
-    ],
-)
-def test_only_chats_are_read(path: bytes, is_read: bool) -> None:
-    """Not the prompts, nor what was saved of a chat: both are copies."""
-    assert isinstance(find_shape(GEMINI.shapes, path), Document) == is_read
+def test_a_bad_line_costs_that_line() -> None:
+    """It counts, and what is whole in it is read."""
+    lines = talk().lines()
+    given = operations(b"\n".join([*lines[:2], b'{"id": "torn', b'{"id":"' + lines[2], *lines[3:], b""]))
+    assert sum(isinstance(operation, Bad) for operation in given) == 2
+    assert keys(given) == keys(of(talk()))
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_any_value_in_any_field_is_survived(file: Path) -> None:
+    """An odd field costs that field."""
+    odd = random.Random(file.name)
+    lines = file.read_bytes().split(b"\n") if file.suffix == ".jsonl" else [file.read_bytes()]
+    for line in lines:
+        try:
+            value = json.loads(line)
+        except ValueError:
+            continue
+        for _ in range(20):
+            changed = json.dumps(spoil(value, odd)).encode()
+            for path in ("b/chats/session-a.jsonl", "b/chats/session-a.json"):
+                try:
+                    operations(b"\n".join([lines[0], changed]) if path.endswith("l") else changed, PurePath(path))
+                except (BadLineError, ForeignFileError):
+                    continue
+
+
+def spoil(value: Any, odd: random.Random) -> Any:
+    """The value with something else at one of its places."""
+    if odd.random() < 0.15:
+        return odd.choice([None, True, -1, 1e300, "", "user", [], {}, [[]], {"text": 7}, "\ud83d"])
+    if isinstance(value, dict) and value:
+        name = odd.choice(list(value))
+        return value | {name: spoil(value[name], odd)}
+    if isinstance(value, list) and value:
+        place = odd.randrange(len(value))
+        return [*value[:place], spoil(value[place], odd), *value[place + 1 :]]
+    return odd.choice([None, 0, "", [], {}])

@@ -13,12 +13,13 @@ import msgspec
 import pytest
 
 from sesamed.model import Operation
-from sesamed.source import BadLineError, Document, ForeignFileError
+from sesamed.source import BadLineError, Document, ForeignFileError, Member, Row, Rows, Shape
 from sesamed.sources import SOURCES
 from sesamed.sources.gemini import Gemini
+from sesamed.sources.opencode import OpenCode
 
 GOLDEN = Path(__file__).parents[2] / "golden"
-READ = {**SOURCES, "gemini": Gemini()}
+READ = {**SOURCES, "gemini": Gemini(), "opencode": OpenCode()}
 CASES = sorted(file for file in GOLDEN.glob("*/**/*.json*") if file.suffixes != [".expected", ".json"])
 
 
@@ -35,18 +36,34 @@ def test_a_file_gives_the_operations_that_stand_beside_it(file: Path) -> None:
 def operations_of(file: Path) -> list[dict[str, Any]]:
     """Each operation as an object, with the number of its line (0: before the first one) and no defaults."""
     agent, *path = file.relative_to(GOLDEN).parts
-    source, whole = READ[agent], file.read_bytes()
-    state, begun = source.begin(PurePath(*path))
+    source = READ[agent]
+    unit, items = read_items(file, PurePath(*path), source.shapes[0])
+    state, begun = source.begin(*unit)
     given = [described(0, operation) for operation in begun]
-    items = [whole] if isinstance(source.shapes[0], Document) else whole.split(b"\n")[:-1]
-    for number, line in enumerate(items, 1):
+    for number, item in enumerate(items, 1):
         try:
-            state, operations = source.step(state, line)
+            state, operations = source.step(state, item)
         except (BadLineError, ForeignFileError) as error:
             given.append({"line": number, "raises": type(error).__name__})
         else:
             given += [described(number, operation) for operation in operations]
     return given
+
+
+def read_items(file: Path, path: PurePath, shape: Shape) -> tuple[tuple[PurePath, str], list[Any]]:
+    """The unit that a file is, and its items. Files and rows of a unit stand in one file, with the place of each before it."""
+    whole = file.read_bytes()
+    if isinstance(shape, Rows):
+        case = json.loads(whole)
+        return (PurePath(case["unit"]), case["part"]), [make_item(*given) for given in case["items"]]
+    return (path, ""), [whole] if isinstance(shape, Document) else whole.split(b"\n")[:-1]
+
+
+def make_item(place: int | str, given: Any) -> Member | Row:
+    """A file by its path, or a row by the number of its statement; JSON is a text in either."""
+    if isinstance(place, str):
+        return Member(PurePath(place), json.dumps(given).encode())
+    return Row(place, tuple(json.dumps(value) if isinstance(value, dict) else value for value in given))
 
 
 def described(number: int, operation: Operation) -> dict[str, Any]:

@@ -1,0 +1,34 @@
+"""The statements that read OpenCode's database: its tables since 1.2, and since it numbers its changes."""
+
+from typing import Final
+
+from sesamed.source import Query
+
+# A session's row, then its messages, each followed by its parts.
+ROWS: Final = (
+    "SELECT id, parent_id, directory, title, time_created, revert FROM session WHERE id = :unit",
+    """
+    SELECT is_part, id, data FROM (
+      SELECT 0 AS is_part, id, id AS message, time_created, data FROM message WHERE session_id = :unit
+      UNION ALL
+      SELECT 1, p.id, m.id, m.time_created, p.data FROM message m JOIN part p ON p.message_id = m.id WHERE m.session_id = :unit
+    ) ORDER BY time_created, message, is_part, id
+    """,
+)
+# The last word on messages and parts is the times of all of them; a deletion shows in how many there are.
+CHANGED: Final = """
+    s.time_updated || ' ' || s.title || ' ' || coalesce(s.revert, '')
+    || (SELECT ' ' || count(*) || ' ' || coalesce(max(time_updated), 0) FROM message WHERE session_id = s.id)
+    || (SELECT ' ' || count(*) || ' ' || coalesce(max(time_updated), 0) FROM part WHERE session_id = s.id)
+"""
+# Since 1.17 each change has a number, a title's, too. The table is older (1.14), and was empty; where it is in use, a session without
+# a number has not changed since.
+BY_EVENT: Final = Query(
+    units=f"""
+    SELECT s.id, CASE WHEN e.seq IS NOT NULL THEN 'event ' || e.seq
+      WHEN EXISTS(SELECT 1 FROM event_sequence) THEN 'before ' || s.time_updated ELSE {CHANGED} END
+    FROM session s LEFT JOIN event_sequence e ON e.aggregate_id = s.id
+    """,
+    rows=ROWS,
+)
+BY_TIME: Final = Query(units=f"SELECT s.id, {CHANGED} FROM session s", rows=ROWS)

@@ -84,17 +84,21 @@ def identifier_parts(word: str) -> list[str]:
     return [_split(data[begin:end]) for begin, end in _identifiers(data.translate(CLASSES))]
 
 
-def runs(word: str) -> list[str]:
-    """The runs of characters without spaces between words."""
-    return RUN.findall(word)
+class Inner(NamedTuple):
+    """What stands within a word that was asked for."""
+
+    identifiers: list[str]  # the parts of each identifier
+    runs: list[list[str]]  # the pairs of each run of characters in a script without spaces
+    beside: list[str]  # Latin letters and digits that touch such a run: FTS5 takes both for one word
 
 
-def beside(word: str) -> list[str]:
-    """What Latin letters and digits touch such a run: FTS5 takes both for one word."""
-    return BESIDE.findall(word)
+def take_apart(word: str) -> Inner:
+    """The words within a word."""
+    runs = RUN.findall(word)
+    return Inner(identifier_parts(word), list(map(_pairs, runs)), BESIDE.findall(word) if runs else [])
 
 
-def pairs(run: str) -> list[str]:
+def _pairs(run: str) -> list[str]:
     """Each character with the next one; a single one is itself."""
     return [run[at : at + 2] for at in range(len(run) - 1)] or [run]
 
@@ -120,7 +124,7 @@ def _split(identifier: bytes) -> str:
 def _wide_parts(text: str) -> Iterator[Part]:
     """Pairs in runs, and what Latin words touch them; places in characters."""
     for run in RUN.finditer(text):
-        for offset, pair in enumerate(pairs(run[0])):
+        for offset, pair in enumerate(_pairs(run[0])):
             yield Part(run.start() + offset, run.start() + offset + len(pair), pair)
     yield from _beside(text)
 

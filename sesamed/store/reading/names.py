@@ -10,6 +10,8 @@ import unicodedata
 from collections.abc import Mapping
 from typing import TypeVar
 
+from sesamed.store.search.terms import distance
+
 T = TypeVar("T")
 
 WORDS = re.compile(r"[^\W_]+")
@@ -41,24 +43,6 @@ def find_like(reference: str, names: Mapping[T, str]) -> list[T]:
         if found := is_like(wanted, split):
             return found
     return []
-
-
-def distance(one: str, other: str, limit: int) -> int:
-    """How many letters have to be put in, left out, changed or swapped with the next; more than `limit` is limit + 1."""
-    if abs(len(one) - len(other)) > limit:
-        return limit + 1
-    before, last = list[int](), list(range(len(other) + 1))
-    for row, letter in enumerate(one, 1):
-        current = [row]
-        for column, against in enumerate(other, 1):
-            cost = min(last[column] + 1, current[-1] + 1, last[column - 1] + (letter != against))
-            if row > 1 and column > 1 and letter == other[column - 2] and one[row - 2] == against:
-                cost = min(cost, before[column - 2] + 1)
-            current.append(cost)
-        if min(current) > limit:
-            return limit + 1
-        before, last = last, current
-    return min(last[-1], limit + 1)
 
 
 Names = Mapping[T, tuple[str, ...]]

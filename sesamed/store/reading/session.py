@@ -113,7 +113,7 @@ def _find_own_position(connection: apsw.Connection, session: int, files: list[in
     if len(files) > 1:
         sql = f"{IN_ORDER} SELECT position FROM ordered WHERE record = :record"
         return int(sqlite.one(connection, sql, {"session": session, "record": record})[0])
-    return int(sqlite.one(connection, POSITION, (record, files[0]))[0])
+    return int(next(connection.execute(POSITION, (record, files[0])))[0])
 
 
 def _read_own(connection: apsw.Connection, session: int, files: list[int], first: int, count: int) -> list[Item]:

@@ -7,7 +7,7 @@ import apsw
 
 from sesamed.sanitize import clean_with_ranges
 from sesamed.store.search.terms import TOKENIZER, Pattern, Term
-from sesamed.store.subwords import inner_parts, runs
+from sesamed.store.subwords import inner_parts
 
 SNIPPET_CHARACTERS = 240
 LEAD_CHARACTERS = 40
@@ -36,7 +36,7 @@ class Excerpter:
         self._terms = tuple(terms)
         self._last: tuple[str, list[Token]] = ("", [])
         self._wanted = {stem for term in terms for pattern in term.wholes for stem in pattern.stems}
-        self._wide = any(runs(term.word.text) for term in terms)
+        self._wide = any(term.has_runs for term in terms)
         self._begun = tuple(pattern.stems[-1] for term in terms for pattern in term.wholes if pattern.is_prefix)
 
     def matched(self, *texts: str) -> tuple[list[str], list[str]]:

@@ -71,7 +71,7 @@ def _shown(connection: apsw.Connection, sessions: list[int], *, folds: bool) -> 
         SELECT s.id, o.id, o.project, o.opening, -o.modified_ms, o.source, o.public_id
         FROM sessions s CROSS JOIN sessions o ON o.id = {target} WHERE s.id IN carray(?)
     """
-    rows = sqlite.rows(connection, sql, (sqlite.numbers(sessions),))
+    rows = connection.execute(sql, (sqlite.numbers(sessions),))
     return {
         session: _Shown(shown, None if opening is None else (project, opening), (newer, source, name))
         for session, shown, project, opening, newer, source, name in rows

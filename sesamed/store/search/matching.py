@@ -53,6 +53,10 @@ BEST = f"""
     UNION ALL
     SELECT session, chunk, score FROM p WHERE file NOT IN (SELECT file FROM top)
 """
+OTHERS = f"""
+    SELECT DISTINCT session FROM files
+    WHERE session <> ?2 AND (id = {ids.sql_file("?1")} OR id IN (SELECT file FROM copies WHERE record = ?1))
+"""
 FILTERED = f"JOIN records r ON r.id = {ids.sql_record_of('m.chunk')} WHERE "
 SAID_FIRST = f"({ids.sql_is_message('w.chunk')}) * {ABOVE}"
 
@@ -76,7 +80,7 @@ def find_best(
     )
     if where.session and _has_copies(connection):
         sql += "UNION ALL" + COPIED.format(passing=passing)
-    return sqlite.rows(connection, sql, {**where.values, **values})
+    return list(connection.execute(sql, {**where.values, **values}))
 
 
 def is_bounded(terms: Terms) -> bool:
@@ -86,11 +90,7 @@ def is_bounded(terms: Terms) -> bool:
 
 def others_with(connection: apsw.Connection, record: int, session: int) -> set[int]:
     """The other sessions that hold a record."""
-    sql = f"""
-        SELECT DISTINCT session FROM files
-        WHERE session <> ?2 AND (id = {ids.sql_file("?1")} OR id IN (SELECT file FROM copies WHERE record = ?1))
-    """
-    return {other for (other,) in sqlite.rows(connection, sql, (record, session))}
+    return {other for (other,) in connection.execute(OTHERS, (record, session))}
 
 
 def _matched(

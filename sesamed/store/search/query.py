@@ -74,8 +74,3 @@ def _excludes(found: re.Match[str]) -> bool:
     if found["phrase"] is not None:
         return found["minus"] == "-"
     return len(found["word"]) > 1 and found["word"][0] == "-" and found["word"][1].isalnum()
-
-
-def quoted(word: str) -> str:
-    """A word as an FTS5 string."""
-    return '"' + word.replace('"', '""') + '"'

@@ -24,6 +24,13 @@ ALL_SAID = 10.0  # more than any score: one word is either said, or only done
 ENOUGH = 0.35
 MANY_WORDS = 3  # of so many words a single one is a coincidence
 
+EXCLUDED = f"""
+    WITH x(chunk) AS MATERIALIZED (SELECT rowid FROM fts WHERE fts MATCH :match AND {ids.sql_is_message("rowid")})
+    SELECT session FROM files WHERE id IN (SELECT {ids.sql_file_of("chunk")} FROM x)
+    UNION SELECT f.session FROM x JOIN copies c ON c.record = {ids.sql_record_of("x.chunk")} JOIN files f ON f.id = c.file
+    UNION SELECT rowid FROM headings WHERE headings MATCH :match
+"""
+
 Matched = tuple[int, int, float]  # session, chunk and score
 
 
@@ -124,13 +131,7 @@ def _only_called(
 
 def _excluded(connection: apsw.Connection, terms: Terms, sessions: set[int]) -> set[int]:
     """Sessions in which something is said, or called, that is to be left out."""
-    sql = f"""
-        WITH x(chunk) AS MATERIALIZED (SELECT rowid FROM fts WHERE fts MATCH :match AND {ids.sql_is_message("rowid")})
-        SELECT session FROM files WHERE id IN (SELECT {ids.sql_file_of("chunk")} FROM x)
-        UNION SELECT f.session FROM x JOIN copies c ON c.record = {ids.sql_record_of("x.chunk")} JOIN files f ON f.id = c.file
-        UNION SELECT rowid FROM headings WHERE headings MATCH :match
-    """
     if not terms.excluded:
         return set()
     match = " OR ".join(terms.excluded)
-    return sessions & {session for (session,) in connection.execute(sql, {"match": match})}
+    return sessions & {session for (session,) in connection.execute(EXCLUDED, {"match": match})}

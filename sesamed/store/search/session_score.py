@@ -47,7 +47,7 @@ def count(connection: apsw.Connection, terms: Terms) -> Counts:
     named = frozenset(session for found in called.values() if len(found) <= MANY_NAMED for session in found)
     headed = {session for found in called.values() for session in found}
     files = {file for found in said.values() for file in found}
-    rows = sqlite.rows(connection, ABOUT, (sqlite.numbers(files), sqlite.numbers(headed)))
+    rows = list(connection.execute(ABOUT, (sqlite.numbers(files), sqlite.numbers(headed))))
     session_of = {file: session for file, session, _ in rows}
     for match, found in called.items():
         for file, times in said.get(match, {}).items():
@@ -71,12 +71,12 @@ def read_heading(connection: apsw.Connection, session: int) -> list[str]:
 
 
 def _said(connection: apsw.Connection, pattern: Pattern) -> Mapping[int, int]:
-    return dict(sqlite.rows(connection, SAID, (pattern.match,)))
+    return dict(connection.execute(SAID, (pattern.match,)))
 
 
 def score(connection: apsw.Connection, counted: Counts) -> dict[int, float]:
     """BM25 of each session. Words in most sessions weigh little, but never nothing: an answer can be made of them alone."""
-    sessions, messages = sqlite.one(connection, "SELECT (SELECT count(*) FROM sessions), messages FROM totals")
+    sessions, messages = next(connection.execute("SELECT (SELECT count(*) FROM sessions), messages FROM totals"))
     average = messages / max(1, sessions) + 1
     result: dict[int, float] = defaultdict(float)
     lengths = {session: 1 - B + B * (own + 1) / average for session, own in counted.messages.items()}

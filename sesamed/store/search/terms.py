@@ -10,14 +10,17 @@ from typing import Any, NamedTuple
 import apsw
 
 from sesamed.store import ids, sqlite, subwords
-from sesamed.store.reading.names import distance
-from sesamed.store.search.query import STOP_WORDS, Query, Word, quoted
+from sesamed.store.search.query import STOP_WORDS, Query, Word
 
 TOKENIZER = ("porter", ["unicode61"])
 # Phrases and prefixes are counted by looking for them, which is dear: what else needs to be known of them is found in the same pass.
 STANDS = f"""
     SELECT {ids.sql_file_of("rowid")}, count(*), count(*) FILTER (WHERE {ids.sql_is_message("rowid")})
     FROM fts WHERE fts MATCH ? GROUP BY 1
+"""
+
+OCCURRENCE = f"""
+    SELECT {ids.sql_kind("c.id")}, c.text FROM occurrences o JOIN chunks c ON c.id = o.doc WHERE o.term = ? LIMIT 1
 """
 
 MOST_ROWS = 150_000  # of all words together; the most common ones beyond it are left out
@@ -52,11 +55,8 @@ class Term(NamedTuple):
     chunks: int
     patterns: tuple[Pattern, ...]
     corrected: tuple[str, ...]
-
-    @property
-    def wholes(self) -> list[Pattern]:
-        """The patterns that mean the word itself, not a part of it."""
-        return [pattern for pattern in self.patterns if pattern.stems]
+    wholes: tuple[Pattern, ...] = ()  # the patterns that mean the word itself, not a part of it
+    has_runs: bool = False  # of characters in a script without spaces
 
 
 class Terms(NamedTuple):
@@ -67,17 +67,8 @@ class Terms(NamedTuple):
     dropped: tuple[str, ...]
     chunks: int  # in the index
     said: Mapping[str, Mapping[int, int]]  # of patterns that had to be looked for to be counted: messages by file
-
-    @property
-    def patterns(self) -> list[Pattern]:
-        """All that is searched, each once, the rarest first."""
-        found = {pattern.match: pattern for term in self.terms for pattern in term.patterns if pattern.chunks}
-        return sorted(found.values(), key=lambda pattern: (pattern.chunks, pattern.match))
-
-    @property
-    def corrected(self) -> dict[str, str]:
-        """The words that the index does not know, and what was searched instead."""
-        return {term.word.text: ", ".join(term.corrected) for term in self.terms if term.corrected}
+    patterns: list[Pattern]  # all that is searched, each once, the rarest first
+    corrected: dict[str, str]  # the words that the index does not know, and what was searched instead
 
 
 def expanded(connection: apsw.Connection, query: Query) -> Terms:
@@ -92,7 +83,12 @@ def expanded(connection: apsw.Connection, query: Query) -> Terms:
     searched = {term.word for term in telling}
     dropped = [*query.dropped, *(word.text for word in query.words if word not in searched)]
     excluded = [pattern.match for word in query.excluded for pattern in maker.term(word, exact=True).patterns]
-    return Terms(tuple(telling), tuple(excluded), tuple(dropped), maker.chunks, maker.said)
+    patterns = {pattern.match: pattern for term in telling for pattern in term.patterns if pattern.chunks}
+    return Terms(
+        terms=tuple(telling), excluded=tuple(excluded), dropped=tuple(dropped), chunks=maker.chunks, said=maker.said,
+        patterns=sorted(patterns.values(), key=lambda pattern: (pattern.chunks, pattern.match)),
+        corrected={term.word.text: ", ".join(term.corrected) for term in telling if term.corrected},
+    )  # fmt: skip
 
 
 class Maker:
@@ -101,7 +97,7 @@ class Maker:
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
         self._tokenize = connection.fts5_tokenizer(TOKENIZER[0], TOKENIZER[1])
-        self.chunks = int(sqlite.one(connection, "SELECT chunks FROM totals")[0])
+        self.chunks = int(next(connection.execute("SELECT chunks FROM totals"))[0])
         self.said: dict[str, dict[int, int]] = {}
 
     def term(self, word: Word, *, exact: bool = False) -> Term:
@@ -114,19 +110,22 @@ class Maker:
         found = {quoted(word.text) + " *" * word.is_prefix: Pattern("", 0, stems, word.is_prefix)}
         chunks = self._chunks_with(next(iter(found)))
         corrected: list[str] = []
-        for run in subwords.runs(word.text):
-            text = quoted(" ".join(subwords.pairs(run)[:MAX_PAIRS])) + " *" * (len(run) == 1)
-            found[text] = Pattern("", 0, self._stems(text), is_prefix=len(run) == 1, is_inner=True)
+        inner = subwords.take_apart(word.text)
+        for pairs in inner.runs:
+            text = quoted(" ".join(pairs[:MAX_PAIRS])) + " *" * (len(pairs[0]) == 1)
+            found[text] = Pattern("", 0, self._stems(text), is_prefix=len(pairs[0]) == 1, is_inner=True)
         if not (exact or word.is_phrase):
-            for text in subwords.identifier_parts(word.text):
+            for text in inner.identifiers:
                 found[quoted(text)] = Pattern("", 0, self._stems(text), is_inner=True)
             if not (chunks or word.is_prefix):
                 corrected = [near for text in written[:MAX_PARTS] for near in self._nearest(text)]
                 found.update((quoted(text), Pattern("", 0, self._stems(text))) for text in corrected)
-            for part in self._parts(word, written):
+            parts = [text for text in written if len(written) > 1 and text.casefold() not in STOP_WORDS][:MAX_PARTS]
+            for part in (*parts, *(pair for pairs in inner.runs for pair in pairs[:MAX_PAIRS]), *inner.beside):
                 found.setdefault(quoted(part), Pattern("", 0))
         patterns = [one._replace(match=match, chunks=self._chunks_with(match)) for match, one in found.items()]
-        return Term(word, chunks, tuple(patterns), tuple(corrected))
+        wholes = tuple(pattern for pattern in patterns if pattern.stems)
+        return Term(word, chunks, tuple(patterns), tuple(corrected), wholes, bool(inner.runs))
 
     def tokens(self, text: str) -> list[tuple[str, str]]:
         """The words of a text, as they stand there and as the index keeps them."""
@@ -137,20 +136,13 @@ class Maker:
     def _stems(self, text: str) -> tuple[str, ...]:
         return tuple(stem for _, stem in self.tokens(text))
 
-    def _parts(self, word: Word, written: list[str]) -> Iterator[str]:
-        if len(written) > 1:
-            yield from [text for text in written if text.casefold() not in STOP_WORDS][:MAX_PARTS]
-        for run in subwords.runs(word.text):
-            yield from subwords.pairs(run)[:MAX_PAIRS]
-        yield from subwords.beside(word.text)
-
     def _chunks_with(self, match: str) -> int:
         """In how many chunks something stands."""
         stems = self._stems(match)
         if len(stems) == 1 and not match.endswith("*"):
             row = self._connection.execute("SELECT doc FROM vocabulary WHERE term = ?", (stems[0],)).fetchone()
             return 0 if row is None else int(row[0])
-        rows = sqlite.rows(self._connection, STANDS, (match,))
+        rows = list(self._connection.execute(STANDS, (match,)))
         self.said[match] = {file: messages for file, _, messages in rows if messages}
         return sum(chunks for _, chunks, _ in rows)
 
@@ -181,10 +173,9 @@ class Maker:
 
     def _as_written(self, term: str) -> str | None:
         """A word with this stem, as it stands in a text: FTS5 would stem a stem again."""
-        sql = "SELECT c.id, c.text FROM occurrences o JOIN chunks c ON c.id = o.doc WHERE o.term = ? LIMIT 1"
-        for number, packed in self._connection.execute(sql, (term,)):
+        for kind, packed in self._connection.execute(OCCURRENCE, (term,)):
             text = sqlite.plain(packed)
-            for part in (text, subwords.inner_words(ids.kind_of(number), text)):
+            for part in (text, subwords.inner_words(kind, text)):
                 for word, stem in self.tokens(part):
                     if stem == term:
                         return word.casefold()
@@ -204,3 +195,26 @@ def _affordable(terms: list[Term]) -> list[Term]:
 
 def _is_stop_word(word: Word) -> bool:
     return word.text.casefold() in STOP_WORDS and not (word.is_phrase or word.is_prefix)
+
+
+def quoted(word: str) -> str:
+    """A word as an FTS5 string."""
+    return '"' + word.replace('"', '""') + '"'
+
+
+def distance(one: str, other: str, limit: int) -> int:
+    """How many letters have to be put in, left out, changed or swapped with the next; more than `limit` is limit + 1."""
+    if abs(len(one) - len(other)) > limit:
+        return limit + 1
+    before, last = list[int](), list(range(len(other) + 1))
+    for row, letter in enumerate(one, 1):
+        current = [row]
+        for column, against in enumerate(other, 1):
+            cost = min(last[column] + 1, current[-1] + 1, last[column - 1] + (letter != against))
+            if row > 1 and column > 1 and letter == other[column - 2] and one[row - 2] == against:
+                cost = min(cost, before[column - 2] + 1)
+            current.append(cost)
+        if min(current) > limit:
+            return limit + 1
+        before, last = last, current
+    return min(last[-1], limit + 1)

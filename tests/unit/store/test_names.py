@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sesamed.store.reading import names
+from sesamed.store.search.terms import distance
 
 WORDS = st.text(st.characters(categories=["L", "Nd"]), min_size=1, max_size=12).filter(
     lambda word: len(names.split_words(word)) == 1
@@ -73,8 +74,8 @@ def test_likeness(reference: str, found: list[int]) -> None:
 @given(WORDS, WORDS, st.integers(0, 3))
 def test_distance(one: str, other: str, limit: int) -> None:
     """It is 0 for the same only, the same both ways, and never more than the limit says."""
-    found = names.distance(one, other, limit)
-    assert found == names.distance(other, one, limit)
+    found = distance(one, other, limit)
+    assert found == distance(other, one, limit)
     assert found <= limit + 1
     assert (found == 0) == (one == other)
 
@@ -88,7 +89,7 @@ def test_one_slip_is_one(word: str, data: st.DataObject) -> None:
         word[:at] + "é" + word[at:],
         word[:at] + word[at + 1 : at + 2] + word[at] + word[at + 2 :],
     ):
-        assert names.distance(word, changed, 2) <= 1
+        assert distance(word, changed, 2) <= 1
 
 
 SHORT = st.text("abc", max_size=7)
@@ -107,14 +108,14 @@ SHORT = st.text("abc", max_size=7)
 )
 def test_distances(one: str, other: str, expected: int) -> None:
     """Swapped neighbours are one slip; nothing is changed twice."""
-    assert names.distance(one, other, 9) == expected
+    assert distance(one, other, 9) == expected
 
 
 @given(SHORT, SHORT, st.integers(0, 3))
 def test_a_bound_only_saves_work(one: str, other: str, most: int) -> None:
     """What is within it is exact, and it makes no difference which word is first."""
-    exact = names.distance(one, other, 99)
-    bounded = names.distance(one, other, most)
+    exact = distance(one, other, 99)
+    bounded = distance(one, other, most)
     assert bounded == exact if exact <= most else bounded > most
-    assert names.distance(other, one, 99) == exact
+    assert distance(other, one, 99) == exact
     assert abs(len(one) - len(other)) <= exact <= max(len(one), len(other))

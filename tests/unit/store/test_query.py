@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sesamed.store.search.query import MAX_WORD_CHARACTERS, MAX_WORDS, Query, Word, compiled, quoted
+from sesamed.store.search.query import MAX_WORD_CHARACTERS, MAX_WORDS, Query, Word, compiled
+from sesamed.store.search.terms import quoted
 
 NASTY = [
     '"', "NEAR", "NEAR(a b)", "*", "a*", "^", "(", ")", "-x", '-"x y"', '"x y"', "a:b", "AND", "OR NOT", "\0", "😀", "package.json", "'",

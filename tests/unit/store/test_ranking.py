@@ -249,7 +249,7 @@ def term(word: str, chunks: int) -> Term:
 )
 def test_rare_words_weigh_more(words: dict[str, int], matched: set[str], weak: bool) -> None:
     """In an index of 1,000 chunks: an answer with less than 35 % of the weight is weak."""
-    asked = Terms(tuple(term(word, chunks) for word, chunks in words.items()), (), (), 1000, {})
+    asked = Terms(tuple(term(word, chunks) for word, chunks in words.items()), (), (), 1000, {}, [], {})
     assert is_weak(asked, matched) == weak
 
 
@@ -260,6 +260,8 @@ def test_weights_are_those_of_bm25(words: list[tuple[int, bool]], chunks: int) -
     held = sum(weight for weight, (_, is_held) in zip(weights, words, strict=True) if is_held)
     assume(abs(held - 0.35 * sum(weights)) > 1e-9)
     matched = {f"w{number}" for number, (_, is_held) in enumerate(words) if is_held}
-    asked = Terms(tuple(term(f"w{number}", count) for number, (count, _) in enumerate(words)), (), (), chunks, {})
+    asked = Terms(
+        tuple(term(f"w{number}", count) for number, (count, _) in enumerate(words)), (), (), chunks, {}, [], {}
+    )
     is_coincidence = len(words) >= 3 and len(matched) <= 1
     assert is_weak(asked, matched) == (is_coincidence or held < 0.35 * sum(weights))

@@ -1,4 +1,4 @@
-"""Calls that wait for their results, as the states of sources keep them: few, and never changed in place."""
+"""Calls without a result yet, as the states of sources keep them: bounded in number, never changed in place."""
 
 from typing import TypeVar
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def add_open(calls: dict[str, C], new: dict[str, C]) -> dict[str, C]:
-    """The open calls with new ones; the oldest give way, for an aborted turn leaves calls that no result will close."""
+    """The open calls and these; the oldest are dropped, since calls of an aborted turn never get a result."""
     everything = {name: call for name, call in calls.items() if name not in new} | new
     for name in [name for name in new if len(name) > ID_CHARS]:
         del everything[name]
@@ -30,5 +30,5 @@ def add_open(calls: dict[str, C], new: dict[str, C]) -> dict[str, C]:
 
 
 def drop_open(calls: dict[str, T], name: str) -> dict[str, T]:
-    """The open calls without the one that was answered."""
+    """The open calls without this one."""
     return {other: call for other, call in calls.items() if other != name}

@@ -1,10 +1,10 @@
-"""The key of a record: the same for every copy of it, in any file; another one for any other record."""
+"""The key of a record: the same in every file that holds a copy of it, and different from that of any other record."""
 
 from sesamed.digest import digest
 
 
 def record_key(head: str, body: str | bytes) -> int:
-    """`head` says what it is and where it comes from, `body` what it says."""
+    """`head` is what kind of record it is and where it comes from, `body` is its text."""
     return digest(encode(head), b"\0", body if isinstance(body, bytes) else encode(body))
 
 

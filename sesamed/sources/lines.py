@@ -1,4 +1,4 @@
-"""Lines of JSON: what the sources that read such have in common.
+"""What sources of JSON Lines have in common.
 
 A line becomes a flat view struct, losing as little as can be of one that is not quite what it should be: there is a fast path (one
 typed decoder), repairs, a conversion field by field, and the salvage of what still is whole in a torn or glued line. Knows no
@@ -53,14 +53,14 @@ class LineDecoder(Generic[T]):
         self._fast = msgspec.json.Decoder(shape).decode
 
     def decode(self, line: bytes) -> T:
-        """The one object of the line; BadLineError when it is none."""
+        """The object on the line. Raises BadLineError."""
         try:
             return self._fast(line)
         except FAILURES:
             return self._slow(line)
 
     def salvage(self, line: bytes) -> list[T]:
-        """The whole objects in a line that is none: glued to a fragment, to each other, or amid NULs."""
+        """The whole objects in a broken line: glued to a fragment, to each other, or between NULs."""
         if len(line) > SALVAGE_BYTES:
             return []
         text = repair(line).decode()
@@ -96,7 +96,7 @@ class LineDecoder(Generic[T]):
 
 
 class JsonState(Generic[S]):
-    """The half of a source that stores its state, as JSON."""
+    """`freeze` and `thaw` of a source, as JSON."""
 
     def __init__(self, state: type[S]) -> None:
         self._decode_state = msgspec.json.Decoder(state).decode
@@ -111,14 +111,14 @@ class JsonState(Generic[S]):
 
 
 class JsonLines(JsonState[S], Generic[S, T]):
-    """A source of lines of JSON: they are decoded, salvaged where they are torn, and `take` gets the objects."""
+    """`step` of a source of JSON Lines: lines are decoded, torn ones salvaged, and `take` gets the objects."""
 
     def __init__(self, state: type[S], line: type[T], starts: re.Pattern[str]) -> None:
         super().__init__(state)
         self._lines = LineDecoder(line, starts)
 
     def step(self, state: S, item: bytes) -> tuple[S, list[Operation]]:
-        """A line's operations, and the state after it."""
+        """The state after a line, and its operations."""
         try:
             entry = self._lines.decode(item)
         except BadLineError:
@@ -130,7 +130,7 @@ class JsonLines(JsonState[S], Generic[S, T]):
         raise NotImplementedError
 
     def choose_whole(self, state: S, found: list[T]) -> list[T]:
-        """Of the objects in a torn line those that are lines of this file; an object may be a part of one."""
+        """Those of the objects in a torn line that are whole lines; others are parts of one."""
         raise NotImplementedError
 
     def _salvage(self, state: S, line: bytes) -> tuple[S, list[Operation]]:
@@ -145,7 +145,7 @@ class JsonLines(JsonState[S], Generic[S, T]):
 
 
 def decode_part(decode: Callable[[bytes], V], raw: bytes) -> V:
-    """A part of a line that was passed over when the line was decoded, so it may still have what JSON must not."""
+    """Decode a part of a line that was skipped when the line was decoded, and may still need repair."""
     try:
         return decode(raw)
     except FAILURES:
@@ -167,7 +167,7 @@ def repair(line: bytes) -> bytes:
 
 
 def decode_leniently(shape: type[T], line: bytes) -> T:
-    """The object with the fields that fit `shape`; the others are left at their defaults."""
+    """The object with the fields that fit `shape`; the others keep their defaults."""
     given = OBJECT.decode(line)
     fields: dict[str, Any] = {}
     for field in msgspec.structs.fields(shape):

@@ -1,4 +1,4 @@
-"""Names: what a session is called that nobody gave one (a line of what was asked first), and what files' names say."""
+"""Names: of sessions that nobody named (a line of the first prompt), and of files."""
 
 import re
 
@@ -9,7 +9,7 @@ INJECTED = re.compile(r"\s*<(skill|file)\b[^>]*>.*?</\1>", re.DOTALL)
 
 
 def session_name(text: str) -> str:
-    """A line that a person would recognise a session by, from what was asked first; empty if there is none."""
+    """The line of the first prompt that a person would recognise the session by; empty if there is none."""
     position = 0
     while match := INJECTED.match(text, position):
         position = match.end()
@@ -20,12 +20,12 @@ def session_name(text: str) -> str:
 
 
 def clean_name(name: str) -> str:
-    """A file's name as text that can be stored: one that is no UTF-8 reaches us with lone surrogates."""
+    """A file's name as text that can be stored: names that are not UTF-8 come with lone surrogates."""
     return name.encode("utf-8", "backslashreplace").decode()
 
 
 def stem_of(name: str) -> str:
-    """A file's name without what a session's file ends with."""
+    """A file's name without the suffixes of session files."""
     for suffix in SUFFIXES:
         name = name.removesuffix(suffix)
     return name

@@ -1,4 +1,4 @@
-"""Which tool calls are searches of ours, and which messages tell what one found. They are kept, not indexed: else a search would find
+"""Which tool calls are searches of ours, and which messages hold their results. They are kept, not indexed: else a search would find
 the searches before it.
 
 A shell command counts when it *runs* sesamectl. One that only mentions it (`grep sesamectl README.md`) is somebody's
@@ -52,7 +52,7 @@ def is_own_call(tool: str, arguments: bytes) -> bool:
 
 
 def runs_client(command: str) -> bool:
-    """Whether a shell that is given this command runs sesamectl."""
+    """Whether this shell command runs sesamectl."""
     return RUN.search(QUOTED.sub(_unquote, command[:COMMAND_CHARS])) is not None
 
 

@@ -1,4 +1,4 @@
-"""What the lines of all agents become: records with keys, made at a place."""
+"""Making messages and calls: what is the same for all agents."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -18,7 +18,7 @@ class Block(Protocol):
 
 
 class Place(msgspec.Struct, frozen=True, gc=False):
-    """Where the records of a line stand: what they have in common."""
+    """What the records of one line have in common."""
 
     entry: str | None = None
     parent: str | None = None
@@ -52,7 +52,7 @@ class Place(msgspec.Struct, frozen=True, gc=False):
         output: str | None = None,
         is_error: bool | None = None,
     ) -> ToolCall:
-        """The model called a tool. With an output it is whole: it needs no result, or is one whose call we do not know."""
+        """The model called a tool. With an output, no result follows; a result whose call is not known is made like this, too."""
         return ToolCall(
             key=key,
             name=name,
@@ -73,7 +73,7 @@ class Place(msgspec.Struct, frozen=True, gc=False):
         return msgspec.structs.replace(call, role="user")
 
     def result(self, call: OpenCall, text: str, *, is_error: bool) -> ToolResult:
-        """What an open call gave back."""
+        """The result of an open call."""
         return ToolResult(key=call.key, text=text, is_error=is_error, time_ms=self.time_ms, hidden=call.hidden)
 
 
@@ -85,7 +85,7 @@ def join_texts(content: str | Sequence[Block] | None) -> str:
 
 
 def link_parent(parent: str | msgspec.UnsetType | None, last: str | None) -> str | None:
-    """What a record gives as its parent: None where it simply follows the line before, the empty string where it begins another tree."""
+    """The parent to store: None if it is the line before, the empty string if the line begins another tree."""
     if parent is msgspec.UNSET or parent == last:
         return None
     return parent or ""

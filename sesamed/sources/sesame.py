@@ -1,4 +1,4 @@
-"""Sessions that the daemon stores itself, and what a person says of sessions of any source. JSONL, one line one thing said.
+"""Sessions that the daemon stores itself, and people's notes on sessions of any source. JSONL, one message a line.
 
 Owns the lines, read and written: nobody else knows their fields. A call and its result are tied by `toolCallId` alone, so that who
 writes a line knows the record's key without reading the file.
@@ -41,7 +41,7 @@ ROLES: Final[dict[str, Role]] = {
 
 
 class Line(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
-    """Any line: the header of a session, something said in it, or words on a session."""
+    """Any line: the header of a session, a message, or notes on a session."""
 
     type: str
     id: str = ""
@@ -63,7 +63,7 @@ class Line(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
 
 
 class State(msgspec.Struct, frozen=True):
-    """What the lines so far mean for the next one. Never changed in place."""
+    """What earlier lines mean for the next one. Never changed in place."""
 
     session: str = ""
     cwd: str | None = None
@@ -93,7 +93,7 @@ class Sesame(JsonState[State]):
         return State(), []
 
     def step(self, state: State, item: bytes) -> Step:
-        """A line's operations, and the state after it."""
+        """The state after a line, and its operations."""
         try:
             entry = DECODE(repair(item))
         except (ValueError, RecursionError) as error:
@@ -121,7 +121,7 @@ def encode_line(line: Line) -> bytes:
 
 
 def merge_words(session: SessionKey, words: Words, before: bytes) -> bytes:
-    """The one line of a file of words on a session: what was said before, and over it what is said now."""
+    """The one line of a file of notes on a session: the old notes, overlaid with the new ones."""
     try:
         line = DECODE(before.split(b"\n", 1)[0])
     except ValueError:
@@ -182,7 +182,7 @@ def _read_call(state: State, line: Line, key: int) -> Step:
 
 
 def _read_result(state: State, line: Line, key: int) -> Step:
-    """What a call gave back; if we don't know the call, a call of its own."""
+    """A result; if its call is not known, it becomes a call of its own."""
     place, call_id, is_error = _locate(state, line), line.tool_call_id or "", bool(line.is_error)
     call = state.calls.get(call_id)
     if call is None:

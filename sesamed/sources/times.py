@@ -1,4 +1,4 @@
-"""What agents write for a time, as UTC milliseconds: ISO 8601, milliseconds as a number, or nonsense. Never raises."""
+"""Agents' times as UTC milliseconds: ISO 8601, milliseconds as a number, or nonsense. Never raises."""
 
 from datetime import UTC, datetime
 
@@ -9,7 +9,7 @@ Time = str | int | float | None
 
 
 def millis(value: Time) -> int | None:
-    """Milliseconds since 1970, or None for what cannot be a time of a session."""
+    """Milliseconds since 1970, or None if it cannot be the time of a session."""
     if isinstance(value, str):
         value = _parse(value)
     if value is None or not EARLIEST_MS <= value <= LATEST_MS:  # False for NaN, too

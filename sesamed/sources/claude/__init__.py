@@ -83,7 +83,7 @@ class Claude(JsonLines[ClaudeState, Line]):
         return state, operations + more
 
     def choose_whole(self, _: ClaudeState, found: list[Line]) -> list[Line]:
-        """Lines hold other lines (a subagent's progress); only a whole one of the file's own names its session."""
+        """Lines contain other lines (a subagent's progress); only the file's own name their session."""
         return [entry for entry in found if entry.session_id or (entry.summary and entry.leaf_uuid)]
 
 
@@ -97,7 +97,7 @@ def _read_aside(state: ClaudeState, line: Line) -> Step:
 
 
 def _recognise(state: ClaudeState, line: Line) -> ClaudeState:
-    """The first line shows whose file it is. A type of another day is Claude's when it names its session."""
+    """The first line shows whether this is a session of Claude Code. A new type is, if it names its session."""
     known = line.type in CHAIN or line.type in ASIDE or bool(line.session_id)
     if state.info.foreign or not known or line.type in JOURNALED:
         raise ForeignFileError("the first line is none of a session of Claude Code")

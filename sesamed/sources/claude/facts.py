@@ -1,4 +1,4 @@
-"""What a line of Claude Code says of the session itself: who it is, where and when it began, what it is called."""
+"""Facts about the session in a line of Claude Code's: its id, where and when it began, its name."""
 
 import re
 from typing import Final
@@ -22,7 +22,7 @@ BY_PERSON = NameRank.RENAMED
 
 
 def read_talk_facts(state: ClaudeState, line: Line) -> Step:
-    """What a line of the conversation says besides its words. Most say nothing new."""
+    """The facts in a line of the conversation. Most lines have none that is new."""
     info = state.info
     entered: list[Operation] = []
     if line.uuid and (line.version is None or WITH_SUMMARIES.match(line.version)):
@@ -38,7 +38,7 @@ def read_talk_facts(state: ClaudeState, line: Line) -> Step:
 
 
 def set_begun(info: SessionInfo, line: Line, operations: list[Operation]) -> SessionInfo:
-    """The first time in the file is when it began."""
+    """The session began at the first time in its file."""
     if info.dated:
         return info
     time_ms = millis(line.timestamp if line.snapshot is None else line.snapshot.timestamp)
@@ -49,17 +49,17 @@ def set_begun(info: SessionInfo, line: Line, operations: list[Operation]) -> Ses
 
 
 def read_custom_title(state: ClaudeState, line: Line) -> Step:
-    """The person's: the last one counts, and an empty one takes it back."""
+    """The person's title: the last one counts, an empty one removes it."""
     return state, [_title(line.custom_title or "", BY_PERSON)]
 
 
 def read_ai_title(state: ClaudeState, line: Line) -> Step:
-    """The model's: the last one counts."""
+    """The model's title: the last one counts."""
     return state, [_title(line.ai_title or "", BY_MODEL)]
 
 
 def read_summary(state: ClaudeState, line: Line) -> Step:
-    """The title of the conversation that has a certain line; it may be above in this file, below, or in another one."""
+    """The title of the session that has a certain line, in this file, before or after this line, or in another one."""
     title, leaf = (line.summary or "").strip()[:TITLE_CHARS], line.leaf_uuid
     if not title or not leaf:
         return state, []
@@ -74,7 +74,7 @@ class TitleDocument(msgspec.Struct, gc=False, rename="camel"):
 
 
 def read_document(session: str, document: bytes) -> list[Operation]:
-    """The title that a document beside a session tells."""
+    """The title in a document beside a session."""
     try:
         read = msgspec.json.decode(document, type=TitleDocument)
     except FAILURES:
@@ -91,7 +91,7 @@ def _title(title: str, rank: int) -> Fact:
 
 
 def _set_identity(info: SessionInfo, line: Line, operations: list[Operation]) -> SessionInfo:
-    """The first line of the conversation tells who the session is."""
+    """The first line of the conversation identifies the session."""
     agent = bool(line.is_sidechain and line.agent_id) and not info.lasting  # a subagent's file under another name
     session = f"agent-{line.agent_id}" if agent else line.session_id
     operations.append(

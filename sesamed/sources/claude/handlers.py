@@ -23,13 +23,13 @@ BLOCKS: Final = CALLS | {"text", "thinking", "redacted_thinking", "tool_result",
 
 
 def read_system(state: ClaudeState, line: Line) -> Step:
-    """What the program says. Only what happened while the person was away is worth finding."""
+    """A message of the program's. Only the summary of what happened while the person was away is indexed."""
     text = join_texts(line.content) if line.subtype == "away_summary" else ""
     return advance(state, line), [make_message(locate(state, line), "summary", text, text)] if text.strip() else []
 
 
 def read_attachment(state: ClaudeState, line: Line) -> Step:
-    """What came along with a prompt. A queued prompt is one that was typed while the agent worked."""
+    """Something attached to a prompt. A queued prompt is one that was typed while the agent worked."""
     then, attached = advance(state, line), line.attachment
     if attached is None or attached.type != "queued_command":
         return then, []
@@ -41,22 +41,22 @@ def read_attachment(state: ClaudeState, line: Line) -> Step:
 
 
 def skip(state: ClaudeState, line: Line) -> Step:
-    """Known, and nothing to find in it."""
+    """A known type without anything to index."""
     return advance(state, line), []
 
 
 def skip_aside(state: ClaudeState, _: Line) -> Step:
-    """Known, and nothing to find in it."""
+    """A known type without anything to index."""
     return state, []
 
 
 def skip_unknown(state: ClaudeState, line: Line) -> Step:
-    """A type of another day; it may be a link in the chain of parents."""
+    """A new type; it may be part of the chain of parents."""
     return advance(state, line), [Unknown(type=line.type)]
 
 
 def count_odd_blocks(content: Content) -> list[Operation]:
-    """A count of the blocks that we do not know."""
+    """Count blocks of unknown types."""
     return [
         Unknown(type=f"block/{block.type}")
         for block in blocks(content)

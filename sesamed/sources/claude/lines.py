@@ -1,4 +1,4 @@
-"""What we read of Claude Code's lines: flat views with the few fields that we need.
+"""What is read of Claude Code's lines: flat views with the few fields that are needed.
 
 What is not named here (thinking, images' base64, usage, `toolUseResult` with whole files, hooks' data) is skipped by the
 decoder and never becomes an object. Every field has a default, and a `type` is a string: new ones appear monthly.
@@ -39,7 +39,7 @@ Content = str | list[Block] | None
 
 
 class Spoken(msgspec.Struct, gc=False):
-    """The `message` of a line: what the API was sent, or gave back."""
+    """The `message` of a line: a request to the API, or its response."""
 
     id: str | None = None
     model: str | None = None
@@ -53,7 +53,7 @@ class Origin(msgspec.Struct, gc=False):
 
 
 class Attachment(msgspec.Struct, gc=False, rename="camel"):
-    """What came along with a prompt; of all kinds only a queued prompt says something."""
+    """Something attached to a prompt; of all kinds only queued prompts are indexed."""
 
     type: str = ""
     prompt: Content = None

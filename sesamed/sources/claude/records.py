@@ -42,7 +42,7 @@ def locate(state: ClaudeState, line: Line) -> Place:
 
 
 def read_user(state: ClaudeState, line: Line) -> Step:
-    """The results in it, then what was said."""
+    """The results in it, then its text."""
     content = None if line.message is None else line.message.content
     place = locate(state, line)
     calls, operations = _read_results(state.calls, place, content)
@@ -82,7 +82,7 @@ def read_assistant(state: ClaudeState, line: Line) -> Step:
 
 
 def read_prompt(state: ClaudeState, place: Place, content: Content) -> Step:
-    """A message that may be the person's: a prompt, a command, or one of the many that are not."""
+    """A message that may be the person's: a prompt or a command; many are the program's."""
     raw = join_texts(content)
     if raw.lstrip().startswith(SHELL):
         return _read_shell(state, place, raw)
@@ -96,12 +96,12 @@ def read_prompt(state: ClaudeState, place: Place, content: Content) -> Step:
 
 
 def is_by_person(origin: Origin | None) -> bool:
-    """Whether the words are a person's, as far as the line tells."""
+    """Whether a person wrote this, as far as the line says."""
     return origin is None or origin.kind in PEOPLE
 
 
 def blocks(content: Content) -> list[Block]:
-    """The blocks, of which a text alone has none."""
+    """The blocks of a content; plain text has none."""
     return content if isinstance(content, list) else []
 
 
@@ -117,7 +117,7 @@ def _read_words(state: ClaudeState, line: Line, place: Place, content: Content, 
 
 
 def _name_session(state: ClaudeState, place: Place, raw: str, prompt: str) -> Step:
-    """The first prompt with words of the person's own names the session."""
+    """The first prompt with the person's own words names the session."""
     info = state.info
     operations: list[Operation] = [make_message(place, "user", raw, prompt)]
     if info.asked and (info.named or place.side):
@@ -131,7 +131,7 @@ def _name_session(state: ClaudeState, place: Place, raw: str, prompt: str) -> St
 def _read_results(
     calls: dict[str, OpenCall], place: Place, content: Content
 ) -> tuple[dict[str, OpenCall], list[Operation]]:
-    """What calls gave back; one whose call we don't know is a call of its own."""
+    """Results; one whose call is not known becomes a call of its own."""
     operations: list[Operation] = []
     for block in blocks(content):
         if block.type == "tool_result" or block.type.endswith("_tool_result"):
@@ -188,5 +188,5 @@ def _shell_call(place: Place, command: str | None, output: str | None) -> ToolCa
 
 
 def _lasting(name: str | None, place: Place) -> str:
-    """An id that no other record in the world has."""
+    """An id that no other record has."""
     return name if name and len(name) >= RANDOM_CHARS else f"{name}\0{place.stamp}"

@@ -1,4 +1,4 @@
-"""What the lines of a Claude Code file so far mean for its next one. Small: it is stored with the cursor at each commit."""
+"""What earlier lines of a file mean for the next one. Small: it is stored with the cursor at each commit."""
 
 from zlib import crc32
 
@@ -16,7 +16,7 @@ TITLE_CHARS = 256
 
 
 class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What was said of the session itself. Changes a few times in a file."""
+    """What is known of the session. Changes a few times in a file."""
 
     file_id: str  # what the file's name says
     lasting: bool = False  # and that is the session's id
@@ -44,7 +44,7 @@ class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class ClaudeState(msgspec.Struct, frozen=True, kw_only=True):
-    """Never changed in place, its dict neither: a caller may step twice from the same state."""
+    """Never changed in place, nor are its dicts: a caller may step twice from one state."""
 
     info: SessionInfo = msgspec.field(name="told")  # as indexes have it
     last: str | None = None  # the uuid of the line before
@@ -56,13 +56,13 @@ Step = tuple[ClaudeState, list[Operation]]
 
 
 def advance(state: ClaudeState, line: Line, calls: dict[str, OpenCall] | None = None) -> ClaudeState:
-    """The state once this line of the conversation was read."""
+    """The state after this line of the conversation."""
     last = line.uuid if line.uuid and len(line.uuid) <= ID_CHARS else state.last
     return replace(state, last=last, calls=state.calls if calls is None else calls)
 
 
 def replace_answers(state: ClaudeState, line: Line, operations: list[Operation]) -> Step:
-    """The same, with what these answers replace taken back: some versions wrote a text again as it grew, or say what it supersedes."""
+    """Mark the answers that these replace: some versions write a text again as it grows, others name what it supersedes."""
     gone = [
         Undone(key=answer.key, alone=True) for answer in state.answers if answer.entry in (line.supersedes_uuids or ())
     ]

@@ -1,4 +1,4 @@
-"""What of a user's message in Claude Code's files the person said. Pure text, no lines."""
+"""The person's part of a user message in Claude Code's files. Pure text, no lines."""
 
 import re
 
@@ -37,7 +37,7 @@ ABOUT_THE_PROGRAM = re.compile(
 
 
 def output_of(content: str | list[Part] | None) -> str:
-    """The text that a tool gave back; of a page that was found, its title and address."""
+    """The text of a tool's result; of a page that was found, its title and address."""
     if isinstance(content, str):
         return content
     lines = [part.text or " ".join(filter(None, (part.title, part.url))) for part in content or ()]

@@ -58,7 +58,7 @@ class Codex(JsonLines[CodexState, Line]):
         return CodexState(file_id=session, rollout=rollout), [Identity(native_id=session, origin="")]
 
     def step(self, state: CodexState, item: bytes) -> Step:
-        """A line's operations, and the state after it."""
+        """The state after a line, and its operations."""
         if state.begun and is_dropped(item):
             return state, []
         return super().step(state, item)
@@ -94,7 +94,7 @@ def _read_bare(state: CodexState, entry: Line, line: bytes) -> Step:
 
 
 def _read_response_item(state: CodexState, line: Line, item: Payload) -> Step:
-    """What the model was told, said and called."""
+    """A response item: what the model was sent, said and called."""
     if not state.responses:
         state = replace(state, responses=True)
     handler = RESPONSES.get(item.type)
@@ -107,7 +107,7 @@ def _read_compacted(state: CodexState, line: Line, item: Payload) -> Step:
 
 
 def _read_agent_message(state: CodexState, line: Line, item: Payload) -> Step:
-    """What agents tell each other."""
+    """A message from one agent to another."""
     return add_agent_message(state, line, text_of(item.content))
 
 

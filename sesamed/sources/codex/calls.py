@@ -1,4 +1,4 @@
-"""Calls and what they gave back. A call's output comes lines later, under the same call_id."""
+"""Calls and their outputs. An output comes lines later, under the same call_id."""
 
 import msgspec
 
@@ -20,7 +20,7 @@ from sesamed.sources.times import millis
 
 
 class Call(msgspec.Struct, frozen=True, gc=False):
-    """A call: what was called, with what, and, where that is known at once, what it gave back."""
+    """A call: the tool, its arguments and, if known at once, its output."""
 
     name: str
     arguments: bytes
@@ -56,12 +56,12 @@ def read_web_search_call(state: CodexState, line: Line, item: Payload) -> Step:
 
 
 def read_image_generation_call(state: CodexState, line: Line, item: Payload) -> Step:
-    """An image; of use is what it was to show."""
+    """An image; its prompt is what is indexed."""
     return add_whole(state, line, Call("image_generation", encode({"prompt": item.revised_prompt or ""}), item.id))
 
 
 def read_output(state: CodexState, line: Line, item: Payload) -> Step:
-    """What a call gave back; if we don't know the call, a call of its own."""
+    """A result; if its call is not known, it becomes a call of its own."""
     text, is_error = output_of(bytes(item.output))
     return _close(state, line, item, text, is_error)
 
@@ -91,13 +91,13 @@ def add_pending(state: CodexState, line: Line, call: Call) -> Step:
 
 
 def add_whole(state: CodexState, line: Line, call: Call) -> Step:
-    """A call that is all there, or gets no output."""
+    """A call that is complete, or gets no output."""
     state, operation = _add(state, line, call)
     return state, [operation]
 
 
 def add_shell_command(state: CodexState, line: Line, command: str, given: str) -> Step:
-    """A command that the person ran with `!`, and what came of it."""
+    """A command that the person ran with `!`, and its output."""
     arguments = encode({"command": command})
     text, is_error = output_of(encode(given.strip()))
     state, key = add_call(state, None, "shell", arguments)
@@ -117,7 +117,7 @@ def name_of(item: Payload) -> str:
 
 
 def _add_orphan(state: CodexState, line: Line, item: Payload, text: str, *, is_error: bool) -> Step:
-    """Its text tells it from others: there is no name, and no argument."""
+    """An output without a known call; its text is its only key."""
     state, key = add_record(state, f"output\0{item.call_id}", text)
     return state, [_make(state, line, Call(name_of(item), EMPTY, None, text, is_error), key)]
 

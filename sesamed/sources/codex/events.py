@@ -1,4 +1,4 @@
-"""What events add to the response items, or have alone: exit codes, names, turns, and all of it in a file without items.
+"""Events: exit codes, names and turns, which response items lack; in a file without response items, everything.
 
 An `item_completed` event has an item: the same things as the older events, in another shape.
 """
@@ -26,7 +26,7 @@ def read_event(state: CodexState, line: Line, event: Payload) -> Step:
 
 
 def read_item(state: CodexState, line: Line, event: Payload) -> Step:
-    """What the item is."""
+    """An `item_completed` event, by the type of its item."""
     item = event.item
     if item is None:
         return state, [Unknown(type="item/")]
@@ -35,7 +35,7 @@ def read_item(state: CodexState, line: Line, event: Payload) -> Step:
 
 
 def skip(state: CodexState, _: Line, __: Payload) -> Step:
-    """Known, and nothing to find in it."""
+    """A known type without anything to index."""
     return state, []
 
 
@@ -46,7 +46,7 @@ def read_agent_message(state: CodexState, line: Line, event: Payload) -> Step:
 
 
 def read_thread_name(state: CodexState, _: Line, event: Payload) -> Step:
-    """The session was given a name. In a copy of the parent's lines it is the parent's. Of a thread's files, the later one knows."""
+    """The session's name. In a copy of the parent's lines it is the parent's. Of a thread's files, the later one counts."""
     if event.thread_id != state.session if event.thread_id is not None else state.copied:
         return state, []
     rank = NameRank.TITLED if state.rollout is None else NameRank.RENAMED
@@ -86,7 +86,7 @@ def read_search(state: CodexState, line: Line, event: Payload) -> Step:
 
 
 def _add_run(state: CodexState, line: Line, event: Payload, name: str, arguments: bytes) -> Step:
-    """With response items in the file, only how it went is news."""
+    """In a file with response items, only the outcome is new."""
     call_id = event.call_id or event.id or ""
     is_error = has_failed(event)
     if state.responses:

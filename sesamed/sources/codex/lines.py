@@ -1,4 +1,4 @@
-"""What we read of Codex's lines: flat views with the few fields that we need.
+"""What is read of Codex's lines: flat views with the few fields that are needed.
 
 A line is an envelope around a payload; in the oldest files it is the payload itself. What is not named here (encrypted
 reasoning, replaced histories, instructions, images) is skipped by the decoder. One shape serves all payloads and the
@@ -33,13 +33,13 @@ class Provenance(msgspec.Struct, gc=False):
 
 
 class Mark(msgspec.Struct, gc=False):
-    """What newer builds say of a block."""
+    """The origin of a block, in newer builds."""
 
     provenance: Provenance | None = None
 
 
 class Marks(msgspec.Struct, gc=False):
-    """What newer builds say of a message's blocks, one by one."""
+    """The origins of a message's blocks, in newer builds."""
 
     content_item_kinds: list[str] | None = None
     content_item_metadata: list[Mark] | None = None
@@ -60,7 +60,7 @@ class Invocation(msgspec.Struct, gc=False):
 
 
 class Base(msgspec.Struct, gc=False):
-    """What a paginated fork goes on from: a rollout, up to an ordinal."""
+    """Where a paginated fork continues: a rollout, up to an ordinal."""
 
     thread_id: str | None = None
     end_ordinal_exclusive: int | None = None
@@ -154,7 +154,7 @@ def ordinal(number: int | None) -> int | None:
 
 
 def is_dropped(line: bytes) -> bool:
-    """Whether this is a whole line with nothing in it for us. One that is torn or glued is worth a look."""
+    """Whether this is a whole line without anything to index. A torn or glued one is decoded."""
     return DROPPED.match(line) is not None and line.rstrip().endswith(b"}}") and line.find(NEXT, 1) < 0
 
 
@@ -187,7 +187,7 @@ def object_of(raw: bytes) -> bytes:
 
 
 def directory_in(arguments: bytes) -> str | None:
-    """The directory that a command asked for, if it did."""
+    """The directory that a command is to run in, if its arguments name one."""
     if b'"workdir"' not in arguments and b'"working_directory"' not in arguments and b'"cwd"' not in arguments:
         return None
     try:

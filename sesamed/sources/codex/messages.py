@@ -1,4 +1,4 @@
-"""What was said: prompts apart from what Codex injects, answers, summaries.
+"""Messages: prompts apart from what Codex injects, answers, summaries.
 
 A typed prompt stands in a file twice, as a response item and as an event, in either order and not far from each other.
 Whichever comes first is kept; the other one finds its digest in the state and is dropped. The event has exactly what
@@ -56,7 +56,7 @@ def _read_user(state: CodexState, line: Line, item: Payload) -> Step:
 
 
 def read_user_event(state: CodexState, line: Line, event: Payload) -> Step:
-    """What was typed, as an event has it."""
+    """A prompt, as an event."""
     if event.kind in ALWAYS_INJECTED:
         return state, []
     text = event.message or ""
@@ -66,7 +66,7 @@ def read_user_event(state: CodexState, line: Line, event: Payload) -> Step:
 
 
 def read_user_item(state: CodexState, line: Line, item: Payload) -> Step:
-    """What was typed, as an item has it."""
+    """A prompt, as an item."""
     blocks = item.content if isinstance(item.content, list) else []
     text = text_of(blocks)
     if not text.strip() and not has_image(blocks):
@@ -75,7 +75,7 @@ def read_user_item(state: CodexState, line: Line, item: Payload) -> Step:
 
 
 def add_typed(state: CodexState, line: Line, text: str) -> Step:
-    """A prompt that surely is one."""
+    """A prompt that is certainly the person's."""
     digest = digest_of(squeeze(text))
     waiting = take_pair(state.item_digests, digest)
     if waiting is not None:
@@ -84,7 +84,7 @@ def add_typed(state: CodexState, line: Line, text: str) -> Step:
 
 
 def add_answer(state: CodexState, line: Line, text: str) -> Step:
-    """What the model said; a review that an event has told is not told again."""
+    """The model's words, unless they repeat a review that an event already had."""
     beginning = beginning_of(text)
     if beginning and beginning == state.review:
         return replace(state, review=0), []
@@ -92,7 +92,7 @@ def add_answer(state: CodexState, line: Line, text: str) -> Step:
 
 
 def read_review(state: CodexState, line: Line, event: Payload) -> Step:
-    """What a review found; newer builds have the model say it, too, after that or before."""
+    """The result of a review; in newer builds the model says it, too, before or after."""
     text = review_of(bytes(event.review_output))
     beginning = beginning_of(text)
     if beginning and beginning == state.answered:
@@ -101,7 +101,7 @@ def read_review(state: CodexState, line: Line, event: Payload) -> Step:
 
 
 def add_message(state: CodexState, line: Line, role: Role, text: str) -> Step:
-    """Anything said that is no prompt."""
+    """Any message that is not a prompt."""
     if not text.strip():
         return state, []
     state, key = add_record(state, role, text)
@@ -109,7 +109,7 @@ def add_message(state: CodexState, line: Line, role: Role, text: str) -> Step:
 
 
 def add_agent_message(state: CodexState, line: Line, text: str) -> Step:
-    """What another agent said. It stands in the file twice, with the same text."""
+    """Another agent's message. It is in the file twice, with the same text."""
     if not text.strip():
         return state, []
     digest = digest_of(squeeze(text))
@@ -143,7 +143,7 @@ def _name_session(state: CodexState, text: str) -> Step:
 
 
 def _read_injected(state: CodexState, line: Line, text: str) -> Step:
-    """What Codex said in the user's name: of use only for a directory, and for a command that the person ran."""
+    """A message by Codex in the user's name: it may name a directory, or hold a command that the person ran."""
     command = SHELL.match(text)
     if command is not None:
         return add_shell_command(state, line, command[1], command[2])

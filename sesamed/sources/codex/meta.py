@@ -1,4 +1,4 @@
-"""Who a rollout is: its file's name, its first session_meta or the header of a bare one, the index of names."""
+"""Facts about a session: from its file's name, its first session_meta or bare header, and the index of names."""
 
 import re
 from typing import Any, Final
@@ -68,7 +68,7 @@ def file_ids(name: str) -> tuple[str, str | None]:
 
 
 def origin_of(session: str, stamp: Time) -> str:
-    """What tells sessions with one id apart: nothing, if the id is a UUID, else when they began."""
+    """What distinguishes sessions with the same id: nothing if it is a UUID, else when they began."""
     return "" if IS_UUID.fullmatch(session) else f"{session} {'' if stamp is None else stamp}"
 
 
@@ -78,7 +78,7 @@ def root_of(session: str, stamp: Time) -> str:
 
 
 def read_index_entry(state: CodexState, line: Line) -> Step:
-    """A line of the index: the name that a person gave a session; an empty one takes it back."""
+    """A line of the index: the name that a person gave a session; an empty one removes it."""
     if not line.id:
         return state, [Unknown(type="session_index")]
     value = (line.thread_name or "").strip()

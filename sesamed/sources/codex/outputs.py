@@ -1,4 +1,4 @@
-"""What a call gave back, and whether it failed: no line of Codex's has a flag for that."""
+"""Outputs of calls, and whether the call failed: Codex has no flag for that."""
 
 import re
 from collections.abc import Callable
@@ -59,7 +59,7 @@ def output_of(raw: bytes) -> tuple[str, bool | None]:
 
 
 def has_failed(event: Payload) -> bool | None:
-    """Whether an event or an item says that its call failed."""
+    """Whether a call failed, according to its event or item; None if that does not say."""
     if event.exit_code is not None:
         return event.exit_code != 0
     if event.success is not None:

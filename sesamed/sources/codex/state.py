@@ -1,4 +1,4 @@
-"""What a rollout's lines so far mean for its next one. Small: it is stored with the cursor at each commit.
+"""What earlier lines of a rollout mean for the next one. Small: it is stored with the cursor at each commit.
 
 Keys. A fork, and a subagent that is given its parent's history, begin with a copy of the parent's lines under *new*
 timestamps; a subagent's copy leaves out calls and all but the final answers. So neither time nor position may be in a
@@ -37,13 +37,13 @@ UUID7: Final = re.compile(r"([0-9a-fA-F]{8})-([0-9a-fA-F]{4})-7[0-9a-fA-F]{3}-")
 
 
 class PendingCall(OpenCall, frozen=True, array_like=True, gc=False):
-    """A call that has no result yet, and how it went if an event told that already."""
+    """A call without an output yet, and whether it failed, if an event already said so."""
 
     failed: bool | None = None
 
 
 class CodexState(msgspec.Struct, frozen=True, kw_only=True):
-    """Never changed in place, its dict neither: a caller may step twice from the same state."""
+    """Never changed in place, nor are its dicts: a caller may step twice from one state."""
 
     file_id: str  # the session's id as the file's name has it
     rollout: str | None = None  # the file's own id, where a thread that was reverted has several files
@@ -129,23 +129,23 @@ def add_call(state: CodexState, call_id: str | None, name: str, arguments: bytes
 
 
 def open_call(state: CodexState, call_id: str | None, call: PendingCall) -> CodexState:
-    """The state with an open call more."""
+    """The state with another open call."""
     return replace(state, calls=add_open(state.calls, {call_id: call})) if call_id else state
 
 
 def close_call(state: CodexState, call_id: str | None) -> CodexState:
-    """The state without the call that was answered."""
+    """The state without this call."""
     return replace(state, calls=drop_open(state.calls, call_id or ""))
 
 
 def mark_uncertain(state: CodexState, call_id: str, key: int) -> CodexState:
-    """The state with a call more whose output did not say how it went: it may run on, and an event tell its end."""
+    """The state with another call whose output did not say whether it failed: it may still run, and an event may say so later."""
     done = [*drop_open(state.uncertain, call_id).items(), (call_id, key)]
     return replace(state, uncertain=dict(done[-DONE:]))
 
 
 def record_outcome(state: CodexState, call_id: str, failed: bool | None) -> Step:
-    """An event said how a call went: an open one, or one that ran on after its output."""
+    """The outcome of a call, from an event: of an open one, or of one that was still running at its output."""
     if failed is None:
         return state, []
     if (call := state.calls.get(call_id)) is not None:
@@ -157,7 +157,7 @@ def record_outcome(state: CodexState, call_id: str, failed: bool | None) -> Step
 
 
 def take_pair(waiting: tuple[int, ...], digest: int) -> tuple[int, ...] | None:
-    """Those that still wait when this one has found its other half; None if it has not."""
+    """The waiting digests without this one; None if it is not among them."""
     if digest not in waiting:
         return None
     place = waiting.index(digest)
@@ -165,7 +165,7 @@ def take_pair(waiting: tuple[int, ...], digest: int) -> tuple[int, ...] | None:
 
 
 def add_waiting(waiting: tuple[int, ...], digest: int) -> tuple[int, ...]:
-    """Those that wait for their other half, and this one."""
+    """The waiting digests, and this one."""
     return (*waiting[1 - UNPAIRED :], digest)
 
 

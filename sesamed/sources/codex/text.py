@@ -1,4 +1,4 @@
-"""What of a rollout's texts a person wrote, and what a session is called. Pure text and blocks, no lines."""
+"""The person's part of a rollout's texts, and names for sessions. Pure text and blocks, no lines."""
 
 import re
 from typing import Final
@@ -61,12 +61,12 @@ def plain_blocks(content: str | list[Block] | None) -> list[Block]:
 
 
 def is_doubtful(text: str) -> bool:
-    """Whether a text looks like one that Codex wrote."""
+    """Whether a text may have been written by Codex."""
     return DOUBTFUL.match(text) is not None
 
 
 def has_image(blocks: list[Block]) -> bool:
-    """A prompt may be only that."""
+    """Whether there is an image: a prompt may be nothing else."""
     return any("image" in block.type for block in blocks)
 
 
@@ -97,12 +97,12 @@ def squeeze(text: str) -> str:
 
 
 def digest_of(body: str) -> int:
-    """Enough of a squeezed text to know it again."""
+    """A digest to recognise a squeezed text by."""
     return record_key("prompt", body)
 
 
 def beginning_of(text: str) -> int:
-    """Enough of a text's first line, or of a review's first finding, to know it again; 0 of nothing."""
+    """A digest to recognise a text by its first line, or a review by its first finding; 0 if there is none."""
     text = text.lstrip()
     finding = FINDING.match(text)
     body = (finding[1] if finding else text.partition("\n")[0]).strip()[:BEGINNING_CHARS]

@@ -54,7 +54,7 @@ class Pi(JsonLines[PiState, Line]):
         raise ForeignFileError("the first line is no header of a pi session")
 
     def choose_whole(self, state: PiState, found: list[Line]) -> list[Line]:
-        """A block of a message has a type as well; only a whole line has a timestamp beside it."""
+        """Blocks of a message have a type, too, but only lines have a timestamp beside it."""
         whole = [entry for entry in found if entry.timestamp is not None]
         return whole if state.begun or (whole and whole[0].type == "session") else []
 

@@ -1,4 +1,4 @@
-"""What we read of pi's lines: flat views with the few fields that we need; and what of its texts a person said.
+"""What is read of pi's lines: flat views with the few fields that are needed; and the person's part of its texts.
 
 What is not named here (thinking, images' base64, usage, tool schemas) is skipped by the decoder and never becomes an
 object. Every field has a default, and a `type` is a string: new ones appear monthly, and a tagged union would refuse
@@ -29,7 +29,7 @@ Content = str | list[Block] | None
 
 
 class Details(msgspec.Struct, gc=False):
-    """What a tool tells besides its text. MCP adapters put a failure here, with `isError: false`."""
+    """More about a tool's result. MCP adapters put a failure here, with `isError: false`."""
 
     error: msgspec.Raw = msgspec.Raw(b"null")
 
@@ -93,7 +93,7 @@ def native_id(file_name: str) -> str:
 
 
 def is_timed(file_name: str) -> bool:
-    """Whether pi made this name for a session."""
+    """Whether this is the name of a session of pi's."""
     return TIMED_NAME.fullmatch(file_name) is not None
 
 

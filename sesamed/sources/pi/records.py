@@ -1,4 +1,4 @@
-"""What each type of line (`HANDLERS`), and each role of a message (`ROLES`), becomes; and the state from one line to the next."""
+"""What becomes of each type of line (`HANDLERS`) and each role of a message (`ROLES`), and the state in between."""
 
 from collections.abc import Callable
 from typing import Final
@@ -21,7 +21,7 @@ FIRST_IDS = "2026-01-02T00:00:00"
 
 
 class PiState(msgspec.Struct, frozen=True, kw_only=True):
-    """What a file's lines so far mean for its next one. Never changed in place, its dict neither: a caller may step twice from it."""
+    """What earlier lines mean for the next one. Never changed in place, nor is its dict: a caller may step twice from one state."""
 
     file_id: str  # the session's id as the file's name has it
     begun: bool = False  # the header was seen
@@ -37,7 +37,7 @@ Step = tuple[PiState, list[Operation]]
 def advance(
     state: PiState, line: Line, *, named: bool | None = None, calls: dict[str, OpenCall] | None = None
 ) -> PiState:
-    """The state once this line was read. (`msgspec.structs.replace` takes three times as long.)"""
+    """The state after this line. (`msgspec.structs.replace` takes three times as long.)"""
     return PiState(
         file_id=state.file_id,
         begun=True,
@@ -74,7 +74,7 @@ def read_message(state: PiState, line: Line) -> Step:
 
 
 def read_user(state: PiState, line: Line, spoken: Spoken) -> Step:
-    """A prompt. The first one with words of the person's own names the session."""
+    """A prompt. The first one with the person's own words names the session."""
     raw = join_texts(spoken.content)
     text = without_skills(raw)
     operations: list[Operation] = [_message(locate(state, line, spoken), "user", raw, text), *_unknown(spoken.content)]
@@ -104,7 +104,7 @@ def read_assistant(state: PiState, line: Line, spoken: Spoken) -> Step:
 
 
 def read_result(state: PiState, line: Line, spoken: Spoken) -> Step:
-    """What a call gave back; if we don't know the call, a call of its own."""
+    """A result; if its call is not known, it becomes a call of its own."""
     place = locate(state, line, spoken)
     text = join_texts(spoken.content)
     is_error = bool(spoken.is_error) or (spoken.details is not None and bytes(spoken.details.error) not in FALSY)
@@ -142,7 +142,7 @@ def read_custom(state: PiState, line: Line, spoken: Spoken) -> Step:
 
 
 def read_summary(state: PiState, line: Line, spoken: Spoken) -> Step:
-    """What a compaction or a left branch was about."""
+    """The summary of a compaction, or of a branch that was left."""
     return advance(state, line), _statement(locate(state, line, spoken), "summary", spoken.summary or "")
 
 
@@ -166,22 +166,22 @@ def read_summary_line(state: PiState, line: Line) -> Step:
 
 
 def read_session_info(state: PiState, line: Line) -> Step:
-    """A name that was given: the last one counts, and an empty one takes it back."""
+    """The session's name: the last one counts, an empty one removes it."""
     return advance(state, line), [Fact(field="name", value=(line.name or "").strip(), rank=NameRank.GIVEN, keep="last")]
 
 
 def skip_header(state: PiState, line: Line) -> Step:
-    """Two files in one? The first header stands, and this one is no link in the chain of parents."""
+    """A second header in a file: the first one counts, and this one is not part of the chain of parents."""
     return state, [Unknown(type=line.type)]
 
 
 def skip(state: PiState, line: Line) -> Step:
-    """Known, and nothing to find in it."""
+    """A known type without anything to index."""
     return advance(state, line), []
 
 
 def skip_unknown(state: PiState, line: Line) -> Step:
-    """A type of another day; its id still is a link in the chain of parents."""
+    """A new type; its id is still part of the chain of parents."""
     return advance(state, line), [Unknown(type=line.type)]
 
 

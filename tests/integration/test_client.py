@@ -14,7 +14,8 @@ import pytest
 from sesamectl.client import Client
 from sesamectl.errors import StartError
 from sesamectl.launch import _children, launch
-from tests.support.daemon import PATIENCE_S, eventually
+from tests.support.client import PATIENCE_S
+from tests.support.daemon import eventually
 from tests.support.machine import Machine, is_ours
 
 

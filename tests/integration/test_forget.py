@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.client import Refused
+from sesamectl.errors import RpcError
 from tests.support.daemon import Daemon, eventually
 from tests.support.library import APP, CHILD, FIX, FORK, PARENT, SUB, Library
 from tests.support.sessions import PiSession
@@ -66,7 +66,7 @@ def test_it_stays_forgotten(daemon: Daemon) -> None:
     assert daemon.found(SECRET) == []
     assert daemon.found("quince") == ["other-1"]
     assert daemon.call("status")["counts"]["sessions"] == 1
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(RpcError) as caught:
         daemon.call("set_session_meta", sessionId="secret-1", title=SECRET)
     assert caught.value.code == 1
     assert in_files(daemon.data_dir, SECRET) == []
@@ -115,7 +115,7 @@ def test_what_was_begun_is_finished_after_a_kill(daemon: Daemon) -> None:
 )
 def test_one_thing_is_named(daemon: Daemon, params: dict[str, Any]) -> None:
     """Nothing is forgotten because a name is missing, and no two are mixed."""
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(RpcError) as caught:
         daemon.call("forget", **params)
     assert caught.value.code == -32602
     assert daemon.call("status")["counts"]["sessions"] == 2

@@ -31,7 +31,7 @@ from sesamed.paths import MAX_SOCKET_BYTES
 from sesamed.server.connection import Limits, has_hung_up, peer_uid
 from sesamed.server.dispatch import Conversation, Dispatcher
 from sesamed.server.listen import Server, bind, unlink_own
-from tests.support.daemon import PATIENCE_S
+from tests.support.client import PATIENCE_S
 
 BLOAT = 3 << 20  # more than a socket holds, less than an answer may have
 

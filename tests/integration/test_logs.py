@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from sesamectl.errors import RpcError
 from sesamed.logs import MAX_BYTES, OLD_LOGS
 from tests.support.claude import ClaudeSession
-from tests.support.client import Refused
 from tests.support.codex import CodexSession
 from tests.support.daemon import CODE, Daemon, surroundings
 from tests.support.sessions import PiSession
@@ -103,7 +103,7 @@ def test_no_transcript_text_at_any_level() -> None:
             client.raw(f'{{"{CANARY}\n'.encode())
             assert client.line()["error"]["code"] == -32700
         for method, params in ((CANARY, {}), ("search", {CANARY: 1}), ("search", {"query": CANARY, "after": CANARY})):
-            with pytest.raises(Refused):
+            with pytest.raises(RpcError):
                 daemon.call(method, **params)
         daemon.call("index", full=True)
         daemon.stop()

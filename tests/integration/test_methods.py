@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.client import Refused
+from sesamectl.errors import RpcError
 from tests.support.daemon import Daemon, eventually
 from tests.support.library import APP, Library
 from tests.support.sessions import PiSession
@@ -298,7 +298,7 @@ def test_one_index_run_at_a_time(crowd: Daemon) -> None:
         first = client.send("index", full=True, progress=True)
         client.notification()
         second = client.send("index", full=True)
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(RpcError) as caught:
             client.result(second)
         assert caught.value.code == 3
         client.result(first)
@@ -313,7 +313,7 @@ def test_cancel_of_an_index_run(crowd: Daemon) -> None:
     with crowd.connect() as client:
         number = client.send("index", full=True)
         assert client.call("cancel", id=number) == {"cancelled": True}
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(RpcError) as caught:
             client.result(number)
         assert caught.value.code == -32800
     assert crowd.call("status")["counts"] == before
@@ -333,7 +333,7 @@ def test_cancel_of_a_search(crowd: Daemon) -> None:
         cancelled = {"jsonrpc": "2.0", "id": "c", "method": "cancel", "params": {"id": "s"}}
         client.raw(json.dumps(asked).encode() + b"\n" + json.dumps(cancelled).encode() + b"\n")
         assert client.result("c") == {"cancelled": True}
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(RpcError) as caught:
             client.result("s")
         assert caught.value.code == -32800
         for _ in range(5):
@@ -361,7 +361,7 @@ def test_hanging_up_ends_a_run(crowd: Daemon) -> None:
     def is_free() -> bool:
         try:
             crowd.call("index")
-        except Refused as refused:
+        except RpcError as refused:
             return refused.code != 3
         return True
 

@@ -23,10 +23,10 @@ from typing import Any, TypeVar
 import apsw
 
 import sesamed
+from sesamectl.errors import RpcError
 from sesamed.store.sqlite import add_functions
-from tests.support.client import Client, Refused
+from tests.support.client import PATIENCE_S, Client
 
-PATIENCE_S = 120.0  # for what must come: only what hangs takes so long, however busy the machine is
 POLL_S = 0.005  # a look at the socket takes about 1 ms; nobody tells a client that an event has been served
 
 PROGRAM = ("-m", "sesamed")
@@ -233,10 +233,10 @@ class Daemon:
         return Client(self.socket)
 
     def call(self, method: str, /, **params: Any) -> Any:
-        """The method's result; Refused when the daemon says no."""
+        """The method's result; RpcError when the daemon says no."""
         return self.client.call(method, **params)
 
-    def refuses(self, method: str, /, **params: Any) -> Refused:
+    def refuses(self, method: str, /, **params: Any) -> RpcError:
         """The refusal of a call that must be refused."""
         return self.client.refuses(method, **params)
 

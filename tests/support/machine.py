@@ -10,7 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.support.daemon import CODE, PATIENCE_S, surroundings
+from tests.support.client import PATIENCE_S
+from tests.support.daemon import CODE, surroundings
 from tests.support.sessions import PiSession
 
 Run = subprocess.CompletedProcess[str]

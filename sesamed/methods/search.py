@@ -10,7 +10,7 @@ from sesamed.methods.filters import Filters, make_condition
 from sesamed.methods.method import Call, Context, NonNegative, method
 from sesamed.model import Answer, Pending, Session
 from sesamed.sanitize import Exact, Line
-from sesamed.store.ids import Kind, kind_of, record_of
+from sesamed.store.ids import Kind
 from sesamed.store.reading import session as read
 from sesamed.store.reading import summary
 from sesamed.store.search import filters, matching, query, ranking
@@ -171,11 +171,10 @@ class Searcher:
         if found.chunk is None:  # only what it is called matches
             hit = self._show_opening(found.session, session, shown)
         else:
-            record, kind = record_of(found.chunk), kind_of(found.chunk)
-            texts = read.read_texts(self._connection, record)
+            text, record, texts = read.read_chunk(self._connection, found.chunk)
             item = read.read_item(self._connection, found.session, record)
             similar = similar | matching.others_with(self._connection, record, found.session)
-            hit = _make_hit(shown, self._excerpter.excerpt(texts.get(kind, "")), _make_match(session, item))
+            hit = _make_hit(shown, self._excerpter.excerpt(text), _make_match(session, item))
         matched, missing = self._match_words(found, texts)
         return replace(
             hit, score=round(score, 4), matched_words=matched, missing_words=missing,
@@ -184,7 +183,7 @@ class Searcher:
 
     def _find_matched_words(self, found: Found) -> list[str]:
         """Which words match a hit that is not on the page."""
-        texts = {} if found.chunk is None else read.read_texts(self._connection, record_of(found.chunk))
+        texts = {} if found.chunk is None else read.read_chunk(self._connection, found.chunk).texts
         return self._match_words(found, texts)[0]
 
     def _match_words(self, found: Found, texts: Mapping[int, str]) -> tuple[list[str], list[str]]:

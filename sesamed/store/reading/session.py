@@ -53,6 +53,8 @@ FORKED_FROM = "SELECT id FROM sessions WHERE (source, native_id, ordinal) = (?, 
 COUNT_BEFORE = "SELECT count(*) FROM ordinals o JOIN files f ON f.id = o.file WHERE f.session = ? AND o.ordinal < ?"
 
 
+CHUNK = f"""SELECT {ids.sql_record_of("id")}, {ids.sql_kind("id")}, id = ?1, text FROM chunks
+    WHERE {ids.sql_in_record("id", ids.sql_record_of("?1"))} ORDER BY id"""
 POSITION = f"""SELECT iif({ids.sql_file("?1")} = ?2, {ids.sql_position("?1")},
     (SELECT position FROM copies WHERE record = ?1 AND file = ?2))"""
 
@@ -125,6 +127,21 @@ def _read_own(connection: apsw.Connection, session: int, files: list[int], first
     sql = f"""{IN_ORDER} SELECT o.position, {RECORD}, o.time_ms, o.entry, {undone} OR {REVERTED}
         FROM ordered o JOIN records r ON r.id = o.record WHERE o.position BETWEEN :first AND :first + :count - 1 ORDER BY o.position"""
     return [_make_item(row) for row in connection.execute(sql, {"session": session, "first": first, "count": count})]
+
+
+class Chunk(NamedTuple):
+    """A chunk's text, and its record with all of its texts."""
+
+    text: str
+    record: int
+    texts: dict[int, str]
+
+
+def read_chunk(connection: apsw.Connection, chunk: int) -> Chunk:
+    """A chunk by its number."""
+    rows = [(*row, sqlite.plain(packed)) for *row, packed in connection.execute(CHUNK, (chunk,))]
+    text = next((text for _, _, is_wanted, text in rows if is_wanted), "")
+    return Chunk(text, rows[0][0], {kind: text for _, kind, _, text in rows})
 
 
 def read_texts(connection: apsw.Connection, record: int) -> dict[int, str]:

@@ -127,7 +127,7 @@ PRINT = Flag("print", "", "print the command, quoted for a shell, and run nothin
 DRY_RUN = Flag("dry-run", "", "print how many sessions, and remove nothing")
 YES = Flag("yes", "", "do not ask for confirmation")
 FULL_TEXT = Flag("all", "", "print tool output in full")
-JSON = Flag("json", "", "print the daemon's answer as JSON")
+JSON = Flag("json", "", "print JSON instead of text")
 NO_START = Flag("no-start", "", "do not start the daemon (also: SESAME_NO_START=1)")
 
 COMMANDS: Mapping[str, Command] = {

@@ -51,7 +51,7 @@ def _entry(what: str, explained: str, width: int) -> Iterator[str]:
     """Two columns; one below the other where they don't fit."""
     lines = [explained[begin:end] for begin, end in wrap(explained, max(MIN_WIDTH, width - INDENT))]
     first = f"  {what}".ljust(INDENT)
-    if len(first) > INDENT or width < INDENT + MIN_WIDTH:
+    if not first.endswith(" ") or width < INDENT + MIN_WIDTH:
         yield f"  {what}"
         first = " " * INDENT
     yield f"{first}{lines[0]}".rstrip()

@@ -104,13 +104,12 @@ def check_watch(checkup: Checkup) -> Iterator[Finding]:
         missing = f"; {modes.count('missing')} of {number(len(modes), 'root')} missing"
         yield Finding(OK, "watch", f"{counted or 'none watched'}{missing}")
     needed, limit = sum(source["directories"] for source in sources), _limit("max_user_watches")
+    directories = f"{needed} director{'y' if needed == 1 else 'ies'}"
     if limit is not None and needed + SPARE_WATCHES > limit:
-        text = (
-            f"{needed} directories to watch, but all your programs together get {limit} (fs.inotify.max_user_watches)"
-        )
+        text = f"{directories} to watch, but all your programs together get {limit} (fs.inotify.max_user_watches)"
         yield Finding(WRONG, "watch", text, f"sudo sysctl fs.inotify.max_user_watches={max(2 * limit, 4 * needed)}")
     elif limit is not None:
-        yield Finding(OK, "watch", f"{needed} directories to watch, {limit} allowed (fs.inotify.max_user_watches)")
+        yield Finding(OK, "watch", f"{directories} to watch, {limit} allowed (fs.inotify.max_user_watches)")
 
 
 def _limit(name: str) -> int | None:

@@ -24,7 +24,7 @@ def lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
         yield f"unread    {unread}"
     for source in answer["sources"]:
         yield from _source(source, terminal)
-    yield f"fresh     {_percentiles(answer['freshness'])} from append to commit"
+    yield f"fresh     {_percentiles(answer['freshness'], ' from append to commit')}"
     yield f"queries   {_percentiles(answer['queries'])}"
     yield f"index     {clean(database['path'])} ({size(database['bytes'] + database['walBytes'])})"
     yield f"socket    {clean(answer['socket'])}"
@@ -46,7 +46,7 @@ def _incomplete(counts: Mapping[str, Any]) -> str:
     return ", ".join(part for part in (bad, gone) if part)
 
 
-def _percentiles(times: Mapping[str, Any]) -> str:
+def _percentiles(times: Mapping[str, Any], what: str = "") -> str:
     if times["p50Ms"] is None:
         return "no samples yet"
-    return f"p50 {times['p50Ms']:.1f} ms, p95 {times['p95Ms']:.1f} ms, p99 {times['p99Ms']:.1f} ms"
+    return f"p50 {times['p50Ms']:.1f} ms, p95 {times['p95Ms']:.1f} ms, p99 {times['p99Ms']:.1f} ms{what}"

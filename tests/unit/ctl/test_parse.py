@@ -144,3 +144,8 @@ def test_help(command: str, width: int) -> None:
         parse(example.replace('"', "").split()[1:])
     tables = text.partition("\n\nexit codes")[0].partition("\nexamples")[0].split(":\n", 1)[1].split("\n")
     assert all(columns(line) <= max(width, 44) for line in tables)
+
+
+def test_help_keeps_its_columns_apart() -> None:
+    """A flag that fills its column has its explanation below it."""
+    assert "--status success|error\n                        tool calls" in help.text("search", 100)

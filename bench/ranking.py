@@ -29,7 +29,7 @@ from sesamed.store.search import session_score as prose
 
 SOURCES = ("pi", "claude", "codex")
 HEADER = ("step", "P@1", "H@3", "H@10", "MRR", "empty")
-WHOLE_TERM = terms.Maker.term
+WHOLE_TERM = terms.TermMaker.term
 ONLY_TEXT_SAID = prose.SAID.replace("MATCH ?", "MATCH '{text} : (' || ? || ')'")
 ONLY_TEXT_STANDS = terms.STANDS.replace("MATCH ?", "MATCH '{text} : (' || ? || ')'")
 ONLY_TEXT = search.MATCHED.replace(":{name}", "'{{text}} : (' || :{name} || ')'")
@@ -43,7 +43,7 @@ class Question(NamedTuple):
     paths: frozenset[str]
 
 
-def _first_pattern(self: terms.Maker, word: query.Word, *, exact: bool = False) -> terms.Term:
+def _first_pattern(self: terms.TermMaker, word: query.Word, *, exact: bool = False) -> terms.Term:
     made = WHOLE_TERM(self, word, exact=True)
     return made._replace(patterns=made.patterns[:1])
 
@@ -61,7 +61,7 @@ STEPS: dict[str, list[tuple[Any, str, Any]]] = {
     "the session as a whole": [(ranking, "SESSION_SHARE", 0.0)],
     "titles, directories": [(prose, "count_headings", lambda connection, match: Counter())],
     "words within words, parts": [
-        (terms.Maker, "term", _first_pattern),
+        (terms.TermMaker, "term", _first_pattern),
         (search, "MATCHED", ONLY_TEXT),
         (prose, "SAID", ONLY_TEXT_SAID),
         (terms, "STANDS", ONLY_TEXT_STANDS),
@@ -82,9 +82,7 @@ def taken(steps: int) -> Iterator[None]:
 
 def answered(connection: apsw.Connection, text: str) -> Page:
     """What the daemon would say."""
-    return Searcher(connection, query.compiled(text), filters.compiled(filters.Where()), "bench").run(
-        10, 0, recent=False
-    )
+    return Searcher(connection, query.parse(text), filters.to_sql(filters.Where()), "bench").run(10, 0, recent=False)
 
 
 def rank(connection: apsw.Connection, question: Question) -> tuple[int | None, bool]:

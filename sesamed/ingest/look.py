@@ -170,7 +170,7 @@ class _Run:
         known = None
         if state.signature is not None:
             self._settle()
-            known = self._writer.files.known_or_none(target.path)
+            known = self._writer.files.find_known(target.path)
         if known is None and (inode in self._inodes or self._states.has_inode(inode)):
             self._commit()  # it may concern the file that this one was
             known = self._moved(tail)

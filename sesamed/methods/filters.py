@@ -38,14 +38,14 @@ class Filters(Params, frozen=True, kw_only=True):
 
 
 NO_FILTERS = Filters()
-EVERYTHING = filters.compiled(filters.Where())
+EVERYTHING = filters.to_sql(filters.Where())
 
 
-async def make_condition(context: Context, params: Filters) -> filters.Compiled:
+async def make_condition(context: Context, params: Filters) -> filters.Conditions:
     """The filters as conditions of the store's statements."""
     if all(getattr(params, name) == getattr(NO_FILTERS, name) for name in Filters.__struct_fields__):
         return EVERYTHING
-    return filters.compiled(await make_where(context, params))
+    return filters.to_sql(await make_where(context, params))
 
 
 async def make_where(context: Context, params: Filters) -> filters.Where:

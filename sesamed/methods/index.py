@@ -85,7 +85,7 @@ async def forget(context: Context, call: Call, params: ForgetParams) -> Forgotte
     if len(given) != 1:
         raise ParamsError("forget: name one of sessionId, source and cwd; they are not combined")
     where = await make_where(context, Filters(source=params.source, cwd=params.cwd))
-    choose = partial(forgetting.chosen, reference=params.session_id, where=where)
+    choose = partial(forgetting.choose, reference=params.session_id, where=where)
     sessions, chunks = await context.queries.ask(choose)
     if sessions and not params.dry_run:
         await context.ingest.forget(sessions)

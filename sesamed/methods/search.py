@@ -18,7 +18,7 @@ from sesamed.store.search.excerpt import Excerpt, Excerpter
 from sesamed.store.search.folding import Found
 from sesamed.store.search.query import Query
 from sesamed.store.search.session_score import read_heading
-from sesamed.store.search.terms import Terms, expanded
+from sesamed.store.search.terms import Terms, expand
 from sesamed.store.sqlite import Connection
 from sesamed.times import iso_or_none
 
@@ -98,7 +98,7 @@ async def search(context: Context, call: Call, params: SearchParams) -> SearchRe
     if params.fresh:
         share = context.queries.limit_ms(params.timeout_ms) * FRESH_SHARE / 1000
         pending = (await context.ingest.sync(None, share))[0]
-    compiled = query.compiled(params.query)
+    compiled = query.parse(params.query)
     where = await make_condition(context, params)
     limit, offset, recent = min(params.limit, MAX_HITS), min(params.offset, MAX_OFFSET), params.sort == "recent"
 
@@ -137,12 +137,12 @@ class Page(NamedTuple):
 class Searcher:
     """One search, in a reader's thread."""
 
-    def __init__(self, connection: Connection, query: Query, where: filters.Compiled, workstation: str) -> None:
+    def __init__(self, connection: Connection, query: Query, where: filters.Conditions, workstation: str) -> None:
         self._connection = connection
         self._query = query
         self._where = where
         self._workstation = workstation
-        self._terms = expanded(connection, query)
+        self._terms = expand(connection, query)
         self._excerpter = Excerpter(connection, self._terms.terms)
 
     def run(self, limit: int, offset: int, *, recent: bool) -> Page:
@@ -150,7 +150,7 @@ class Searcher:
         if self._query.everything:
             _, sessions = summary.list_sessions(self._connection, self._where, limit, offset, self._workstation)
             return Page([self._show_opening(number, about, about) for number, about in sessions.items()], self._terms)
-        found = ranking.ranked(self._connection, self._terms, self._where, limit + offset, recent=recent)
+        found = ranking.rank_sessions(self._connection, self._terms, self._where, limit + offset, recent=recent)
         if not found:
             return Page([], self._terms, 0 if offset else self._count_filtered_out())
         page, best = found[offset:], max(found, key=lambda one: one.score)
@@ -163,7 +163,7 @@ class Searcher:
     def _count_filtered_out(self) -> int:
         if not (self._where.session or self._where.record):
             return 0
-        return ranking.count(self._connection, self._terms, filters.Compiled("", "", {}))
+        return ranking.count_hits(self._connection, self._terms, filters.Conditions("", "", {}))
 
     def _make_hit(self, found: Found, sessions: Mapping[int, Session], score: float) -> Hit:
         shown, session = sessions[found.shown], sessions[found.session]
@@ -173,7 +173,7 @@ class Searcher:
         else:
             text, record, texts = read.read_chunk(self._connection, found.chunk)
             item = read.read_item(self._connection, found.session, record)
-            similar = similar | matching.others_with(self._connection, record, found.session)
+            similar = similar | matching.find_other_holders(self._connection, record, found.session)
             hit = _make_hit(shown, self._excerpter.excerpt(text), _make_match(session, item))
         matched, missing = self._match_words(found, texts)
         return replace(
@@ -188,7 +188,7 @@ class Searcher:
 
     def _match_words(self, found: Found, texts: Mapping[int, str]) -> tuple[list[str], list[str]]:
         """Which words are in the best record or the session's headings, and which are not."""
-        return self._excerpter.matched(*texts.values(), *read_heading(self._connection, found.session))
+        return self._excerpter.match(*texts.values(), *read_heading(self._connection, found.session))
 
     def _show_opening(self, number: int, session: Session, shown: Session) -> Hit:
         """A hit without a matching record shows the session's first message."""

@@ -61,7 +61,7 @@ class Windows(Answer, frozen=True, kw_only=True):
 async def search_sessions(context: Context, call: Call, params: SearchSessionsParams) -> Windows:
     """The messages that match best, each with those around it."""
     begun = time.perf_counter()
-    compiled = query.compiled(params.query)
+    compiled = query.parse(params.query)
     where = await make_condition(context, params)
     workstation, limit = context.workstation, min(params.limit, MAX_WINDOWS)
     before, after = limit_window(params.context_before, params.context_after)

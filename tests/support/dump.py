@@ -63,7 +63,7 @@ def _item(connection: apsw.Connection, session: int, item: read.Item, names: dic
     )  # no place: the session goes on from it
     return (
         item.position, item.role, item.kind, item.tool, read.read_whole_text(connection, item.record), item.is_error, item.time_ms,
-        item.entry, item.undone, touched, names[owner], len(search.others_with(connection, item.record, session)),
+        item.entry, item.undone, touched, names[owner], len(search.find_other_holders(connection, item.record, session)),
     )  # fmt: skip
 
 
@@ -98,10 +98,10 @@ def _totals(connection: apsw.Connection) -> tuple[Any, ...]:
 
 def _hits(connection: apsw.Connection, words: str, names: dict[int, str]) -> list[tuple[str, int, list[str], float]]:
     """Which sessions a search finds, and how well; of chunks that are as good any may be the one that is shown."""
-    where = filters.compiled(filters.Where())
-    asked = terms.expanded(connection, query.compiled(words))
-    found = ranking.ranked(connection, asked, where, 1000)
-    assert len(found) == ranking.count(connection, asked, where)
+    where = filters.to_sql(filters.Where())
+    asked = terms.expand(connection, query.parse(words))
+    found = ranking.rank_sessions(connection, asked, where, 1000)
+    assert len(found) == ranking.count_hits(connection, asked, where)
     return sorted(
         (names[hit.shown], hit.subagents, sorted(names[other] for other in hit.similar), round(hit.score, 6))
         for hit in found

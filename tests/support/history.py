@@ -155,7 +155,7 @@ class History:
         for target in targets:
             self._see(target.path)
         for target in targets:
-            known = self.ingest.writer.files.known_or_none(target.path)
+            known = self.ingest.writer.files.find_known(target.path)
             if known is not None and target.path in self.seen:
                 seen, cursor = self.seen[target.path], known.cursor
                 held = cursor.offset + cursor.loose if cursor.state else len(seen.data)

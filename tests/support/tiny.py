@@ -28,8 +28,8 @@ class Tiny:
 
     def ask(self, text: str, *, recent: bool = False, limit: int = 10, offset: int = 0, **where: Any) -> Page:
         """What a client would be answered."""
-        compiled = filters.compiled(filters.Where(**where))
-        searcher = Searcher(self.connection, query.compiled(text), compiled, "w")
+        compiled = filters.to_sql(filters.Where(**where))
+        searcher = Searcher(self.connection, query.parse(text), compiled, "w")
         return searcher.run(limit, offset, recent=recent)
 
     def found(self, text: str, **params: Any) -> list[str]:

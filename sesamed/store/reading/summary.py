@@ -9,7 +9,7 @@ import apsw
 from sesamed.model import Session
 from sesamed.sanitize import Line, clean_line
 from sesamed.store import ids, sqlite
-from sesamed.store.search.filters import Compiled
+from sesamed.store.search.filters import Conditions
 from sesamed.times import iso
 
 # Where a field is not the column of its name.
@@ -73,7 +73,7 @@ def read_session(connection: apsw.Connection, session: int, workstation: str) ->
 
 
 def list_sessions(
-    connection: apsw.Connection, where: Compiled, limit: int, offset: int, workstation: str
+    connection: apsw.Connection, where: Conditions, limit: int, offset: int, workstation: str
 ) -> tuple[int, dict[int, Session]]:
     """Sessions that pass, newest activity first, and how many there are."""
     conditions = [where.session] if where.session else []

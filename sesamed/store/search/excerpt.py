@@ -39,20 +39,20 @@ class Excerpter:
         self._wide = any(term.has_runs for term in terms)
         self._begun = tuple(pattern.stems[-1] for term in terms for pattern in term.wholes if pattern.is_prefix)
 
-    def matched(self, *texts: str) -> tuple[list[str], list[str]]:
+    def match(self, *texts: str) -> tuple[list[str], list[str]]:
         """The words that stand in the texts, and those that don't."""
         found: set[Term] = set()
         for text in texts:
-            found.update(self._standing(text, found))
+            found.update(self._find_standing(text, found))
         matched = [term.word.text for term in self._terms if term in found]
         return matched, [term.word.text for term in self._terms if term not in found]
 
-    def _standing(self, text: str, found: set[Term]) -> set[Term]:
+    def _find_standing(self, text: str, found: set[Term]) -> set[Term]:
         missing = [term for term in self._terms if term not in found]
-        standing = _standing_in(self._tokens(text), missing, inner=False)
+        standing = _find_standing_in(self._tokens(text), missing, inner=False)
         missing = [term for term in missing if term not in standing]
         if _may_be_within(missing, text):
-            standing |= _standing_in(self._inner(text), missing, inner=True)
+            standing |= _find_standing_in(self._inner(text), missing, inner=True)
         return standing
 
     def excerpt(self, text: str) -> Excerpt:
@@ -82,14 +82,14 @@ class Excerpter:
 
     def _spans(self, text: str) -> list[tuple[int, int, str]]:
         tokens = self._tokens(text)
-        near = self._wanted_of(tokens)
+        near = self._choose_wanted(tokens)
         present = {stem for _, _, stem in near}
         lacking = [t for t in self._terms if not any(present.issuperset(pattern.stems) for pattern in t.wholes)]
         if _may_be_within(lacking, text):
-            near = sorted([*near, *self._wanted_of(self._inner(text))])
-        return _apart(near)
+            near = sorted([*near, *self._choose_wanted(self._inner(text))])
+        return _separate(near)
 
-    def _wanted_of(self, tokens: list[Token]) -> list[Token]:
+    def _choose_wanted(self, tokens: list[Token]) -> list[Token]:
         wanted, begun = self._wanted, self._begun
         if begun:
             return [token for token in tokens if token[2] in wanted or token[2].startswith(begun)]
@@ -112,7 +112,7 @@ class Excerpter:
         return tokens
 
 
-def _standing_in(tokens: list[Token], terms: list[Term], *, inner: bool) -> set[Term]:
+def _find_standing_in(tokens: list[Token], terms: list[Term], *, inner: bool) -> set[Term]:
     stems = [stem for _, _, stem in tokens]
     present = set(stems)
     return {
@@ -136,7 +136,7 @@ def one_line(text: str) -> str:
     return "".join(character if character.isprintable() else " " for character in text)
 
 
-def _apart(tokens: Iterable[Token]) -> list[Token]:
+def _separate(tokens: Iterable[Token]) -> list[Token]:
     """Without those that begin inside the one before: pairs of characters overlap."""
     found: list[Token] = []
     for begin, end, stem in tokens:

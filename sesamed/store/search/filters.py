@@ -42,7 +42,7 @@ class Filter(NamedTuple):
     sql: Callable[[Where, Values], str | None]
 
 
-class Compiled(NamedTuple):
+class Conditions(NamedTuple):
     """Conditions, and the values in them; and whether what subagents did is shown as their parent's."""
 
     session: str
@@ -51,14 +51,16 @@ class Compiled(NamedTuple):
     folds: bool = True
 
 
-def compiled(where: Where) -> Compiled:
+def to_sql(where: Where) -> Conditions:
     """All filters as two conditions; an empty one means that there is none."""
     values: Values = {}
     parts: dict[str, list[str]] = {"session": [], "record": []}
     for scope, sql in FILTERS.values():
         if (part := sql(where, values)) is not None:
             parts[scope].append(f"({part})")
-    return Compiled(" AND ".join(parts["session"]), " AND ".join(parts["record"]), values, where.subagents == "include")
+    return Conditions(
+        " AND ".join(parts["session"]), " AND ".join(parts["record"]), values, where.subagents == "include"
+    )
 
 
 def _cwd(where: Where, values: Values) -> str | None:

@@ -45,9 +45,9 @@ class _Shown(NamedTuple):
     order: tuple[int, str, str]  # newer ones first, then by name
 
 
-def folded(connection: apsw.Connection, scored: list[Scored], where: filters.Compiled, *, recent: bool) -> list[Found]:
+def fold(connection: apsw.Connection, scored: list[Scored], where: filters.Conditions, *, recent: bool) -> list[Found]:
     """Subagents under their parents, then sessions of a project that begin alike under the best of them."""
-    shown = _shown(connection, [one.session for one in scored], folds=where.folds)
+    shown = _find_shown(connection, [one.session for one in scored], folds=where.folds)
     groups: dict[int, list[Scored]] = defaultdict(list)
     for one in sorted(scored, key=lambda one: (-one.score, shown[one.session].order, one.session)):
         groups[shown[one.session].shown].append(one)
@@ -65,7 +65,7 @@ def folded(connection: apsw.Connection, scored: list[Scored], where: filters.Com
     return result
 
 
-def _shown(connection: apsw.Connection, sessions: list[int], *, folds: bool) -> dict[int, _Shown]:
+def _find_shown(connection: apsw.Connection, sessions: list[int], *, folds: bool) -> dict[int, _Shown]:
     target = f"CASE WHEN s.subagent THEN {SHOWN} ELSE s.id END" if folds else "s.id"
     sql = f"""
         SELECT s.id, o.id, o.project, o.opening, -o.modified_ms, o.source, o.public_id
@@ -78,7 +78,7 @@ def _shown(connection: apsw.Connection, sessions: list[int], *, folds: bool) -> 
     }
 
 
-def joined(found: list[Found], more: list[Found]) -> list[Found]:
+def append_rest(found: list[Found], more: list[Found]) -> list[Found]:
     """Hits, and after them those of a longer list that are none of them: the order is the same on every page."""
     place_of = {session: place for place, hit in enumerate(found) for session in (hit.shown, *hit.similar)}
     whole = list(found)

@@ -62,7 +62,7 @@ SAID_FIRST = f"({ids.sql_is_message('w.chunk')}) * {ABOVE}"
 
 
 def find_best(
-    connection: apsw.Connection, terms: Terms, where: filters.Compiled, *, everything: bool, messages_first: bool
+    connection: apsw.Connection, terms: Terms, where: filters.Conditions, *, everything: bool, messages_first: bool
 ) -> list[tuple[int, int, float]]:
     """The best chunks of each file that has any, as session, chunk and score.
 
@@ -70,7 +70,7 @@ def find_best(
     """
     if not terms.patterns:
         return []
-    parts, values = _matched(connection, terms, where, everything=everything)
+    parts, values = _ask(connection, terms, where, everything=everything)
     passing = where.session or "1"
     sql = BEST.format(
         matched=" UNION ALL ".join(parts),
@@ -88,13 +88,13 @@ def is_bounded(terms: Terms) -> bool:
     return sum(pattern.chunks for pattern in terms.patterns) <= ROWS_OF_ALL_KINDS
 
 
-def others_with(connection: apsw.Connection, record: int, session: int) -> set[int]:
+def find_other_holders(connection: apsw.Connection, record: int, session: int) -> set[int]:
     """The other sessions that hold a record."""
     return {other for (other,) in connection.execute(OTHERS, (record, session))}
 
 
-def _matched(
-    connection: apsw.Connection, terms: Terms, where: filters.Compiled, *, everything: bool
+def _ask(
+    connection: apsw.Connection, terms: Terms, where: filters.Conditions, *, everything: bool
 ) -> tuple[list[str], dict[str, Any]]:
     """What FTS5 is asked, in one or two questions. Asked for rare words *and* all of them, it weighs all, but visits the rare ones."""
     also = ""

@@ -40,7 +40,7 @@ class Query(msgspec.Struct, frozen=True):
     everything: bool = False
 
 
-def compiled(text: str) -> Query:
+def parse(text: str) -> Query:
     """Take a question apart; there is no text that is refused."""
     if text.strip() in EVERYTHING:
         return Query(everything=True)

@@ -12,7 +12,7 @@ import apsw
 
 from sesamed.store import ids, sqlite
 from sesamed.store.search import filters, matching, session_score
-from sesamed.store.search.folding import Found, Scored, folded, joined
+from sesamed.store.search.folding import Found, Scored, append_rest, fold
 from sesamed.store.search.terms import Term, Terms
 
 DAMPED = (1.0, 0.5, 0.25)  # what the best, second and third chunk count; all of them would make long sessions win
@@ -34,8 +34,8 @@ EXCLUDED = f"""
 Matched = tuple[int, int, float]  # session, chunk and score
 
 
-def ranked(
-    connection: apsw.Connection, terms: Terms, where: filters.Compiled, limit: int, *, recent: bool = False
+def rank_sessions(
+    connection: apsw.Connection, terms: Terms, where: filters.Conditions, limit: int, *, recent: bool = False
 ) -> list[Found]:
     """The sessions that fit a question best."""
     counted = session_score.count(connection, terms)
@@ -45,25 +45,25 @@ def ranked(
         chunks = matching.find_best(connection, terms, where, everything=everything, messages_first=one_word)
         called = set[int]()
         if not where.record:
-            called = _only_called(connection, terms, where, counted.named - {session for session, _, _ in chunks})
-        scored = _fused(connection, chunks, called, counted, one_word=one_word)
-        for session in _excluded(connection, terms, set(scored)):
+            called = _find_called(connection, terms, where, counted.named - {session for session, _, _ in chunks})
+        scored = _fuse(connection, chunks, called, counted, one_word=one_word)
+        for session in _find_excluded(connection, terms, set(scored)):
             del scored[session]
         best = list(scored.values())
         if not recent:
             best = heapq.nlargest(max(LOOKED_AT, 4 * limit), best, key=lambda one: one.score)
-        return folded(connection, best, where, recent=recent)[:limit]
+        return fold(connection, best, where, recent=recent)[:limit]
 
     bounded = recent or bool(where.record) or (not one_word and matching.is_bounded(terms))
     found = find(everything=bounded)
     if len(found) < limit and not bounded:
-        found = joined(found, find(everything=True))
+        found = append_rest(found, find(everything=True))
     return found[:limit]
 
 
-def count(connection: apsw.Connection, terms: Terms, where: filters.Compiled) -> int:
+def count_hits(connection: apsw.Connection, terms: Terms, where: filters.Conditions) -> int:
     """How many hits there are in all."""
-    return len(ranked(connection, terms, where, 1 << 40, recent=True))
+    return len(rank_sessions(connection, terms, where, 1 << 40, recent=True))
 
 
 def is_weak(terms: Terms, matched: Collection[str]) -> bool:
@@ -79,7 +79,7 @@ def _weight(term: Term, chunks: int) -> float:
     return math.log(1 + max(0.0, chunks - term.chunks + 0.5) / (term.chunks + 0.5))
 
 
-def _fused(
+def _fuse(
     connection: apsw.Connection,
     chunks: list[Matched],
     called: set[int],
@@ -92,7 +92,7 @@ def _fused(
     for session, chunk, score in chunks:
         if ids.is_message(chunk) or session not in said:
             by_session[session].append((-score, chunk))
-    halves = {session: _damped(some) for session, some in by_session.items()}
+    halves = {session: _damp(some) for session, some in by_session.items()}
     whole = session_score.score(connection, counted)
     sessions = by_session.keys() | called
     most = max((halves[session] for session in said or halves), default=0.0) or 1.0
@@ -107,14 +107,14 @@ def _fused(
     return result
 
 
-def _damped(chunks: list[tuple[float, int]]) -> float:
+def _damp(chunks: list[tuple[float, int]]) -> float:
     if len(chunks) == 1:
         return -chunks[0][0]
     return -sum(share * score for share, (score, _) in zip(DAMPED, sorted(chunks), strict=False))
 
 
-def _only_called(
-    connection: apsw.Connection, terms: Terms, where: filters.Compiled, sessions: frozenset[int]
+def _find_called(
+    connection: apsw.Connection, terms: Terms, where: filters.Conditions, sessions: frozenset[int]
 ) -> set[int]:
     """Of sessions that are called so, those of which no text matches: a fork's copies count for the session that they come from."""
     if not sessions:
@@ -129,7 +129,7 @@ def _only_called(
     return {session for (session,) in connection.execute(sql, values)}
 
 
-def _excluded(connection: apsw.Connection, terms: Terms, sessions: set[int]) -> set[int]:
+def _find_excluded(connection: apsw.Connection, terms: Terms, sessions: set[int]) -> set[int]:
     """Sessions in which something is said, or called, that is to be left out."""
     if not terms.excluded:
         return set()

@@ -71,9 +71,9 @@ class Terms(NamedTuple):
     corrected: dict[str, str]  # the words that the index does not know, and what was searched instead
 
 
-def expanded(connection: apsw.Connection, query: Query) -> Terms:
+def expand(connection: apsw.Connection, query: Query) -> Terms:
     """Put a question into the index's words."""
-    maker = Maker(connection)
+    maker = TermMaker(connection)
     kept = [word for word in query.words if not _is_stop_word(word)] or list(query.words)
     terms = [term for term in map(maker.term, kept) if term.patterns]
     most = COMMON_SHARE * maker.chunks
@@ -91,7 +91,7 @@ def expanded(connection: apsw.Connection, query: Query) -> Terms:
     )  # fmt: skip
 
 
-class Maker:
+class TermMaker:
     """Makes terms of words."""
 
     def __init__(self, connection: apsw.Connection) -> None:

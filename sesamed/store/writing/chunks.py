@@ -46,7 +46,7 @@ class Chunks:
     def chunk(self, record: int, kind: int) -> Text | None:
         """A chunk of a record that is written already."""
         row = self._connection.execute("SELECT text FROM chunks WHERE id = ?", (ids.chunk_of(record, kind),)).fetchone()
-        return None if row is None else stored(kind, row[0])
+        return None if row is None else unpack(kind, row[0])
 
     def remove(self, record: int, kind: int) -> None:
         """Take one chunk out."""
@@ -65,7 +65,7 @@ class Chunks:
         rows = self._chunks(record)
         self._remove(rows)
         for number, packed in rows:
-            self.add(target, stored(ids.kind_of(number), packed))
+            self.add(target, unpack(ids.kind_of(number), packed))
         self.flush()
 
     def _chunks(self, record: int) -> list[tuple[Any, ...]]:
@@ -74,14 +74,14 @@ class Chunks:
         )
 
     def _remove(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        texts = [(number, stored(ids.kind_of(number), packed)) for number, packed in rows]
+        texts = [(number, unpack(ids.kind_of(number), packed)) for number, packed in rows]
         words = [(number, text.text, text.inner) for number, text in texts if text.kind != Kind.UNINDEXED]
         self._connection.executemany("INSERT INTO fts(fts, rowid, text, inner) VALUES('delete', ?, ?, ?)", words)
         self._connection.executemany("DELETE FROM chunks WHERE id = ?", [(number,) for number, _ in rows])
         self._connection.execute("UPDATE totals SET chunks = chunks - ?", (len(words),))
 
 
-def stored(kind: int, packed: str | bytes) -> Text:
+def unpack(kind: int, packed: str | bytes) -> Text:
     """A chunk from what is stored of it."""
     text = plain(packed)
     return Text(kind, text, packed, inner_words(kind, text))

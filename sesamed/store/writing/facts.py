@@ -12,7 +12,7 @@ import apsw
 from sesamed.model import Fact, Field, Identity, NameRank
 from sesamed.store import sqlite
 from sesamed.store.rows import Remark
-from sesamed.store.writing import forgetting as forgotten
+from sesamed.store.writing import forgetting
 
 FIELDS: tuple[str, ...] = get_args(Field)
 
@@ -68,7 +68,7 @@ class Facts:
         meant: set[int] = set()
         for fact in facts:
             about = fact.source or source
-            if fact.native_id and forgotten.knows(
+            if fact.native_id and forgetting.is_forgotten(
                 self._connection, about, Identity(native_id=fact.native_id, origin="")
             ):
                 continue
@@ -96,13 +96,13 @@ class Facts:
         sql = "SELECT EXISTS(SELECT 1 FROM remarks WHERE entry IN carray(?))"
         return bool(sqlite.one(self._connection, sql, (numbers,))[0])
 
-    def about_others(self, file: int) -> set[int]:
+    def find_others(self, file: int) -> set[int]:
         """The sessions that a file speaks of, its own aside."""
         return self._numbers(OTHERS, (file,))
 
     def forget(self, file: int) -> None:
         """Take a file's word back."""
-        others = self.about_others(file)
+        others = self.find_others(file)
         for table in ("facts", "remarks", "line_ids"):
             self._connection.execute(f"DELETE FROM {table} WHERE file = ?", (file,))
         for session in others:

@@ -67,11 +67,11 @@ class Files:
         """Forget a file; it holds nothing any more."""
         self._connection.execute("DELETE FROM files WHERE id = ?", (file,))
 
-    def known(self, path: bytes) -> Known:
+    def read(self, path: bytes) -> Known:
         """A file as it is known now."""
         return _known(sqlite.one(self._connection, f"{FIND} WHERE path = ?", (path,)))
 
-    def known_or_none(self, path: bytes) -> Known | None:
+    def find_known(self, path: bytes) -> Known | None:
         """A file, if it is known."""
         row = self._connection.execute(f"{FIND} WHERE path = ?", (path,)).fetchone()
         return None if row is None else _known(row)

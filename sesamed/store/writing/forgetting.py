@@ -35,12 +35,12 @@ CHUNKS = f"""
 """
 
 
-def chosen(connection: apsw.Connection, reference: str | None, where: Where) -> tuple[list[SessionKey], int]:
+def choose(connection: apsw.Connection, reference: str | None, where: Where) -> tuple[list[SessionKey], int]:
     """The sessions to forget, their subagents among them, and how many chunks only they hold."""
     if reference is not None:
         condition, values = "s.id = :session", {"session": find(connection, reference)}
     else:
-        compiled = filters.compiled(where)
+        compiled = filters.to_sql(where)
         condition, values = compiled.session, compiled.values
     sql = f"""
         WITH RECURSIVE doomed(id) AS (
@@ -58,13 +58,13 @@ def chosen(connection: apsw.Connection, reference: str | None, where: Where) -> 
     return [SessionKey(*key) for _, *key in found], chunks
 
 
-def knows(connection: apsw.Connection, source: str, identity: Identity) -> bool:
+def is_forgotten(connection: apsw.Connection, source: str, identity: Identity) -> bool:
     """Whether this must not come in."""
     sql = "SELECT EXISTS(SELECT 1 FROM forgotten WHERE (source, native_id) = (?, ?) AND origin IN ('', ?))"
     return bool(sqlite.one(connection, sql, (source, identity.native_id, identity.origin))[0])
 
 
-def begin(connection: apsw.Connection, session: SessionKey) -> list[bytes]:
+def forget_session(connection: apsw.Connection, session: SessionKey) -> list[bytes]:
     """Never let it in again, and let go of what other files say of it; the files that hold it."""
     key = (session.source, session.native_id, session.origin)
     connection.execute("INSERT OR IGNORE INTO forgotten(source, native_id, origin) VALUES(?, ?, ?)", key)
@@ -81,16 +81,16 @@ def begin(connection: apsw.Connection, session: SessionKey) -> list[bytes]:
     return [bytes(path) for (path,) in sqlite.rows(connection, sql, key)]
 
 
-def place(index: str) -> str:
+def file_beside(index: str) -> str:
     """The file for an index."""
     return os.path.join(os.path.dirname(index), NAME)
 
 
-def remember(index: str, sessions: Iterable[SessionKey]) -> None:
+def write_down(index: str, sessions: Iterable[SessionKey]) -> None:
     """Write sessions down; they are on the disk when this returns."""
     data = b"".join(msgspec.json.encode(session) + b"\n" for session in sessions)
     try:
-        descriptor = os.open(place(index), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(file_beside(index), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
             if (size := os.fstat(descriptor).st_size) and os.pread(descriptor, 1, size - 1) != b"\n":
                 data = b"\n" + data  # a line that was torn by a crash
@@ -100,12 +100,14 @@ def remember(index: str, sessions: Iterable[SessionKey]) -> None:
         finally:
             os.close(descriptor)
     except OSError as error:
-        raise StoreError(f"{place(index)} cannot be written: {error.strerror}; nothing is forgotten yet") from error
+        raise StoreError(
+            f"{file_beside(index)} cannot be written: {error.strerror}; nothing is forgotten yet"
+        ) from error
 
 
 def load(connection: apsw.Connection, index: str) -> None:
     """Tell an index that was just opened."""
-    known = [(session.source, session.native_id, session.origin) for session in _read(place(index))]
+    known = [(session.source, session.native_id, session.origin) for session in _read(file_beside(index))]
     if known:
         with connection:
             connection.executemany("INSERT OR IGNORE INTO forgotten(source, native_id, origin) VALUES(?, ?, ?)", known)

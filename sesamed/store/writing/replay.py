@@ -59,7 +59,7 @@ class Replay:
     def run(self) -> Iterator[None]:
         """One step each time it is advanced, so that live work goes on between them."""
         for file, path, gone_ms in sqlite.rows(self._old, FILES):
-            known = self._new.files.known_or_none(path)
+            known = self._new.files.find_known(path)
             if known is not None and known.source_version == UNFINISHED:
                 self._new.drop([path])
             elif known is not None:
@@ -74,7 +74,7 @@ class Replay:
                 yield
 
     def _pieces(self, file: int, path: bytes) -> Iterator[FileRows]:
-        known = Files(self._old).known(path)
+        known = Files(self._old).read(path)
         native_id, origin, bad, unknown = sqlite.one(self._old, ABOUT, (file,))
         position = 0
         while True:

@@ -10,7 +10,7 @@ from sesamed.digest import digest
 from sesamed.store import ids, sqlite
 from sesamed.store.ids import Kind
 from sesamed.store.rows import ResultRow
-from sesamed.store.writing.chunks import Chunks, stored
+from sesamed.store.writing.chunks import Chunks, unpack
 
 WORDS = f"""
     SELECT DISTINCT digest FROM results_by_holder
@@ -112,7 +112,7 @@ class Results:
     def _others(self, record: int) -> list[ResultRow]:
         sql = "SELECT is_error, text FROM other_results WHERE record = ?"
         return [
-            ResultRow(0, None if packed is None else stored(Kind.RESULT, packed), bool(is_error))
+            ResultRow(0, None if packed is None else unpack(Kind.RESULT, packed), bool(is_error))
             for is_error, packed in sqlite.rows(self._connection, sql, (record,))
         ]
 

@@ -11,7 +11,7 @@ import apsw
 from sesamed.model import SessionKey
 from sesamed.store import sqlite
 from sesamed.store.rows import FileRows, Known, blank
-from sesamed.store.writing import forgetting as forgotten
+from sesamed.store.writing import forgetting
 from sesamed.store.writing.chunks import Chunks
 from sesamed.store.writing.facts import Facts
 from sesamed.store.writing.files import Files
@@ -37,7 +37,7 @@ class Writer:
         self.connection = sqlite.connect_writer(path)
         self.commits = 0
         with sqlite.errors(path):
-            forgotten.load(self.connection, path)
+            forgetting.load(self.connection, path)
 
     def close(self) -> None:
         """Close; the WAL is folded in by SQLite when nobody else has the index open."""
@@ -89,7 +89,7 @@ class Writer:
 
     def forget(self, sessions: Sequence[SessionKey]) -> list[bytes]:
         """Take sessions out, and never in again; the files that they were in. Free pages still hold them: only a new index does not."""
-        forgotten.remember(self.path, sessions)
+        forgetting.write_down(self.path, sessions)
         paths: list[bytes] = []
         self._commit(lambda transaction: paths.extend(transaction.forget_all(sessions)))
         return paths
@@ -163,13 +163,13 @@ class Transaction:
 
     def forget_all(self, sessions: Iterable[SessionKey]) -> list[bytes]:
         """Forget sessions; the files that they were in."""
-        self._connection.execute("REPLACE INTO metadata(name, value) VALUES(?, '1')", (forgotten.UNFINISHED,))
-        paths = [path for session in sessions for path in forgotten.begin(self._connection, session)]
+        self._connection.execute("REPLACE INTO metadata(name, value) VALUES(?, '1')", (forgetting.UNFINISHED,))
+        paths = [path for session in sessions for path in forgetting.forget_session(self._connection, session)]
         self.drop_all(paths)
         return paths
 
     def _apply(self, change: FileRows) -> None:
-        if change.identity is not None and forgotten.knows(self._connection, change.source, change.identity):
+        if change.identity is not None and forgetting.is_forgotten(self._connection, change.source, change.identity):
             blank(change)
         file, before, is_new, came_back = self._files.find_or_add(change)
         self._written.added += is_new
@@ -185,7 +185,7 @@ class Transaction:
         self._files.store_cursor(file, change, position)
         others = self._facts.record(file, change.source, change.facts, change.remarks)
         if came_back:
-            others |= self._facts.about_others(file)
+            others |= self._facts.find_others(file)
         is_meant = self._facts.record_lines(file, change.entries)
         self._connection.executemany(UNDO, [(file, *places) for places in change.undone])
         if session is not None:
@@ -196,7 +196,7 @@ class Transaction:
             self._describe(session, tally, has_news=has_news, joined=joined, came_back=came_back)
         for other in others - {session}:
             self._facts.resolve(other)
-        self._written.known.append(self._files.known(change.path))
+        self._written.known.append(self._files.read(change.path))
 
     def _mark_gone(self, path: bytes, now_ms: int) -> None:
         found = self._files.mark_gone(path, now_ms)
@@ -204,12 +204,12 @@ class Transaction:
             return
         self._written.gone += 1
         file, session = found
-        for meant in self._facts.about_others(file):
+        for meant in self._facts.find_others(file):
             self._facts.resolve(meant)
         if session is not None:
             self._facts.resolve(session)
             self._sessions.set_times(session)
-        self._written.known.append(self._files.known(path))
+        self._written.known.append(self._files.read(path))
 
     def _drop(self, path: bytes) -> None:
         found = self._files.find(path)

@@ -99,7 +99,7 @@ def test_a_last_line_without_newline_is_taken_when_its_file_is_quiet(history: Hi
     history.append(path, b"\n")
     history.look([path])
     assert texts(history) == ["alpha"]
-    assert history.ingest.writer.files.known(os.fsencode(path)).cursor.loose == 0
+    assert history.ingest.writer.files.read(os.fsencode(path)).cursor.loose == 0
 
 
 def test_a_last_line_that_was_taken_goes_when_it_is_cut_off(history: History) -> None:

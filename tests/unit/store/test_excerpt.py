@@ -12,7 +12,7 @@ from sesamed.store import schema
 from sesamed.store.ids import Kind
 from sesamed.store.search.excerpt import SNIPPET_CHARACTERS, Excerpter, one_line
 from sesamed.store.search.query import Word
-from sesamed.store.search.terms import Maker
+from sesamed.store.search.terms import TermMaker
 from sesamed.store.subwords import inner_words
 
 CONNECTION = apsw.Connection(":memory:")
@@ -21,13 +21,13 @@ schema.create(CONNECTION)
 
 def asked(words: list[str]) -> Excerpter:
     """The words of a question to an index that knows none of them."""
-    maker = Maker(CONNECTION)
+    maker = TermMaker(CONNECTION)
     return Excerpter(CONNECTION, [maker.term(Word(word, is_phrase=True)) for word in words])
 
 
 def stems_of(text: str) -> set[str]:
     """What the index keeps of a text."""
-    maker = Maker(CONNECTION)
+    maker = TermMaker(CONNECTION)
     return {stem for part in (text, inner_words(Kind.USER, text)) for _, stem in maker.tokens(part)}
 
 
@@ -99,7 +99,7 @@ def test_an_excerpt_has_no_control_characters(text: str, wanted: list[str]) -> N
 def test_a_word_that_matched_is_in_the_excerpt(text: str, wanted: list[str]) -> None:
     """Unless it is a phrase, of which the parts may be far apart."""
     words = asked([word for word in wanted if "." not in word])
-    found, missing = words.matched(text)
+    found, missing = words.match(text)
     assert sorted(found + missing) == sorted(word for word in wanted if "." not in word)
     assert bool(words.excerpt(text).highlights) == bool(found)
 
@@ -112,8 +112,8 @@ def test_matched_is_what_fts_says(text: str, wanted: list[str]) -> None:
     text = text.replace("\0", "\ufffd")
     connection.execute("INSERT INTO fts VALUES(?, ?)", (text, inner_words(Kind.USER, text)))
     words = asked(wanted)
-    found, _ = words.matched(text)
-    for term in map(Maker(CONNECTION).term, map(Word, wanted)):
+    found, _ = words.match(text)
+    for term in map(TermMaker(CONNECTION).term, map(Word, wanted)):
         match = " OR ".join(pattern.match for pattern in term.wholes)
         hits = connection.execute("SELECT 1 FROM fts WHERE fts MATCH ?", (match,)).fetchall()
         assert bool(hits) == (term.word.text in found)
@@ -139,7 +139,7 @@ def test_every_character_of_a_line_keeps_its_place() -> None:
 
 def test_of_a_prefix_the_words_that_begin_so_are_highlighted() -> None:
     """`conf*`: those, and no others."""
-    excerpt = Excerpter(CONNECTION, [Maker(CONNECTION).term(Word("conf", is_prefix=True))]).excerpt(
+    excerpt = Excerpter(CONNECTION, [TermMaker(CONNECTION).term(Word("conf", is_prefix=True))]).excerpt(
         "the configuration confers with an unconfirmed confession about cones"
     )
     found = [excerpt.text[start:end] for start, end in excerpt.highlights]
@@ -161,6 +161,6 @@ def test_of_a_prefix_the_words_that_begin_so_are_highlighted() -> None:
 )
 def test_a_phrase_stands_where_its_words_follow_each_other(text: str, stands: bool) -> None:
     """All of them in one place, in their order, up to its last word."""
-    assert asked(["alpha beta gamma"]).matched(text) == (
+    assert asked(["alpha beta gamma"]).match(text) == (
         (["alpha beta gamma"], []) if stands else ([], ["alpha beta gamma"])
     )

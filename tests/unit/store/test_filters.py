@@ -159,16 +159,16 @@ def holders(connection: apsw.Connection, record: int) -> list[int]:
 def test_a_search_finds_what_passes(history: History, where: Where, words: str) -> None:
     """A hit belongs to the earliest created of the sessions that hold it and pass."""
     connection = history.ingest.writer.connection
-    asked, about = terms.expanded(connection, query.compiled(words)), sessions(connection)
+    asked, about = terms.expand(connection, query.parse(words)), sessions(connection)
     expected = set()
     for (chunk,) in sqlite.rows(connection, "SELECT rowid FROM fts WHERE fts MATCH ?", (words.replace(" ", " OR "),)):
         passing = [s for s in holders(connection, chunk >> 3) if session_passes(where, about[s])]
         if passing and record_passes(connection, where, chunk >> 3):
             expected.add(passing[0])
-    found = ranking.ranked(connection, asked, filters.compiled(where), 100)
+    found = ranking.rank_sessions(connection, asked, filters.to_sql(where), 100)
     to_show = {shown(about, session) if where.subagents == "include" else session for session in expected}
     assert {session for hit in found for session in (hit.shown, *hit.similar)} == to_show
-    assert ranking.count(connection, asked, filters.compiled(where)) == len(found)
+    assert ranking.count_hits(connection, asked, filters.to_sql(where)) == len(found)
     for hit in found:
         assert hit.chunk is not None
         assert record_passes(connection, where, hit.chunk >> 3)
@@ -192,7 +192,7 @@ def test_a_list_has_what_passes(history: History, where: Where) -> None:
     expected = {s for s in about if session_passes(where, about[s]) and (not narrow or s in with_record)}
     if where.subagents == "include":
         expected = {s for s in expected if shown(about, s) == s or shown(about, s) not in expected}
-    total, listed = summary.list_sessions(connection, filters.compiled(where), 100, 0, "w")
+    total, listed = summary.list_sessions(connection, filters.to_sql(where), 100, 0, "w")
     assert set(listed) == expected
     assert total == len(expected)
 
@@ -201,21 +201,21 @@ def test_a_hit_of_a_shared_record_goes_to_the_earliest_that_remains(history: His
     """`one` owns it; without `one` it is not lost."""
     connection = history.ingest.writer.connection
     names = {number: about["public_id"] for number, about in sessions(connection).items()}
-    hits, failed = [], terms.expanded(connection, query.compiled("failed"))
+    hits, failed = [], terms.expand(connection, query.parse("failed"))
     for exclude in ((), ("one",), ("one", "fork"), ("one", "second")):
-        where = filters.compiled(Where(exclude=exclude or None, tool=("bash",)))
-        hits.append([names[hit.session] for hit in ranking.ranked(connection, failed, where, 10)])
+        where = filters.to_sql(Where(exclude=exclude or None, tool=("bash",)))
+        hits.append([names[hit.session] for hit in ranking.rank_sessions(connection, failed, where, 10)])
     assert hits == [["one"], ["fork"], ["second"], ["fork"]]
 
 
 def test_a_shorter_search_is_the_beginning_of_a_longer_one(history: History) -> None:
     """In one order, however many are asked for."""
-    connection, where = history.ingest.writer.connection, filters.compiled(Where())
-    asked = terms.expanded(connection, query.compiled("alpha gamma"))
+    connection, where = history.ingest.writer.connection, filters.to_sql(Where())
+    asked = terms.expand(connection, query.parse("alpha gamma"))
     for recent in (False, True):
-        whole = ranking.ranked(connection, asked, where, 100, recent=recent)
+        whole = ranking.rank_sessions(connection, asked, where, 100, recent=recent)
         for limit in range(len(whole) + 1):
-            assert ranking.ranked(connection, asked, where, limit, recent=recent) == whole[:limit]
+            assert ranking.rank_sessions(connection, asked, where, limit, recent=recent) == whole[:limit]
 
 
 def test_the_reader_of_a_session_gets_pages_of_it(history: History, tmp_path: Path) -> None:

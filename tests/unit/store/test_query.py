@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sesamed.store.search.query import MAX_WORD_CHARACTERS, MAX_WORDS, Query, Word, compiled
+from sesamed.store.search.query import MAX_WORD_CHARACTERS, MAX_WORDS, Query, Word, parse
 from sesamed.store.search.terms import quoted
 
 NASTY = [
@@ -17,7 +17,7 @@ TEXTS = st.text() | st.lists(st.sampled_from(NASTY) | st.text(max_size=3)).map("
 @given(TEXTS)
 def test_nothing_is_lost_unsaid(text: str) -> None:
     """What is typed is asked for, left out on purpose, or named as dropped."""
-    query = compiled(text)
+    query = parse(text)
     assert len(query.words) + len(query.excluded) <= MAX_WORDS
     said = "".join(word.text for word in (*query.words, *query.excluded)) + "".join(query.dropped)
     if not query.everything and len(text) < MAX_WORD_CHARACTERS:
@@ -29,14 +29,14 @@ def test_nothing_is_lost_unsaid(text: str) -> None:
 
 def test_the_words_of_many_are_the_first() -> None:
     """What is too much is dropped, and said."""
-    query = compiled(" ".join(f"w{number}" for number in range(100)))
+    query = parse(" ".join(f"w{number}" for number in range(100)))
     assert [word.text for word in query.words] == [f"w{number}" for number in range(MAX_WORDS)]
     assert len(query.dropped) == 100 - MAX_WORDS
 
 
 def test_a_word_counts_once_whatever_its_case() -> None:
     """The first way of writing it stands."""
-    assert compiled("Alpha alpha ALPHA beta").words == (Word("Alpha"), Word("beta"))
+    assert parse("Alpha alpha ALPHA beta").words == (Word("Alpha"), Word("beta"))
 
 
 @pytest.mark.parametrize(
@@ -59,23 +59,23 @@ def test_a_word_counts_once_whatever_its_case() -> None:
 )
 def test_four_things_mean_something(text: str, words: tuple[Word, ...], excluded: tuple[Word, ...]) -> None:
     """Phrases, exclusions of either and prefixes; all the rest is text."""
-    assert compiled(text) == Query(words, excluded)
+    assert parse(text) == Query(words, excluded)
 
 
 def test_what_has_no_letter_or_digit_is_dropped() -> None:
     """The tokenizer would make nothing of it."""
-    assert compiled("-- alpha && 😀") == Query((Word("alpha"),), (), ("--", "&&", "😀"))
+    assert parse("-- alpha && 😀") == Query((Word("alpha"),), (), ("--", "&&", "😀"))
 
 
 @pytest.mark.parametrize("text", ["", "*", "  ", " * "])
 def test_nothing_asked_is_everything(text: str) -> None:
     """A list of all sessions."""
-    assert compiled(text).everything
+    assert parse(text).everything
 
 
 def test_only_signs_ask_for_nothing() -> None:
     """That finds nothing; it does not find everything."""
-    assert compiled("?! --") == Query((), (), ("?!", "--"))
+    assert parse("?! --") == Query((), (), ("?!", "--"))
 
 
 def test_a_quote_is_doubled() -> None:

@@ -232,7 +232,7 @@ class SessionKey(msgspec.Struct, frozen=True):
     origin: str = ""
 
 
-class Words(msgspec.Struct, frozen=True, kw_only=True):
+class Annotations(msgspec.Struct, frozen=True, kw_only=True):
     """What a person says of a session; None leaves what is, an empty text takes it back."""
 
     title: str | None = None

@@ -18,7 +18,7 @@ import anyio
 
 from sesamed.errors import DeadlineError, NotFoundError, RefusedError, SesameError, StoreError
 from sesamed.ingest.indexer import Indexer
-from sesamed.model import SessionKey, Utterance, Words
+from sesamed.model import Annotations, SessionKey, Utterance
 from sesamed.sources import sesame
 from sesamed.store.sqlite import sync_directory
 from sesamed.times import iso
@@ -64,11 +64,11 @@ class OwnSessions:
             await self._do(partial(_append, path, sesame.encode_line(line)), path)
         return sesame.key_of(_session_of(path), line)
 
-    async def describe(self, session: SessionKey, words: Words) -> None:
+    async def describe(self, session: SessionKey, annotations: Annotations) -> None:
         """Keep what a person says of a session, of any source."""
         path = self._words_on(session)
         async with self._turns:
-            await self._do(partial(_describe, path, session, words), path)
+            await self._do(partial(_describe, path, session, annotations), path)
 
     async def forget(self, sessions: Sequence[SessionKey]) -> None:
         """Let go of what was said of sessions; of two with one id, they are said of both."""
@@ -141,12 +141,12 @@ def _append(path: str, data: bytes) -> None:
         os.close(descriptor)
 
 
-def _describe(path: str, session: SessionKey, words: Words) -> None:
+def _describe(path: str, session: SessionKey, annotations: Annotations) -> None:
     before = b""
     with suppress(FileNotFoundError), open(path, "rb") as file:
         before = file.read()
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    _replace(path, sesame.merge_words(session, words, before))
+    _replace(path, sesame.merge_annotations(session, annotations, before))
 
 
 def _replace(path: str, data: bytes) -> None:

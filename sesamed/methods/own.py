@@ -6,7 +6,7 @@ from typing import Literal
 from sesamed.errors import ParamsError
 from sesamed.methods.method import Call, Context, NonNegative, Params, method
 from sesamed.methods.sessions import SessionMeta, read_meta
-from sesamed.model import Answer, Utterance, Words
+from sesamed.model import Annotations, Answer, Utterance
 from sesamed.sanitize import Exact
 from sesamed.store.reading import own as reading
 from sesamed.store.reading.resolve import find
@@ -95,10 +95,10 @@ async def set_session_meta(context: Context, call: Call, params: SetSessionMetaP
         raise ParamsError(f"tags: {len(tags or ())} are too many; at most {MAX_TAGS}")
     for tag in tags or ():
         _check_length("tags", tag, MAX_LINE)
-    words = Words(title=params.title, summary=params.summary, description=params.description, tags=tags)
+    annotations = Annotations(title=params.title, summary=params.summary, description=params.description, tags=tags)
     session, public_id = await context.queries.ask(partial(reading.identify, reference=params.session_id))
-    if words != Words():
-        await context.own.describe(session, words)
+    if annotations != Annotations():
+        await context.own.describe(session, annotations)
     return await context.queries.ask(
         lambda connection: read_meta(connection, find(connection, public_id), context.workstation)
     )

@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from sesamed.model import (
+    Annotations,
     Fact,
     Field,
     Identity,
@@ -20,7 +21,6 @@ from sesamed.model import (
     SessionKey,
     Unknown,
     Utterance,
-    Words,
 )
 from sesamed.source import BadLineError, ForeignFileError, Lines, Location
 from sesamed.sources.calls import OpenCall, add_open, drop_open
@@ -120,7 +120,7 @@ def encode_line(line: Line) -> bytes:
     return msgspec.json.encode(line) + b"\n"
 
 
-def merge_words(session: SessionKey, words: Words, before: bytes) -> bytes:
+def merge_annotations(session: SessionKey, annotations: Annotations, before: bytes) -> bytes:
     """The one line of a file of notes on a session: the old notes, overlaid with the new ones."""
     try:
         line = DECODE(before.split(b"\n", 1)[0])
@@ -128,10 +128,10 @@ def merge_words(session: SessionKey, words: Words, before: bytes) -> bytes:
         line = Line(type=WORDS)
     line = replace(line, type=WORDS, source=session.source, session=session.native_id)
     for name in ("title", "summary", "description"):
-        if (value := getattr(words, name)) is not None:
+        if (value := getattr(annotations, name)) is not None:
             setattr(line, name, value)
-    if words.tags is not None:
-        line.tags = list(words.tags)
+    if annotations.tags is not None:
+        line.tags = list(annotations.tags)
     return encode_line(line)
 
 

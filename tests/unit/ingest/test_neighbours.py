@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
-from sesamed.model import SessionKey, Utterance, Words
+from sesamed.model import Annotations, SessionKey, Utterance
 from sesamed.sources import sesame
 from tests.support.claude import ClaudeSession
 from tests.support.codex import CodexSession
@@ -28,7 +28,7 @@ UTTERANCES = st.builds(
     call=st.sampled_from([None, "c1", "c2"]),
     is_error=st.sampled_from([None, True, False]),
 )
-WORDS = st.builds(Words, title=st.none() | TEXTS, summary=st.none() | TEXTS, tags=st.none() | st.tuples(TEXTS))
+WORDS = st.builds(Annotations, title=st.none() | TEXTS, summary=st.none() | TEXTS, tags=st.none() | st.tuples(TEXTS))
 KEYS = st.builds(  # the first sessions that the rules make
     lambda source, number: SessionKey(source, {"claude": "5a1e0000-0000-4000-8000-{:012}", "codex": "019e0000-0000-7000-8000-{:012}",
                                                "sesame": "0196{:04}"}[source].format(number)),
@@ -244,11 +244,11 @@ class Histories(RuleBasedStateMachine):
         self.files.put(path, torn + line + end, append=True)
 
     @rule(about=KEYS, words=WORDS)
-    def say_words(self, about: SessionKey, words: Words) -> None:
+    def say_words(self, about: SessionKey, words: Annotations) -> None:
         """On a session of any source, which may come later."""
         path = self.files.ours / "words" / f"{about.source}-{about.native_id}.jsonl"
         before = path.read_bytes() if path.exists() else b""
-        self.files.put(path, sesame.merge_words(about, words, before))
+        self.files.put(path, sesame.merge_annotations(about, words, before))
 
     @rule(about=KEYS)
     def take_words_away(self, about: SessionKey) -> None:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sesamed.model import (
+    Annotations,
     Fact,
     Message,
     NameRank,
@@ -14,7 +15,6 @@ from sesamed.model import (
     ToolCall,
     ToolResult,
     Utterance,
-    Words,
 )
 from sesamed.sources import sesame
 from sesamed.sources.sesame import Line, Sesame, State
@@ -32,7 +32,9 @@ utterances = st.builds(
     call=st.none() | st.sampled_from(["c1", "c2", "c3"]),
     is_error=st.none() | st.booleans(),
 )
-words = st.builds(Words, title=st.none() | TEXTS, summary=st.none() | TEXTS, tags=st.none() | st.tuples(TEXTS, TEXTS))
+words = st.builds(
+    Annotations, title=st.none() | TEXTS, summary=st.none() | TEXTS, tags=st.none() | st.tuples(TEXTS, TEXTS)
+)
 
 
 @given(st.lists(utterances, max_size=12))
@@ -59,13 +61,13 @@ def text_of(record: Message | ToolCall | ToolResult, what: Utterance) -> str | N
 
 
 @given(st.lists(words, max_size=5))
-def test_words_are_laid_over_each_other(said: list[Words]) -> None:
+def test_annotations_are_laid_over_each_other(said: list[Annotations]) -> None:
     """What is not named stays, an empty text takes it back; it is always one line about that session alone."""
     about, data = SessionKey("pi", "x"), b""
     title: str | None = None
-    for word in said:
-        data = sesame.merge_words(about, word, data)
-        title = title if word.title is None else word.title
+    for added in said:
+        data = sesame.merge_annotations(about, added, data)
+        title = title if added.title is None else added.title
         assert data.index(b"\n") == len(data) - 1
     if not said:
         return
@@ -78,7 +80,7 @@ def test_words_are_laid_over_each_other(said: list[Words]) -> None:
 
 def test_a_broken_file_of_words_is_begun_anew() -> None:
     """What was said before is lost with its file, what is said now is kept."""
-    assert b'"title":"t"' in sesame.merge_words(SessionKey("pi", "x"), Words(title="t"), b"\xff{")
+    assert b'"title":"t"' in sesame.merge_annotations(SessionKey("pi", "x"), Annotations(title="t"), b"\xff{")
 
 
 def test_a_name_of_ours_outranks_every_other() -> None:

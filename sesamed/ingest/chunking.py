@@ -38,7 +38,7 @@ KIND_OF_ROLE: Mapping[str, Kind] = {
 PATH_ARGUMENTS = frozenset(
     "path paths file files file_path filePath filename target_file notebook_path old_path new_path".split()
 )
-PATCH_ARGUMENTS = frozenset(("patch", "input", "diff", "patchText"))
+PATCH_ARGUMENTS = frozenset("patch input diff patchText".split())
 PATCH_HEADER = re.compile(
     r"^(?:\*\*\* (?:Add|Update|Delete) File: |\*\*\* Move to: |\+\+\+ (?:b/)?|--- (?:a/)?)(\S[^\t\r\n]*)", re.MULTILINE
 )

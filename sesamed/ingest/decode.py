@@ -6,7 +6,7 @@ shape is another `_read_…` here and what it reads with beside `tail`; nothing 
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePath
 from typing import Any
 from zlib import crc32
@@ -15,7 +15,7 @@ import msgspec
 
 from sesamed.ingest.chunking import Chunking
 from sesamed.ingest.project import Projects
-from sesamed.ingest.state import FileState, Target
+from sesamed.ingest.state import FileState, Target, path_below
 from sesamed.ingest.tail import COMPRESSED, FileChange, Read, Tail
 from sesamed.model import Bad, Fact, Operation
 from sesamed.source import BadLineError, Document, ForeignFileError, Source, find_shape
@@ -37,15 +37,14 @@ class Decoder:
     def __init__(
         self, sources: Mapping[str, Source[Any]], limits: Limits, clock: Callable[[], float] = time.time
     ) -> None:
+        self.versions = {
+            name: source.version for name, source in sources.items()
+        }  # what another one has read is read anew
         self._sources = sources
         self._limits = limits
         self._clock = clock
         self._chunking = Chunking(limits.chunk_bytes)
         self._projects = Projects()
-
-    def version(self, source: str) -> int:
-        """The version of a source: files that another one has read are read anew."""
-        return self._sources[source].version
 
     def now(self) -> float:
         """The time of day, in seconds."""
@@ -81,10 +80,11 @@ class Decoder:
             cursor=cursor, complete=True, replace=replace, counted_from_start=not cursor.state,
             moved_from=known.path if known is not None and known.path != target.path else None,
         )  # fmt: skip
-        shape = find_shape(source.shapes, os.path.relpath(target.path, os.fsencode(target.root)))
-        if isinstance(shape, Document):
+        if state.shape is None:
+            state.shape = find_shape(source.shapes, path_below(target.root, target.path))
+        if isinstance(state.shape, Document):
             change.replace = known is not None
-            self._read_document(change, tail, source, shape.max_bytes)
+            self._read_document(change, tail, source, state.shape.max_bytes)
             return change
         try:
             self._read_lines(change, tail, source, state, budget)
@@ -95,11 +95,11 @@ class Decoder:
     def _read_document(self, change: FileRows, tail: Tail, source: Source[Any], max_bytes: int) -> None:
         """A small file that is written anew as a whole."""
         change.counted_from_start = True
+        change.cursor = Cursor()
         size = tail.signature.size
-        state, operations = self._place(change.path, change.root, source)
-        state, said = self._step(source, state, tail.start(size) if size <= max_bytes else None)
-        self._chunking.fill(change, operations + said)
+        state, operations = self._decode(change, source, [tail.start(size) if size <= max_bytes else None])
         change.cursor = Cursor(offset=size, state=source.freeze(state))
+        self._chunking.fill(change, operations)
 
     def _new_lines(self, state: FileState, tail: Tail, cursor: Cursor, budget: int) -> Read:
         """The new lines. A long line that grows slowly is not read again with every growth."""
@@ -124,28 +124,38 @@ class Decoder:
         if change.replace:
             file.searched = None
         read = self._new_lines(file, tail, change.cursor, budget)
-        state = self._state(change, source)
-        operations: list[Operation] = []
-        for line in read.lines:
-            state, found = self._step(source, state, line)
-            operations += found
-        self._chunking.fill(change, operations)
+        state, operations = self._decode(change, source, read.lines)
         loose, loose_digest = change.cursor.loose, change.cursor.loose_digest
         change.cursor = msgspec.structs.replace(read.cursor, state=source.freeze(state))
         change.complete = read.at_end
+        self._chunking.fill(change, operations)
         if read.rest and read.at_end:
             if len(read.rest) == loose and crc32(read.rest) == loose_digest:  # taken before; nothing came after it
                 change.cursor = msgspec.structs.replace(change.cursor, loose=loose, loose_digest=loose_digest)
             else:
-                self._take_rest(change, source, state, read, file)
-        self._add_projects(change)
+                self._take_rest(change, source, read.rest, file)
+        for fact in list(change.facts):
+            if fact.field == "cwd" and (project := self._projects.of(fact.value)):
+                change.facts.append(Fact(field="project_path", value=project, rank=fact.rank, keep=fact.keep))
 
-    def _state(self, change: FileRows, source: Source[Any]) -> Any:
+    def _decode(
+        self, change: FileRows, source: Source[Any], lines: Iterable[bytes | None]
+    ) -> tuple[Any, list[Operation]]:
+        """What the lines after the cursor say, and the state behind them; None is a line that was too long to look at."""
         if change.cursor.state:
-            return source.thaw(change.cursor.state)
-        state, operations = self._place(change.path, change.root, source)
-        self._chunking.fill(change, operations)
-        return state
+            state, operations = source.thaw(change.cursor.state), list[Operation]()
+        else:
+            state, operations = self._place(change.path, change.root, source)
+        for line in lines:
+            if line is None:
+                operations.append(Bad())
+            elif line and not line.isspace():
+                try:
+                    state, found = source.step(state, line)
+                    operations += found
+                except BadLineError:
+                    operations.append(Bad())
+        return state, operations
 
     def _says_other(self, known: Known, target: Target) -> bool:
         """Whether a file's new place says something else than the one before."""
@@ -154,34 +164,18 @@ class Decoder:
 
     def _place(self, path: bytes, root: str, source: Source[Any]) -> tuple[Any, list[Operation]]:
         """What the file's place alone says."""
-        return source.begin(PurePath(os.path.relpath(os.fsdecode(path), root)))
+        return source.begin(PurePath(os.fsdecode(path_below(root, path))))
 
-    def _step(self, source: Source[Any], state: Any, line: bytes | None) -> tuple[Any, list[Operation]]:
-        """One line; None is one that was too long to look at."""
-        if line is None:
-            return state, [Bad()]
-        if not line or line.isspace():
-            return state, []
-        try:
-            return source.step(state, line)
-        except BadLineError:
-            return state, [Bad()]
-
-    def _take_rest(self, change: FileRows, source: Source[Any], state: Any, read: Read, file: FileState) -> None:
+    def _take_rest(self, change: FileRows, source: Source[Any], rest: bytes, file: FileState) -> None:
         """Take a last line without newline when its file is quiet and the line is whole. The cursor stays before it."""
         if not change.path.endswith(COMPRESSED) and not self.may_take_rest(file, change.signature):
             return
         file.tried = change.signature
-        _, found = self._step(source, state, read.rest)
+        _, found = self._decode(change, source, [rest])
         if not found or any(isinstance(operation, Bad) for operation in found):
             return
         change.loose_from = len(change.rows)
         unknown = change.unknown_lines
         self._chunking.fill(change, found)
         change.unknown_lines = unknown  # counted when the line is whole
-        change.cursor = msgspec.structs.replace(change.cursor, loose=len(read.rest), loose_digest=crc32(read.rest))
-
-    def _add_projects(self, change: FileRows) -> None:
-        for fact in list(change.facts):
-            if fact.field == "cwd" and (project := self._projects.of(fact.value)):
-                change.facts.append(Fact(field="project_path", value=project, rank=fact.rank, keep=fact.keep))
+        change.cursor = msgspec.structs.replace(change.cursor, loose=len(rest), loose_digest=crc32(rest))

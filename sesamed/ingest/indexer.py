@@ -17,7 +17,7 @@ from anyio import to_thread
 from sesamed.errors import StoreError
 from sesamed.ingest.decode import Decoder, Limits
 from sesamed.ingest.look import Counts, Ingest, LookResult
-from sesamed.ingest.queue import Queue, Ticket
+from sesamed.ingest.queue import Batch, Queue, Ticket
 from sesamed.ingest.state import FileState, FileStates, Target
 from sesamed.ingest.sweep import Due, Sweep
 from sesamed.model import Progress, SessionKey
@@ -81,34 +81,32 @@ class Indexer:
         self.queue.waker.ring()
 
     async def _work(self) -> None:
-        self.queue.waker.reset()
         if self.queue.sweep_wanted:
             self.queue.sweep_wanted = False
             await self.look_around()
         if self.queue.trees:
             await self._look_at_trees()
-        if states := self.queue.take():
-            await self._look_at(states)
+        if batch := self.queue.take():
+            await self._look_at(batch)
         elif self.queue.is_empty:
             await self._rest()
 
-    async def _look_at(self, states: list[FileState]) -> None:
-        is_live = any(state.look_since is not None for state in states)
+    async def _look_at(self, batch: Batch) -> None:
         async with self.write_lock():
-            if len(states) + self.queue.backlog_size > BULK_FILES:
+            if len(batch.states) + batch.left > BULK_FILES:
                 self._upkeep.bulk(on=True)  # until there is nothing to do: the last commits would pay for all merging
 
             def stop() -> bool:
                 somebody_waits = bool(self._writing.statistics().tasks_waiting)
-                return self.leaving or somebody_waits or (self.queue.live_is_waiting and not is_live)
+                return self.leaving or somebody_waits or (self.queue.live_is_waiting and not batch.is_live)
 
             try:
-                result = await self.in_thread(partial(self._ingest.run, [state.target for state in states], stop))
+                result = await self.in_thread(partial(self._ingest.run, [state.target for state in batch.states], stop))
             except StoreError:
                 self.queue.put_back()
                 raise
             self._upkeep.wrote()
-        self._finish(result, states)
+        self._finish(result, batch.states)
         if self._upkeep.must_step():
             async with self.write_lock():
                 await self.in_thread(self._upkeep.urgent_step)
@@ -168,7 +166,7 @@ class Indexer:
 
     def _is_still_due(self, found: Due) -> bool:
         """What another sweep has found, too, may have been read meanwhile."""
-        version = self._ingest.decoder.version(found.target.source)
+        version = self._ingest.decoder.versions[found.target.source]
         return found.signature is None or self._ingest.is_due(found.target.path, found.signature, version)
 
     async def due(self, ingest: Ingest) -> list[Due]:

@@ -129,7 +129,8 @@ class _Run:
         return result
 
     def _state(self, target: Target) -> FileState:
-        return self._states.find_or_add(target)
+        state = self._states.get(target.path)
+        return state if state is not None and state.target == target else self._states.find_or_add(target)
 
     # -- looking
 
@@ -151,7 +152,8 @@ class _Run:
                 self._note_trouble(state, _fault(state.target.path, error))
             else:
                 self._note_trouble(state, None)
-        self._states.prune(state for state in looked_at if state.signature is None and state.seen is None)
+        if nothing := [state for state in looked_at if state.signature is None and state.seen is None]:
+            self._states.prune(nothing)
 
     def _look(self, state: FileState) -> None:
         target = state.target
@@ -160,7 +162,7 @@ class _Run:
             if self._is_lost(state):
                 self._lost.append(target.path)
             self._note_rest(state, 0)
-        elif self._ingest.is_due(target.path, now, self._decoder.version(target.source)):
+        elif self._ingest.is_due(target.path, now, self._decoder.versions[target.source]):
             with suppress(NotRegularError, FileNotFoundError), open_tail(target.path, target.root) as tail:
                 self._read(state, tail)
 

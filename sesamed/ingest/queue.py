@@ -36,6 +36,14 @@ class Ticket(NamedTuple):
         return self.state.served >= self.number
 
 
+class Batch(NamedTuple):
+    """What is looked at next."""
+
+    states: list[FileState]
+    is_live: bool  # somebody has just written to one of them
+    left: int  # so many of the backlog wait on
+
+
 class LoopWaker:
     """Wakes the loop from any thread; rung many times before it is heard, it rings once."""
 
@@ -85,11 +93,6 @@ class Queue:
         return bool(self._live)
 
     @property
-    def backlog_size(self) -> int:
-        """How many files wait that nobody has just written to."""
-        return len(self._backlog)
-
-    @property
     def is_empty(self) -> bool:
         """Nothing to do."""
         return not (self._live or self._backlog or self.trees or self.sweep_wanted)
@@ -103,7 +106,7 @@ class Queue:
                 self.sweep_wanted = True
                 ticket = Ticket(FileState(target), 0)
             else:
-                ticket = self._ask(self._states.find_or_add(target))
+                ticket = self._ask(target)
                 self._backlog.pop(target.path, None)
                 self._live[target.path] = ticket.state
                 if ticket.state.live_since is None:
@@ -130,7 +133,8 @@ class Queue:
 
     def _add(self, item: Due) -> Ticket:
         path = item.target.path
-        ticket = self._ask(state := self._states.find_or_add(item.target))
+        ticket = self._ask(item.target)
+        state = ticket.state
         if path not in self._live:
             if path in self._under_way and path not in self._backlog and state.seen == item.signature is not None:
                 state.looking = ticket.number  # the look under way has seen it as it is, or will
@@ -140,21 +144,28 @@ class Queue:
         state.unread, state.seen = item.unread, item.signature
         return ticket
 
-    def _ask(self, state: FileState) -> Ticket:
+    def _ask(self, target: Target) -> Ticket:
+        state = self._states.get(target.path)
+        if state is None or state.target != target:
+            state = self._states.find_or_add(target)
         state.asked = next(self._numbers)
         return Ticket(state, state.asked)
 
     # -- looking
 
-    def take(self) -> list[FileState]:
-        """The next files to look at: those that were just written to, or some of the backlog."""
+    def take(self) -> Batch | None:
+        """The next files to look at: those that were just written to, or some of the backlog. What comes after this rings again."""
+        self.waker.reset()
         with self._lock:
             line = self._live or self._backlog
             for path in list(itertools.islice(line, TAKE)):
                 state = self._under_way[path] = line.pop(path)
                 state.looking = state.asked
                 state.look_since, state.live_since = state.live_since, None
-            return list(self._under_way.values())
+            states = list(self._under_way.values())
+        if not states:
+            return None
+        return Batch(states, any(state.look_since is not None for state in states), len(self._backlog))
 
     def finish(self, unfinished: Collection[bytes] = ()) -> None:
         """What was taken is committed; the unfinished files go to the front of the backlog."""

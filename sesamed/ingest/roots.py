@@ -71,6 +71,7 @@ class RootWatcher:
 
     async def run(self) -> None:
         """Watch and sweep until cancelled."""
+        await self._indexer.expire()  # so that no event leads to a file that is excluded by now
         if self._watcher is not None:
             await self._indexer.in_thread(self._start)
         try:
@@ -101,7 +102,10 @@ class RootWatcher:
 
     def _post(self, path: str) -> None:
         """A session file has probably changed. In the watcher's thread."""
-        if (target := self._indexer.sweep.target(os.fsencode(path))) is not None:
+        name = os.fsencode(path)
+        state = self._indexer.states.get(name)
+        target = self._indexer.sweep.target(name) if state is None else state.target
+        if target is not None:
             self.last_event_ms = int(time.time() * 1000)
             self._indexer.queue.mark(target)
 

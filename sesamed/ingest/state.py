@@ -4,11 +4,13 @@ A file is known by its key, `Target.path`, which means nothing here: only `tail`
 every file that the index has, that could not be read, or that somebody asked for; when none of this holds any more, it goes.
 """
 
+import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
+from sesamed.source import Shape
 from sesamed.store.rows import Known, Signature
 
 
@@ -20,6 +22,11 @@ class Target(msgspec.Struct, frozen=True, gc=False):
     source: str
 
 
+def path_below(root: str, path: bytes) -> bytes:
+    """A path as it is below its root."""
+    return path[len(os.fsencode(root).rstrip(b"/")) + 1 :]
+
+
 class FileState(msgspec.Struct, gc=False, eq=False):
     """All that is known of one file. Small: there may be a hundred thousand.
 
@@ -29,6 +36,7 @@ class FileState(msgspec.Struct, gc=False, eq=False):
     """
 
     target: Target
+    shape: Shape | None = None  # None: nobody has asked yet
 
     # as committed
     signature: Signature | None = None  # None: the index does not have it
@@ -94,6 +102,9 @@ class FileStates:
             bytes, FileState
         ] = {}  # with trouble, a rest or a time to be quiet: few, and often asked for
         self._inodes: dict[int, int] = {}  # how many committed files have it
+        self.get: Callable[[bytes], FileState | None] = (
+            self._states.get
+        )  # what is known of a file; asked for each file of a sweep
         self.load(known)
 
     def __iter__(self) -> Iterator[FileState]:
@@ -102,17 +113,13 @@ class FileStates:
     def __len__(self) -> int:
         return len(self._states)
 
-    def get(self, path: bytes) -> FileState | None:
-        """The state of a file, if anything is known of it."""
-        return self._states.get(path)
-
     def find_or_add(self, target: Target) -> FileState:
         """The state of a file. For those that hold the lock, or whose file is being looked at."""
         state = self._states.get(target.path)
         if state is None:
             state = self._states[target.path] = FileState(target)
         elif state.target != target:
-            state.target = target
+            state.target, state.shape = target, None
         return state
 
     def drop(self, path: bytes) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from sesamed.ingest.look import Ingest
-from sesamed.ingest.state import Target
+from sesamed.ingest.state import Target, path_below
 from sesamed.ingest.tail import signature
 from sesamed.source import Shape, find_shape, list_beside
 from sesamed.store.rows import Signature
@@ -67,7 +67,7 @@ class Sweep:
         if not above or self._excludes(os.fsdecode(path)):
             return None
         root = max(above, key=lambda root: len(root.real or ""))
-        if find_shape(self._shapes[root.parser], _below(path, root.real or "")) is None:
+        if find_shape(self._shapes[root.parser], path_below(root.real or "", path)) is None:
             return None
         return Target(path, root.real or "", root.parser)
 
@@ -85,34 +85,35 @@ class Sweep:
         roots = {root.real for root in self.roots}
         for state in ingest.states:
             is_expected = state.signature is not None and not state.is_gone and state.target.root in roots
-            if (is_expected or state.trouble is not None) and state.target.path not in seen:
+            is_missing = (is_expected or state.trouble is not None) and state.target.path not in seen
+            if is_missing and not self.excludes(state.target.path):
                 found.append(Due(state.target, 0, 0))
         found.sort(key=lambda due: due.mtime_ns, reverse=True)
         return found
 
     def tree(self, path: str, ingest: Ingest) -> list[Due]:
         """The same for one directory below a root."""
-        found: list[Due] = []
+        found: list[Due | None] = []
         for name, status in self._walk(os.fsencode(path), lambda name: self.target(name) is not None):
             if status is not None and (target := self.target(name)) is not None:
-                found += _due(target, status, ingest)
+                found.append(_due(target, status, ingest))
         prefix = os.fsencode(path).rstrip(b"/") + b"/"
         for state in ingest.states:
             known = state.target.path
             if known.startswith(prefix) and not os.path.lexists(known) and (target := self.target(known)) is not None:
                 found.append(Due(target, 0, 0))
-        return found
+        return [due for due in found if due is not None]
 
     def beside(self, ingest: Ingest) -> list[Due]:
         """The same for the files beside the roots; there are few, and nobody watches them."""
-        found: list[Due] = []
+        found: list[Due | None] = []
         for path, target in self._beside().items():
             status = _status(path)
             if status is not None and not self._excludes(os.fsdecode(path)):
-                found += _due(target, status, ingest)
+                found.append(_due(target, status, ingest))
             elif status is None and (state := ingest.states.get(path)) is not None and not state.is_gone:
                 found.append(Due(target, 0, 0))
-        return found
+        return [due for due in found if due is not None]
 
     def _beside(self) -> dict[bytes, Target]:
         found: dict[bytes, Target] = {}
@@ -130,16 +131,25 @@ class Sweep:
 
     def _below_root(self, root: Root, real: str, ingest: Ingest, seen: set[bytes]) -> Iterator[Due]:
         root.files = root.directories = 0
-        shapes = self._shapes[root.parser]
-        for path, status in self._walk(
-            os.fsencode(real), lambda path: find_shape(shapes, _below(path, real)) is not None
-        ):
+        shapes, get = self._shapes[root.parser], ingest.states.get
+
+        def is_read(path: bytes) -> bool:
+            state = get(path)
+            if state is not None and state.shape is not None:
+                return True
+            shape = find_shape(shapes, path_below(real, path))
+            if state is not None:
+                state.shape = shape
+            return shape is not None
+
+        for path, status in self._walk(os.fsencode(real), is_read):
             if status is None:
                 root.directories += 1
             else:
                 root.files += 1
                 seen.add(path)
-                yield from _due(Target(path, real, root.parser), status, ingest)
+                if (due := _due(Target(path, real, root.parser), status, ingest)) is not None:
+                    yield due
 
     def _walk(self, top: bytes, is_read: Callable[[bytes], bool]) -> Iterator[tuple[bytes, os.stat_result | None]]:
         """Files that are read, with their status, and directories without one. Links are not followed; other roots have their own walk."""
@@ -156,20 +166,19 @@ class Sweep:
                         if entry.is_dir(follow_symlinks=False):
                             waiting.append(entry.path)
                         elif is_read(entry.path):
-                            yield from self._file(entry.path)
+                            status = _status(entry.path)
+                            if status is not None and not self._excludes(os.fsdecode(entry.path)):
+                                yield entry.path, status
             except OSError:  # gone, or not ours to read: the next sweep tries again
                 continue
 
-    def _file(self, path: bytes) -> Iterator[tuple[bytes, os.stat_result]]:
-        status = _status(path)
-        if status is not None and not self._excludes(os.fsdecode(path)):
-            yield path, status
 
-
-def _due(target: Target, status: os.stat_result, ingest: Ingest) -> Iterator[Due]:
-    now, state = signature(status), ingest.states.get(target.path)
-    if ingest.is_due(target.path, now, ingest.decoder.version(target.source)):
-        yield Due(target, now.mtime_ns, now.size - min(0 if state is None else state.read, now.size), now)
+def _due(target: Target, status: os.stat_result, ingest: Ingest) -> Due | None:
+    now = signature(status)
+    if not ingest.is_due(target.path, now, ingest.decoder.versions[target.source]):
+        return None
+    state = ingest.states.get(target.path)
+    return Due(target, now.mtime_ns, now.size - min(0 if state is None else state.read, now.size), now)
 
 
 def _status(path: bytes) -> os.stat_result | None:
@@ -187,8 +196,3 @@ def _real(path: str) -> bytes:
     if not directory.startswith("/") or "\0" in path:
         return b""
     return os.fsencode(os.path.join(os.path.realpath(directory), name))
-
-
-def _below(path: bytes, root: str) -> bytes:
-    """A path as it is relative to its root."""
-    return path[len(os.fsencode(root).rstrip(b"/")) + 1 :]

@@ -556,6 +556,23 @@ def test_excluded_files_are_never_opened() -> None:
         assert not opened & set(paths)
 
 
+def test_files_that_are_excluded_later_are_never_opened_again() -> None:
+    """Also when they were written to while no daemon ran: what was indexed of them goes unread."""
+    with Daemon(program=PROGRAM, arguments=["trace"]) as daemon:
+        path = daemon.write("secret/a.jsonl", PiSession(id="secret-1").user("a medlar").bytes())
+        daemon.sync()
+        assert daemon.found("medlar") == ["secret-1"]
+        daemon.stop()
+        (daemon.directory / "trace").unlink()
+        daemon.append("secret/a.jsonl", line(PiSession(id="secret-1").user("a quince")))
+        daemon.configure({"sources": [{"parser": "pi", "path": str(daemon.root)}], "exclude": ["**/secret/**"]})
+        daemon.start()
+        daemon.append("secret/a.jsonl", line(PiSession(id="secret-1").user("a skirret")))
+        daemon.sync()
+        eventually(lambda: daemon.found("medlar") == [])
+        assert path not in {event.path for event in events(daemon.directory / "trace")}
+
+
 # -- order
 
 

@@ -16,6 +16,8 @@ from sesamed.ingest import indexer as module
 from sesamed.ingest import look
 from sesamed.ingest.decode import Limits
 from sesamed.ingest.indexer import Indexer
+from sesamed.ingest.queue import Batch
+from sesamed.ingest.state import FileState
 from sesamed.ingest.sweep import Root, Sweep
 from sesamed.model import Pending
 from sesamed.sources import SOURCES
@@ -55,6 +57,12 @@ def write(root: Path, name: str, *words: str) -> Path:
     return path
 
 
+def states_of(batch: Batch | None) -> list[FileState]:
+    """The files that are looked at."""
+    assert batch is not None
+    return batch.states
+
+
 @asynccontextmanager
 async def running(indexer: Indexer) -> AsyncIterator[None]:
     """While it works."""
@@ -68,7 +76,8 @@ async def running(indexer: Indexer) -> AsyncIterator[None]:
 
 async def settled(indexer: Indexer) -> None:
     """Everything on disk is committed."""
-    await indexer.queue.wait_for(await indexer.look_around())
+    found = await indexer.look_around()
+    await indexer.queue.wait_for([*indexer.queue.under_way(), *found])
 
 
 async def test_a_load_makes_way(indexer: Indexer, root: Path) -> None:
@@ -89,19 +98,19 @@ async def test_progress_counts_the_files_of_the_backlog_that_are_done(indexer: I
     total = sum(path.stat().st_size for path in paths)
     await indexer.look_around()
     assert indexer.backlog_progress() is not None
-    taken = indexer.queue.take()
+    taken = states_of(indexer.queue.take())
     done, *others = [state.target for state in taken]
     indexer._finish(look.LookResult(reached=1, unfinished=others, bytes=100), taken)
     progress = indexer.backlog_progress()
     assert progress is not None
     assert (progress.files_done, progress.files_total, progress.bytes_done) == (1, 3, 100)
-    taken = indexer.queue.take()
+    taken = states_of(indexer.queue.take())
     indexer._finish(look.LookResult(reached=2, unfinished=others[:1], bytes=50), taken)
     progress = indexer.backlog_progress()
     assert progress is not None
     assert (progress.files_done, progress.files_total, progress.bytes_done) == (2, 3, 150)
     indexer.queue.mark(done)
-    live = indexer.queue.take()
+    live = states_of(indexer.queue.take())
     indexer._finish(look.LookResult(reached=1, bytes=7), live)
     progress = indexer.backlog_progress()
     assert progress is not None
@@ -168,7 +177,7 @@ async def test_a_torn_line_is_taken_when_its_file_is_quiet(indexer: Indexer, roo
         (state,) = indexer.states
         state.quiet_at = 0.0
         indexer.mark_quiet()
-        await indexer.queue.wait_for([*indexer.queue.under_way(), *await indexer.look_around()])
+        await settled(indexer)
         assert indexer.queue.pending() == Pending()
 
 
@@ -200,7 +209,7 @@ async def test_an_index_that_was_removed_is_made_anew(
         for file in root.parent.glob("index.sqlite*"):
             file.unlink()
         await indexer.replace_index()
-        await indexer.queue.wait_for(await indexer.look_around())
+        await settled(indexer)
         assert indexer.counts.added == 2
         (state,) = indexer.states
         assert state.signature is not None

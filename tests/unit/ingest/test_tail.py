@@ -4,13 +4,26 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from zlib import crc32
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from sesamed.ingest.tail import HEAD_BYTES, TAIL_BYTES, FileChange, NotRegularError, Read, Tail, open_tail, signature
+from sesamed.ingest.tail import (
+    HEAD_BYTES,
+    TAIL_BYTES,
+    Cutter,
+    FileChange,
+    NotRegularError,
+    Read,
+    Tail,
+    open_tail,
+    signature,
+)
 from sesamed.store.rows import Cursor, Signature
 
 LIMIT = 1 << 30
@@ -18,7 +31,7 @@ LIMIT = 1 << 30
 
 @contextmanager
 def tail_of(path: Path) -> Iterator[Tail]:
-    """The file, open_tail below its directory."""
+    """The file, opened below its directory."""
     with open_tail(os.fsencode(path), str(path.parent)) as tail:
         yield tail
 
@@ -203,3 +216,70 @@ def test_an_inode_with_64_bits_can_be_stored(tmp_path: Path) -> None:
     """SQLite's integers have a sign."""
     status = os.stat_result((stat.S_IFREG, 2**64 - 1, 2**64 - 1, 1, 0, 0, 5, 0, 0, 0))
     assert (signature(status).ino, signature(status).dev) == (-1, -1)
+
+
+# -- bytes to lines: however they are cut, the lines are the same
+
+PIECES = [
+    b"\n",
+    b"\r",
+    b"\r\n",
+    b"\x0b",
+    b"\x0c",
+    b"{}",
+    b"\xff",
+    "\u2028".encode(),
+    "\u0085".encode(),
+    b"\0",
+    b"abc",
+    b"\n\n",
+]
+DATA = st.lists(st.sampled_from(PIECES), max_size=30).map(b"".join)
+LINE_LIMITS = st.sampled_from([0, 1, 3, 7, 1000])
+
+
+def pieces(data: bytes, places: list[int]) -> list[bytes]:
+    """The data in pieces, some of them empty."""
+    bounds = [0, *sorted(place % (len(data) + 1) for place in places), len(data)]
+    return [data[start:end] for start, end in pairwise(bounds)]
+
+
+def expected(data: bytes, limit: int) -> tuple[list[bytes | None], bytes]:
+    """The lines, and what comes after the last newline."""
+    *lines, rest = data.split(b"\n")
+    return [line if len(line) <= limit else None for line in lines], rest
+
+
+@given(DATA, st.lists(st.integers(0, 1000), max_size=8), LINE_LIMITS)
+def test_any_cutting_gives_the_same_lines(data: bytes, places: list[int], limit: int) -> None:
+    """Only a newline ends a line; one over the limit comes out as None."""
+    cutter = Cutter(limit)
+    lines = [line for piece in pieces(data, places) for line in cutter.feed(piece)]
+    whole, rest = expected(data, limit)
+    assert lines == whole
+    assert cutter.skipping == (len(rest) > limit)
+    assert cutter.rest == (b"" if cutter.skipping else rest)
+
+
+@given(DATA, st.lists(st.integers(0, 1000), max_size=8), LINE_LIMITS)
+def test_consumed_and_digest_are_those_of_the_lines(data: bytes, places: list[int], limit: int) -> None:
+    """What is not consumed will be read again."""
+    cutter = Cutter(limit)
+    for piece in pieces(data, places):
+        cutter.feed(piece)
+    assert cutter.consumed == len(data) - len(cutter.rest)
+    assert cutter.digest == crc32(data[: cutter.consumed])
+
+
+@given(DATA, st.lists(st.integers(0, 1000), max_size=8), LINE_LIMITS)
+def test_a_new_cutter_goes_on_where_another_one_stopped(data: bytes, places: list[int], limit: int) -> None:
+    """A restart: all that is kept is how much was consumed, its digest, and whether a line is being passed over."""
+    lines: list[bytes | None] = []
+    consumed, digest, skipping, end = 0, 0, False, 0
+    for piece in pieces(data, places):
+        end += len(piece)
+        cutter = Cutter(limit, skipping=skipping, digest=digest)
+        lines += cutter.feed(data[consumed:end])
+        consumed, digest, skipping = consumed + cutter.consumed, cutter.digest, cutter.skipping
+    assert lines == expected(data, limit)[0]
+    assert digest == crc32(data[:consumed])

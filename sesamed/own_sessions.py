@@ -31,9 +31,9 @@ class OwnSessions:
 
     def __init__(self, directory: str, indexer: Indexer) -> None:
         self._directory = os.path.realpath(directory)
-        self._words = os.path.join(self._directory, "words")
+        self._annotations_dir = os.path.join(self._directory, "words")
         self._indexer = indexer
-        self._turns = anyio.Lock()
+        self._write_lock = anyio.Lock()
 
     async def begin(
         self, *, agent: str | None, sender: str | None, cwd: str | None, title: str | None
@@ -44,7 +44,7 @@ class OwnSessions:
         line = sesame.Line(
             type=sesame.SESSION, id=session, timestamp=now, agent=agent, created_by=sender, cwd=cwd, title=title
         )
-        await self._do(partial(_replace, path, sesame.encode_line(line)), path)
+        await self._write(partial(_replace, path, sesame.encode_line(line)), path)
         return session, path
 
     def key(self, path: str, said: Utterance) -> int | None:
@@ -60,28 +60,28 @@ class OwnSessions:
                 f"{path} is not written by this daemon; append_message takes sessions of new_session only"
             )
         line = sesame.make_line(secrets.token_hex(6), _now(), said)
-        async with self._turns:
-            await self._do(partial(_append, path, sesame.encode_line(line)), path)
+        async with self._write_lock:
+            await self._write(partial(_append, path, sesame.encode_line(line)), path)
         return sesame.key_of(_session_of(path), line)
 
     async def describe(self, session: SessionKey, annotations: Annotations) -> None:
         """Keep what a person says of a session, of any source."""
-        path = self._words_on(session)
-        async with self._turns:
-            await self._do(partial(_describe, path, session, annotations), path)
+        path = self._annotations_file(session)
+        async with self._write_lock:
+            await self._write(partial(_describe, path, session, annotations), path)
 
     async def forget(self, sessions: Sequence[SessionKey]) -> None:
         """Let go of what was said of sessions; of two with one id, they are said of both."""
-        paths = [self._words_on(session) for session in sessions if not session.origin]
-        async with self._turns:
+        paths = [self._annotations_file(session) for session in sessions if not session.origin]
+        async with self._write_lock:
             await self._indexer.in_thread(partial(_remove, paths))
             await self._indexer.drop([os.fsencode(path) for path in paths])
 
-    def _words_on(self, session: SessionKey) -> str:
+    def _annotations_file(self, session: SessionKey) -> str:
         name = blake2b(f"{session.source}\0{session.native_id}".encode("utf-8", "surrogatepass"), digest_size=16)
-        return os.path.join(self._words, f"{name.hexdigest()}.jsonl")
+        return os.path.join(self._annotations_dir, f"{name.hexdigest()}.jsonl")
 
-    async def _do(self, write: Callable[[], None], path: str) -> None:
+    async def _write(self, write: Callable[[], None], path: str) -> None:
         """Write, and wait until it is searchable."""
         indexer = self._indexer
         try:
@@ -103,7 +103,7 @@ class OwnSessions:
             if ticket.state.trouble is not None:
                 raise StoreError(f"{path} was written, but cannot be read: {ticket.state.trouble}")
             return
-        raise _late(path, indexer.trouble)
+        raise _too_late(path, indexer.trouble)
 
 
 def new_id() -> str:
@@ -113,7 +113,7 @@ def new_id() -> str:
     return f"{ms >> 16:08x}-{ms & 0xFFFF:04x}-7{noise[:3]}-{variant}{noise[4:7]}-{noise[7:19]}"
 
 
-def _late(path: str, trouble: SesameError | None) -> SesameError:
+def _too_late(path: str, trouble: SesameError | None) -> SesameError:
     if trouble is not None:
         return StoreError(f"{path} was written, and will be searchable when the index can be written: {trouble}")
     return DeadlineError(f"{path} was written, and is not searchable after {PATIENCE_S:.0f} s; `sync` waits for it")

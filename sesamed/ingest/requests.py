@@ -107,14 +107,14 @@ class Requests:
             await queue.wait_for(tickets)
         return queue.pending(tickets), ignored
 
-    async def index(self, *, full: bool, drop_gone: bool, told: Report | None) -> IndexReport:
+    async def index(self, *, full: bool, drop_gone: bool, report: Report | None) -> IndexReport:
         """Look at every file now; with `full`, into a new index."""
         if self._turn.locked():
             raise BusyError("an index run is going on already; wait for it, or look at `sesamectl status`")
         begun = time.monotonic()
         async with self._turn:
-            report = await (self._full(drop_gone, told) if full else self._changed(drop_gone, told))
-        return msgspec.structs.replace(report, took_ms=(time.monotonic() - begun) * 1000)
+            done = await (self._full(drop_gone, report) if full else self._changed(drop_gone, report))
+        return msgspec.structs.replace(done, took_ms=(time.monotonic() - begun) * 1000)
 
     async def _changed(self, drop_gone: bool, report: Report | None) -> IndexReport:
         """Look at what has changed."""

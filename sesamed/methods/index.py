@@ -36,7 +36,7 @@ async def index(context: Context, call: Call, params: IndexParams) -> IndexRepor
         await call.notify("progress", ProgressLine(id=call.id, **asdict(progress)))
 
     report_progress = notify if params.progress and call.id is not None else None
-    report = await context.ingest.index(full=params.full, drop_gone=params.drop_gone, told=report_progress)
+    report = await context.ingest.index(full=params.full, drop_gone=params.drop_gone, report=report_progress)
     return replace(report, took_ms=round(report.took_ms, 3))
 
 

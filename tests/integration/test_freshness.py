@@ -260,7 +260,7 @@ def write_fork(daemon: Daemon) -> None:
 
 
 def swapped(daemon: Daemon) -> None:
-    names = [daemon.path(f"project/{name}.jsonl") for name in ("one", "two", "three")]
+    names = [daemon.path(f"project/{name}") for name in ("one.jsonl", "two.jsonl", "three.tmp")]  # no session in between
     os.rename(names[0], names[2])
     os.rename(names[1], names[0])
     os.rename(names[2], names[1])

@@ -19,9 +19,11 @@ from sesamed.ingest.indexer import Indexer
 from sesamed.ingest.queue import Batch
 from sesamed.ingest.state import FileState
 from sesamed.ingest.sweep import Root, Sweep
-from sesamed.model import Pending
+from sesamed.model import Pending, SessionKey
 from sesamed.sources import SOURCES
+from sesamed.store import sqlite, upkeep
 from sesamed.store.index import Index
+from sesamed.store.writing.transaction import Writer
 from tests.support.sessions import PiSession
 
 FILES = 8  # each most of a slice, all of them taken at once
@@ -214,3 +216,57 @@ async def test_an_index_that_was_removed_is_made_anew(
         (state,) = indexer.states
         assert state.signature is not None
     assert "the index was removed" in caplog.text
+
+
+async def test_a_directory_that_changed_is_looked_at(indexer: Indexer, root: Path) -> None:
+    """And everything, when there were more events than can be kept."""
+    (root / "below").mkdir()
+    write(root / "below", "one", "quince")
+    async with running(indexer):
+        indexer.queue.mark_tree(str(root / "below"))
+        while indexer.counts.added < 1:
+            await anyio.lowlevel.checkpoint()
+        assert indexer.last_sweep_ms is None
+        write(root, "two", "medlar")
+        indexer.queue.sweep_wanted = True
+        indexer.wake()
+        while indexer.counts.added < 2:
+            await anyio.lowlevel.checkpoint()
+        assert indexer.last_sweep_ms is not None
+
+
+async def test_many_files_are_loaded_without_merging(indexer: Indexer, root: Path) -> None:
+    """That is done when there is nothing else to do; what is in them is forgotten, and stays so."""
+    for number in range(module.BULK_FILES + 1):
+        write(root, f"session-{number}", "quince")
+    async with running(indexer):
+        await settled(indexer)
+        while indexer._upkeep.has_work:
+            await anyio.lowlevel.checkpoint()
+        settings = dict(sqlite.rows(indexer.index.writer.connection, "SELECT k, v FROM fts_config"))
+        assert (settings["automerge"], settings["crisismerge"]) == (upkeep.AUTOMERGE, upkeep.CRISISMERGE)
+        await indexer.forget([SessionKey("pi", "session-1")])
+        assert len(indexer.states) == module.BULK_FILES
+        await settled(indexer)
+        assert indexer.queue.pending() == Pending()
+
+
+async def test_another_index_takes_its_place(indexer: Indexer, root: Path) -> None:
+    """Who waits for a file goes on waiting; what is known is what the new one has."""
+    path = write(root, "one", "quince")
+    async with running(indexer):
+        await settled(indexer)
+    path.write_bytes(path.read_bytes() + b'{"torn')
+    new = indexer.ingest_into(Writer(indexer.index.path + ".new"))
+    new.run([item.target for item in await indexer.due(new)])
+    (ticket,) = await indexer.look_around()
+    async with indexer.write_lock():
+        await indexer.swap(new)
+    (state,) = indexer.states
+    assert state is ticket.state
+    assert not ticket.is_served
+    assert indexer.states.rest() == len(b'{"torn')
+    indexer.leaving = False
+    async with running(indexer):
+        await indexer.queue.wait_for([ticket])
+        assert indexer.counts.updated == 0

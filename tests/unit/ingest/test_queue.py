@@ -259,6 +259,10 @@ async def test_a_waker_that_was_rung_before_anybody_waited_is_heard() -> None:
             tasks.start_soon(waker.wait)
             await anyio.lowlevel.checkpoint()
             await anyio.to_thread.run_sync(waker.ring)
+        waker.reset()
+        with anyio.move_on_after(0.01) as scope:
+            await waker.wait()
+        assert scope.cancelled_caught  # or the loop would never rest
 
 
 STEPS = st.lists(

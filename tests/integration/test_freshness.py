@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.client import Refused
+from sesamectl.errors import RpcError
 from tests.support.daemon import Daemon, eventually
 from tests.support.sessions import PiSession
 from tests.support.traced import PROGRAM, events
@@ -307,7 +307,7 @@ def says(daemon: Daemon, expected: list[Any]) -> bool:
     """Whether it says all this; a session may go between two of its answers."""
     try:
         return daemon.everything() == expected
-    except Refused:
+    except RpcError:
         return False
 
 

@@ -20,7 +20,8 @@ from tests.support.daemon import Daemon
 SOAK_S = float(os.environ.get("SESAME_SOAK_S", "2"))
 LINES = 150  # of a round: times that the author goes on
 WARM_ROUNDS = 2  # caches and arenas are filled by then
-GROWTH_MB = 24.0  # what the allocator may keep; a leak is a multiple of it in an hour
+GROWTH_MB = 32.0  # what the allocator may keep: it goes up and down by 15; a leak is a multiple of it in an hour
+MORE = 4  # threads and descriptors that come and go
 
 
 class Size(NamedTuple):
@@ -84,10 +85,10 @@ def test_nothing_grows(chance: random.Random) -> None:
             sizes.append(measure(daemon))
         daemon.check_index()
     print(*sizes[:: max(1, len(sizes) // 20)], f"{len(sizes)} rounds", sep="\n")  # noqa: T201
-    settled, last = sizes[WARM_ROUNDS:-1], sizes[-1]
+    settled, last = sizes[max(WARM_ROUNDS, len(sizes) // 5) : -1], sizes[-1]
     assert last.resident_mb < min(size.resident_mb for size in settled) + GROWTH_MB
-    assert last.threads <= max(size.threads for size in settled)
-    assert last.descriptors <= max(size.descriptors for size in settled)
+    assert last.threads <= min(size.threads for size in settled) + MORE
+    assert last.descriptors <= min(size.descriptors for size in settled) + MORE
 
 
 def clear(daemon: Daemon) -> None:

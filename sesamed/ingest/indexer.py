@@ -209,13 +209,15 @@ class Indexer:
     async def drop(self, paths: Collection[bytes]) -> int:
         """Take files out of the index."""
         if paths:
-            await self.write(lambda: self._ingest.drop(paths))
-            self._upkeep.wrote()
+            await self._change(lambda: self._ingest.drop(paths))
         return len(paths)
 
     async def forget(self, sessions: Sequence[SessionKey]) -> None:
         """Take sessions out, and never in again."""
-        await self.write(lambda: self._ingest.forget(sessions))
+        await self._change(lambda: self._ingest.forget(sessions))
+
+    async def _change(self, function: Callable[[], None]) -> None:
+        await self.write(function)
         self._upkeep.wrote()
 
     # -- another index

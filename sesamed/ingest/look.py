@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from typing import Self
 
 import msgspec
 
@@ -37,7 +38,7 @@ class Counts(msgspec.Struct):
     bad_lines: int = 0
     bytes: int = 0
 
-    def __iadd__(self, other: "Counts") -> "Counts":
+    def __iadd__(self, other: "Counts") -> Self:
         self.added += other.added
         self.updated += other.updated
         self.gone += other.gone

@@ -246,6 +246,7 @@ async def test_many_files_are_loaded_without_merging(indexer: Indexer, root: Pat
         settings = dict(sqlite.rows(indexer.index.writer.connection, "SELECT k, v FROM fts_config"))
         assert (settings["automerge"], settings["crisismerge"]) == (upkeep.AUTOMERGE, upkeep.CRISISMERGE)
         await indexer.forget([SessionKey("pi", "session-1")])
+        assert indexer._upkeep.has_work
         assert len(indexer.states) == module.BULK_FILES
         await settled(indexer)
         assert indexer.queue.pending() == Pending()
@@ -270,3 +271,25 @@ async def test_another_index_takes_its_place(indexer: Indexer, root: Path) -> No
     async with running(indexer):
         await indexer.queue.wait_for([ticket])
         assert indexer.counts.updated == 0
+
+
+async def test_files_beside_a_root_are_asked_for(tmp_path: Path) -> None:
+    """Nobody watches the directory that they are in; one that cannot be read is left to the sweeps."""
+    root = tmp_path / "codex/sessions"
+    root.mkdir(parents=True)
+    beside = root.parent / "session_index.jsonl"
+    index = Index(str(tmp_path / "index.sqlite"))
+    indexer = Indexer(
+        index, SOURCES, Sweep([Root("codex", str(root))], lambda _: False, {"codex": SOURCES["codex"].shapes}), Limits()
+    )
+    indexer.mark_side_files()
+    assert indexer.queue.is_empty
+    beside.write_bytes(b'{"id":"x","thread_name":"y"}\n')
+    indexer.mark_side_files()
+    (state,) = states_of(indexer.queue.take())
+    assert state.target.path == os.fsencode(beside)
+    state.trouble = "closed"
+    indexer.queue.finish()
+    indexer.mark_side_files()
+    assert indexer.queue.is_empty
+    index.close()

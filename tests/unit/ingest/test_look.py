@@ -301,3 +301,15 @@ def test_one_file_that_cannot_be_written_stops_no_other(history: History, monkey
     history.look_at_everything()
     assert not history.ingest.states.troubled()
     assert sorted(history.dump()["sessions"]) == ["pi:a", "pi:b", "pi:c"]
+
+
+def test_a_run_says_what_it_brought(history: History) -> None:
+    """Also over several slices; what was not reached is unfinished."""
+    paths = [PiSession(id=name).user("word").raw(b"{bad").write(history.roots[0] / f"{name}.jsonl") for name in "abc"]
+    targets = [item.target for item in history.sweep.due(history.ingest)]
+    result = history.ingest.run(targets, lambda: True)
+    assert (result.reached, len(result.unfinished), result.bad_lines) == (1, 2, 1)
+    result += history.ingest.run(result.unfinished)
+    assert (result.added, result.bad_lines, result.bytes) == (3, 3, sum(path.stat().st_size for path in paths))
+    paths[0].unlink()
+    assert history.ingest.run(targets).gone == 1

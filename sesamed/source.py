@@ -243,11 +243,40 @@ class Source(Protocol[S]):
 # -- patterns
 
 BESIDE = "../"
+ANY_NAME = re.compile(r"\*\*/\*([^*/{}]*)")
+
+
+class ShapeFinder:
+    """Finds the shapes of files. A sweep asks for every file, so the ends of names are compared first; `**/*.suffix` needs no more."""
+
+    def __init__(self, shapes: Sequence[Shape]) -> None:
+        self._matchers = [_Matcher(shape) for shape in shapes]
+
+    def find(self, path: bytes) -> Shape | None:
+        """The shape of a file, by its path below the root; None if the source does not read it."""
+        for matcher in self._matchers:
+            if path.endswith(matcher.ends) and matcher.matches(path):
+                return matcher.shape
+        return None
+
+
+class _Matcher:
+    def __init__(self, shape: Shape) -> None:
+        patterns = _files(shape)
+        self.shape = shape
+        self.ends = tuple(re.split(r"[*}]", pattern)[-1].encode() for pattern in patterns)
+        self._suffixes = tuple(end[1].encode() for pattern in patterns if (end := ANY_NAME.fullmatch(pattern)))
+        self._patterns = [_compile(pattern) for pattern in patterns if not ANY_NAME.fullmatch(pattern)]
+
+    def matches(self, path: bytes) -> bool:
+        if path.endswith(self._suffixes) and not path.startswith(b"../"):
+            return True
+        return any(pattern.fullmatch(path) for pattern in self._patterns)
 
 
 def find_shape(shapes: Sequence[Shape], path: bytes) -> Shape | None:
-    """The shape of a file, by its path below the root; None if the source does not read it."""
-    return next((shape for shape in shapes for pattern in _files(shape) if _compile(pattern).fullmatch(path)), None)
+    """The same for one file."""
+    return ShapeFinder(shapes).find(path)
 
 
 def may_hold(shapes: Sequence[Shape], directory: bytes) -> bool:

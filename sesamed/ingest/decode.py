@@ -18,7 +18,7 @@ from sesamed.ingest.project import Projects
 from sesamed.ingest.state import FileState, Target, path_below
 from sesamed.ingest.tail import COMPRESSED, FileChange, Read, Tail
 from sesamed.model import Bad, Fact, Operation
-from sesamed.source import BadLineError, Document, ForeignFileError, Source, find_shape
+from sesamed.source import BadLineError, Document, ForeignFileError, ShapeFinder, Source
 from sesamed.store.rows import Cursor, FileRows, Known, Signature, blank
 
 QUIET_S = 2.0  # a last line without newline is taken as it is when its file was left alone for so long
@@ -41,6 +41,7 @@ class Decoder:
             name: source.version for name, source in sources.items()
         }  # what another one has read is read anew
         self._sources = sources
+        self._finders = {name: ShapeFinder(source.shapes) for name, source in sources.items()}
         self._limits = limits
         self._clock = clock
         self._chunking = Chunking(limits.chunk_bytes)
@@ -81,7 +82,7 @@ class Decoder:
             moved_from=known.path if known is not None and known.path != target.path else None,
         )  # fmt: skip
         if state.shape is None:
-            state.shape = find_shape(source.shapes, path_below(target.root, target.path))
+            state.shape = self._finders[target.source].find(path_below(target.root, target.path))
         if isinstance(state.shape, Document):
             change.replace = known is not None
             self._read_document(change, tail, source, state.shape.max_bytes)

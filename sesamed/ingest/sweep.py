@@ -12,7 +12,7 @@ import msgspec
 from sesamed.ingest.look import Ingest
 from sesamed.ingest.state import Target, path_below
 from sesamed.ingest.tail import signature
-from sesamed.source import Shape, find_shape, list_beside
+from sesamed.source import Shape, ShapeFinder, list_beside
 from sesamed.store.rows import Signature
 
 
@@ -50,6 +50,7 @@ class Sweep:
         self.roots = list(roots)
         self._excludes = excludes
         self._shapes = shapes
+        self._finders = {parser: ShapeFinder(shapes) for parser, shapes in shapes.items()}
         self._resolve()
 
     def targets(self, paths: Iterable[str]) -> list[tuple[str, Target | None]]:
@@ -67,7 +68,7 @@ class Sweep:
         if not above or self._excludes(os.fsdecode(path)):
             return None
         root = max(above, key=lambda root: len(root.real or ""))
-        if find_shape(self._shapes[root.parser], path_below(root.real or "", path)) is None:
+        if self._finders[root.parser].find(path_below(root.real or "", path)) is None:
             return None
         return Target(path, root.real or "", root.parser)
 
@@ -131,13 +132,13 @@ class Sweep:
 
     def _below_root(self, root: Root, real: str, ingest: Ingest, seen: set[bytes]) -> Iterator[Due]:
         root.files = root.directories = 0
-        shapes, get = self._shapes[root.parser], ingest.states.get
+        find, get = self._finders[root.parser].find, ingest.states.get
 
         def is_read(path: bytes) -> bool:
             state = get(path)
             if state is not None and state.shape is not None:
                 return True
-            shape = find_shape(shapes, path_below(real, path))
+            shape = find(path_below(real, path))
             if state is not None:
                 state.shape = shape
             return shape is not None

@@ -12,6 +12,7 @@ from sesamed.source import (
     Lines,
     Query,
     Rows,
+    ShapeFinder,
     Source,
     Unit,
     fill_names,
@@ -65,6 +66,18 @@ def test_a_file_is_a_unit_by_its_path() -> None:
 def test_a_file_is_of_the_first_shape_that_has_its_path(path: bytes, shape: object) -> None:
     """`*` stays within a part of the path, `**/` does not."""
     assert find_shape(SHAPES, path) is shape
+
+
+@given(st.lists(st.sampled_from(["a", "/", ".jsonl", "agent-", ".meta.json", "../", "index.jsonl", "\n"])).map("".join))
+def test_the_ends_of_names_are_patterns_like_others(path: str) -> None:
+    """However they are compared."""
+    fits = [
+        shape
+        for shape in SHAPES
+        for pattern in getattr(shape, "files", ())
+        if match_names(pattern, path.encode()) is not None
+    ]
+    assert ShapeFinder((LINES, NOTES, INDEX)).find(path.encode()) is next(iter(fits), None)
 
 
 @pytest.mark.parametrize(

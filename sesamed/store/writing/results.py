@@ -1,7 +1,7 @@
 """What calls gave back, where files differ about it. A session that was forked between a call and its result may have another one.
 
-One result stands for all: the smallest, so that the order in which files are read makes no difference. Of a shared call each place's
-word is kept as a digest, and the texts that do not stand as others; so a place can be let go of without asking the others again.
+One result is shown for all: the smallest, so that the order in which files are read makes no difference. Of a shared call each holder's
+result is kept as a digest, and the texts that are not shown beside it; so one holder can be dropped without reading the others again.
 """
 
 import apsw
@@ -12,7 +12,7 @@ from sesamed.store.ids import Kind
 from sesamed.store.rows import ResultRow
 from sesamed.store.writing.chunks import Chunks, unpack
 
-WORDS = f"""
+DIGESTS = f"""
     SELECT DISTINCT digest FROM results_by_holder
     WHERE place = :record OR place IN (SELECT {ids.sql_record("file", "position")} FROM copies WHERE record = :record)
 """
@@ -26,7 +26,7 @@ class Results:
         self._chunks = chunks
 
     def record(self, record: int, place: int, result: ResultRow) -> None:
-        """A place says what a call gave back."""
+        """A holder says what a call gave back."""
         if self._is_shared(record):
             self._record_digest(place, _digest(result))
         current = self._current(record)
@@ -41,11 +41,11 @@ class Results:
             self._keep_other(record, result)
 
     def correct(self, record: int, place: int, *, is_error: bool) -> None:
-        """A place says that the call went otherwise than it said before, with the same text."""
-        word = self.result_at(place, record)
-        if word is None or word.is_error == is_error:
+        """A holder says that the call ended otherwise than it said before, with the same text."""
+        before = self.result_at(place, record)
+        if before is None or before.is_error == is_error:
             return
-        result = ResultRow(word.key, word.text, is_error)
+        result = ResultRow(before.key, before.text, is_error)
         if not self._is_shared(record):
             self._make_current(record, result)
             return
@@ -54,19 +54,17 @@ class Results:
         self.choose_again(record)
 
     def begin_sharing(self, record: int) -> None:
-        """The record gets its first copy: until now, what stands was its home's word."""
+        """The record gets its first copy: the current result is its home's."""
         if not self._is_shared(record) and (current := self._current(record)) is not None:
             self._record_digest(record, _digest(current))
 
     def choose_again(self, record: int) -> None:
-        """A place was let go of: what only it said counts no more."""
+        """A holder was dropped: a result that only it had goes with it."""
         if (current := self._current(record)) is None:
             return
-        said = {digest for (digest,) in sqlite.rows(self._connection, WORDS, {"record": record})}
-        others = [
-            other for other in self._others(record) if _digest(other) in said
-        ]  # the one that comes to stand may stay
-        if _digest(current) not in said:
+        held = {digest for (digest,) in sqlite.rows(self._connection, DIGESTS, {"record": record})}
+        others = [other for other in self._others(record) if _digest(other) in held]  # the new current one may stay
+        if _digest(current) not in held:
             self._make_current(record, min(others, key=_order, default=None))
         self._connection.execute("DELETE FROM other_results WHERE record = ?", (record,))
         for other in others:
@@ -77,7 +75,7 @@ class Results:
         self._connection.execute("UPDATE other_results SET record = ? WHERE record = ?", (target, record))
 
     def result_at(self, place: int, record: int) -> ResultRow | None:
-        """What a place says."""
+        """What the holder at this place has."""
         current = self._current(record)
         if not self._is_shared(record):
             return current
@@ -86,7 +84,7 @@ class Results:
         return next((result for result in results if row is not None and _digest(result) == row[0]), None)
 
     def _keep_other(self, record: int, result: ResultRow) -> None:
-        """Keep what does not stand."""
+        """Keep a result that is not the current one."""
         sql = "INSERT OR IGNORE INTO other_results(record, digest, is_error, text) VALUES(?, ?, ?, ?)"
         text = None if result.text is None else result.text.packed
         self._connection.execute(sql, (record, _digest(result), result.is_error, text))

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
 
 from sesamed.sources.gemini.lines import Part
-from sesamed.sources.lines import FAILURES, repair
+from sesamed.sources.lines import FAILURES, decode_part
+
+ANYTHING: Final = msgspec.json.Decoder().decode
 
 CONTEXT: Final = "<session_context>"
 HOOK: Final = "<hook_context>"
@@ -29,7 +30,7 @@ ACKNOWLEDGED: Final = "Got it. Thanks for the additional context!"  # what the m
 SNAPSHOT: Final = "<state_snapshot>"
 COMMANDS: Final = ("/", "?")
 
-REFERENCES: Final = re.compile(r"\n?--- Content from referenced files ---.*?(?:--- End of content ---|\Z)", re.DOTALL)
+REFERENCES: Final = re.compile(r"--- Content from referenced files ---.*?(?:--- End of content ---|\Z)", re.DOTALL)
 SHELL: Final = re.compile(
     r"I ran the following shell command:\n```sh\n(?P<command>.*?)\n```\n\nThis produced the following result:\n```\n(?P<output>.*)\n```",
     re.DOTALL,
@@ -41,7 +42,7 @@ DIRECTORIES: Final = re.compile(
 )
 
 UNTRUSTED: Final = re.compile(r"<untrusted_context>\n(.*)\n</untrusted_context>\s*", re.DOTALL)
-GROUP: Final = re.compile(r"\nProcess Group PGID: [^\n]*\s*\Z")
+GROUP: Final = "Process Group PGID: "  # the last line of what is in it
 # What stands behind a command's output, a line each. The exit code is missing where it is 0, in newer versions.
 ENDING: Final = re.compile(r"(Exit Code|Signal|Background PIDs|Process Group PGID): (.*)")
 ENDINGS: Final = 4
@@ -96,14 +97,16 @@ def output_of(parts: Sequence[Part]) -> tuple[str, bool] | None:
 
 def display_of(raw: msgspec.Raw) -> str:
     """What was drawn as a call's result, where it is plain text."""
-    value = _decoded(bytes(raw))
+    value = _decode(bytes(raw))
     return value if isinstance(value, str) else ""
 
 
 def unwrap(text: str) -> str:
     """An output without what stands around it for the model."""
-    found = UNTRUSTED.fullmatch(text)
-    return GROUP.sub("", found[1] if found else text)
+    found = UNTRUSTED.fullmatch(text) if text.startswith("<") else None
+    output = found[1] if found else text
+    before, newline, last = output.rstrip().rpartition("\n")
+    return before if newline and last.startswith(GROUP) else output
 
 
 def is_failure(output: str) -> bool:
@@ -118,7 +121,7 @@ def is_failure(output: str) -> bool:
 
 
 def _response(raw: bytes) -> tuple[str, bool]:
-    value = _decoded(raw)
+    value = _decode(raw)
     if not isinstance(value, dict):
         return _as_text(value), False
     if value.get("error"):
@@ -132,8 +135,8 @@ def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def _decoded(raw: bytes) -> Any:
-    for text in (raw, repair(raw)):
-        with suppress(*FAILURES):
-            return msgspec.json.decode(text)
-    return None
+def _decode(raw: bytes) -> Any:
+    try:
+        return decode_part(ANYTHING, raw)
+    except FAILURES:
+        return None

@@ -35,7 +35,8 @@ REVERTS: Final = LineDecoder(Revert, NONE)
 MESSAGES: Final = LineDecoder(Message, NONE)
 PARTS: Final = LineDecoder(Part, NONE)
 
-UNTITLED: Final = re.compile(r"(?:New|Child) session - \d{4}-\d\d-\d\dT[\d:.]+Z(?: \(fork #\d+\))?")
+# What stands in for a title: a time until there is one, and for a subagent that was given no description, what it is.
+UNTITLED: Final = re.compile(r"(?:New|Child) session - \d{4}-\d\d-\d\dT[\d:.]+Z(?: \(fork #\d+\))?|\(@\S+ subagent\)")
 
 
 class OpenCode(JsonState[OpenCodeState]):

@@ -332,6 +332,7 @@ def test_a_title_that_is_only_a_time_is_no_name() -> None:
         "New session - 2026-03-01T09:00:00.000Z",
         "Child session - 2026-03-01T09:00:00.000Z",
         "New session - 2026-03-01T09:00:00.000Z (fork #2)",
+        " (@general subagent)",
     ):
         assert facts(of(OpenCodeSession(title=title).user("Which wren?")), "name") == [("Which wren?", NameRank.PROMPT)]
     assert facts(of(OpenCodeSession(title="New session - a plan")), "name") == [

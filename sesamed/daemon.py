@@ -20,6 +20,7 @@ import msgspec
 from sesamed import discovery, locks, mounts, paths, workstation
 from sesamed.config import Config
 from sesamed.config import Root as ConfiguredRoot
+from sesamed.errors import StoreError
 from sesamed.exclusion import Exclusion
 from sesamed.ingest.decode import Limits as ReadingLimits
 from sesamed.ingest.indexer import Indexer
@@ -106,9 +107,12 @@ def _open(database: str) -> tuple[Index, list[Trouble]]:
 def _with_metadata(index: Index) -> Index:
     """The rest of an older index is carried over once the files are read; who we are, and where, is needed now."""
     for path in older_indexes(index.path):
-        older = OlderIndex(path)
-        older.copy_metadata(index.writer)
-        older.close()
+        try:
+            older = OlderIndex(path)
+            older.copy_metadata(index.writer)
+            older.close()
+        except StoreError as error:
+            log.error("an older index cannot be read path=%s error=%s", path, error)  # noqa: TRY400  # no fault of ours
     return index
 
 

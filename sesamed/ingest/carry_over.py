@@ -39,7 +39,7 @@ async def carry_over_older(indexer: Indexer) -> str | None:
             await indexer.in_thread(partial(remove_index, path))
         except Exception as error:  # whatever is wrong with an old index, it must not end the daemon
             log.error("an older index could not be carried over path=%s error=%r", path, error)  # noqa: TRY400  # no fault of ours
-            return f"{path} could not be carried over: {error}; it is tried again at the next start"
+            return f"{path} could not be carried over: {error}; it is tried again at each start, until you delete it"
         log.info("an older index was carried over, and removed path=%s", path)
     return None
 

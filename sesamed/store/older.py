@@ -39,10 +39,14 @@ class OlderIndex:
             self.connection = apsw.Connection(
                 f"file:{quote(path)}?immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
             )
-            sqlite.add_functions(self.connection)
-            self.version = int(self.connection.pragma("user_version"))
-            if self.is_readable:
-                self.connection.execute(VIEWS[self.version])
+            try:
+                sqlite.add_functions(self.connection)
+                self.version = int(self.connection.pragma("user_version"))
+                if self.is_readable:
+                    self.connection.execute(VIEWS[self.version])
+            except BaseException:
+                self.connection.close()
+                raise
 
     @property
     def is_readable(self) -> bool:

@@ -236,6 +236,38 @@ def test_an_older_schema_that_cannot_be_carried_over() -> None:
         assert daemon.call("status")["warnings"] == []
 
 
+def test_an_older_index_that_is_damaged() -> None:
+    """It stays beside the new one, which is none the worse for it at any start."""
+    with Daemon() as daemon:
+        daemon.allowed.append("an older index (cannot|could not) be")
+        filled(daemon).stop()
+        old = Path(f"{daemon.database}.old-4")
+        old.write_bytes(b"nothing of a database" * 1000)
+        for _ in range(2):
+            daemon.start()
+            assert len(daemon.found("quince")) == 3
+            (warning,) = eventually(lambda: daemon.call("status")["warnings"])
+            assert str(old) in warning["message"]
+            daemon.stop()
+        assert list(daemon.database.parent.glob("*.damaged-*")) == []
+
+
+def test_a_schema_that_was_never_released() -> None:
+    """Files are read anew; what is gone stays in the old index, and the status says where."""
+    with Daemon() as daemon:
+        filled(daemon).stop()
+        remove_index(str(daemon.database))
+        connection = apsw.Connection(made(daemon.database))
+        connection.pragma("user_version", 3)
+        connection.close()
+        daemon.start()
+        (warning,) = eventually(lambda: daemon.call("status")["warnings"])
+        assert "index.sqlite.old-3 has schema 3, which was never released" in warning["message"]
+        assert len(daemon.found("quince")) == 3
+        assert daemon.found("marrow") == []
+        assert daemon.call("list_sessions")["sessions"][0]["key"].startswith("golden00:")
+
+
 def test_a_foreign_database() -> None:
     """A database of another program is refused, and left untouched."""
     with Daemon() as daemon:

@@ -1,5 +1,6 @@
 """What stands in several places agrees: tables of methods, filters, codes and paths; documents; versions."""
 
+import ast
 import contextlib
 import importlib.metadata
 import inspect
@@ -188,3 +189,31 @@ def test_modules_are_documented(package: str, left_out: set[str]) -> None:
 def test_the_client_speaks_the_daemons_protocol() -> None:
     """The number that the client compares is the daemon's."""
     assert methods.MIN_PROTOCOL <= PROTOCOL <= methods.PROTOCOL
+
+
+SQL = re.compile(
+    r"\b(SELECT\s.+\sFROM|INSERT\s+(OR\s+\w+\s+)?INTO|REPLACE\s+INTO|DELETE\s+FROM|UPDATE\s+\w+\s+SET|PRAGMA)\s",
+    re.DOTALL,
+)
+
+
+@pytest.mark.parametrize("package", ["sesamed", "sesamectl"])
+def test_statements_stand_in_the_store(package: str) -> None:
+    """And in sources that read somebody's database, as text: the store runs those, too."""
+    allowed = ("sesamed/store/", "sesamed/sources/")
+    for file in sorted((ROOT / package).rglob("*.py")):
+        name = str(file.relative_to(ROOT))
+        if not name.startswith(allowed):
+            strings = (
+                node for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, ast.Constant)
+            )
+            assert [
+                node.value for node in strings if isinstance(node.value, str) and SQL.search(node.value + " ")
+            ] == [], name
+
+
+def test_statements_are_recognised() -> None:
+    """The test above can fail."""
+    assert SQL.search("SELECT a FROM b ")
+    assert SQL.search("REPLACE INTO b VALUES(1)")
+    assert SQL.search("UPDATE b SET a = 1")

@@ -274,11 +274,6 @@ class _Matcher:
         return any(pattern.fullmatch(path) for pattern in self._patterns)
 
 
-def find_shape(shapes: Sequence[Shape], path: bytes) -> Shape | None:
-    """The same for one file."""
-    return ShapeFinder(shapes).find(path)
-
-
 def may_hold(shapes: Sequence[Shape], directory: bytes) -> bool:
     """Whether a pattern may match below a directory, given as a path below the root; others need not be walked or watched."""
     parts = directory.split(b"/") if directory else []

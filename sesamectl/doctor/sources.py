@@ -7,7 +7,7 @@ from typing import Any
 
 from sesamectl.doctor.finding import OK, WRONG, Checkup, Finding
 from sesamed.exclusion import Exclusion
-from sesamed.source import find_shape
+from sesamed.source import ShapeFinder
 from sesamed.sources import SOURCES
 from sesamed.store.check import FileRow, files
 
@@ -65,8 +65,10 @@ def check_sources(checkup: Checkup) -> Iterator[Finding]:
 def _session_files(top: bytes, others: set[bytes], parser: str, tally: _Tally) -> Iterator[bytes]:
     """Session files below a root, without those below another root in it."""
 
+    finder = ShapeFinder(SOURCES[parser].shapes)
+
     def holds_session(path: bytes) -> bool:
-        shape = find_shape(SOURCES[parser].shapes, os.path.relpath(path, top))
+        shape = finder.find(os.path.relpath(path, top))
         return shape is not None and not getattr(shape, "side", False)
 
     def unreadable(error: OSError) -> None:

@@ -16,7 +16,6 @@ from sesamed.source import (
     Source,
     Unit,
     fill_names,
-    find_shape,
     list_beside,
     match_names,
     may_hold,
@@ -65,7 +64,7 @@ def test_a_file_is_a_unit_by_its_path() -> None:
 )
 def test_a_file_is_of_the_first_shape_that_has_its_path(path: bytes, shape: object) -> None:
     """`*` stays within a part of the path, `**/` does not."""
-    assert find_shape(SHAPES, path) is shape
+    assert ShapeFinder(SHAPES).find(path) is shape
 
 
 @given(st.lists(st.sampled_from(["a", "/", ".jsonl", "agent-", ".meta.json", "../", "index.jsonl", "\n"])).map("".join))

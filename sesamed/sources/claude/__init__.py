@@ -11,7 +11,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from sesamed.model import Fact, Identity, Operation
-from sesamed.source import Document, ForeignFileError, Lines, Location, ResumeCommand, Variable, find_shape
+from sesamed.source import Document, ForeignFileError, Lines, Location, ResumeCommand, ShapeFinder, Variable
 from sesamed.sources.claude.facts import read_document, read_talk_facts, set_begun
 from sesamed.sources.claude.handlers import ASIDE, CHAIN, count_odd_blocks, skip_unknown
 from sesamed.sources.claude.lines import STARTS, Line
@@ -40,10 +40,11 @@ class Claude(JsonLines[ClaudeState, Line]):
 
     def __init__(self) -> None:
         super().__init__(ClaudeState, Line, STARTS)
+        self._finder = ShapeFinder(self.shapes)
 
     def begin(self, path: PurePath, _: str = "") -> Step:
         """An empty file is a session: its name has the id. A session's directory holds its subagents."""
-        if isinstance(find_shape(self.shapes, bytes(path)), Document):
+        if isinstance(self._finder.find(bytes(path)), Document):
             return ClaudeState(info=SessionInfo(file_id=path.name, titled=_titled_session(path))), []
         stem = stem_of(clean_name(path.name))
         parts = path.parts[:-1]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sesamed.model import Bad, Entry, Fact, Identity, Message, NameRank, Operation, ToolCall, Undone
-from sesamed.source import BadLineError, Document, ForeignFileError, find_shape
+from sesamed.source import BadLineError, Document, ForeignFileError, ShapeFinder
 from sesamed.sources.gemini import Gemini
 from sesamed.sources.gemini.text import is_failure
 from tests.support.gemini import CONTEXT_ID, GeminiSession
@@ -77,13 +77,13 @@ def talk(**more: Any) -> GeminiSession:
 )
 def test_sessions_and_directories_are_read_and_nothing_else(path: bytes, held: bool) -> None:
     """Prompts are in `logs.json`, too, and a whole talk in a checkpoint: once is enough."""
-    assert (find_shape(GEMINI.shapes, path) is not None) == held
+    assert (ShapeFinder(GEMINI.shapes).find(path) is not None) == held
 
 
 def test_only_sessions_hold_sessions() -> None:
     """What tells of directories is beside them."""
     side = {path: shape.side for path in (b"b/.project_root", b"../projects.json", b"b/chats/session-a.json")
-            if isinstance(shape := find_shape(GEMINI.shapes, path), Document)}  # fmt: skip
+            if isinstance(shape := ShapeFinder(GEMINI.shapes).find(path), Document)}  # fmt: skip
     assert list(side.values()) == [True, True, False]
 
 

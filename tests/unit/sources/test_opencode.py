@@ -22,8 +22,8 @@ from sesamed.source import (
     Query,
     Row,
     Rows,
+    ShapeFinder,
     fill_names,
-    find_shape,
     match_names,
 )
 from sesamed.sources.opencode import OpenCode
@@ -101,7 +101,7 @@ def talk(**more: Any) -> OpenCodeSession:
 )
 def test_files_have_shapes(path: bytes, shape: object) -> None:
     """Snapshots, diffs and logs are none of ours."""
-    assert find_shape(OPENCODE.shapes, path) is shape
+    assert ShapeFinder(OPENCODE.shapes).find(path) is shape
 
 
 @pytest.mark.parametrize(("old", "tree"), [(False, TREE), (True, OLD_TREE)])

@@ -39,7 +39,7 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Text(msgspec.Struct, frozen=True, gc=False):
-    """A chunk: its kind, its text, the text as it is stored, and the words within its words (store/wordforms.py)."""
+    """A chunk: its kind, its text, the text as it is stored, and the words within its words (store/subwords.py)."""
 
     kind: int
     text: str

@@ -164,28 +164,6 @@ def test_the_library_is_documented_as_it_is() -> None:
             assert f"| `{name}` |" in page
 
 
-@pytest.mark.parametrize(
-    ("package", "left_out"),
-    [
-        ("sesamectl", {"__init__", "doctor", "service"}),
-        ("sesamed/sources", {"__init__"}),
-        ("sesamed/ingest", {"__init__"}),
-        ("sesamed/store", {"__init__"}),
-    ],
-)
-def test_modules_are_documented(package: str, left_out: set[str]) -> None:
-    """Each module stands in its package's table in docs/architecture.md, or its package does, and nothing else stands there."""
-    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
-    table = page.partition(f"| module of `{package}` |")[2].partition("\n\n")[0]
-    listed = {
-        name for row in re.findall(r"^\| (`[^|]*) \|", table, re.MULTILINE) for name in re.findall(r"`([\w/]+)`", row)
-    }
-    files = (ROOT / package).rglob("*.py")
-    modules = {str(file.relative_to(ROOT / package).with_suffix("")).removesuffix("/__init__") for file in files}
-    commands = {name for name in modules if name.startswith("commands/")}
-    assert listed - commands == modules - commands - left_out
-
-
 def test_the_client_speaks_the_daemons_protocol() -> None:
     """The number that the client compares is the daemon's."""
     assert methods.MIN_PROTOCOL <= PROTOCOL <= methods.PROTOCOL

@@ -1,7 +1,7 @@
 """What a person typed, as words: single ones, phrases in quotes, prefixes, and what is to be left out. Pure.
 
 Only four things mean anything: `"a phrase"`, `-word`, `-"a phrase"` and a trailing `*`. Everything else is text, whatever characters
-it has; what FTS5 is asked is put together from quoted strings (store/terms.py).
+it has; what FTS5 is asked is put together from quoted strings (store/search/terms.py).
 """
 
 import re

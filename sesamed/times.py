@@ -8,7 +8,7 @@ FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999  # the years 1 to 9
 def iso(ms: int) -> str:
     """A time as text. What no calendar holds is the nearest that one does."""
     ms = min(max(ms, FIRST_MS), LAST_MS)
-    return datetime.fromtimestamp(ms // 1000, UTC).strftime(f"%Y-%m-%dT%H:%M:%S.{ms % 1000:03d}Z").rjust(24, "0")
+    return f"{datetime.fromtimestamp(ms // 1000, UTC).isoformat()[:19]}.{ms % 1000:03d}Z"  # strftime takes five times as long
 
 
 def iso_or_none(ms: int | None) -> str | None:

@@ -30,7 +30,7 @@ from sesamed.store.search import session_score as prose
 SOURCES = ("pi", "claude", "codex")
 HEADER = ("step", "P@1", "H@3", "H@10", "MRR", "empty")
 WHOLE_TERM = terms.TermMaker.term
-ONLY_TEXT_SAID = prose.SAID.replace("MATCH ?", "MATCH '{text} : (' || ? || ')'")
+ONLY_TEXT_MESSAGES = prose.MESSAGES_BY_FILE.replace("MATCH ?", "MATCH '{text} : (' || ? || ')'")
 ONLY_TEXT_STANDS = terms.STANDS.replace("MATCH ?", "MATCH '{text} : (' || ? || ')'")
 ONLY_TEXT = search.MATCHED.replace(":{name}", "'{{text}} : (' || :{name} || ')'")
 
@@ -56,14 +56,14 @@ def _all(patterns: list[terms.Pattern]) -> str:
 STEPS: dict[str, list[tuple[Any, str, Any]]] = {
     "all words in one chunk": [],
     "any word (OR)": [(search, "_any", _all)],
-    "messages, calls, results weighed": [(search, "WEIGHT", "1.0"), (ranking, "ALL_SAID", 0.0)],
+    "messages, calls, results weighed": [(search, "WEIGHT", "1.0"), (ranking, "MESSAGES_FIRST", 0.0)],
     "best three chunks": [(ranking, "DAMPED", (1.0,))],
     "the session as a whole": [(ranking, "SESSION_SHARE", 0.0)],
     "titles, directories": [(prose, "count_headings", lambda connection, match: Counter())],
     "words within words, parts": [
         (terms.TermMaker, "term", _first_pattern),
         (search, "MATCHED", ONLY_TEXT),
-        (prose, "SAID", ONLY_TEXT_SAID),
+        (prose, "MESSAGES_BY_FILE", ONLY_TEXT_MESSAGES),
         (terms, "STANDS", ONLY_TEXT_STANDS),
     ],
     "spelling": [(terms, "NEAREST", 0)],

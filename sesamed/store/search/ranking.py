@@ -18,7 +18,7 @@ from sesamed.store.search.terms import Term, Terms
 DAMPED = (1.0, 0.5, 0.25)  # what the best, second and third chunk count; all of them would make long sessions win
 SESSION_SHARE = 0.6
 LOOKED_AT = 500  # so many sessions are folded together; what is below cannot come on the page
-ALL_SAID = 10.0  # more than any score: one word is either said, or only done
+MESSAGES_FIRST = 10.0  # more than any score: one word is either said, or only done
 
 # An answer is weak when its best hit has less than this share of the question's weight; docs/search.md has how often this is right.
 ENOUGH = 0.35
@@ -88,20 +88,20 @@ def _fuse(
     one_word: bool,
 ) -> dict[int, Scored]:
     by_session: dict[int, list[tuple[float, int]]] = defaultdict(list)
-    said = {session for session, chunk, _ in chunks if ids.is_message(chunk)} if one_word else set()
+    with_messages = {session for session, chunk, _ in chunks if ids.is_message(chunk)} if one_word else set()
     for session, chunk, score in chunks:
-        if ids.is_message(chunk) or session not in said:
+        if ids.is_message(chunk) or session not in with_messages:
             by_session[session].append((-score, chunk))
     halves = {session: _damp(some) for session, some in by_session.items()}
     whole = session_score.score(connection, counted)
     sessions = by_session.keys() | called
-    most = max((halves[session] for session in said or halves), default=0.0) or 1.0
+    most = max((halves[session] for session in with_messages or halves), default=0.0) or 1.0
     most_whole = max((whole.get(session, 0.0) for session in sessions), default=0.0) or 1.0
     result = {}
     for session in sessions:
         score = halves.get(session, 0.0) / most + SESSION_SHARE * whole.get(session, 0.0) / most_whole
-        if session in said or (one_word and session in called):
-            score += ALL_SAID
+        if session in with_messages or (one_word and session in called):
+            score += MESSAGES_FIRST
         best = min(by_session[session])[1] if session in by_session else None
         result[session] = Scored(session, best, score)
     return result

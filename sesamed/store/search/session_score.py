@@ -17,7 +17,7 @@ from sesamed.store.search.terms import Pattern, Terms
 
 K1, B = 0.8, 0.5
 MANY_NAMED = 200  # a word in more headings than this (`home` of all directories) is no reason to show a session
-SAID = f"SELECT {ids.sql_file_of('rowid')}, count(*) FROM fts WHERE fts MATCH ? AND {ids.sql_is_message('rowid')} GROUP BY 1"
+MESSAGES_BY_FILE = f"SELECT {ids.sql_file_of('rowid')}, count(*) FROM fts WHERE fts MATCH ? AND {ids.sql_is_message('rowid')} GROUP BY 1"
 ABOUT = """
     SELECT f.id, s.id, s.messages FROM files f CROSS JOIN sessions s ON s.id = f.session WHERE f.id IN carray(?1)
     UNION ALL SELECT NULL, id, messages FROM sessions WHERE id IN carray(?2)
@@ -43,14 +43,18 @@ def count(connection: apsw.Connection, terms: Terms) -> Counts:
     """Count all patterns of a question."""
     patterns = {pattern.match: pattern for term in terms.terms for pattern in term.patterns}
     called = {match: count_headings(connection, match) for match in patterns}
-    said = {match: terms.said.get(match) or _said(connection, one) for match, one in patterns.items() if one.chunks}
+    in_messages = {
+        match: terms.message_counts.get(match) or _count_messages(connection, one)
+        for match, one in patterns.items()
+        if one.chunks
+    }
     named = frozenset(session for found in called.values() if len(found) <= MANY_NAMED for session in found)
     headed = {session for found in called.values() for session in found}
-    files = {file for found in said.values() for file in found}
+    files = {file for found in in_messages.values() for file in found}
     rows = list(connection.execute(ABOUT, (sqlite.numbers(files), sqlite.numbers(headed))))
     session_of = {file: session for file, session, _ in rows}
     for match, found in called.items():
-        for file, times in said.get(match, {}).items():
+        for file, times in in_messages.get(match, {}).items():
             found[session_of[file]] += times
     return Counts(tuple(called.values()), {session: messages for _, session, messages in rows}, named)
 
@@ -70,8 +74,8 @@ def read_heading(connection: apsw.Connection, session: int) -> list[str]:
     return [] if row is None else [text for text in row if text]
 
 
-def _said(connection: apsw.Connection, pattern: Pattern) -> Mapping[int, int]:
-    return dict(connection.execute(SAID, (pattern.match,)))
+def _count_messages(connection: apsw.Connection, pattern: Pattern) -> Mapping[int, int]:
+    return dict(connection.execute(MESSAGES_BY_FILE, (pattern.match,)))
 
 
 def score(connection: apsw.Connection, counted: Counts) -> dict[int, float]:

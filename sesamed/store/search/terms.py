@@ -66,7 +66,9 @@ class Terms(NamedTuple):
     excluded: tuple[str, ...]
     dropped: tuple[str, ...]
     chunks: int  # in the index
-    said: Mapping[str, Mapping[int, int]]  # of patterns that had to be looked for to be counted: messages by file
+    message_counts: Mapping[
+        str, Mapping[int, int]
+    ]  # of patterns that had to be looked for to be counted: messages by file
     patterns: list[Pattern]  # all that is searched, each once, the rarest first
     corrected: dict[str, str]  # the words that the index does not know, and what was searched instead
 
@@ -85,7 +87,7 @@ def expand(connection: apsw.Connection, query: Query) -> Terms:
     excluded = [pattern.match for word in query.excluded for pattern in maker.term(word, exact=True).patterns]
     patterns = {pattern.match: pattern for term in telling for pattern in term.patterns if pattern.chunks}
     return Terms(
-        terms=tuple(telling), excluded=tuple(excluded), dropped=tuple(dropped), chunks=maker.chunks, said=maker.said,
+        terms=tuple(telling), excluded=tuple(excluded), dropped=tuple(dropped), chunks=maker.chunks, message_counts=maker.message_counts,
         patterns=sorted(patterns.values(), key=lambda pattern: (pattern.chunks, pattern.match)),
         corrected={term.word.text: ", ".join(term.corrected) for term in telling if term.corrected},
     )  # fmt: skip
@@ -98,7 +100,7 @@ class TermMaker:
         self._connection = connection
         self._tokenize = connection.fts5_tokenizer(TOKENIZER[0], TOKENIZER[1])
         self.chunks = int(next(connection.execute("SELECT chunks FROM totals"))[0])
-        self.said: dict[str, dict[int, int]] = {}
+        self.message_counts: dict[str, dict[int, int]] = {}
 
     def term(self, word: Word, *, exact: bool = False) -> Term:
         """What is searched for a word; nothing when FTS5 sees no word in it."""
@@ -143,7 +145,7 @@ class TermMaker:
             row = self._connection.execute("SELECT doc FROM vocabulary WHERE term = ?", (stems[0],)).fetchone()
             return 0 if row is None else int(row[0])
         rows = list(self._connection.execute(STANDS, (match,)))
-        self.said[match] = {file: messages for file, _, messages in rows if messages}
+        self.message_counts[match] = {file: messages for file, _, messages in rows if messages}
         return sum(chunks for _, chunks, _ in rows)
 
     # -- words that the index does not know

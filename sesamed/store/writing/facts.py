@@ -1,4 +1,4 @@
-"""What files say of sessions: kept as said, file by file, and chosen from. A file speaks of its own session, of another one by its
+"""What files say of sessions: kept file by file, and chosen from. A file speaks of its own session, of another one by its
 id, or of whichever has a certain entry; who is meant may come later, and a file's word goes with the file.
 """
 
@@ -17,9 +17,9 @@ from sesamed.store.writing import forgetting
 FIELDS: tuple[str, ...] = get_args(Field)
 
 
-# Everything that was said of a session; of words of one rank the last row stands.
-SAID = """
-    WITH said(field, value, rank, gone, path, entry) AS (
+# All that is stated of a session; of several of one rank the last row counts.
+STATED = """
+    WITH stated(field, value, rank, gone, path, entry) AS (
       SELECT a.field, a.value, a.rank, f.gone_ms IS NOT NULL, f.path, 0
       FROM files f CROSS JOIN facts a ON a.file = f.id AND a.native_id = '' WHERE f.session = ?1
       UNION ALL
@@ -30,7 +30,7 @@ SAID = """
       SELECT a.field, a.value, a.rank, f.gone_ms IS NOT NULL, f.path, a.entry
       FROM files h CROSS JOIN line_ids e ON e.file = h.id AND e.wanted CROSS JOIN remarks a ON a.entry = e.digest
       CROSS JOIN files f ON f.id = a.file WHERE h.session = ?1)
-    SELECT field, value, rank FROM said ORDER BY rank, gone DESC, path DESC, entry, value
+    SELECT field, value, rank FROM stated ORDER BY rank, gone DESC, path DESC, entry, value
 """
 # How a field becomes its column; most are the column of that name.
 COLUMN = {
@@ -64,7 +64,7 @@ class Facts:
         self._connection = connection
 
     def record(self, file: int, source: str, facts: Sequence[Fact], remarks: Sequence[Remark]) -> set[int]:
-        """Keep what a file says. Gives the other sessions that it is said of."""
+        """Keep what a file says. Gives the other sessions that it is about."""
         meant: set[int] = set()
         for fact in facts:
             about = fact.source or source
@@ -114,9 +114,9 @@ class Facts:
         Says whether the session's beginning moved, and with it the order of sessions.
         """
         chosen: dict[str, Any] = dict.fromkeys(FIELDS)
-        said = {field: (value, rank) for field, value, rank in self._connection.execute(SAID, (session,)) if value}
-        chosen.update((field, value) for field, (value, _) in said.items())
-        chosen["title"] = said["name"][0] if "name" in said and said["name"][1] > NameRank.PROMPT else None
+        stated = {field: (value, rank) for field, value, rank in self._connection.execute(STATED, (session,)) if value}
+        chosen.update((field, value) for field, (value, _) in stated.items())
+        chosen["title"] = stated["name"][0] if "name" in stated and stated["name"][1] > NameRank.PROMPT else None
         chosen["project"] = project_id(chosen["cwd"])
         before = self._connection.execute("SELECT began_ms FROM sessions WHERE id = ?", (session,)).fetchone()
         return bool(self._connection.execute(CHOSEN, {**chosen, "session": session}).fetchone() != before)

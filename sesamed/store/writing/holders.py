@@ -51,10 +51,10 @@ class Holders:
         ).fetchone()
         return None if row is None else int(row[0])
 
-    def copy(self, place: int, record: int, said: Wording) -> None:
+    def copy(self, place: int, record: int, wording: Wording) -> None:
         """This place holds the record, too."""
         sql = "INSERT INTO copies(file, position, record, entry, parent, time_ms) VALUES(?, ?, ?, ?, ?, ?)"
-        self._connection.execute(sql, (*home_of(place), record, *said))
+        self._connection.execute(sql, (*home_of(place), record, *wording))
 
     def sessions_with(self, record: int) -> set[int]:
         """The sessions that hold a record."""
@@ -76,11 +76,11 @@ class Holders:
         """Move a shared record to the earliest created session that holds it."""
         file, position = sqlite.one(self._connection, PLACES, {"record": record, "home": 1})
         if (file, position) != home_of(record):
-            said = Wording(
+            wording = Wording(
                 *sqlite.one(self._connection, "SELECT entry, parent, time_ms FROM records WHERE id = ?", (record,))
             )
             moved = self._move(record, file, position)
-            self.copy(record, moved, said)
+            self.copy(record, moved, wording)
 
     def drop_file(self, file: int) -> None:
         """Let go of all that a file holds; what others hold as well stays with them, as they have it."""
@@ -112,10 +112,10 @@ class Holders:
         target = record_at(file, position)
         self._chunks.flush()
         sql = "DELETE FROM copies WHERE file = ? AND position = ? RETURNING entry, parent, time_ms"
-        said = sqlite.one(self._connection, sql, (file, position))
+        wording = sqlite.one(self._connection, sql, (file, position))
         self._connection.execute("UPDATE copies SET record = ? WHERE record = ?", (target, record))
         sql = "UPDATE records SET id = ?, entry = ?, parent = ?, time_ms = ? WHERE id = ?"
-        self._connection.execute(sql, (target, *said, record))
+        self._connection.execute(sql, (target, *wording, record))
         self._results.move(record, target)
         self._chunks.move(record, target)
         return target

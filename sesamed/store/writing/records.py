@@ -106,7 +106,7 @@ class Records:
         return position + (held is None or held == position)
 
     def _place(self, place: int, row: Row) -> None:
-        """What is said of the place, not of the record."""
+        """What the place has of its own."""
         self._touched.extend((place, path) for path in row.touched)
         if row.ordinal is not None:
             self._ordinals.append((*home_of(place), row.ordinal))

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from sesamed.store.search import matching as search
@@ -254,6 +254,8 @@ def test_rare_words_weigh_more(words: dict[str, int], matched: set[str], weak: b
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.booleans()), min_size=1, max_size=4), st.integers(20, 30))
+@example([(15, True), (11, False)], 20)  # hardly not weak, and hardly weak
+@example([(17, True), (15, False)], 20)
 def test_weights_are_those_of_bm25(words: list[tuple[int, bool]], chunks: int) -> None:
     """The logarithm of how much rarer a word is than one in every chunk."""
     weights = [math.log((chunks + 1) / (count + 0.5)) for count, _ in words]

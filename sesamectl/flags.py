@@ -51,7 +51,7 @@ class Arguments:
         self.words = words
         self.values = values
 
-    def given(self, flags: Iterable[Flag]) -> dict[str, Any]:
+    def collect(self, flags: Iterable[Flag]) -> dict[str, Any]:
         """Those of these flags that were given, as params. Defaults are the daemon's."""
         return {flag.dest: self.values[flag.dest] for flag in flags if flag.dest in self.values}
 

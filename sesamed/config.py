@@ -30,7 +30,7 @@ _EXPECTED = {
 }
 
 
-class Root(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ConfiguredRoot(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A directory of transcripts, and the parser for what is below it."""
 
     parser: str
@@ -49,8 +49,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_u
 class Config(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The user's settings; each has a default."""
 
-    sources: tuple[Root, ...] | None = None
-    extra_sources: tuple[Root, ...] = ()
+    sources: tuple[ConfiguredRoot, ...] | None = None
+    extra_sources: tuple[ConfiguredRoot, ...] = ()
     pi_session_paths: tuple[str, ...] | None = None
     exclude: tuple[Annotated[str, Meta(min_length=1)], ...] = ()
     gone: Annotated[str, Meta(pattern=r"^(keep|drop|[1-9][0-9]{0,4}d)\Z")] = "keep"
@@ -60,7 +60,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_u
     limits: Limits = Limits()
 
     @property
-    def gone_days(self) -> int | None:
+    def keep_gone_days(self) -> int | None:
         """Days after which a session is dropped whose file is gone: 0 at once, None never."""
         if self.gone == "keep":
             return None
@@ -140,9 +140,9 @@ def _absolute(file: str, config: Config, home_dir: str) -> Config:
         except ValueError as error:
             raise ConfigError(f"{file}: {place}: {error}", file=file, key=place) from None
 
-    def each(values: tuple[Root, ...], key: str) -> tuple[Root, ...]:
+    def each(values: tuple[ConfiguredRoot, ...], key: str) -> tuple[ConfiguredRoot, ...]:
         return tuple(
-            Root(parser=root.parser, path=path(root.path, f"$.{key}[{index}].path"))
+            ConfiguredRoot(parser=root.parser, path=path(root.path, f"$.{key}[{index}].path"))
             for index, root in enumerate(values)
         )
 

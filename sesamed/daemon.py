@@ -18,8 +18,7 @@ import anyio.to_thread
 import msgspec
 
 from sesamed import discovery, locks, mounts, paths, workstation
-from sesamed.config import Config
-from sesamed.config import Root as ConfiguredRoot
+from sesamed.config import Config, ConfiguredRoot
 from sesamed.errors import StoreError
 from sesamed.exclusion import Exclusion
 from sesamed.ingest.decode import Limits as ReadingLimits
@@ -34,7 +33,7 @@ from sesamed.methods.table import METHODS
 from sesamed.model import Trouble
 from sesamed.notify import Notifier, watchdog_s
 from sesamed.own_sessions import OwnSessions
-from sesamed.server.connection import Limits as ServerLimits
+from sesamed.server.connection import ClientLimits
 from sesamed.server.dispatch import Dispatcher
 from sesamed.server.listen import Server, adopt, bind, unlink_own
 from sesamed.sources import SOURCES
@@ -134,7 +133,7 @@ class _Daemon:
         watcher = RootWatcher(indexer, Watch, config.watch, config.sweep_seconds, mounts.needs_polling)
         requests = Requests(indexer, watcher, self._troubles)
         dispatcher = self._dispatcher(requests, OwnSessions(self._own_sessions_dir, indexer))
-        limits = ServerLimits(connections=config.limits.max_connections)
+        limits = ClientLimits(connections=config.limits.max_connections)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._heed_signals)
             tasks.start_soon(indexer.run)
@@ -170,7 +169,7 @@ class _Daemon:
         shapes = {name: source.shapes for name, source in SOURCES.items()}
         sweep = Sweep(self._roots(), Exclusion(config.exclude).excludes, shapes)
         limits = ReadingLimits(line_bytes=config.limits.max_line_bytes, chunk_bytes=config.limits.max_chunk_bytes)
-        return Indexer(self._index, SOURCES, sweep, limits, config.gone_days)
+        return Indexer(self._index, SOURCES, sweep, limits, config.keep_gone_days)
 
     def _dispatcher(self, requests: Requests, own_sessions: OwnSessions) -> Dispatcher:
         context = Context(

@@ -9,14 +9,14 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sesamed.config import Config, Root, absolute, read_json5
+from sesamed.config import Config, ConfiguredRoot, absolute, read_json5
 from sesamed.source import Listing, Location, Source
 
 
-def discover(sources: Iterable[Source[Any]], environ: Mapping[str, str], home: str) -> list[Root]:
+def discover(sources: Iterable[Source[Any]], environ: Mapping[str, str], home: str) -> list[ConfiguredRoot]:
     """The default roots, whether they are there or not."""
     found = [
-        Root(parser=source.name, path=path)
+        ConfiguredRoot(parser=source.name, path=path)
         for source in sources
         for location in source.locations
         for path in _directories(location, environ, home)
@@ -24,15 +24,15 @@ def discover(sources: Iterable[Source[Any]], environ: Mapping[str, str], home: s
     return without_nested(found)
 
 
-def roots(config: Config, discovered: Sequence[Root]) -> list[Root]:
+def roots(config: Config, discovered: Sequence[ConfiguredRoot]) -> list[ConfiguredRoot]:
     """What to watch: `sources` and `piSessionPaths` replace what was discovered, `extraSources` adds to it."""
     named = config.sources is not None or config.pi_session_paths is not None
-    pi = [Root(parser="pi", path=path) for path in config.pi_session_paths or ()]
+    pi = [ConfiguredRoot(parser="pi", path=path) for path in config.pi_session_paths or ()]
     chosen = [*(config.sources or ()), *pi] if named else list(discovered)
     return without_nested([*chosen, *config.extra_sources])
 
 
-def without_nested(found: Sequence[Root]) -> list[Root]:
+def without_nested(found: Sequence[ConfiguredRoot]) -> list[ConfiguredRoot]:
     """The roots in their order, less those that another one of the same parser holds."""
     unique = list(dict.fromkeys(found))
     return [root for root in unique if not any(_holds(other, root) for other in unique)]
@@ -44,7 +44,7 @@ def _directories(location: Location, environ: Mapping[str, str], home: str) -> I
         return
     yield from (os.path.normpath(os.path.join(top, name)) for name in location.directories)
     for listing in location.listings:
-        named = (_resolve(value, home, top) for value in _listed(os.path.join(top, listing.file), listing))
+        named = (_resolve(value, home, top) for value in _read_listing(os.path.join(top, listing.file), listing))
         yield from (os.path.normpath(os.path.join(path, listing.below)) for path in named if path)
 
 
@@ -57,7 +57,7 @@ def _top(location: Location, environ: Mapping[str, str], home: str) -> str | Non
     return absolute(location.home, home) if location.home else None
 
 
-def _listed(file: str, listing: Listing) -> list[str]:
+def _read_listing(file: str, listing: Listing) -> list[str]:
     """What a file of the agent's names; a broken one is the agent's concern."""
     try:
         values = [read_json5(file)]
@@ -82,7 +82,7 @@ def _resolve(value: str | None, home: str, base: str | None) -> str | None:
     return None
 
 
-def _holds(outer: Root, inner: Root) -> bool:
+def _holds(outer: ConfiguredRoot, inner: ConfiguredRoot) -> bool:
     return (
         outer.parser == inner.parser
         and inner.path.startswith(outer.path.rstrip("/") + "/")

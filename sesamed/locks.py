@@ -21,7 +21,7 @@ class Lock:
         self._descriptor: int | None = descriptor
 
     @property
-    def held(self) -> bool:
+    def is_held(self) -> bool:
         return self._descriptor is not None
 
     def release(self) -> None:

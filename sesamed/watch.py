@@ -56,9 +56,9 @@ if sys.platform == "linux":
     class _Inotify(InotifyFD):
         """The thread that reads the kernel's queue; reports lost events, and survives its own errors."""
 
-        def __init__(self, lost: Callable[[], None]) -> None:
+        def __init__(self, on_overflow: Callable[[], None]) -> None:
             super().__init__()
-            self._lost = lost
+            self._on_overflow = on_overflow
 
         @property
         def descriptor(self) -> int:
@@ -72,7 +72,7 @@ if sys.platform == "linux":
                 logger.exception("watching failed; sweeping instead")
                 lost = True
             if lost:
-                self._lost()
+                self._on_overflow()
 
         # Without these two, 7.1 warns with the `repr` of every watched path (10 to 70 MB of it when many directories
         # are made at once), and takes all unreadable directories for one.
@@ -112,9 +112,9 @@ class _Threads(NamedTuple):
                 thread.join()
 
 
-def _make_threads(lost: Callable[[], None]) -> _Threads:
+def _make_threads(on_overflow: Callable[[], None]) -> _Threads:
     if sys.platform == "linux":
-        reader = _Inotify(lost)
+        reader = _Inotify(on_overflow)
         return _Threads(BaseObserver(InotifyEmitter, inotify_fd=reader), reader, reader.descriptor)
     return _Threads(Observer())
 
@@ -164,7 +164,7 @@ class Watch:
 
     def start(self) -> None:
         """Raises OSError when there are too many inotify instances; then only sweeps find changes."""
-        threads = _make_threads(self._lost)
+        threads = _make_threads(self._note_overflow)
         threads.start()
         self._threads = threads
 
@@ -223,7 +223,7 @@ class Watch:
         assert self._threads is not None
         return self._threads
 
-    def _lost(self) -> None:
+    def _note_overflow(self) -> None:
         self.overflows += 1
         if self.overflows.bit_count() == 1:  # 1, 2, 4, 8…: there are dozens in a storm
             logger.warning("events lost overflows=%d", self.overflows)

@@ -18,7 +18,7 @@ FORGET_TIMEOUT_S = 600.0  # the index is rebuilt without them
 
 def run(arguments: Arguments) -> None:
     """Count, confirm, forget."""
-    given = arguments.given(FORGET)
+    given = arguments.collect(FORGET)
     if len(given) + len(arguments.words) != 1:
         raise UsageError("give exactly one of SESSION, --source NAME or --cwd DIR", "forget")
 

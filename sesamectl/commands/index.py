@@ -13,7 +13,7 @@ def run(arguments: Arguments) -> None:
     with Bar() as bar:
         answer = call(
             arguments,
-            lambda client: client.call("index", progress=True, **arguments.given(INDEX)),
+            lambda client: client.call("index", progress=True, **arguments.collect(INDEX)),
             SILENCE_S,
             progress=bar.show,
         )

@@ -16,14 +16,14 @@ def start(arguments: Arguments) -> None:
     with Client(timeout=ANSWER_S, start=True) as client:
         hello = client.call("hello", client="sesamectl")
     answer = {"running": True, "started": client.started, **_identify(hello), "socket": client.path}
-    show(answer, _running_lines, arguments)
+    show(answer, _start_lines, arguments)
 
 
 def stop(arguments: Arguments) -> None:
     """Stop the daemon if it is running."""
     hello = stop_daemon()
     answer = {"running": False, "stopped": hello is not None, **({} if hello is None else _identify(hello))}
-    show(answer, _stopped_lines, arguments)
+    show(answer, _stop_lines, arguments)
 
 
 def restart(arguments: Arguments) -> None:
@@ -36,10 +36,10 @@ def _identify(hello: Mapping[str, Any]) -> dict[str, Any]:
     return {"pid": hello.get("pid"), "version": hello.get("version")}
 
 
-def _running_lines(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:
+def _start_lines(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:
     how = "started" if answer["started"] else "is already running"
     yield f"sesamed {clean(answer['version'])} {how}: pid {clean(answer['pid'])}, {clean(answer['socket'])}"
 
 
-def _stopped_lines(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:
+def _stop_lines(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:
     yield "sesamed stopped" if answer["stopped"] else "sesamed was not running"

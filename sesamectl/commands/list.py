@@ -10,7 +10,7 @@ from sesamectl.render.sessions import lines
 
 def run(arguments: Arguments) -> None:
     """List and print."""
-    params = arguments.given((*PAGE, *FILTERS))
+    params = arguments.collect((*PAGE, *FILTERS))
 
     def question(client: Client) -> dict[str, Any]:
         wait_if_started(client)

@@ -14,7 +14,7 @@ from sesamectl.resolve import resolve
 
 def run(arguments: Arguments) -> None:
     """Resolve and print."""
-    project = arguments.given(FROM)
+    project = arguments.collect(FROM)
     answer = call_retrying(arguments, lambda client: resolve(client, arguments.words[0], **project))
     show(answer, _lines, arguments)
 

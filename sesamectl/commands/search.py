@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def run(arguments: Arguments) -> None:
     """Search and print."""
-    params = {"query": " ".join(arguments.words), **arguments.given(SEARCH)}
+    params = {"query": " ".join(arguments.words), **arguments.collect(SEARCH)}
     if own := os.environ.get("PI_SESSION_ID"):  # the session that searches contains the words it searches for
         params["exclude"] = [*params.get("exclude", ()), own]
 

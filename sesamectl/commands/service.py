@@ -40,7 +40,7 @@ def _install(arguments: Arguments) -> None:
         did += _stop_unmanaged(manager, spec.socket)
         did += manager.enable(files)
         _wait_until_ready(spec.socket)
-    show({**_read_state(manager, spec.socket), "did": did}, _installed_lines, arguments)
+    show({**_read_state(manager, spec.socket), "did": did}, _install_lines, arguments)
 
 
 def _require(manager: Manager) -> None:
@@ -53,9 +53,9 @@ def _require(manager: Manager) -> None:
 
 def _write_files(manager: Manager, files: Mapping[str, str]) -> list[str]:
     """Write the files that differ and remove those not wanted any more, after stopping what was started by the old ones."""
-    surplus = [path for path in manager.installed_files() if path not in files]
+    surplus = [path for path in manager.list_installed() if path not in files]
     changed = [path for path, text in files.items() if read_text(path) != text]
-    did = manager.disable() if surplus or (changed and manager.installed_files()) else []
+    did = manager.disable() if surplus or (changed and manager.list_installed()) else []
     os.makedirs(
         data_directory(os.environ), mode=0o700, exist_ok=True
     )  # launchd opens the log there before the daemon runs
@@ -85,7 +85,7 @@ def _wait_until_ready(socket: str) -> None:
 
 def _uninstall(arguments: Arguments) -> None:
     manager, socket = find_manager(), build_spec(os.environ).socket
-    installed = manager.installed_files()
+    installed = manager.list_installed()
     did = manager.disable() if installed and not manager.unavailable() else []
     for path in installed:
         os.unlink(path)
@@ -96,7 +96,7 @@ def _uninstall(arguments: Arguments) -> None:
         did += _purge(socket)
     show(
         {"did": did, "purged": arguments.has("purge"), "data": data_directory(os.environ)},
-        _uninstalled_lines,
+        _uninstall_lines,
         arguments,
     )
 
@@ -126,14 +126,14 @@ def _file_lines(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:
         yield text
 
 
-def _installed_lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
+def _install_lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     yield from (clean(done) for done in answer["did"] or ["nothing to do: already installed and running"])
     yield from _status_lines(answer, terminal)
     if answer["manager"] == "systemd":
         yield "It runs while you are logged in; `loginctl enable-linger` keeps it running after you log out."
 
 
-def _uninstalled_lines(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:
+def _uninstall_lines(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:
     yield from (clean(done) for done in answer["did"] or ["nothing to do: not installed"])
     if not answer["purged"]:
         yield f"The index is still in {clean(answer['data'])}; `sesamectl service uninstall --purge` removes it."

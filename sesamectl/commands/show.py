@@ -20,7 +20,7 @@ def run(arguments: Arguments) -> None:
 
     def question(client: Client) -> dict[str, Any]:
         wait_if_started(client)
-        messages = _page(client, session, arguments.given(SHOW))
+        messages = _page(client, session, arguments.collect(SHOW))
         meta = client.call("get_session_meta", sessionId=messages.get("sessionId", session))
         return {"session": meta, "messages": messages}
 

@@ -48,7 +48,7 @@ def _hit(hit: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     score, session = f"  [{hit.get('score', 0):.2f}]", clean(hit.get("sessionId"))
     date = f"{clean(hit.get('created'))[:10]}{' (file gone)' if hit.get('gone') else ''}"
     date += " (undone)" if (hit.get("match") or {}).get("undone") else ""
-    date += "".join(_folded(hit))
+    date += "".join(_format_folded(hit))
     name = clean(hit.get("name") or "")
     if name and terminal.width:
         name = fit(name, max(MIN_NAME, terminal.width - columns(f"{score} {session} () - {date}")))
@@ -57,7 +57,7 @@ def _hit(hit: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     yield from _quote(hit, terminal)
 
 
-def _folded(hit: Mapping[str, Any]) -> Iterator[str]:
+def _format_folded(hit: Mapping[str, Any]) -> Iterator[str]:
     """Sessions that are folded into this hit."""
     if similar := hit.get("similar"):
         yield f" (+{int(similar)} similar)"

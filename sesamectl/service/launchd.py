@@ -79,7 +79,7 @@ class Launchd:
     def reload(self) -> None:
         """launchd needs no reload."""
 
-    def installed_files(self) -> list[str]:
+    def list_installed(self) -> list[str]:
         """Those of our files that exist."""
         return [self.unit_path()] if os.path.lexists(self.unit_path()) else []
 

@@ -39,7 +39,7 @@ class Manager(Protocol):
     def disable(self) -> list[str]:
         """Stop the service and start it no more; returns what was done."""
 
-    def installed_files(self) -> list[str]:
+    def list_installed(self) -> list[str]:
         """Those of our files that exist."""
 
     def reload(self) -> None:

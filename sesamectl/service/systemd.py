@@ -98,7 +98,7 @@ class Systemd:
         self._run("daemon-reload")
         self._run("reset-failed", SERVICE, SOCKET, may_fail=True)
 
-    def installed_files(self) -> list[str]:
+    def list_installed(self) -> list[str]:
         """Those of our files that exist."""
         return [path for path in (self._socket_unit(), self.unit_path()) if os.path.lexists(path)]
 

@@ -47,10 +47,10 @@ async def carry_over_older(indexer: Indexer) -> str | None:
 async def _carry_over(indexer: Indexer, older: OlderIndex) -> None:
     writer = indexer.index.writer
 
-    def wanted(path: bytes, _: bool) -> bool:
+    def is_wanted(path: bytes, _: bool) -> bool:
         return not indexer.sweep.excludes(path)
 
-    await play_back(indexer, Replay(older, writer, wanted))
+    await play_back(indexer, Replay(older, writer, is_wanted))
     # On the disk, before what it was made from goes.
     await indexer.write(lambda: writer.set_metadata_durably("carried_over", os.path.basename(older.path)))
     await indexer.write(indexer.reload_states)

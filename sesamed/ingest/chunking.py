@@ -78,19 +78,19 @@ class Chunking:
         texts = self._texts(Kind.UNINDEXED if message.hidden else kind, message.text)
         return Row(
             key=message.key, role=message.role, kind=kind, texts=tuple(texts), prompt=message.prompt,
-            time_ms=message.time_ms, entry=_cleaned(message.entry), parent=_cleaned(message.parent), ordinal=message.ordinal,
+            time_ms=message.time_ms, entry=_clean_or_none(message.entry), parent=_clean_or_none(message.parent), ordinal=message.ordinal,
         )  # fmt: skip
 
     def _call(self, call: ToolCall) -> Row:
-        arguments, name = decoded(call.arguments), clean_line(clean(call.name))
+        arguments, name = decode_arguments(call.arguments), clean_line(clean(call.name))
         kind = Kind.UNINDEXED if call.hidden else Kind.CALL
         texts = [*self._texts(kind, call_text(name, arguments))]
         if call.output is not None and not call.hidden:
             texts += self._texts(Kind.RESULT, call.output)
         return Row(
-            key=call.key, role=call.role, kind=Kind.CALL, texts=tuple(texts), time_ms=call.time_ms, entry=_cleaned(call.entry),
-            parent=_cleaned(call.parent), tool=name, is_error=call.is_error,
-            touched=tuple(touched(arguments, call.cwd)), ordinal=call.ordinal,
+            key=call.key, role=call.role, kind=Kind.CALL, texts=tuple(texts), time_ms=call.time_ms, entry=_clean_or_none(call.entry),
+            parent=_clean_or_none(call.parent), tool=name, is_error=call.is_error,
+            touched=tuple(find_touched(arguments, call.cwd)), ordinal=call.ordinal,
         )  # fmt: skip
 
     def _result(self, result: ToolResult) -> ResultRow:
@@ -111,7 +111,7 @@ def _identify(change: FileRows, identity: Identity) -> None:
 def _state(change: FileRows, fact: Fact) -> None:
     value = clean(fact.value)
     if fact.entry is None:
-        change.facts.append(msgspec.structs.replace(fact, value=value, native_id=_cleaned(fact.native_id)))
+        change.facts.append(msgspec.structs.replace(fact, value=value, native_id=_clean_or_none(fact.native_id)))
         return
     digest = line_digest(change.source, fact.entry)
     change.remarks.append(Remark(entry=digest, field=fact.field, value=value, rank=fact.rank, keep=fact.keep))
@@ -161,7 +161,7 @@ def cut(text: str, limit: int) -> str:
     return f"{kept}\n[… {len(text) - len(kept)} more characters are in the session file]"
 
 
-def decoded(arguments: bytes) -> dict[str, Any]:
+def decode_arguments(arguments: bytes) -> dict[str, Any]:
     """A call's arguments; what is no object stands under `arguments`."""
     try:
         return _ARGUMENTS.decode(arguments)
@@ -178,7 +178,7 @@ def call_text(name: str, arguments: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def touched(arguments: Mapping[str, Any], cwd: str | None) -> Iterator[str]:
+def find_touched(arguments: Mapping[str, Any], cwd: str | None) -> Iterator[str]:
     """The files that a call touched, as keys of the `paths` table; from arguments and patch headers, never from shell text."""
     found: dict[str, None] = {}
     for key, value in arguments.items():
@@ -201,5 +201,5 @@ def _paths(value: Any) -> Iterator[str]:
         yield from (item for key, item in value.items() if key in PATH_ARGUMENTS and isinstance(item, str))
 
 
-def _cleaned(text: str | None) -> str | None:
+def _clean_or_none(text: str | None) -> str | None:
     return None if text is None else clean(text)

@@ -45,11 +45,11 @@ class Indexer:
         sources: Mapping[str, Source[Any]],
         sweep: Sweep,
         limits: Limits,
-        gone_days: int | None = None,
+        keep_gone_days: int | None = None,
     ) -> None:
         self.index = index
         self.sweep = sweep
-        self.gone_days = gone_days
+        self.keep_gone_days = keep_gone_days
         self.states = FileStates(index.writer.files.all())
         self.queue = Queue(self.states)
         self.freshness: deque[float] = deque(maxlen=SAMPLES)
@@ -200,10 +200,10 @@ class Indexer:
     async def expire(self, *, all_gone: bool = False) -> int:
         """Drop what is excluded by now, and what is gone for longer than the configuration keeps it, or at all."""
         paths = {state.target.path for state in self.states if self.sweep.excludes(state.target.path)}
-        days = 0 if all_gone else self.gone_days
+        days = 0 if all_gone else self.keep_gone_days
         if days is not None:
             before_ms = int(time.time() * 1000) - days * DAY_MS
-            paths |= set(await self.write(lambda: self.index.writer.files.gone_before(before_ms)))
+            paths |= set(await self.write(lambda: self.index.writer.files.list_gone_before(before_ms)))
         return await self.drop(paths)
 
     async def drop(self, paths: Collection[bytes]) -> int:

@@ -78,7 +78,7 @@ class Rebuild:
         """What can't be read now stays as it was indexed."""
         indexer = self._indexer
 
-        def wanted(path: bytes, gone: bool) -> bool:
+        def is_wanted(path: bytes, gone: bool) -> bool:
             return not (indexer.sweep.excludes(path) or (gone and self._drop_gone))
 
         def carry_metadata() -> None:
@@ -87,7 +87,7 @@ class Rebuild:
                     writer.set_metadata(name, value)
 
         await indexer.write(carry_metadata)
-        await play_back(indexer, Replay(indexer.index.writer, writer, wanted))
+        await play_back(indexer, Replay(indexer.index.writer, writer, is_wanted))
 
     async def _swap(self, new: Ingest) -> None:
         """Nobody writes: read what has come meanwhile, and put the new index in the place of the old one."""

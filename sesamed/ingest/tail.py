@@ -110,7 +110,7 @@ class Tail:
             return FileChange.GROWN
         if self.is_compressed:
             return FileChange.SAME if self.signature == before else FileChange.REPLACED
-        if self.signature.size < cursor.offset + cursor.loose or not self._recognised(cursor):
+        if self.signature.size < cursor.offset + cursor.loose or not self._has_same_content(cursor):
             return FileChange.REPLACED
         if self.signature.size != before.size:
             return FileChange.GROWN
@@ -155,7 +155,7 @@ class Tail:
             position=before.position, state=before.state,
         )  # fmt: skip
 
-    def _recognised(self, cursor: Cursor) -> bool:
+    def _has_same_content(self, cursor: Cursor) -> bool:
         offset, loose = cursor.offset, cursor.loose
         if self._checksum(0, min(offset, HEAD_BYTES)) != cursor.head:
             return False
@@ -240,11 +240,11 @@ def signature_at(path: bytes) -> Signature | None:
 def signature(status: os.stat_result) -> Signature:
     """What identifies an unchanged file."""
     return Signature(
-        _signed(status.st_dev), _signed(status.st_ino), status.st_size, status.st_mtime_ns, status.st_ctime_ns
+        _to_signed(status.st_dev), _to_signed(status.st_ino), status.st_size, status.st_mtime_ns, status.st_ctime_ns
     )
 
 
-def _signed(number: int) -> int:
+def _to_signed(number: int) -> int:
     """SQLite's integers have a sign; inode numbers of some file systems use all 64 bits."""
     return number - (1 << 64) if number >= 1 << 63 else number
 

@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Limits:
+class ClientLimits:
     """What clients can use of the server."""
 
     connections: int = 64
@@ -56,7 +56,7 @@ class Limits:
 class Connection:
     """Serves one client."""
 
-    def __init__(self, stream: SocketStream, dispatcher: Dispatcher, limits: Limits) -> None:
+    def __init__(self, stream: SocketStream, dispatcher: Dispatcher, limits: ClientLimits) -> None:
         self._stream = stream
         self._lines = BufferedByteReceiveStream(stream)
         self._socket = raw_socket(stream)

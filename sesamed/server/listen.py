@@ -19,7 +19,7 @@ from anyio.abc import SocketListener, SocketStream, TaskGroup
 from sesamed.errors import BusyError, ConfigError, LockedError
 from sesamed.paths import MAX_SOCKET_BYTES
 from sesamed.server import envelope
-from sesamed.server.connection import Connection, Limits, peer_uid, raw_socket
+from sesamed.server.connection import ClientLimits, Connection, peer_uid, raw_socket
 from sesamed.server.dispatch import Dispatcher
 
 BACKLOG = 64
@@ -180,11 +180,15 @@ class Server:
     """Accepts clients and serves each in a task of its own."""
 
     def __init__(
-        self, listener: socket.socket, dispatcher: Dispatcher, limits: Limits | None = None, uid: int | None = None
+        self,
+        listener: socket.socket,
+        dispatcher: Dispatcher,
+        limits: ClientLimits | None = None,
+        uid: int | None = None,
     ) -> None:
         self._listener = listener
         self._dispatcher = dispatcher
-        self._limits = limits or Limits()
+        self._limits = limits or ClientLimits()
         self._uid = os.geteuid() if uid is None else uid
         self._connections: set[Connection] = set()
 

@@ -39,7 +39,7 @@ class Readers:
             self._free.put(connection)
 
     @contextmanager
-    def closed(self) -> Iterator[None]:
+    def exclusive(self) -> Iterator[None]:
         """Nobody reads: wait for those who do, close, and open again after."""
         self._open.clear()
         for connection in [self._free.get() for _ in range(READERS)]:
@@ -77,7 +77,7 @@ class Index:
 
     def reopen(self) -> None:
         """Open what is at the path now; an empty index where there is none."""
-        with self.readers.closed(), self._changing:
+        with self.readers.exclusive(), self._changing:
             self.writer.close()
             if _identity(self.path) is None:
                 remove_index(self.path)  # a WAL without its database
@@ -93,7 +93,7 @@ class Index:
         """Put a finished index in the place of this one. A crash in between leaves the old one or the new one, whole."""
         new.close()
         sqlite.remove_empty_wal(new.path)
-        with self.readers.closed(), self._changing:
+        with self.readers.exclusive(), self._changing:
             self.writer.close()
             try:
                 sqlite.remove_empty_wal(self.path)

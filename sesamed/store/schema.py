@@ -130,7 +130,7 @@ INSERT INTO totals VALUES(0, 0, 0);
 """
 
 
-def _changed(columns: str) -> str:
+def _sql_has_changed(columns: str) -> str:
     return " OR ".join(f"old.{column} IS NOT new.{column}" for column in columns.split(", "))
 
 
@@ -148,10 +148,10 @@ END;
 CREATE TRIGGER heading_leaves BEFORE DELETE ON sessions BEGIN
   INSERT INTO headings(headings, rowid, {HEADING}) SELECT 'delete', id, {HEADING} FROM sessions WHERE id = old.id;
 END;
-CREATE TRIGGER heading_changes BEFORE UPDATE OF {HEADING} ON sessions WHEN {_changed(HEADING)} BEGIN
+CREATE TRIGGER heading_changes BEFORE UPDATE OF {HEADING} ON sessions WHEN {_sql_has_changed(HEADING)} BEGIN
   INSERT INTO headings(headings, rowid, {HEADING}) SELECT 'delete', id, {HEADING} FROM sessions WHERE id = old.id;
 END;
-CREATE TRIGGER heading_changed AFTER UPDATE OF {HEADING} ON sessions WHEN {_changed(HEADING)} BEGIN
+CREATE TRIGGER heading_changed AFTER UPDATE OF {HEADING} ON sessions WHEN {_sql_has_changed(HEADING)} BEGIN
   INSERT INTO headings(rowid, {HEADING}) SELECT id, {HEADING} FROM sessions WHERE id = new.id;
 END;
 """

@@ -34,7 +34,7 @@ RUN = re.compile(f"[{CHARACTERS}]+")
 BESIDE = re.compile(f"[A-Za-z0-9]+(?=[{CHARACTERS}])|(?<=[{CHARACTERS}])[A-Za-z0-9]+")
 
 
-class Part(NamedTuple):
+class Subword(NamedTuple):
     """A word within a word, and where it stands, in bytes."""
 
     begin: int
@@ -56,26 +56,26 @@ def inner_words(kind: int, text: str) -> str:
     return " ".join(words)
 
 
-def inner_parts(text: str, *, with_pairs: bool) -> list[Part]:
+def inner_parts(text: str, *, with_pairs: bool) -> list[Subword]:
     """The same words with their places, each time that they occur; the many pairs only if they are wanted."""
     data = text.encode()
     mask = data.translate(CLASSES)
-    parts: list[Part] = []
+    parts: list[Subword] = []
     for begin, end in _identifiers(mask):
         found = PART.finditer(data[begin:end].decode())
-        parts += [Part(begin + part.start(), begin + part.end(), part[0]) for part in found]
+        parts += [Subword(begin + part.start(), begin + part.end(), part[0]) for part in found]
     if WIDE in mask:
         parts += _in_bytes(text, _wide_parts(text) if with_pairs else _beside(text))
     return parts
 
 
-def _in_bytes(text: str, parts: Iterator[Part]) -> Iterator[Part]:
+def _in_bytes(text: str, parts: Iterator[Subword]) -> Iterator[Subword]:
     """Parts whose places are in characters; most follow each other."""
     at = place = 0
     for begin, end, word in parts:
         place += len(text[at:begin].encode()) if begin >= at else -len(text[begin:at].encode())
         at = begin
-        yield Part(place, place + len(text[begin:end].encode()), word)
+        yield Subword(place, place + len(text[begin:end].encode()), word)
 
 
 def identifier_parts(word: str) -> list[str]:
@@ -121,14 +121,14 @@ def _split(identifier: bytes) -> str:
     return " ".join(PART.findall(identifier.decode()))
 
 
-def _wide_parts(text: str) -> Iterator[Part]:
+def _wide_parts(text: str) -> Iterator[Subword]:
     """Pairs in runs, and what Latin words touch them; places in characters."""
     for run in RUN.finditer(text):
         for offset, pair in enumerate(_pairs(run[0])):
-            yield Part(run.start() + offset, run.start() + offset + len(pair), pair)
+            yield Subword(run.start() + offset, run.start() + offset + len(pair), pair)
     yield from _beside(text)
 
 
-def _beside(text: str) -> Iterator[Part]:
+def _beside(text: str) -> Iterator[Subword]:
     for word in BESIDE.finditer(text):
-        yield Part(word.start(), word.end(), word[0])
+        yield Subword(word.start(), word.end(), word[0])

@@ -28,7 +28,7 @@ from sesamed.methods.daemon import cancel
 from sesamed.methods.method import Call, Context, Method, Params
 from sesamed.model import Answer
 from sesamed.paths import MAX_SOCKET_BYTES
-from sesamed.server.connection import Limits, has_hung_up, peer_uid
+from sesamed.server.connection import ClientLimits, has_hung_up, peer_uid
 from sesamed.server.dispatch import Conversation, Dispatcher
 from sesamed.server.listen import Server, bind, unlink_own
 from tests.support.client import PATIENCE_S
@@ -127,7 +127,7 @@ def place() -> Iterator[str]:
 
 
 @asynccontextmanager
-async def serving(place: str, limits: Limits | None = None, **more: Any) -> AsyncIterator[Desk]:
+async def serving(place: str, limits: ClientLimits | None = None, **more: Any) -> AsyncIterator[Desk]:
     desk = Desk()
     listener = await anyio.to_thread.run_sync(bind, place)
     server = Server(listener, more.pop("dispatcher", desk.dispatcher), limits, **more)
@@ -341,7 +341,7 @@ async def test_any_cutting(sizes: list[int]) -> None:
 @pytest.mark.parametrize("sent", [b"x" * 200, b"x" * 101 + b"\n", b"x" * 70_000])
 async def test_a_line_that_is_too_long(place: str, sent: bytes) -> None:
     """A line over the limit is refused once with -32600, and the connection closes."""
-    async with serving(place, Limits(request_bytes=100)), connected(place) as client:
+    async with serving(place, ClientLimits(request_bytes=100)), connected(place) as client:
         await client.stream.send(sent)
         answer = json.loads(await client.closed())
         assert (answer["id"], answer["error"]["code"]) == (None, -32600)
@@ -350,7 +350,7 @@ async def test_a_line_that_is_too_long(place: str, sent: bytes) -> None:
 async def test_a_line_of_just_the_limit(place: str) -> None:
     """A line of as many bytes as are allowed is answered, even when its end comes later."""
     line = request("echo", "x" * 10)
-    async with serving(place, Limits(request_bytes=len(line) - 1)), connected(place) as client:
+    async with serving(place, ClientLimits(request_bytes=len(line) - 1)), connected(place) as client:
         await client.stream.send(line[:-1])
         await client.stream.send(line[-1:])
         assert "result" in await client.answer()
@@ -358,7 +358,7 @@ async def test_a_line_of_just_the_limit(place: str) -> None:
 
 async def test_a_line_that_never_ends(place: str) -> None:
     """A line that was begun and is not completed in time closes the connection, saying why."""
-    async with serving(place, Limits(line_s=0.02)), connected(place) as client:
+    async with serving(place, ClientLimits(line_s=0.02)), connected(place) as client:
         await client.stream.send(b'{"jsonrpc"')
         assert b"must be complete within 0.02 s" in await client.closed()
 
@@ -376,7 +376,7 @@ async def test_a_client_that_closes_within_a_line(place: str) -> None:
 
 async def test_idle_connections_are_closed(place: str) -> None:
     """A connection on which nothing happens is closed after a while; one on which something runs is not."""
-    async with serving(place, Limits(idle_s=0.05)) as desk, connected(place) as busy, connected(place) as idle:
+    async with serving(place, ClientLimits(idle_s=0.05)) as desk, connected(place) as busy, connected(place) as idle:
         await busy.send("hold")
         assert await idle.closed() == b""
         async with connected(place) as later:
@@ -388,7 +388,7 @@ async def test_idle_connections_are_closed(place: str) -> None:
 
 async def test_requests_in_flight(place: str) -> None:
     """Over the limit of running requests a connection is not read, until one of them ends. Others are served."""
-    async with serving(place, Limits(in_flight=3)) as desk, connected(place) as client, connected(place) as other:
+    async with serving(place, ClientLimits(in_flight=3)) as desk, connected(place) as client, connected(place) as other:
         for number in range(5):
             await client.send("hold", str(number), number)
         assert [await desk.began.receive() for _ in range(3)] == ["0", "1", "2"]
@@ -400,7 +400,7 @@ async def test_requests_in_flight(place: str) -> None:
 
 async def test_a_slow_reader_is_dropped(place: str) -> None:
     """A client that does not read its answers in time is dropped, with everything that runs for it."""
-    async with serving(place, Limits(write_s=0.05)) as desk, connected(place) as client:
+    async with serving(place, ClientLimits(write_s=0.05)) as desk, connected(place) as client:
         await client.send("hold", request_id=1)
         await client.send("blow", request_id=2)
         assert await desk.ended.receive() == "cancelled"
@@ -411,7 +411,7 @@ async def test_a_slow_reader_is_dropped(place: str) -> None:
 
 async def test_too_many_connections(place: str) -> None:
     """One connection too many is told so with error 3, and let in when another has gone."""
-    async with serving(place, Limits(connections=1)) as desk:
+    async with serving(place, ClientLimits(connections=1)) as desk:
         async with connected(place) as first:
             await first.send("hold")
             await desk.began.receive()
@@ -455,7 +455,7 @@ async def test_out_of_descriptors(place: str, caplog: pytest.LogCaptureFixture) 
     logging.getLogger("sesamed.server.listen").addHandler(watch)
     with socket.socket(socket.AF_UNIX) as raw:
         raw.setblocking(False)
-        async with serving(place, Limits(accept_pause_s=0.01)), connected(place) as before:
+        async with serving(place, ClientLimits(accept_pause_s=0.01)), connected(place) as before:
             assert "result" in await before.ask("echo")
             spare = os.open("/", os.O_RDONLY)
             os.close(spare)
@@ -475,7 +475,7 @@ async def test_out_of_descriptors(place: str, caplog: pytest.LogCaptureFixture) 
 
 async def test_a_client_that_leaves_before_it_is_turned_away(place: str) -> None:
     """A client that is turned away, and has left already, harms nobody."""
-    async with serving(place, Limits(connections=1)), connected(place) as first:
+    async with serving(place, ClientLimits(connections=1)), connected(place) as first:
         for _ in range(3):
             with socket.socket(socket.AF_UNIX) as hasty:
                 hasty.setblocking(False)
@@ -498,7 +498,7 @@ async def test_a_listener_that_is_gone(place: str) -> None:
 
 async def test_half_close(place: str) -> None:
     """A client that closes its sending half still gets its answers, then the connection closes."""
-    async with serving(place, Limits(hangup_poll_s=0.001)) as desk, connected(place) as client:
+    async with serving(place, ClientLimits(hangup_poll_s=0.001)) as desk, connected(place) as client:
         await client.send("hold", "x")
         await client.stream.send_eof()
         async with connected(place) as other:
@@ -530,7 +530,7 @@ async def test_closing_after_a_half_close_ends_what_runs(place: str) -> None:
 
 async def test_closing_while_not_read_ends_what_runs(place: str) -> None:
     """A client that goes while its requests are too many to be read is noticed as well."""
-    async with serving(place, Limits(in_flight=1)) as desk:
+    async with serving(place, ClientLimits(in_flight=1)) as desk:
         async with connected(place) as client:
             await client.send("hold", request_id=1)
             await client.send("hold", request_id=2)
@@ -595,7 +595,7 @@ async def test_stop_lets_requests_finish(place: str) -> None:
 
 async def test_stop_does_not_wait_for_ever(place: str) -> None:
     """What still runs when the grace is over is cancelled."""
-    async with serving(place, Limits(grace_s=0.02)) as desk, connected(place) as client:
+    async with serving(place, ClientLimits(grace_s=0.02)) as desk, connected(place) as client:
         await client.send("hold")
         await desk.began.receive()
         desk.serving.cancel()
@@ -606,7 +606,7 @@ async def test_stop_does_not_wait_for_ever(place: str) -> None:
 
 async def test_stop_does_not_wait_for_a_slow_reader(place: str) -> None:
     """A client that does not read cannot hold up the stop."""
-    async with serving(place, Limits(grace_s=0.02)) as desk, connected(place) as client:
+    async with serving(place, ClientLimits(grace_s=0.02)) as desk, connected(place) as client:
         await client.send("blow")
         await desk.began.receive()
         desk.serving.cancel()

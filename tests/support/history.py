@@ -195,7 +195,7 @@ class History:
 
     def drop_gone(self) -> None:
         """Forget what is gone."""
-        paths = self.ingest.writer.files.gone_before(int(self.now * 1000) + 1)
+        paths = self.ingest.writer.files.list_gone_before(int(self.now * 1000) + 1)
         self.ingest.drop(paths)
         for path in paths:
             del self.seen[path]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sesamed import config
-from sesamed.config import Config, Limits, Root
+from sesamed.config import Config, ConfiguredRoot, Limits
 from sesamed.errors import ConfigError
 
 HOME = {"HOME": "/home/ada"}
@@ -51,8 +51,8 @@ def test_every_key_is_read(tmp_path: Path) -> None:
       "limits": {"maxConnections": 3},
     }"""
     assert _load(tmp_path, text) == Config(
-        sources=(Root(parser="pi", path="/home/ada/s/x"),),
-        extra_sources=(Root(parser="claude", path="/e"),),
+        sources=(ConfiguredRoot(parser="pi", path="/home/ada/s/x"),),
+        extra_sources=(ConfiguredRoot(parser="claude", path="/e"),),
         pi_session_paths=("/home/ada",),
         exclude=("/home/ada/secret", "**/x//y", "/a/*"),
         gone="90d",
@@ -72,7 +72,7 @@ def test_escaped_characters_are_characters(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("gone", "days"), [("keep", None), ("drop", 0), ("90d", 90)])
 def test_gone_counts_days(gone: str, days: int | None) -> None:
     """Kept for ever, dropped at once, or after some days."""
-    assert Config(gone=gone).gone_days == days
+    assert Config(gone=gone).keep_gone_days == days
 
 
 @pytest.mark.parametrize(

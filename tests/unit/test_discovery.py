@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from sesamed.config import Config, Root
+from sesamed.config import Config, ConfiguredRoot
 from sesamed.discovery import discover, roots
 from sesamed.source import Listing, Location, Variable
 from sesamed.sources import SOURCES
 from sesamed.sources.sesame import Sesame
 
 
-def _pi(*paths: str | Path) -> list[Root]:
-    return [Root(parser="pi", path=str(path)) for path in paths]
+def _pi(*paths: str | Path) -> list[ConfiguredRoot]:
+    return [ConfiguredRoot(parser="pi", path=str(path)) for path in paths]
 
 
 def _settings(agent: Path, text: str) -> None:
@@ -70,24 +70,28 @@ def test_extra_sources_add() -> None:
 
 def test_no_root_is_within_another_of_its_parser() -> None:
     """A root twice, or below another one of the same parser, is one root; another parser's is its own."""
-    other = Root(parser="claude", path="/a/b")
+    other = ConfiguredRoot(parser="claude", path="/a/b")
     assert roots(Config(), [*_pi("/a/b", "/a", "/a", "/ab"), other]) == [*_pi("/a", "/ab"), other]
     assert roots(Config(), _pi("/a", "/")) == _pi("/")
 
 
 def test_claude_keeps_its_sessions_below_projects(tmp_path: Path) -> None:
     """Claude Code's directory is found, and where its own variable moves it to."""
-    assert _of("claude", {}, str(tmp_path)) == [Root(parser="claude", path=str(tmp_path / ".claude/projects"))]
+    assert _of("claude", {}, str(tmp_path)) == [
+        ConfiguredRoot(parser="claude", path=str(tmp_path / ".claude/projects"))
+    ]
     moved = {"CLAUDE_CONFIG_DIR": "~/elsewhere"}
-    assert _of("claude", moved, str(tmp_path)) == [Root(parser="claude", path=str(tmp_path / "elsewhere/projects"))]
+    assert _of("claude", moved, str(tmp_path)) == [
+        ConfiguredRoot(parser="claude", path=str(tmp_path / "elsewhere/projects"))
+    ]
 
 
 def test_codex_has_two_directories(tmp_path: Path) -> None:
     """Sessions and archived ones, below Codex's home, wherever that is."""
     names = ("sessions", "archived_sessions")
-    here = [Root(parser="codex", path=str(tmp_path / ".codex" / name)) for name in names]
+    here = [ConfiguredRoot(parser="codex", path=str(tmp_path / ".codex" / name)) for name in names]
     assert _of("codex", {}, str(tmp_path)) == here
-    moved = [Root(parser="codex", path=f"/srv/codex/{name}") for name in names]
+    moved = [ConfiguredRoot(parser="codex", path=f"/srv/codex/{name}") for name in names]
     assert _of("codex", {"CODEX_HOME": "/srv/codex"}, str(tmp_path)) == moved
 
 
@@ -118,5 +122,5 @@ def test_a_file_lists_roots(tmp_path: Path, environ: dict[str, str], below: str)
     assert found == ["/a/.else", str(tmp_path / below / "b/.else")]
 
 
-def _of(parser: str, environ: dict[str, str], home: str) -> list[Root]:
+def _of(parser: str, environ: dict[str, str], home: str) -> list[ConfiguredRoot]:
     return [root for root in discover(SOURCES.values(), environ, home) if root.parser == parser]

@@ -18,7 +18,7 @@ def test_a_lock_is_held_once(tmp_path: Path) -> None:
     """A second one is refused at once, and told who holds it."""
     path = str(tmp_path / "lock")
     with locks.acquire(path) as lock:
-        assert lock.held
+        assert lock.is_held
         with pytest.raises(LockedError, match=f"sesamed {__version__} with pid {os.getpid()} holds {path}") as caught:
             locks.acquire(path)
         assert caught.value.data["pid"] == os.getpid()
@@ -30,7 +30,7 @@ def test_a_released_lock_is_free(tmp_path: Path) -> None:
     first = locks.acquire(path)
     first.release()
     first.release()
-    assert not first.held
+    assert not first.is_held
     assert os.path.exists(path)
     locks.acquire(path).release()
 

@@ -45,7 +45,7 @@ class Claude(JsonLines[ClaudeState, Line]):
     def begin(self, path: PurePath, _: str = "") -> Step:
         """An empty file is a session: its name has the id. A session's directory holds its subagents."""
         if isinstance(self._finder.find(bytes(path)), Document):
-            return ClaudeState(info=SessionInfo(file_id=path.name, titled=_titled_session(path))), []
+            return ClaudeState(info=SessionInfo(file_id=path.name, titled=_find_titled_session(path))), []
         stem = stem_of(clean_name(path.name))
         parts = path.parts[:-1]
         below = SUBAGENTS in parts
@@ -105,7 +105,7 @@ def _recognise(state: ClaudeState, line: Line) -> ClaudeState:
     return replace(state, info=replace(state.info, known=True))
 
 
-def _titled_session(path: PurePath) -> str:
+def _find_titled_session(path: PurePath) -> str:
     """The session that a document is about: `<session>/custom-title.json`, `agent-<id>.meta.json`."""
     named = path.name.removesuffix(".meta.json")
     return clean_name(path.parent.name if named == path.name else named)

@@ -18,6 +18,7 @@ from sesamed.sources.codex.text import (
     beginning_of,
     digest_of,
     directory_of,
+    find_typed_blocks,
     has_image,
     is_doubtful,
     plain_blocks,
@@ -25,7 +26,6 @@ from sesamed.sources.codex.text import (
     squeeze,
     text_of,
     title_of,
-    typed_blocks,
 )
 
 ALWAYS_INJECTED = ("user_instructions", "environment_context")
@@ -41,7 +41,7 @@ def read_message(state: CodexState, line: Line, item: Payload) -> Step:
 
 
 def _read_user(state: CodexState, line: Line, item: Payload) -> Step:
-    marked = typed_blocks(item.content, item.marks, item.content_item_metadata)
+    marked = find_typed_blocks(item.content, item.marks, item.content_item_metadata)
     blocks = plain_blocks(item.content) if marked is None else marked
     text = text_of(blocks)
     if not text.strip() and not has_image(blocks):

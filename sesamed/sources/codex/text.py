@@ -42,7 +42,9 @@ def text_of(content: str | list[Block] | None) -> str:
     return "\n".join([block.text for block in content or () if block.text])
 
 
-def typed_blocks(content: str | list[Block] | None, marks: Marks | None, more: list[Mark] | None) -> list[Block] | None:
+def find_typed_blocks(
+    content: str | list[Block] | None, marks: Marks | None, more: list[Mark] | None
+) -> list[Block] | None:
     """The blocks that newer builds mark as the user's; None if this message has no marks."""
     blocks = content if isinstance(content, list) else []
     own = [kind.startswith("user.") for kind in (marks and marks.content_item_kinds) or ()]

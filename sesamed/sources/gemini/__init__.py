@@ -151,14 +151,14 @@ def _names(state: GeminiState, header: Line, lines: Sequence[Line], prompts: Seq
 
 def _cwd(header: Line, lines: Sequence[Line]) -> Fact | None:
     """The directory that the session was begun in, of those that it names: it keeps the hash of its path."""
-    named = [directory for line in lines for directory in _named_directories(line)]
+    named = [directory for line in lines for directory in _find_directories(line)]
     proven = next((directory for directory in named if _digest(directory) == header.project_hash), None)
     if proven is not None:
         return Fact(field="cwd", value=proven, rank=BY_HASH)
     return Fact(field="cwd", value=named[0], rank=BY_CONTEXT) if named else None
 
 
-def _named_directories(line: Line) -> Iterator[str]:
+def _find_directories(line: Line) -> Iterator[str]:
     yield from line.directories or ()
     if line.patch is not None:
         yield from line.patch.directories or ()

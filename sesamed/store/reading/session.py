@@ -79,13 +79,13 @@ def read_items(connection: apsw.Connection, session: int, first: int, count: int
     """Some of a session's records, counted from 0 over messages and tool calls in file order; what it inherits comes first."""
     found: list[Item] = []
     before = 0
-    for part in find_parts(connection, session):
+    for segment in find_segments(connection, session):
         here = max(first - before, 0)
-        wanted = min(first + count - before, sys.maxsize if part.length is None else part.length) - here
+        wanted = min(first + count - before, sys.maxsize if segment.length is None else segment.length) - here
         if wanted > 0:
-            held = _read_own(connection, part.session, _list_files(connection, part.session), here, wanted)
+            held = _read_own(connection, segment.session, _list_files(connection, segment.session), here, wanted)
             found += [item._replace(position=item.position + before) for item in held]
-        before += part.length or 0
+        before += segment.length or 0
     return found
 
 
@@ -176,29 +176,29 @@ def _make_item(row: tuple[Any, ...]) -> Item:
 # -- what is inherited
 
 
-class Part(NamedTuple):
+class Segment(NamedTuple):
     """The first records of a session, or all of them."""
 
     session: int
     length: int | None
 
 
-def find_parts(connection: apsw.Connection, session: int) -> list[Part]:
+def find_segments(connection: apsw.Connection, session: int) -> list[Segment]:
     """What a session consists of; most sessions of themselves. What is not indexed is left out."""
-    found, seen, end = [Part(session, None)], {session}, None
+    found, seen, end = [Segment(session, None)], {session}, None
     while len(found) <= MAX_DEPTH and (base := _find_fork_point(connection, found[0].session)) is not None:
         above, ordinal = base
         if above in seen:
             break
         seen.add(above)
         end = ordinal if end is None else min(end, ordinal)
-        found.insert(0, Part(above, int(sqlite.one(connection, COUNT_BEFORE, (above, end))[0])))
+        found.insert(0, Segment(above, int(sqlite.one(connection, COUNT_BEFORE, (above, end))[0])))
     return found
 
 
 def count_inherited(connection: apsw.Connection, session: int) -> int:
     """How many records come before a session's own."""
-    return sum(part.length or 0 for part in find_parts(connection, session))
+    return sum(segment.length or 0 for segment in find_segments(connection, session))
 
 
 def _find_fork_point(connection: apsw.Connection, session: int) -> tuple[int, int] | None:

@@ -98,15 +98,15 @@ class Excerpter:
     def _inner(self, text: str) -> list[Token]:
         """The words within words, once each word has been stemmed."""
         parts = inner_parts(text, with_pairs=self._wide)
-        stems = {word: self._tokenized(word) for word in {part.word for part in parts}}
+        stems = {word: self._list_tokens(word) for word in {part.word for part in parts}}
         return [(part.begin, part.end, stem) for part in parts for _, _, stem in stems[part.word]]
 
     def _tokens(self, text: str) -> list[Token]:
         if self._last[0] != text:
-            self._last = (text, self._tokenized(text))
+            self._last = (text, self._list_tokens(text))
         return self._last[1]
 
-    def _tokenized(self, text: str) -> list[Token]:
+    def _list_tokens(self, text: str) -> list[Token]:
         found: Any = self._tokenize(text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_colocated=False)
         tokens: list[Token] = found
         return tokens

@@ -109,22 +109,22 @@ class TermMaker:
             return Term(word, 0, (), ())
         written = [text for text, _ in typed]
         stems = tuple(stem for _, stem in typed)
-        found = {quoted(word.text) + " *" * word.is_prefix: Pattern("", 0, stems, word.is_prefix)}
+        found = {quote(word.text) + " *" * word.is_prefix: Pattern("", 0, stems, word.is_prefix)}
         chunks = self._chunks_with(next(iter(found)))
         corrected: list[str] = []
         inner = subwords.take_apart(word.text)
         for pairs in inner.runs:
-            text = quoted(" ".join(pairs[:MAX_PAIRS])) + " *" * (len(pairs[0]) == 1)
+            text = quote(" ".join(pairs[:MAX_PAIRS])) + " *" * (len(pairs[0]) == 1)
             found[text] = Pattern("", 0, self._stems(text), is_prefix=len(pairs[0]) == 1, is_inner=True)
         if not (exact or word.is_phrase):
             for text in inner.identifiers:
-                found[quoted(text)] = Pattern("", 0, self._stems(text), is_inner=True)
+                found[quote(text)] = Pattern("", 0, self._stems(text), is_inner=True)
             if not (chunks or word.is_prefix):
                 corrected = [near for text in written[:MAX_PARTS] for near in self._nearest(text)]
-                found.update((quoted(text), Pattern("", 0, self._stems(text))) for text in corrected)
+                found.update((quote(text), Pattern("", 0, self._stems(text))) for text in corrected)
             parts = [text for text in written if len(written) > 1 and text.casefold() not in STOP_WORDS][:MAX_PARTS]
             for part in (*parts, *(pair for pairs in inner.runs for pair in pairs[:MAX_PAIRS]), *inner.beside):
-                found.setdefault(quoted(part), Pattern("", 0))
+                found.setdefault(quote(part), Pattern("", 0))
         patterns = [one._replace(match=match, chunks=self._chunks_with(match)) for match, one in found.items()]
         wholes = tuple(pattern for pattern in patterns if pattern.stems)
         return Term(word, chunks, tuple(patterns), tuple(corrected), wholes, bool(inner.runs))
@@ -199,7 +199,7 @@ def _is_stop_word(word: Word) -> bool:
     return word.text.casefold() in STOP_WORDS and not (word.is_phrase or word.is_prefix)
 
 
-def quoted(word: str) -> str:
+def quote(word: str) -> str:
     """A word as an FTS5 string."""
     return '"' + word.replace('"', '""') + '"'
 

@@ -69,19 +69,19 @@ class Files:
 
     def read(self, path: bytes) -> Known:
         """A file as it is known now."""
-        return _known(sqlite.one(self._connection, f"{FIND} WHERE path = ?", (path,)))
+        return _make_known(sqlite.one(self._connection, f"{FIND} WHERE path = ?", (path,)))
 
     def find_known(self, path: bytes) -> Known | None:
         """A file, if it is known."""
         row = self._connection.execute(f"{FIND} WHERE path = ?", (path,)).fetchone()
-        return None if row is None else _known(row)
+        return None if row is None else _make_known(row)
 
     def with_inode(self, dev: int, ino: int) -> list[Known]:
         """The files that were last seen with this inode; inodes are used again, so only their content tells."""
         sql = f"{FIND} WHERE ino = ? AND dev = ?"
-        return [_known(row) for row in self._connection.execute(sql, (ino, dev))]
+        return [_make_known(row) for row in self._connection.execute(sql, (ino, dev))]
 
-    def gone_before(self, ms: int) -> list[bytes]:
+    def list_gone_before(self, ms: int) -> list[bytes]:
         """The files that are gone since then."""
         sql = "SELECT path FROM files WHERE gone_ms IS NOT NULL AND gone_ms <= ?"
         return [bytes(path) for (path,) in self._connection.execute(sql, (ms,))]
@@ -89,7 +89,7 @@ class Files:
     def all(self) -> Iterator[Known]:
         """Every file."""
         for row in self._connection.execute(FIND):
-            yield _known(row)
+            yield _make_known(row)
 
 
 def _values(change: FileRows, signature: Signature, cursor: Cursor) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def _values(change: FileRows, signature: Signature, cursor: Cursor) -> dict[str,
     }
 
 
-def _known(row: tuple[Any, ...]) -> Known:
+def _make_known(row: tuple[Any, ...]) -> Known:
     path, root, source, version, *rest, complete, gone_ms = row
     signature = Signature(*rest[: len(SIGNATURE)])
     fields = dict(zip(CURSOR, rest[len(SIGNATURE) :], strict=True))

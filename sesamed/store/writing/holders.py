@@ -61,7 +61,7 @@ class Holders:
         sql = "SELECT session FROM files WHERE id = ? UNION SELECT f.session FROM copies c JOIN files f ON f.id = c.file WHERE c.record = ?"
         return {session for (session,) in self._connection.execute(sql, (home_of(record)[0], record))}
 
-    def shared_by(self, session: int) -> set[int]:
+    def find_shared(self, session: int) -> set[int]:
         """The records of a session that other files hold as well."""
         found: set[int] = set()
         for (file,) in sqlite.rows(self._connection, "SELECT id FROM files WHERE session = ?", (session,)):

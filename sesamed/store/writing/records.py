@@ -40,7 +40,7 @@ class Records:
         position, tally = change.cursor.position, Tally()
         if session is None:
             return position, tally
-        known, kept = self._known(change.rows), position
+        known, kept = self._find_known(change.rows), position
         for index, row in enumerate(change.rows):
             if index == change.loose_from:
                 kept = position
@@ -69,7 +69,7 @@ class Records:
         else:
             self._undo(file, record, position, row)
 
-    def _known(self, rows: Sequence[AnyRow]) -> dict[int, int]:
+    def _find_known(self, rows: Sequence[AnyRow]) -> dict[int, int]:
         """The numbers of the records that the index has already."""
         if not rows:
             return {}

@@ -244,7 +244,7 @@ class Transaction:
         if joined or came_back:
             self._sessions.renumber(session)
         if self._sessions.set_times(session) or order_moved or came_back:
-            self._rehome(self._holders.shared_by(session))
+            self._rehome(self._holders.find_shared(session))
         self._rehome(tally.shared)
 
     def _remove_file_from(self, session: int) -> None:
@@ -256,7 +256,7 @@ class Transaction:
             self._facts.resolve(session)
             self._sessions.set_times(session)
             self._sessions.renumber(session)
-            self._rehome(self._holders.shared_by(session))
+            self._rehome(self._holders.find_shared(session))
 
     def _rehome(self, records: Iterable[int]) -> None:
         """The order of their holders may have changed."""

@@ -20,7 +20,7 @@ from sesamed.methods.sessions import ListMessagesParams, ListSessionsParams
 def search(*words: str) -> dict[str, object]:
     name, arguments = parse(["search", *words])
     assert name == "search"
-    return {"words": arguments.words, **arguments.given(flags.SEARCH)}
+    return {"words": arguments.words, **arguments.collect(flags.SEARCH)}
 
 
 def names(of: typing.Iterable[flags.Flag]) -> set[str]:

@@ -97,7 +97,7 @@ def test_disable(systemctl: FakeSystemctl, systemd: Systemd) -> None:
     systemctl.calls()
     systemd.disable()
     assert systemctl.calls() == [f"disable --now {SOCKET}", f"disable --now {SERVICE}"]
-    assert [Path(path).name for path in systemd.installed_files()] == [SOCKET, SERVICE]
+    assert [Path(path).name for path in systemd.list_installed()] == [SOCKET, SERVICE]
 
 
 def test_reload(systemctl: FakeSystemctl, systemd: Systemd) -> None:

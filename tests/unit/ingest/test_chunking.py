@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sesamed.ingest.chunking import Chunking, call_text, clean, cut, decoded, touched
+from sesamed.ingest.chunking import Chunking, call_text, clean, cut, decode_arguments, find_touched
 from sesamed.model import Message, ToolCall, ToolResult
 from sesamed.store.ids import Kind, path_key
 from sesamed.store.rows import AnyRow, Cursor, FileRows, ResultRow, Row, Signature
@@ -68,7 +68,7 @@ def test_a_call_is_a_text_that_can_be_searched() -> None:
 @pytest.mark.parametrize("arguments", [b"null", b"[1]", b'"text"', b"{", b"\xff", b"[" * 5000])
 def test_arguments_that_are_no_object_are_kept_as_they_are(arguments: bytes) -> None:
     """Odd ones are found all the same."""
-    assert decoded(arguments) == {"arguments": arguments.decode("utf-8", "replace")}
+    assert decode_arguments(arguments) == {"arguments": arguments.decode("utf-8", "replace")}
 
 
 PATCH = """*** Begin Patch
@@ -102,7 +102,7 @@ def test_touched_files_come_from_path_arguments_and_patch_headers(
     arguments: dict[str, object], expected: list[str]
 ) -> None:
     """Absolute against the session's directory; never guessed from shell text."""
-    assert list(touched(arguments, "/w")) == [path_key(path) for path in expected]
+    assert list(find_touched(arguments, "/w")) == [path_key(path) for path in expected]
 
 
 def test_trailing_parts_of_a_path_are_a_prefix_of_its_key() -> None:

@@ -45,7 +45,7 @@ def indexer(tmp_path: Path, root: Path) -> Iterator[Indexer]:
     """One that does nothing yet."""
     index = Index(str(tmp_path / "index.sqlite"))
     sweep = Sweep([Root("pi", str(root))], lambda _: False, {"pi": SOURCES["pi"].shapes})
-    yield Indexer(index, SOURCES, sweep, Limits(), gone_days=30)
+    yield Indexer(index, SOURCES, sweep, Limits(), keep_gone_days=30)
     index.close()
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sesamed.store.search.query import MAX_WORD_CHARACTERS, MAX_WORDS, Query, Word, parse
-from sesamed.store.search.terms import quoted
+from sesamed.store.search.terms import quote
 
 NASTY = [
     '"', "NEAR", "NEAR(a b)", "*", "a*", "^", "(", ")", "-x", '-"x y"', '"x y"', "a:b", "AND", "OR NOT", "\0", "😀", "package.json", "'",
@@ -80,4 +80,4 @@ def test_only_signs_ask_for_nothing() -> None:
 
 def test_a_quote_is_doubled() -> None:
     """SQL's own way, which is FTS5's."""
-    assert quoted('a"b') == '"a""b"'
+    assert quote('a"b') == '"a""b"'

@@ -1,7 +1,7 @@
 """The agents' formats, one a package; pure: bytes in, operations out. No I/O, no clock, no knowledge of the index.
 
 `SOURCES` is the one list of them: an agent is a package here and a line in it. What they share: `lines` (JSON, and a source of such lines),
-`records` (messages and calls at their place), `keys`, `calls` (those without a result yet), `own_tools`, `names`, `times`.
+`records` (messages and calls at their place), `own_tools`, `names`.
 """
 
 from typing import Any

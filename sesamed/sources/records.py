@@ -1,13 +1,31 @@
-"""Making messages and calls: what is the same for all agents."""
+"""Making messages and calls: what is the same for all agents, their times, and the calls that have no result yet."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from datetime import UTC, datetime
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from sesamed.model import Message, Role, ToolCall, ToolResult
-from sesamed.sources.calls import OpenCall
 from sesamed.sources.own_tools import is_own_call
+
+OPEN_CALLS = 128
+ID_CHARS = 1024  # ids of OpenAI's calls have hundreds; a longer one is not kept
+EARLIEST_MS = 631_152_000_000  # 1990: earlier, and it is a count of seconds or a zero
+LATEST_MS = 7_258_118_400_000  # 2200
+
+Time = str | int | float | None  # ISO 8601, milliseconds, or nonsense
+
+
+class OpenCall(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A call that has no result yet, as the states of sources keep it."""
+
+    key: int
+    hidden: bool
+
+
+C = TypeVar("C", bound=OpenCall)
+T = TypeVar("T")
 
 
 class Block(Protocol):
@@ -89,3 +107,45 @@ def link_parent(parent: str | msgspec.UnsetType | None, last: str | None) -> str
     if parent is msgspec.UNSET or parent == last:
         return None
     return parent or ""
+
+
+# -- calls without a result yet: bounded in number, never changed in place
+
+
+def add_open(calls: dict[str, C], new: dict[str, C]) -> dict[str, C]:
+    """The open calls and these; the oldest are dropped, since calls of an aborted turn never get a result."""
+    everything = {name: call for name, call in calls.items() if name not in new} | new
+    for name in [name for name in new if len(name) > ID_CHARS]:
+        del everything[name]
+    for name in list(everything)[:-OPEN_CALLS]:
+        del everything[name]
+    return everything
+
+
+def drop_open(calls: dict[str, T], name: str) -> dict[str, T]:
+    """The open calls without this one."""
+    return {other: call for other, call in calls.items() if other != name}
+
+
+# -- times
+
+
+def millis(value: Time) -> int | None:
+    """Milliseconds since 1970 in UTC, or None if it cannot be the time of a session. Never raises."""
+    if isinstance(value, str):
+        value = _parse(value)
+    if value is None or not EARLIEST_MS <= value <= LATEST_MS:  # False for NaN, too
+        return None
+    return int(value)
+
+
+def _parse(text: str) -> float | None:
+    try:
+        if text.isascii() and text.isdigit():
+            return int(text[:20])
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return round(moment.timestamp() * 1000)
+    except (ValueError, OverflowError):
+        return None

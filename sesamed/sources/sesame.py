@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from sesamed.keys import record_key
 from sesamed.model import (
     Annotations,
     Fact,
@@ -23,12 +24,9 @@ from sesamed.model import (
     Utterance,
 )
 from sesamed.source import BadLineError, ForeignFileError, Lines, Location
-from sesamed.sources.calls import OpenCall, add_open, drop_open
-from sesamed.sources.keys import record_key
 from sesamed.sources.lines import JsonState, repair
 from sesamed.sources.names import session_name
-from sesamed.sources.records import Place
-from sesamed.sources.times import millis
+from sesamed.sources.records import OpenCall, Place, add_open, drop_open, millis
 
 SESSION, SAID, WORDS = "sesame.session", "said", "sesame.words"
 ROLES: Final[dict[str, Role]] = {

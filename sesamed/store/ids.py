@@ -7,7 +7,7 @@ chunks' without the kind: `file << 21 | position`. It names the record's home; t
 
 from enum import IntEnum
 
-from sesamed.digest import digest
+from sesamed.keys import digest
 
 FILE_BITS = 24
 KIND_BITS = 3

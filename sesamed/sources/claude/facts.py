@@ -11,7 +11,7 @@ from sesamed.source import BadLineError
 from sesamed.sources.claude.lines import Line
 from sesamed.sources.claude.state import TITLE_CHARS, ClaudeState, SessionInfo, Step
 from sesamed.sources.lines import FAILURES
-from sesamed.sources.times import millis
+from sesamed.sources.records import millis
 
 # The versions that give sessions their titles in files of other ones, by the id of a line: only of these the ids are kept.
 WITH_SUMMARIES: Final = re.compile(r"[01]\.|2\.0\.|2\.1\.\d\d?$")

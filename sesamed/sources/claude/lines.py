@@ -8,7 +8,7 @@ import re
 
 import msgspec
 
-from sesamed.sources.times import Time
+from sesamed.sources.records import Time
 
 Parent = str | None | msgspec.UnsetType
 

@@ -10,15 +10,13 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from sesamed.keys import record_key
 from sesamed.model import Fact, Message, NameRank, Operation, Role, ToolCall
 from sesamed.source import ForeignFileError
-from sesamed.sources.calls import OpenCall, add_open, drop_open
 from sesamed.sources.claude.lines import Block, Content, Line, Origin
 from sesamed.sources.claude.state import ClaudeState, Step, advance, replace_answers
 from sesamed.sources.claude.text import SHELL, inner, output_of, prompt_name, prompt_of
-from sesamed.sources.keys import record_key
-from sesamed.sources.records import Place, join_texts, link_parent
-from sesamed.sources.times import millis
+from sesamed.sources.records import OpenCall, Place, add_open, drop_open, join_texts, link_parent, millis
 
 # Where a person's words come from; all else is the program's, or another agent's.
 PEOPLE: Final = frozenset({None, "", "human", "channel"})

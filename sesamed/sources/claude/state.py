@@ -5,10 +5,10 @@ from zlib import crc32
 import msgspec
 from msgspec.structs import replace
 
+from sesamed.keys import encode
 from sesamed.model import Message, Operation, Undone
-from sesamed.sources.calls import OpenCall
 from sesamed.sources.claude.lines import Line
-from sesamed.sources.keys import encode
+from sesamed.sources.records import OpenCall
 
 ANSWERS = 8
 ID_CHARS = 128  # a longer uuid is none, and not kept

@@ -15,8 +15,7 @@ from sesamed.sources.codex.state import (
     mark_uncertain,
     open_call,
 )
-from sesamed.sources.records import Place
-from sesamed.sources.times import millis
+from sesamed.sources.records import Place, millis
 
 
 class Call(msgspec.Struct, frozen=True, gc=False):

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from sesamed.sources.lines import FAILURES, text_in
-from sesamed.sources.times import Time
+from sesamed.sources.records import Time
 
 NULL: Final = msgspec.Raw(b"null")
 LAST_ORDINAL: Final = (1 << 63) - 1  # SQLite's integers end there

@@ -11,7 +11,7 @@ from sesamed.sources.codex.lines import Base, Git, Line, Payload, ordinal
 from sesamed.sources.codex.state import CodexState, Step, begin_turn, set_root
 from sesamed.sources.lines import FAILURES
 from sesamed.sources.names import stem_of
-from sesamed.sources.times import Time, millis
+from sesamed.sources.records import Time, millis
 
 INDEX: Final = "session_index.jsonl"
 UUID: Final = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"

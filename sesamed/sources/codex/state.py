@@ -23,9 +23,9 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from sesamed.keys import record_key
 from sesamed.model import Operation, Outcome
-from sesamed.sources.calls import ID_CHARS, OpenCall, add_open, drop_open
-from sesamed.sources.keys import record_key
+from sesamed.sources.records import ID_CHARS, OpenCall, add_open, drop_open
 
 KEYS = 128
 TURNS = 64  # so many can be taken back

@@ -3,8 +3,8 @@
 import re
 from typing import Final
 
+from sesamed.keys import record_key
 from sesamed.sources.codex.lines import Block, Mark, Marks
-from sesamed.sources.keys import record_key
 from sesamed.sources.names import session_name
 
 # Blocks of role `user` that Codex wrote.

@@ -18,7 +18,7 @@ from sesamed.sources.gemini.lines import STARTS, Line, Projects, parts_of
 from sesamed.sources.gemini.text import COMMANDS, directories_of
 from sesamed.sources.lines import FAILURES, JsonState, LineDecoder
 from sesamed.sources.names import clean_name, session_name
-from sesamed.sources.times import millis
+from sesamed.sources.records import millis
 
 LINES: Final = LineDecoder(Line, STARTS)
 PROJECT_LIST: Final = "projects.json"

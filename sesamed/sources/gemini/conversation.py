@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from sesamed.keys import record_key
 from sesamed.model import Message, Operation, Role, ToolCall, Undone, Unknown
 from sesamed.sources.gemini.lines import Call, Content, Entry, FunctionCall, Line, Part, parts_of
 from sesamed.sources.gemini.text import (
@@ -26,10 +27,8 @@ from sesamed.sources.gemini.text import (
     text_of,
     unwrap,
 )
-from sesamed.sources.keys import record_key
 from sesamed.sources.own_tools import TOOLS
-from sesamed.sources.records import Place
-from sesamed.sources.times import millis
+from sesamed.sources.records import Place, millis
 
 SHELL_TOOL: Final = "run_shell_command"
 ASIDE: Final = frozenset({"info", "error", "warning"})  # what the program tells the person

@@ -8,7 +8,7 @@ import re
 
 import msgspec
 
-from sesamed.sources.times import Time
+from sesamed.sources.records import Time
 
 
 class FunctionCall(msgspec.Struct, gc=False):

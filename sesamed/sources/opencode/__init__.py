@@ -27,7 +27,7 @@ from sesamed.sources.names import clean_name, stem_of
 from sesamed.sources.opencode.items import Message, Part, Revert, Session, Times
 from sesamed.sources.opencode.queries import BY_EVENT, BY_TIME
 from sesamed.sources.opencode.records import OpenCodeState, Step, read_message, read_part
-from sesamed.sources.times import millis
+from sesamed.sources.records import millis
 
 NONE: Final = re.compile("(?!)")  # nothing is salvaged: an item is one object
 SESSIONS: Final = LineDecoder(Session, NONE)

@@ -6,7 +6,7 @@ snapshots, attached files) never becomes an object.
 
 import msgspec
 
-from sesamed.sources.times import Time
+from sesamed.sources.records import Time
 
 
 class Times(msgspec.Struct, gc=False):

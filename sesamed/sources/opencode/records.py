@@ -12,14 +12,13 @@ from typing import Any, Final
 
 import msgspec
 
+from sesamed.keys import record_key
 from sesamed.model import Fact, Message, NameRank, Operation, Role, ToolCall, Undone, Unknown
-from sesamed.sources.keys import record_key
 from sesamed.sources.names import session_name
 from sesamed.sources.opencode import items
 from sesamed.sources.opencode.items import CallState, Part, Times
 from sesamed.sources.own_tools import TOOLS
-from sesamed.sources.records import Place
-from sesamed.sources.times import millis
+from sesamed.sources.records import Place, millis
 
 COMMAND: Final = "The following tool was executed by the user"
 SPEAKERS: Final = ("user", "assistant")

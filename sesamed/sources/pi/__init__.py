@@ -13,7 +13,7 @@ from sesamed.sources.lines import JsonLines
 from sesamed.sources.names import clean_name
 from sesamed.sources.pi.lines import STARTS, Line, base_name, is_timed, native_id
 from sesamed.sources.pi.records import HANDLERS, PiState, Step, skip_unknown
-from sesamed.sources.times import millis
+from sesamed.sources.records import millis
 
 HOME: Final = "~/.pi/agent"
 MOVED_BY: Final = (Variable("PI_CODING_AGENT_DIR"),)

@@ -1,4 +1,4 @@
-"""What is read of pi's lines: flat views with the few fields that are needed; and the person's part of its texts.
+"""What is read of pi's lines: flat views with the few fields that are needed, and the names of its files.
 
 What is not named here (thinking, images' base64, usage, tool schemas) is skipped by the decoder and never becomes an
 object. Every field has a default, and a `type` is a string: new ones appear monthly, and a tagged union would refuse
@@ -10,7 +10,7 @@ import re
 import msgspec
 
 from sesamed.sources.names import stem_of
-from sesamed.sources.times import Time
+from sesamed.sources.records import Time
 
 Parent = str | None | msgspec.UnsetType
 
@@ -69,20 +69,7 @@ class Line(msgspec.Struct, gc=False, rename="camel"):
 
 
 STARTS = re.compile(r'\{"type": ?"(?:session|session_info|message|custom_message|compaction|branch_summary)"')
-SKILL = re.compile(r'\s*<skill name="([^"]*)"[^>]*>.*?</skill>', re.DOTALL)
 TIMED_NAME = re.compile(r"\d{4}-\d\d-\d\dT[\d.:-]*Z?_(.+)", re.DOTALL)
-
-
-def without_skills(text: str) -> str:
-    """A user's text with `[skill x]` for each skill in front of it: a skill's body is not what the person said."""
-    if not text.lstrip().startswith("<skill "):
-        return text
-    names: list[str] = []
-    position = 0
-    while match := SKILL.match(text, position):
-        names.append(f"[skill {match[1]}]")
-        position = match.end()
-    return "\n".join(names) + text[position:]
 
 
 def native_id(file_name: str) -> str:

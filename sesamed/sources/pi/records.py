@@ -1,21 +1,21 @@
 """What becomes of each type of line (`HANDLERS`) and each role of a message (`ROLES`), and the state in between."""
 
+import re
 from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
+from sesamed.keys import record_key
 from sesamed.model import Fact, Message, NameRank, Operation, Role, ToolCall, Unknown
-from sesamed.sources.calls import ID_CHARS, OpenCall, add_open, drop_open
-from sesamed.sources.keys import record_key
 from sesamed.sources.names import session_name
 from sesamed.sources.own_tools import MESSAGES
-from sesamed.sources.pi.lines import Block, Content, Line, Spoken, without_skills
-from sesamed.sources.records import Place, join_texts, link_parent
-from sesamed.sources.times import millis
+from sesamed.sources.pi.lines import Block, Content, Line, Spoken
+from sesamed.sources.records import ID_CHARS, OpenCall, Place, add_open, drop_open, join_texts, link_parent, millis
 
 FALSY = frozenset({b"", b"null", b"false", b"0", b'""'})
 BLOCKS = frozenset({"text", "thinking", "image", "toolCall"})
+SKILL = re.compile(r'\s*<skill name="([^"]*)"[^>]*>.*?</skill>', re.DOTALL)
 # pi 0.31 came out on this day. Earlier entries had no ids, and a migration gives parent and child different ones.
 FIRST_IDS = "2026-01-02T00:00:00"
 
@@ -85,6 +85,18 @@ def read_user(state: PiState, line: Line, spoken: Spoken) -> Step:
     if stand_in:
         operations.append(Fact(field="name", value=stand_in, rank=NameRank.PROMPT if name else NameRank.STAND_IN))
     return advance(state, line, named=bool(name)), operations
+
+
+def without_skills(text: str) -> str:
+    """A user's text with `[skill x]` for each skill in front of it: a skill's body is not what the person said."""
+    if not text.lstrip().startswith("<skill "):
+        return text
+    names: list[str] = []
+    position = 0
+    while match := SKILL.match(text, position):
+        names.append(f"[skill {match[1]}]")
+        position = match.end()
+    return "\n".join(names) + text[position:]
 
 
 def read_assistant(state: PiState, line: Line, spoken: Spoken) -> Step:

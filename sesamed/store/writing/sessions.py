@@ -6,7 +6,7 @@ as one hit. One prompt is enough unless it is short: many sessions begin with `h
 
 import apsw
 
-from sesamed.digest import digest
+from sesamed.keys import digest
 from sesamed.model import Identity
 from sesamed.store import ids, sqlite
 from sesamed.store.ids import Kind

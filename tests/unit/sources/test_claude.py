@@ -19,10 +19,10 @@ from sesamed.model import (
     Unknown,
 )
 from sesamed.source import BadLineError, ForeignFileError
-from sesamed.sources.calls import OPEN_CALLS
 from sesamed.sources.claude import Claude
 from sesamed.sources.claude.state import ClaudeState
 from sesamed.sources.claude.text import is_command, prompt_name, prompt_of
+from sesamed.sources.records import OPEN_CALLS
 from tests.support.claude import ID, ClaudeSession
 from tests.support.sessions import Call
 

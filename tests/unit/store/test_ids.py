@@ -15,7 +15,7 @@ from sesamed.store import ids
 from sesamed.store.ids import Kind
 
 SOURCES = Path(__file__).parents[3] / "sesamed"
-HOMES = {SOURCES / "store/ids.py", SOURCES / "digest.py"}
+HOMES = {SOURCES / "store/ids.py", SOURCES / "keys.py"}
 
 # In code: shifting or masking by one of the numbers, the mask itself, a digest of 63 bits. In SQL: the same, and kinds as numbers.
 IN_CODE = (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sesamed.sources.times import Time, millis
+from sesamed.sources.records import Time, millis
 
 
 @pytest.mark.parametrize(

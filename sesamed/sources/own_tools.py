@@ -51,6 +51,11 @@ def is_own_call(tool: str, arguments: bytes) -> bool:
     return PROGRAM in arguments and any(runs_client(command) for command in _commands(arguments))
 
 
+def strip_server(tool: str) -> str:
+    """The name of one of our tools without the server's name, where that is joined with one underscore; other names as they are."""
+    return next((name for name in TOOLS if tool.endswith(f"_{name}")), tool)
+
+
 def runs_client(command: str) -> bool:
     """Whether this shell command runs sesamectl."""
     return RUN.search(QUOTED.sub(_unquote, command[:COMMAND_CHARS])) is not None

@@ -1,7 +1,7 @@
 """Gemini CLI's sessions: a JSON file each, rewritten as a whole, or (since 0.39) a log of JSON lines that is replayed as a whole.
 
-Owns what its files are and how they begin; `conversation` has what their messages become. A session is its `sessionId`, never a file:
-one that is resumed in a later minute gets a second one, and Gemini CLI deletes both when it takes that one for broken.
+Which files there are and what they say about a session; `conversation` has what their messages become. A session is identified by its
+`sessionId`, not by its file: resuming it in a later minute makes a second file, and Gemini CLI may then delete both as corrupt.
 """
 
 import hashlib
@@ -23,13 +23,13 @@ from sesamed.sources.records import millis
 LINES: Final = LineDecoder(Line, STARTS)
 PROJECT_LIST: Final = "projects.json"
 PROJECT_ROOT: Final = ".project_root"
-MAX_BYTES: Final = 64 << 20  # each resume writes the whole session into its file once more
-BY_HASH = 1  # the directory whose hash the session has; a session may also name one in its first message
+MAX_BYTES: Final = 64 << 20  # each resume appends the whole session once more
+BY_HASH = 1  # the directory that the session has the hash of; a session may also name some in its first message
 BY_CONTEXT = 0
 
 
 class GeminiState(msgspec.Struct, frozen=True, kw_only=True):
-    """What a file's place says of it; a file has no other state, since it is read as a whole."""
+    """What a file's path says. There is no other state: a file is read as a whole."""
 
     kind: Literal["log", "document", "directory", "directories"]
     subagent: bool = False
@@ -58,7 +58,7 @@ class Gemini(JsonState[GeminiState]):
         super().__init__(GeminiState)
 
     def begin(self, path: PurePath, _: str = "") -> Step:
-        """A session's directory holds its subagents. A file's name has no more of the session's id than its beginning."""
+        """A directory named after a session holds its subagents. A file name has only the first digits of the session's id."""
         if path.name == PROJECT_ROOT:
             return GeminiState(kind="directory"), []
         if path.name == PROJECT_LIST:
@@ -71,7 +71,7 @@ class Gemini(JsonState[GeminiState]):
         return GeminiState(kind=kind, subagent=True), facts
 
     def step(self, state: GeminiState, data: bytes) -> Step:
-        """All that a file says."""
+        """Everything that a file says."""
         if state.kind == "directory":
             return state, [_read_directory(data)]
         if state.kind == "directories":
@@ -80,7 +80,7 @@ class Gemini(JsonState[GeminiState]):
 
 
 def _read_lines(data: bytes) -> list[Line | Bad]:
-    """The lines of a log. A bad one is skipped, less what is whole in it; the last one may be half written."""
+    """The lines of a log. Of a bad one, whole objects in it are kept; the last one may be half written."""
     *whole, last = data.split(b"\n")
     lines: list[Line | Bad] = []
     for line in filter(bytes.strip, whole):
@@ -96,7 +96,7 @@ def _read_lines(data: bytes) -> list[Line | Bad]:
 
 
 def _is_whole(line: Line) -> bool:
-    """Whether this is a line of its own, not a part of one: a call has an id, too."""
+    """Whether this is a whole line, and not an object within one: calls have ids, too."""
     if line.id is not None:
         return bool(line.type) and line.timestamp is not None
     return line.patch is not None or line.rewind_to is not None or line.project_hash is not None
@@ -110,7 +110,7 @@ def _read_session(state: GeminiState, lines: Sequence[Line | Bad]) -> list[Opera
             raise ForeignFileError("no session of Gemini CLI")
         raise BadLineError("nothing whole in it yet")
     session = header.session_id or ""
-    # An id may also be a name that a server gives to each of its sessions.
+    # `a2a-server` is the id of every session that a server runs.
     origin = "" if UUID.fullmatch(session) else f"{session} {header.start_time or ''}"
     cwd = _cwd(header, read)
     conversation = Conversation(f"{session}\0{origin}", None if cwd is None else cwd.value)
@@ -134,7 +134,7 @@ def _facts(state: GeminiState, header: Line, lines: Sequence[Line]) -> Iterator[
 
 
 def _names(state: GeminiState, header: Line, lines: Sequence[Line], prompts: Sequence[str]) -> Iterator[Fact]:
-    """A summary, which the model makes at a later start; a subagent's is its result. Else the first prompt that is no command."""
+    """The summary, which is made at a later start (a subagent's is its result), or else the first prompt that is not a command."""
     if not state.subagent and header.kind != "subagent":
         summaries = (line.summary if line.patch is None else line.patch.summary for line in lines)
         summary = next((" ".join(text.split()) for text in reversed(list(summaries)) if text and text.strip()), "")
@@ -150,7 +150,7 @@ def _names(state: GeminiState, header: Line, lines: Sequence[Line], prompts: Seq
 
 
 def _cwd(header: Line, lines: Sequence[Line]) -> Fact | None:
-    """The directory that the session was begun in, of those that it names: it keeps the hash of its path."""
+    """The directory that the session ran in: of those that it names, the one that it has the hash of."""
     named = [directory for line in lines for directory in _find_directories(line)]
     proven = next((directory for directory in named if _digest(directory) == header.project_hash), None)
     if proven is not None:
@@ -169,12 +169,12 @@ def _find_directories(line: Line) -> Iterator[str]:
 
 
 def _entries(header: Line) -> list[Operation]:
-    """All sessions of a project have its hash: by that they are meant where only its directory is known."""
+    """The hash of the project, by which the files that name its directory refer to all of its sessions."""
     return [Entry(header.project_hash)] if header.project_hash else []
 
 
 def _read_directory(data: bytes) -> Fact:
-    """`.project_root`: the path of the project's directory, and nothing else."""
+    """`.project_root` holds the path of the project's directory."""
     try:
         path = data.decode().strip()
     except UnicodeDecodeError:
@@ -185,7 +185,7 @@ def _read_directory(data: bytes) -> Fact:
 
 
 def _read_directories(data: bytes) -> Iterator[Fact]:
-    """`projects.json`: all directories that Gemini CLI was used in."""
+    """`projects.json` lists all directories that Gemini CLI was used in."""
     try:
         projects = msgspec.json.decode(data, type=Projects).projects
     except FAILURES:

@@ -1,9 +1,9 @@
-"""The records of a session: the union, by the agent's ids, of all that its file says.
+"""The records of a session: the union, by the agent's ids, of every version of every message in its file.
 
-A file that grows says most things more than once: an answer again when its calls have ended, everything again when the session is
-resumed, with new times and without the calls' results, and less of it after a compression. Its own loader takes the last of it. Here
-the first time and the richest version count, and nothing that was said is lost. Records stand in the order in which they first came
-up, so a file that grows adds its records at the end.
+A growing file repeats itself: an answer is written again when its calls have ended, and everything is written again when the session is
+resumed, with new times and without the results of calls; after a compression only part of it is. Gemini CLI's own loader keeps the last
+version. Here the earliest time and the richest version count, so nothing that was said is lost. Records are in the order in which they
+first appeared, so a growing file adds its records at the end.
 """
 
 import re
@@ -27,32 +27,32 @@ from sesamed.sources.gemini.text import (
     text_of,
     unwrap,
 )
-from sesamed.sources.own_tools import TOOLS
+from sesamed.sources.own_tools import strip_server
 from sesamed.sources.records import Place, millis
 
 SHELL_TOOL: Final = "run_shell_command"
-ASIDE: Final = frozenset({"info", "error", "warning"})  # what the program tells the person
+ASIDE: Final = frozenset({"info", "error", "warning"})  # messages of the program to the user
 FAILED: Final = frozenset({"error", "cancelled"})
-# Other ids are counted, or derived from others; a session's context has the same one in every session.
+# Other ids are numbers, or hashes of other ids; the context message has the same id in every session.
 UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 Record = Message | ToolCall
 
 
 class Conversation:
-    """What a file's lines said so far. Lives for one reading of the file."""
+    """What has been read of a file so far; made anew each time the file is read."""
 
     def __init__(self, session: str, cwd: str | None) -> None:
         self._session = session
         self._cwd = cwd
         self._records: dict[int, Record] = {}
-        self._order: list[int | Operation] = []  # records by their keys
-        self._calls: dict[str, int] = {}  # the last record with this id of a call
+        self._order: list[int | Operation] = []  # records, by their keys, and other operations
+        self._calls: dict[str, int] = {}  # by the id of the call: the last record with that id
         self._times: dict[str, int] = {}
-        self._shown: dict[str, None] = {}  # the messages that the model is shown, in order
+        self._shown: dict[str, None] = {}  # ids of the messages that the model is shown
 
     def take(self, line: Line) -> None:
-        """Add what a line says. (The order of these questions is the agent's.)"""
+        """Add a line. The cases are in the order in which Gemini CLI checks them."""
         if line.rewind_to is not None:
             self._rewind(line.rewind_to)
         elif line.id is not None:
@@ -67,15 +67,15 @@ class Conversation:
             self.note(Unknown(type="line"))
 
     def note(self, operation: Operation) -> None:
-        """Something besides records, at this place."""
+        """Add an operation that is not about a record, at this point."""
         self._order.append(operation)
 
     def operations(self) -> list[Operation]:
-        """All of it."""
+        """All operations, in order."""
         return [self._records[item] if isinstance(item, int) else item for item in self._order]
 
     def prompts(self) -> list[str]:
-        """What the person said, in order."""
+        """The user's prompts, in order."""
         said = [self._records[item] for item in self._order if isinstance(item, int)]
         return [record.text for record in said if isinstance(record, Message) and record.role == "user"]
 
@@ -104,10 +104,10 @@ class Conversation:
         stamp = name.lower() if UUID.fullmatch(name) else f"{self._session}\0{name}"
         return Place(entry=name, stamp=f"gemini\0{stamp}", time_ms=self._times.get(name), cwd=self._cwd)
 
-    # -- the person
+    # -- the user
 
     def _read_user(self, place: Place, parts: Sequence[Part], display: Content) -> None:
-        """A prompt, a command, a summary; or what the program says in the person's place."""
+        """A prompt, a shell command or a summary; text that the program wrote in the user's name adds nothing."""
         command = command_of(text_of(parts))
         if command is not None:
             self._read_command(place, *command)
@@ -122,7 +122,7 @@ class Conversation:
         self._add(place.command(record_key(place.stamp, "said"), SHELL_TOOL, arguments, output=output, is_error=failed))
 
     def _read_results(self, place: Place, parts: Sequence[Part]) -> None:
-        """The results of calls, which their calls have as well, if the session was not resumed since."""
+        """Results of calls. The call has its result too, unless the session was resumed since."""
         for part in parts:
             answer = part.function_response
             result = None if answer is None else output_of([part])
@@ -151,7 +151,7 @@ class Conversation:
     def _add_call(self, place: Place, call: Call | FunctionCall, result: tuple[str, bool] | None) -> None:
         name = call.name or ""
         key = record_key(f"{place.stamp}\0call", call.id or name)
-        record = place.call(key, name, bytes(call.args), tool=_bare(name))
+        record = place.call(key, name, bytes(call.args), tool=strip_server(name))
         self._add(record if result is None else self._finish(record, *result))
         if call.id:
             self._calls[call.id] = record.key
@@ -173,10 +173,12 @@ class Conversation:
         self._records[record.key] = record if known is None else _merge(known, record)
 
     def _rewind(self, message: str) -> None:
-        """The person went back to before this message; to before all of them, if there is none with this id."""
+        """The user went back to before this message; to the beginning, if no message has this id."""
         shown = list(self._shown)
         kept = shown.index(message) if message in self._shown else 0
         taken = set(shown[kept:])
+        if not taken:
+            return
         self._shown = dict.fromkeys(shown[:kept])
         keys = (item for item in self._order if isinstance(item, int))
         first = next((key for key in keys if self._records[key].entry in taken), None)
@@ -194,7 +196,7 @@ def _result_of(call: Call) -> tuple[str, bool] | None:
 
 
 def _merge(one: Record, other: Record) -> Record:
-    """Two versions of a record as one: the first time, the longer texts. Which one came first makes no difference."""
+    """Two versions of a record as one: the earlier time and the longer texts, whichever of them came first."""
     if isinstance(one, ToolCall) and isinstance(other, ToolCall):
         return msgspec.structs.replace(
             one,
@@ -218,8 +220,3 @@ def _richness(value: str | bytes) -> tuple[int, str | bytes]:
 
 def _earlier(one: int | None, other: int | None) -> int | None:
     return min((time_ms for time_ms in (one, other) if time_ms is not None), default=None)
-
-
-def _bare(tool: str) -> str:
-    """A tool's name without its server's: `mcp_sesame_search_sessions`."""
-    return next((name for name in TOOLS if tool.endswith(f"_{name}")), tool)

@@ -1,7 +1,7 @@
 """What we read of Gemini CLI's files: flat views with the few fields that we need.
 
-A line is a header, a message, a patch (`$set`) or a rewind; a file of the older kind is a header with all messages in it. What is not
-named here (thoughts, tokens, pictures, what terminals showed) never becomes an object.
+A line is a header, a message, a patch (`$set`) or a rewind; a file of the older kind is a header with all messages in it. Fields that are
+not listed here (thoughts, tokens, schemas) are skipped by the decoder.
 """
 
 import re
@@ -12,7 +12,7 @@ from sesamed.sources.records import Time
 
 
 class FunctionCall(msgspec.Struct, gc=False):
-    """A call as the API has it: what is left of one after a session was resumed."""
+    """A call as the API has it; after a resume that is all that is left of it."""
 
     id: str | None = None
     name: str | None = None
@@ -20,7 +20,7 @@ class FunctionCall(msgspec.Struct, gc=False):
 
 
 class FunctionResponse(msgspec.Struct, gc=False):
-    """What a call gave back."""
+    """What a call returned."""
 
     id: str | None = None
     name: str | None = None
@@ -42,8 +42,7 @@ Content = str | Part | list[Part | str] | None
 
 
 class Call(msgspec.Struct, gc=False, rename="camel"):
-    """A call of the model's, with its result when it has ended. `description` is all of the tool's documentation where the arguments
-    are bad, and `resultDisplay` what was drawn."""
+    """A call, with its result when it has ended. `description` may be the tool's whole documentation, so it is not read."""
 
     id: str | None = None
     name: str | None = None
@@ -54,7 +53,7 @@ class Call(msgspec.Struct, gc=False, rename="camel"):
 
 
 class Entry(msgspec.Struct, gc=False, rename="camel"):
-    """A message. It is written again, under the same id, when something of it has changed."""
+    """A message. It is written again, with the same id, when part of it changes."""
 
     id: str | None = None
     type: str = ""
@@ -65,7 +64,7 @@ class Entry(msgspec.Struct, gc=False, rename="camel"):
 
 
 class Patch(msgspec.Struct, gc=False):
-    """Fields of the header that changed; `messages` is all that the model is shown from then on."""
+    """Changed fields of the header; `messages` is everything that the model is shown from then on."""
 
     summary: str | None = None
     directories: list[str] | None = None

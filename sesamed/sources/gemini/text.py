@@ -1,4 +1,4 @@
-"""What of Gemini CLI's texts a person said, and what a call gave back. Pure text and JSON, no lines."""
+"""Which of Gemini CLI's texts the user wrote, and what calls returned. Pure text and JSON, no lines."""
 
 import re
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ ANYTHING: Final = msgspec.json.Decoder().decode
 
 CONTEXT: Final = "<session_context>"
 HOOK: Final = "<hook_context>"
-# What the program says in the person's place: how it sets up a chat, tells what the editor shows, and pushes the model on.
+# What the program writes in the user's name: the context of a chat, the state of the editor, reminders to the model.
 INJECTED: Final = (
     CONTEXT,
     HOOK,
@@ -26,7 +26,7 @@ INJECTED: Final = (
     "You have exceeded the maximum number of turns. You have one final chance",
 )
 CONTINUE: Final = "Please continue."
-ACKNOWLEDGED: Final = "Got it. Thanks for the additional context!"  # what the model is made to say to a summary
+ACKNOWLEDGED: Final = "Got it. Thanks for the additional context!"  # the reply to a summary, not by the model either
 SNAPSHOT: Final = "<state_snapshot>"
 COMMANDS: Final = ("/", "?")
 
@@ -42,8 +42,8 @@ DIRECTORIES: Final = re.compile(
 )
 
 UNTRUSTED: Final = re.compile(r"<untrusted_context>\n(.*)\n</untrusted_context>\s*", re.DOTALL)
-GROUP: Final = "Process Group PGID: "  # the last line of what is in it
-# What stands behind a command's output, a line each. The exit code is missing where it is 0, in newer versions.
+GROUP: Final = "Process Group PGID: "  # the last line inside that
+# Lines that follow the output of a shell command. Newer versions leave out an exit code of 0.
 ENDING: Final = re.compile(r"(Exit Code|Signal|Background PIDs|Process Group PGID): (.*)")
 ENDINGS: Final = 4
 FAILED: Final = re.compile(r"(?:\A|\n\n)Command (?:exited with code (?!0\.)|terminated by signal: )")
@@ -52,19 +52,19 @@ FINE: Final = ("0", "(none)")
 
 
 def text_of(parts: Sequence[Part]) -> str:
-    """The words of a message: its text parts, one after the other, without what was only thought."""
+    """The text parts of a message, joined by newlines; thoughts are left out."""
     return "\n".join(part.text for part in parts if part.text and not part.thought)
 
 
 def prompt_of(parts: Sequence[Part]) -> str:
-    """What the person said; empty if the program did. The files that a prompt names by `@` follow it, and so does what hooks add."""
+    """What the user wrote, without the content of files named by `@` and without hooks' additions; empty if the program wrote it."""
     own = [part for part in parts if part.text and not part.text.lstrip().startswith(HOOK)]
     text = REFERENCES.sub("", text_of(own)).strip()
     return "" if text == CONTINUE or text.startswith(INJECTED) else text
 
 
 def directories_of(parts: Sequence[Part]) -> list[str]:
-    """The directories that the context of a session names."""
+    """The workspace directories listed in a context message; none in other messages."""
     text = text_of(parts).lstrip()
     found = DIRECTORIES.search(text) if text.startswith(INJECTED) else None
     if found is None:
@@ -75,18 +75,18 @@ def directories_of(parts: Sequence[Part]) -> list[str]:
 
 
 def command_of(text: str) -> tuple[str, str] | None:
-    """The command that the person ran with `!`, and its output."""
+    """The command that the user ran with `!`, and its output; None if this is something else."""
     found = SHELL.fullmatch(text.strip())
     return None if found is None else (ESCAPED.sub(r"\1", found["command"]), ESCAPED.sub(r"\1", found["output"]))
 
 
 def is_failed_command(output: str) -> bool:
-    """The same of a command of the person's, where it stands before the output."""
+    """Whether the output of a command that the user ran begins by saying that it failed."""
     return FAILED.search(output[:FAILED_CHARS]) is not None
 
 
 def output_of(parts: Sequence[Part]) -> tuple[str, bool] | None:
-    """The text of a call's result, and whether it says that the call failed; None without one."""
+    """The text of a call's result, and whether the result is an error; None if there is no result."""
     answers = [part.function_response for part in parts if part.function_response is not None]
     if not answers:
         text = text_of(parts)
@@ -96,13 +96,13 @@ def output_of(parts: Sequence[Part]) -> tuple[str, bool] | None:
 
 
 def display_of(raw: msgspec.Raw) -> str:
-    """What was drawn as a call's result, where it is plain text."""
+    """What the terminal showed as a call's result, if that is plain text."""
     value = _decode(bytes(raw))
     return value if isinstance(value, str) else ""
 
 
 def unwrap(text: str) -> str:
-    """An output without what stands around it for the model."""
+    """An output without the wrapper that is for the model only."""
     found = UNTRUSTED.fullmatch(text) if text.startswith("<") else None
     output = found[1] if found else text
     before, newline, last = output.rstrip().rpartition("\n")
@@ -110,7 +110,7 @@ def unwrap(text: str) -> str:
 
 
 def is_failure(output: str) -> bool:
-    """Whether a shell's output ends with an exit code other than 0, or with a signal."""
+    """Whether a shell command's output ends with an exit code other than 0, or with a signal."""
     ending: dict[str, str] = {}
     for line in reversed(output.rstrip().rsplit("\n", ENDINGS)[-ENDINGS:]):
         found = ENDING.fullmatch(line)

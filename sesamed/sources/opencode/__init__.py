@@ -1,6 +1,6 @@
 """OpenCode's sessions: rows of its database, or (before 1.2) a tree of small JSON files, which stays where it was when it is imported.
 
-Owns where they lie and what is said of a session itself; `queries` reads the rows, `records` has what is said in a session.
+Where they are, and what is said about a session; `queries` has the statements, `records` what messages and their parts become.
 """
 
 import re
@@ -29,13 +29,13 @@ from sesamed.sources.opencode.queries import BY_EVENT, BY_TIME
 from sesamed.sources.opencode.records import OpenCodeState, Step, read_message, read_part
 from sesamed.sources.records import millis
 
-NONE: Final = re.compile("(?!)")  # nothing is salvaged: an item is one object
+NONE: Final = re.compile("(?!)")  # an item is one object: there is nothing to salvage
 SESSIONS: Final = LineDecoder(Session, NONE)
 REVERTS: Final = LineDecoder(Revert, NONE)
 MESSAGES: Final = LineDecoder(Message, NONE)
 PARTS: Final = LineDecoder(Part, NONE)
 
-# What stands in for a title: a time until there is one, and for a subagent that was given no description, what it is.
+# Placeholders: the title of a new session, and of a subagent without a description.
 UNTITLED: Final = re.compile(r"(?:New|Child) session - \d{4}-\d\d-\d\dT[\d:.]+Z(?: \(fork #\d+\))?|\(@\S+ subagent\)")
 
 
@@ -114,7 +114,7 @@ def _read_row(state: OpenCodeState, row: Row) -> Step:
 
 
 def _read_session(state: OpenCodeState, session: Session) -> Step:
-    """What is said of the session itself. A title is the model's or the person's, and at first only a time."""
+    """Facts about the session. The title is a placeholder until the model or the user gives one."""
     title = " ".join((session.title or "").split())
     began_ms = None if session.time is None else millis(session.time.created)
     given: list[tuple[Field, str]] = [

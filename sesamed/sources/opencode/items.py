@@ -1,7 +1,7 @@
 """What we read of OpenCode's sessions, messages and parts: flat views with the few fields that we need.
 
-They are the same in files and in rows, but that a row has the ids in columns. What is not named here (reasoning, tokens, diffs,
-snapshots, attached files) never becomes an object.
+Files and rows hold the same JSON, except that a row has the ids in columns. Fields that are not listed here (reasoning, tokens, diffs,
+snapshots, attached files) are skipped by the decoder.
 """
 
 import msgspec
@@ -17,14 +17,14 @@ class Times(msgspec.Struct, gc=False):
 
 
 class Revert(msgspec.Struct, gc=False, rename={"message_id": "messageID", "part_id": "partID"}):
-    """From where on a session is taken back, until the next prompt: then that is deleted."""
+    """Where the user went back to. What follows is deleted with the next prompt."""
 
     message_id: str | None = None
     part_id: str | None = None
 
 
 class Session(msgspec.Struct, gc=False, rename={"parent_id": "parentID"}):
-    """A session. The oldest ones know no directory."""
+    """A session. The oldest ones have no directory."""
 
     id: str | None = None
     parent_id: str | None = None
@@ -41,25 +41,25 @@ class Path(msgspec.Struct, gc=False):
 
 
 class Message(msgspec.Struct, gc=False, rename={"parent_id": "parentID"}):
-    """Who speaks, and when. What is said is in its parts."""
+    """A message without its text, which is in its parts."""
 
     id: str | None = None
     role: str = ""
     parent_id: str | None = None
     time: Times | None = None
     path: Path | None = None
-    summary: msgspec.Raw = msgspec.Raw(b"false")  # of an answer: that it is one; of a prompt: what changed since
+    summary: msgspec.Raw = msgspec.Raw(b"false")  # of an answer: whether it sums up; of a prompt: an object
 
 
 class Outcome(msgspec.Struct, gc=False):
-    """What a tool tells besides its output."""
+    """What a tool reports besides its output."""
 
     exit: int | float | None = None
     output: str | None = None
 
 
 class CallState(msgspec.Struct, gc=False):
-    """How far a call is. The order of the fields changes with each update."""
+    """The state of a call: pending, running, completed, error. The order of the fields changes with each update."""
 
     status: str | None = None
     input: msgspec.Raw = msgspec.Raw(b"{}")

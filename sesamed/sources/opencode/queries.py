@@ -1,4 +1,4 @@
-"""The statements that read OpenCode's database: its tables since 1.2, and since it numbers its changes."""
+"""The statements that read OpenCode's database: with numbered changes (1.17), and without (1.2)."""
 
 from typing import Final
 
@@ -15,14 +15,14 @@ ROWS: Final = (
     ) ORDER BY time_created, message, is_part, id
     """,
 )
-# The last word on messages and parts is the times of all of them; a deletion shows in how many there are.
+# An update shows in the times of messages and parts, a deletion in their number.
 CHANGED: Final = """
     s.time_updated || ' ' || s.title || ' ' || coalesce(s.revert, '')
     || (SELECT ' ' || count(*) || ' ' || coalesce(max(time_updated), 0) FROM message WHERE session_id = s.id)
     || (SELECT ' ' || count(*) || ' ' || coalesce(max(time_updated), 0) FROM part WHERE session_id = s.id)
 """
-# Since 1.17 each change has a number, a title's, too. The table is older (1.14), and was empty; where it is in use, a session without
-# a number has not changed since.
+# Since 1.17 every change is numbered, of a title, too. The table has been there since 1.14, but empty. Where it is in use, a session
+# without a number has not changed since.
 BY_EVENT: Final = Query(
     units=f"""
     SELECT s.id, CASE WHEN e.seq IS NOT NULL THEN 'event ' || e.seq

@@ -1,9 +1,8 @@
 """What messages and their parts become: `PARTS` has each type of part.
 
-Keys must be the same in a fork, which copies with new ids. It keeps the times at which messages were made, the ids of calls, and
-all texts. A time alone is no key: of sessions that run side by side, many messages are made in the same millisecond. So a key
-begins with how its session begins and what was asked last. An answer is empty at first, and written once more when it is whole: its
-number in the message stands for its text.
+A fork copies messages under new ids, so keys are made from what it keeps: when a message was created, the ids of calls, the texts. The time
+alone is not enough: sessions that run side by side create many messages in the same millisecond. So a key begins with the session's first
+record and the last prompt. An answer is stored empty and again when it is complete, so its number in the message stands for its text.
 """
 
 import re
@@ -17,39 +16,39 @@ from sesamed.model import Fact, Message, NameRank, Operation, Role, ToolCall, Un
 from sesamed.sources.names import session_name
 from sesamed.sources.opencode import items
 from sesamed.sources.opencode.items import CallState, Part, Times
-from sesamed.sources.own_tools import TOOLS
+from sesamed.sources.own_tools import strip_server
 from sesamed.sources.records import Place, millis
 
 COMMAND: Final = "The following tool was executed by the user"
 SPEAKERS: Final = ("user", "assistant")
 ENDED: Final = ("completed", "error")
-INVALID: Final = "invalid"  # the tool that answers a call that no tool could be given
+INVALID: Final = "invalid"  # the tool that gets calls with an unknown name or bad arguments
 QUOTED: Final = re.compile(r'\s*"((?:[^"\\]|\\.)*)"\s*', re.DOTALL)
 
 
 class Speaker(msgspec.Struct, frozen=True, kw_only=True):
-    """The message that the parts after it belong to."""
+    """The message that the following parts belong to."""
 
     id: str
     role: str
-    created: str  # as it is written: copies in forks keep it
+    created: str  # as stored; the same in forks
     place: Place
     is_summary: bool = False
-    is_command: bool = False  # the person's
+    is_command: bool = False  # one that the user ran
     texts: int = 0  # of its parts so far
 
 
 class OpenCodeState(msgspec.Struct, frozen=True, kw_only=True):
-    """Never changed in place: a caller may step twice from the same state."""
+    """What the items so far mean for the next one. Never changed in place."""
 
     session: str
     cwd: str | None = None
-    root: str | None = None  # how the session begins, the same in its forks
-    asked: str | None = None  # the last prompt: where forks part
+    root: str | None = None  # stands for the first record; the same in forks
+    asked: str | None = None  # stands for the last prompt: there forks part
     named: bool = False
-    revert: tuple[str, str | None] | None = None  # the message, and the part of it, from which on all is taken back
+    revert: tuple[str, str | None] | None = None  # the message, perhaps a part of it, that the user went back to
     reverted: bool = False
-    command: str | None = None  # the message by which the person ran one
+    command: str | None = None  # the message that announces a command of the user's
     speaker: Speaker | None = None
 
 
@@ -57,7 +56,7 @@ Step = tuple[OpenCodeState, list[Operation]]
 
 
 def read_message(state: OpenCodeState, name: str, message: items.Message) -> Step:
-    """A message: whose words the next parts are."""
+    """A message; its parts come next."""
     created = None if message.time is None else message.time.created
     cwd = (message.path.cwd if message.path is not None else None) or state.cwd
     answer = message.role == "assistant"
@@ -78,7 +77,7 @@ def read_message(state: OpenCodeState, name: str, message: items.Message) -> Ste
 
 
 def read_part(state: OpenCodeState, name: str, part: Part) -> Step:
-    """A part of the message before it."""
+    """A part of the last message."""
     speaker = state.speaker
     if speaker is None or speaker.role not in SPEAKERS:
         return state, []
@@ -91,7 +90,7 @@ def read_part(state: OpenCodeState, name: str, part: Part) -> Step:
 
 
 def read_text(state: OpenCodeState, speaker: Speaker, part: Part) -> Step:
-    """Words: of the model's, of the person's, or put into the person's mouth."""
+    """A text of the model's, of the user's, or of the program's in the user's name."""
     words = part.text or ""
     state = _replace(state, speaker=msgspec.structs.replace(speaker, texts=speaker.texts + 1))
     if part.synthetic or part.ignored:
@@ -106,7 +105,7 @@ def read_text(state: OpenCodeState, speaker: Speaker, part: Part) -> Step:
 
 
 def read_subtask(state: OpenCodeState, speaker: Speaker, part: Part) -> Step:
-    """A prompt that a command of the person's became, for a subagent."""
+    """The prompt for a subagent that a command of the user's stands for."""
     prompt = part.prompt or ""
     if not prompt.strip():
         return state, []
@@ -116,7 +115,7 @@ def read_subtask(state: OpenCodeState, speaker: Speaker, part: Part) -> Step:
 
 
 def read_call(state: OpenCodeState, speaker: Speaker, part: Part) -> Step:
-    """A call, with its result when it has ended. What a running one has put out so far is not kept."""
+    """A call, with its result once it has ended. The partial output of a running call is not kept."""
     call = part.state or CallState()
     name, arguments = part.tool or "", bytes(call.input)
     state = _begin_keys(state, f"{speaker.created}\0{part.call_id}", asked=False)
@@ -127,12 +126,12 @@ def read_call(state: OpenCodeState, speaker: Speaker, part: Part) -> Step:
     if speaker.is_command:
         record = place.command(key, name, arguments, output=output, is_error=failed)
     else:
-        record = place.call(key, name, arguments, tool=_bare(name), output=output, is_error=failed)
+        record = place.call(key, name, arguments, tool=strip_server(name), output=output, is_error=failed)
     return state, _mark(state, record)
 
 
 def skip(state: OpenCodeState, _: Speaker, __: Part) -> Step:
-    """Known, and nothing to find in it."""
+    """A known type that has nothing to find in it."""
     return state, []
 
 
@@ -145,13 +144,13 @@ PARTS: Final[dict[str, Callable[[OpenCodeState, Speaker, Part], Step]]] = {
 
 
 def unquote(words: str) -> str:
-    """A prompt without the quotes that `opencode run` puts around one that has spaces."""
+    """A prompt without the quotes that `opencode run` adds to an argument with spaces."""
     found = QUOTED.fullmatch(words)
     return found[1].replace('\\"', '"') if found else words
 
 
 def _locate(speaker: Speaker, time: Times | None) -> Place:
-    """A part has a time of its own, if it says one; else its message's."""
+    """The place of a part: its own time, if it has one, else its message's."""
     started_ms = None if time is None else millis(time.start)
     return speaker.place if started_ms is None else msgspec.structs.replace(speaker.place, time_ms=started_ms)
 
@@ -163,7 +162,7 @@ def _add_message(state: OpenCodeState, speaker: Speaker, place: Place, role: Rol
 
 
 def _begin_keys(state: OpenCodeState, first: str, *, asked: bool) -> OpenCodeState:
-    """What keys begin with from here on: how the session begins, and what was asked last. (A prompt never grows.)"""
+    """Set what keys begin with: the session's first record, and the last prompt. (Prompts are written once.)"""
     root = state.root or str(record_key("opencode", first))
     if asked or state.asked is None:
         return _replace(state, root=root, asked=str(record_key(f"opencode\0{root}", first)))
@@ -171,12 +170,12 @@ def _begin_keys(state: OpenCodeState, first: str, *, asked: bool) -> OpenCodeSta
 
 
 def _mark(state: OpenCodeState, record: Message | ToolCall) -> list[Operation]:
-    """A record, taken back where it is."""
+    """A record, marked if it comes after the point that the user went back to."""
     return [record, Undone(key=record.key, alone=True)] if state.reverted else [record]
 
 
 def _name_session(state: OpenCodeState, operations: list[Operation], prompt: str, rank: NameRank) -> Step:
-    """The first prompt names a session that has no title."""
+    """The first prompt is the name of a session without a title."""
     name = "" if state.named else session_name(prompt)
     if not name:
         return state, operations
@@ -185,21 +184,16 @@ def _name_session(state: OpenCodeState, operations: list[Operation], prompt: str
 
 
 def _output(call: CallState) -> str:
-    """What a call gave back. One that was interrupted may have put out something before."""
+    """What a call returned. One that was interrupted may have some output as well as an error."""
     before = None if call.metadata is None else call.metadata.output
     texts = [call.output] if call.status == "completed" else [before, call.error]
     return "\n".join(text for text in texts if text)
 
 
 def _is_failure(name: str, call: CallState) -> bool:
-    """A shell's exit code is beside its output. A command of the person's has none."""
+    """Whether a call failed. A shell command that exits with an error still has the status `completed`."""
     exit_code = None if call.metadata is None else call.metadata.exit
     return call.status == "error" or name == INVALID or exit_code not in (None, 0)
-
-
-def _bare(name: str) -> str:
-    """A tool's name without its server's: `sesame_search_sessions`."""
-    return next((own for own in TOOLS if name.endswith(f"_{own}")), name)
 
 
 def _replace(state: OpenCodeState, **changes: Any) -> OpenCodeState:

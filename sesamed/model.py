@@ -187,9 +187,9 @@ class IndexReport(Answer, frozen=True, kw_only=True):
 
 
 class RootWarning(msgspec.Struct, frozen=True):
-    """Why a root is not watched: a code for programs, a sentence for people."""
+    """Why a root is not watched, or something in it not read: a code for programs, a sentence for people."""
 
-    code: Literal["tooFewInstances", "tooFewWatches", "remoteFilesystem", "unwatchable"]
+    code: Literal["tooFewInstances", "tooFewWatches", "remoteFilesystem", "unwatchable", "unknownFormat"]
     message: str
 
 

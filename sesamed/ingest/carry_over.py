@@ -5,6 +5,7 @@ import os
 from functools import partial
 
 from sesamed.ingest.indexer import Indexer
+from sesamed.source import Unit
 from sesamed.store.index import remove_index
 from sesamed.store.older import OlderIndex, older_indexes
 from sesamed.store.writing.replay import Replay
@@ -48,7 +49,7 @@ async def _carry_over(indexer: Indexer, older: OlderIndex) -> None:
     writer = indexer.index.writer
 
     def is_wanted(path: bytes, _: bool) -> bool:
-        return not indexer.sweep.excludes(path)
+        return not indexer.sweep.excludes(Unit.parse(path).path)
 
     await play_back(indexer, Replay(older, writer, is_wanted))
     # On the disk, before what it was made from goes.

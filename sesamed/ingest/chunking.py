@@ -73,6 +73,10 @@ class Chunking:
         for operation in operations:
             self._take[type(operation)](change, operation)
 
+    def make_row(self, record: Message | ToolCall) -> Row:
+        """The row of one record."""
+        return self._message(record) if isinstance(record, Message) else self._call(record)
+
     def _message(self, message: Message) -> Row:
         kind = KIND_OF_ROLE[message.role]
         texts = self._texts(Kind.UNINDEXED if message.hidden else kind, message.text)

@@ -1,7 +1,6 @@
 """An open file to its new rows: lines are decoded by the source and made into rows. Nothing is written here.
 
-`Decoder` is all that is known of how a file of some shape is read: append-only lines from a cursor, or a document as a whole. Another
-shape is another `_read_…` here and what it reads with beside `tail`; nothing else asks what shape a file has.
+Here lines are read from a cursor on; what is said whole every time is read by `whole`. Which shape a unit has is asked of `units`.
 """
 
 import os
@@ -14,13 +13,19 @@ from zlib import crc32
 import msgspec
 
 from sesamed.ingest.chunking import Chunking
+from sesamed.ingest.difference import Difference, is_whole
 from sesamed.ingest.project import Projects
 from sesamed.ingest.state import FileState, Target, path_below
 from sesamed.ingest.tail import COMPRESSED, FileChange, Read, Tail
+from sesamed.ingest.units import UnitFinder, look_at, part_signature
+from sesamed.ingest.whole import Whole, count_bytes
 from sesamed.model import Bad, Fact, Operation
-from sesamed.source import BadLineError, Document, ForeignFileError, ShapeFinder, Source
+from sesamed.source import BadLineError, Bundle, Document, ForeignFileError, Rows, Shape, Source, Unit
+from sesamed.store.foreign import ForeignDatabase, open_database
 from sesamed.store.rows import Cursor, FileRows, Known, Signature, blank
+from sesamed.store.writing.files import Files
 
+TICK_S = 0.05  # times of files are coarser than that on no system we know
 QUIET_S = 2.0  # a last line without newline is taken as it is when its file was left alone for so long
 
 
@@ -31,21 +36,48 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     chunk_bytes: int = 256 << 10
 
 
+class DatabaseRows(msgspec.Struct):
+    """What one look at a database brings."""
+
+    changes: list[FileRows] = []
+    lost: list[bytes] = []  # units that are there no more
+    warning: str | None = None
+
+
 class Decoder:
     """Reads files for one index."""
 
     def __init__(
-        self, sources: Mapping[str, Source[Any]], limits: Limits, clock: Callable[[], float] = time.time
+        self,
+        sources: Mapping[str, Source[Any]],
+        limits: Limits,
+        clock: Callable[[], float] = time.time,
+        excludes: Callable[[bytes], bool] = lambda path: False,
     ) -> None:
         self.versions = {
             name: source.version for name, source in sources.items()
         }  # what another one has read is read anew
         self._sources = sources
-        self._finders = {name: ShapeFinder(source.shapes) for name, source in sources.items()}
+        self._finders = {name: UnitFinder(source.shapes) for name, source in sources.items()}
         self._limits = limits
         self._clock = clock
         self._chunking = Chunking(limits.chunk_bytes)
         self._projects = Projects()
+        self._whole = Whole(Difference(self._chunking), self._fill, excludes)
+
+    def shape(self, state: FileState) -> Shape | None:
+        """The shape of a unit."""
+        if state.shape is None:
+            state.shape = self._find_shape(state.target)
+        return state.shape
+
+    def _find_shape(self, target: Target) -> Shape | None:
+        finder = self._finders[target.source]
+        return finder.find(path_below(target.root, target.path)) or finder.find_beside(target.path)
+
+    def look_at(self, state: FileState) -> Signature | None:
+        """How a unit looks now; None when it is not there."""
+        return look_at(self.shape(state), state.target.path, state.target.root)
 
     def now(self) -> float:
         """The time of day, in seconds."""
@@ -62,7 +94,7 @@ class Decoder:
 
     def rest_of(self, change: FileRows) -> int:
         """How many bytes of an unfinished last line are left when this is committed."""
-        if change.foreign or not change.complete or change.path.endswith(COMPRESSED):
+        if change.foreign or not change.complete or change.path.endswith(COMPRESSED) or is_whole(change.cursor.state):
             return 0
         return change.signature.size - change.cursor.offset - change.cursor.loose
 
@@ -81,26 +113,85 @@ class Decoder:
             cursor=cursor, complete=True, replace=replace, counted_from_start=not cursor.state,
             moved_from=known.path if known is not None and known.path != target.path else None,
         )  # fmt: skip
-        if state.shape is None:
-            state.shape = self._finders[target.source].find(path_below(target.root, target.path))
-        if isinstance(state.shape, Document):
-            change.replace = known is not None
-            self._read_document(change, tail, source, state.shape.max_bytes)
-            return change
         try:
             self._read_lines(change, tail, source, state, budget)
         except ForeignFileError:
             blank(change)
         return change
 
-    def _read_document(self, change: FileRows, tail: Tail, source: Source[Any], max_bytes: int) -> None:
-        """A small file that is written anew as a whole."""
-        change.counted_from_start = True
-        change.cursor = Cursor()
-        size = tail.signature.size
-        state, operations = self._decode(change, source, [tail.start(size) if size <= max_bytes else None])
-        change.cursor = Cursor(offset=size, state=source.freeze(state))
-        self._chunking.fill(change, operations)
+    def read_document(self, state: FileState, tail: Tail, known: Known | None, budget: int) -> FileRows:
+        """What differs in a document."""
+        shape = self.shape(state)
+        assert isinstance(shape, Document)
+        change, source = self._begin(state.target, tail.signature, known), self._sources[state.target.source]
+        self._whole.read_document(change, known, source, shape, tail, budget)
+        return self._settle(state, change)
+
+    def read_bundle(self, state: FileState, now: Signature, known: Known | None, budget: int) -> FileRows:
+        """What differs in a bundle."""
+        shape = self.shape(state)
+        assert isinstance(shape, Bundle)
+        change, source = self._begin(state.target, now, known), self._sources[state.target.source]
+        self._whole.read_bundle(change, known, source, shape, budget)
+        return self._settle(state, change)
+
+    def read_database(self, state: FileState, now: Signature, files: Files, scratch: str, budget: int) -> DatabaseRows:
+        """The sessions of a database whose versions are others than before; the database itself last, when all of them are read."""
+        target, shape, found = state.target, self.shape(state), DatabaseRows()
+        assert isinstance(shape, Rows)
+        itself = self._begin(target, now, None)
+        itself.counted_from_start = True
+        with open_database(target.path, shape.queries, scratch) as database:
+            if database.query is not None:
+                if self._read_units(database, target, now, files, budget, found):
+                    found.changes.append(itself)
+                return found
+            if not database.is_empty:
+                itself.bad_lines, found.warning = 1, "not a database of a version that we know: nothing of it is read"
+        found.changes.append(itself)
+        return found
+
+    def _read_units(
+        self, database: ForeignDatabase, target: Target, now: Signature, files: Files, budget: int, found: DatabaseRows
+    ) -> bool:
+        """Whether all of them are read."""
+        source, left = self._sources[target.source], files.list_parts(target.path)
+        for name, version in database.units():
+            unit = Target(Unit(target.path, os.fsencode(name)).format(), target.root, target.source)
+            signature, known = part_signature(now, version), left.pop(unit.path, None)
+            if unit.path == target.path or known == (signature.ctime_ns, source.version, True, False):
+                continue
+            if budget <= 0:
+                return False
+            before = None if known is None else files.find_known(unit.path)
+            change = self._begin(unit, signature, before)
+            self._whole.read_rows(change, before, source, database, budget)
+            change.look_again = False
+            found.changes.append(change)
+            if not change.complete:
+                return False
+            budget -= count_bytes(change)
+        found.lost = [path for path, (_, _, _, gone) in left.items() if not gone]
+        return True
+
+    def _begin(self, target: Target, now: Signature, known: Known | None) -> FileRows:
+        """A change of a unit that is said whole."""
+        version = self.versions[target.source]
+        replace = known is not None and (known.source, known.source_version) != (target.source, version)
+        return FileRows(
+            path=target.path, root=target.root, source=target.source, source_version=version, signature=now,
+            cursor=Cursor(), complete=True, replace=replace,
+        )  # fmt: skip
+
+    def _settle(self, state: FileState, change: FileRows) -> FileRows:
+        """What was written this moment may be written again with the same size at the same time: it is looked at again."""
+        quiet_s = self.quiet_for(change.signature.mtime_ns)
+        if quiet_s < TICK_S and not change.foreign:
+            change.look_again = True
+            change.cursor = msgspec.structs.replace(change.cursor, offset=0)
+        if quiet_s >= QUIET_S:
+            state.tried = change.signature
+        return change
 
     def _new_lines(self, state: FileState, tail: Tail, cursor: Cursor, budget: int) -> Read:
         """The new lines. A long line that grows slowly is not read again with every growth."""
@@ -135,9 +226,7 @@ class Decoder:
                 change.cursor = msgspec.structs.replace(change.cursor, loose=loose, loose_digest=loose_digest)
             else:
                 self._take_rest(change, source, read.rest, file)
-        for fact in list(change.facts):
-            if fact.field == "cwd" and (project := self._projects.of(fact.value)):
-                change.facts.append(Fact(field="project_path", value=project, rank=fact.rank, keep=fact.keep))
+        self._add_projects(change)
 
     def _decode(
         self, change: FileRows, source: Source[Any], lines: Iterable[bytes | None]
@@ -180,3 +269,12 @@ class Decoder:
         self._chunking.fill(change, found)
         change.unknown_lines = unknown  # counted when the line is whole
         change.cursor = msgspec.structs.replace(change.cursor, loose=len(rest), loose_digest=crc32(rest))
+
+    def _fill(self, change: FileRows, operations: Iterable[Operation]) -> None:
+        self._chunking.fill(change, operations)
+        self._add_projects(change)
+
+    def _add_projects(self, change: FileRows) -> None:
+        for fact in list(change.facts):
+            if fact.field == "cwd" and (project := self._projects.of(fact.value)):
+                change.facts.append(Fact(field="project_path", value=project, rank=fact.rank, keep=fact.keep))

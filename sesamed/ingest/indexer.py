@@ -21,7 +21,7 @@ from sesamed.ingest.queue import Batch, Queue, Ticket
 from sesamed.ingest.state import FileState, FileStates, Target
 from sesamed.ingest.sweep import Due, Sweep
 from sesamed.model import Progress, SessionKey
-from sesamed.source import Source
+from sesamed.source import Source, Unit
 from sesamed.store.index import Index
 from sesamed.store.upkeep import Upkeep
 from sesamed.store.writing.transaction import Writer
@@ -199,7 +199,7 @@ class Indexer:
 
     async def expire(self, *, all_gone: bool = False) -> int:
         """Drop what is excluded by now, and what is gone for longer than the configuration keeps it, or at all."""
-        paths = {state.target.path for state in self.states if self.sweep.excludes(state.target.path)}
+        paths = {state.target.path for state in self.states if self.sweep.excludes(Unit.parse(state.target.path).path)}
         days = 0 if all_gone else self.keep_gone_days
         if days is not None:
             before_ms = int(time.time() * 1000) - days * DAY_MS
@@ -253,7 +253,7 @@ class Indexer:
         self._upkeep.wrote()
 
     def _decoder(self) -> Decoder:
-        return Decoder(self._sources, self._limits)
+        return Decoder(self._sources, self._limits, excludes=self.sweep.excludes)
 
     # -- the write lock
 

@@ -6,6 +6,7 @@ there is one way in.
 
 import logging
 import os
+import tempfile
 import time
 import traceback
 from collections import deque
@@ -20,12 +21,20 @@ from sesamed.errors import StoreError
 from sesamed.ingest.decode import QUIET_S, Decoder
 from sesamed.ingest.state import FileState, FileStates, Target
 from sesamed.ingest.tail import FileChange, NotRegularError, Tail, open_tail, signature_at
+from sesamed.ingest.whole import count_bytes
 from sesamed.model import SessionKey
+from sesamed.source import Bundle, Document, Rows
+from sesamed.store.foreign import LockedDatabaseError
 from sesamed.store.rows import FileRows, Known, Signature
 from sesamed.store.writing.transaction import Writer, Written
 
 log = logging.getLogger(__name__)
 
+REST_S, REST_TIMES = (
+    1.0,
+    4,
+)  # so long a unit rests that is read whole each time, and so much longer than the reading took
+WHOLE_BYTES = 8 << 20  # the same of units that are read whole each time
 SLICE_BYTES = 2 << 20  # of files in one commit: about 60 ms, the longest that a live append waits for the backlog
 
 
@@ -145,6 +154,9 @@ class _Run:
             looked_at.append(state)
             try:
                 self._look(state)
+            except LockedDatabaseError:
+                state.quiet_at = time.monotonic() + REST_S
+                self._states.note(state)
             except OSError as error:
                 self._note_trouble(state, error.strerror or str(error))
             except StoreError:
@@ -158,22 +170,64 @@ class _Run:
 
     def _look(self, state: FileState) -> None:
         target = state.target
-        state.seen = now = signature_at(target.path)
+        state.seen = now = self._decoder.look_at(state)
         if now is None:
             if self._is_lost(state):
-                self._lost.append(target.path)
+                self._lost += [target.path, *self._writer.files.list_parts(target.path)]
             self._note_rest(state, 0)
         elif self._ingest.is_due(target.path, now, self._decoder.versions[target.source]):
-            with suppress(NotRegularError, FileNotFoundError), open_tail(target.path, target.root) as tail:
-                self._read(state, tail)
+            with suppress(NotRegularError, FileNotFoundError):
+                self._open(state, now)
+
+    def _open(self, state: FileState, now: Signature) -> None:
+        """Read a unit as its shape wants it."""
+        shape, begun = self._decoder.shape(state), time.monotonic()
+        if isinstance(shape, Rows):
+            self._read_database(state, now)
+        elif isinstance(shape, Bundle):
+            self._take_whole(state, self._decoder.read_bundle(state, now, self._known(state), WHOLE_BYTES))
+        else:
+            with open_tail(state.target.path, state.target.root) as tail:
+                if isinstance(shape, Document):
+                    state.seen = tail.signature
+                    self._take_whole(state, self._decoder.read_document(state, tail, self._known(state), WHOLE_BYTES))
+                else:
+                    self._read(state, tail)
+        if isinstance(shape, Document | Bundle | Rows):
+            ended = time.monotonic()
+            state.rest_until = ended + max(REST_S, REST_TIMES * (ended - begun))
+
+    def _take_whole(self, state: FileState, change: FileRows) -> None:
+        self._changes.append(change)
+        self._result.bytes += count_bytes(change)
+        if not change.complete:
+            self._result.unfinished.append(state.target)
+
+    def _read_database(self, state: FileState, now: Signature) -> None:
+        self._settle()
+        scratch = os.path.dirname(self._writer.path) or tempfile.gettempdir()
+        found = self._decoder.read_database(state, now, self._writer.files, scratch, WHOLE_BYTES)
+        self._changes += found.changes
+        self._lost += found.lost
+        self._result.bytes += sum(map(count_bytes, found.changes))
+        if not found.changes or found.changes[-1].path != state.target.path:
+            self._result.unfinished.append(state.target)
+        if found.warning != state.warning:
+            state.warning = found.warning
+            self._states.note(state)
+            if found.warning is not None:
+                log.warning("%s path=%r", found.warning, state.target.path)
+
+    def _known(self, state: FileState) -> Known | None:
+        if state.signature is None:
+            return None
+        self._settle()
+        return self._writer.files.find_known(state.target.path)
 
     def _read(self, state: FileState, tail: Tail) -> None:
         target, inode = state.target, tail.signature.ino
         state.seen = tail.signature
-        known = None
-        if state.signature is not None:
-            self._settle()
-            known = self._writer.files.find_known(target.path)
+        known = self._known(state)
         if known is None and (inode in self._inodes or self._states.has_inode(inode)):
             self._commit()  # it may concern the file that this one was
             known = self._moved(tail)
@@ -258,7 +312,7 @@ class _Run:
             if change.moved_from is not None:
                 self._states.drop(change.moved_from)
             if (state := self._states.get(change.path)) is not None:
-                self._note_rest(state, self._decoder.rest_of(change))
+                self._note_rest(state, self._decoder.rest_of(change), look_again=change.look_again)
 
     def _take(self, written: Written) -> None:
         result = self._result
@@ -275,10 +329,10 @@ class _Run:
             state.trouble = trouble
             self._states.note(state)
 
-    def _note_rest(self, state: FileState, rest: int) -> None:
+    def _note_rest(self, state: FileState, rest: int, *, look_again: bool = False) -> None:
         """So much of the file is an unfinished line; when it falls quiet, it may be taken as it is."""
         quiet_at = None
-        if rest and state.signature is not None:
+        if (rest or look_again) and state.signature is not None:
             quiet_s = self._decoder.quiet_for(state.signature.mtime_ns)
             quiet_at = None if quiet_s >= QUIET_S else time.monotonic() + QUIET_S - quiet_s
         if (rest, quiet_at) != (state.rest, state.quiet_at):

@@ -3,8 +3,8 @@
 Whatever may have changed is only marked, from any thread; the one ingest task takes what is next. A mark gives a ticket, which is served
 when a look that began after the mark is committed, however often the file is marked again.
 
-The invariant: a file waits in exactly one of the two lines or is being looked at, or both, exactly while a ticket of it is not served
-(`served < asked`). Bounded: beyond MAX_LIVE files that were just written to, marks collapse into the wish for a sweep.
+The invariant: a file waits in exactly one of the two lines or rests, or is being looked at, or both, exactly while a ticket of it is not
+served (`served < asked`). Bounded: beyond MAX_LIVE files that were just written to, marks collapse into the wish for a sweep.
 """
 
 import asyncio
@@ -84,6 +84,7 @@ class Queue:
         self._numbers = itertools.count(1)
         self._live: dict[bytes, FileState] = {}
         self._backlog: dict[bytes, FileState] = {}
+        self._resting: dict[bytes, FileState] = {}
         self._under_way: dict[bytes, FileState] = {}
         self._finished = anyio.Event()
 
@@ -99,9 +100,13 @@ class Queue:
 
     # -- marking
 
-    def mark(self, target: Target) -> Ticket:
-        """This file has probably just changed. Any thread."""
+    def mark(self, target: Target, *, may_rest: bool = False) -> Ticket:
+        """This file has probably just changed. Any thread. One that was read as a whole a moment ago may rest first."""
         with self._lock:
+            state = self._states.get(target.path) if may_rest else None
+            if state is not None and state.rest_until > time.monotonic():
+                return self._let_rest(target)
+            self._resting.pop(target.path, None)
             if target.path not in self._live and len(self._live) >= MAX_LIVE:
                 self.sweep_wanted = True
                 ticket = Ticket(FileState(target), 0)
@@ -113,6 +118,23 @@ class Queue:
                     ticket.state.live_since = time.monotonic()
         self.waker.ring()
         return ticket
+
+    def _let_rest(self, target: Target) -> Ticket:
+        ticket = self._ask(target)
+        if target.path not in self._live:
+            self._backlog.pop(target.path, None)
+            self._resting[target.path] = ticket.state
+            ticket.state.live_since = ticket.state.live_since or time.monotonic()
+        return ticket
+
+    def end_rests(self) -> None:
+        """Those that have rested long enough come next."""
+        now = time.monotonic()
+        with self._lock:
+            for path in [path for path, state in self._resting.items() if state.rest_until <= now]:
+                self._live[path] = self._resting.pop(path)
+        if self._live:
+            self.waker.ring()
 
     def mark_tree(self, path: str) -> None:
         """Something happened to this directory. Any thread."""
@@ -136,6 +158,7 @@ class Queue:
         ticket = self._ask(item.target)
         state = ticket.state
         if path not in self._live:
+            self._resting.pop(path, None)
             if path in self._under_way and path not in self._backlog and state.seen == item.signature is not None:
                 state.looking = ticket.number  # the look under way has seen it as it is, or will
                 return ticket
@@ -194,6 +217,7 @@ class Queue:
 
     def _return(self, again: dict[bytes, FileState]) -> None:
         if again:
+            self._resting = {path: state for path, state in self._resting.items() if path not in again}
             self._backlog = again | {path: state for path, state in self._backlog.items() if path not in again}
         self._under_way = {}
 
@@ -217,7 +241,7 @@ class Queue:
         """
         if tickets is None:
             with self._lock:
-                states = (self._backlog | self._under_way | self._live).values()
+                states = (self._backlog | self._under_way | self._resting | self._live).values()
         else:
             states = {ticket.state.target.path: ticket.state for ticket in tickets if not ticket.is_served}.values()
         return Pending(files=len(states), bytes=sum(state.unread for state in states) + self._states.rest())

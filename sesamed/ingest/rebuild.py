@@ -7,6 +7,7 @@ from sesamed.ingest.carry_over import play_back
 from sesamed.ingest.indexer import Indexer
 from sesamed.ingest.look import Counts, Ingest
 from sesamed.model import Progress
+from sesamed.source import Unit
 from sesamed.store.index import remove_index
 from sesamed.store.older import CARRIED_METADATA
 from sesamed.store.upkeep import Upkeep
@@ -79,7 +80,7 @@ class Rebuild:
         indexer = self._indexer
 
         def is_wanted(path: bytes, gone: bool) -> bool:
-            return not (indexer.sweep.excludes(path) or (gone and self._drop_gone))
+            return not (indexer.sweep.excludes(Unit.parse(path).path) or (gone and self._drop_gone))
 
         def carry_metadata() -> None:
             for name in CARRIED_METADATA:

@@ -17,7 +17,8 @@ from sesamed.ingest.indexer import Indexer
 from sesamed.ingest.queue import Ticket
 from sesamed.ingest.rebuild import Rebuild
 from sesamed.ingest.roots import RootWatcher
-from sesamed.model import IndexReport, Overview, Pending, Progress, RootState, SessionKey, Trouble
+from sesamed.ingest.sweep import Root
+from sesamed.model import IndexReport, Overview, Pending, Progress, RootState, RootWarning, SessionKey, Trouble
 from sesamed.store.older import older_indexes
 from sesamed.store.writing.forgetting import UNFINISHED
 
@@ -83,10 +84,18 @@ class Requests:
         return [
             RootState(
                 parser=root.parser, path=root.path, real=root.real, mode=self._watcher.mode(root), files=root.files,
-                directories=root.directories, warnings=self._watcher.warnings(root),
+                directories=root.directories, warnings=[*self._watcher.warnings(root), *self._warnings(root)],
             )
             for root in self._indexer.sweep.roots
         ]  # fmt: skip
+
+    def _warnings(self, root: Root) -> list[RootWarning]:
+        """What below a root is not read, although it could be."""
+        return [
+            RootWarning("unknownFormat", f"{state.target.path.decode('utf-8', 'replace')} is {state.warning}")
+            for state in self._indexer.states.warned()
+            if state.target.root == root.real
+        ]
 
     # -- syncs and index runs
 

@@ -94,6 +94,7 @@ class RootWatcher:
                 due_at = time.monotonic() + (LOOK_AGAIN_S if self._is_short else self._interval())
             await anyio.sleep(TICK_S)
             self._indexer.mark_quiet()
+            self._indexer.queue.end_rests()
             fresh, in_place = await self._indexer.in_thread(self._tick)
             for root in fresh:
                 self._indexer.queue.mark_tree(root)
@@ -107,7 +108,7 @@ class RootWatcher:
         target = self._indexer.sweep.target(name) if state is None else state.target
         if target is not None:
             self.last_event_ms = int(time.time() * 1000)
-            self._indexer.queue.mark(target)
+            self._indexer.queue.mark(target, may_rest=True)
 
     def _interval(self) -> float:
         polling = self._wanted == "polling" or any(self.mode(root) == "polling" for root in self._indexer.sweep.roots)

@@ -48,6 +48,7 @@ class FileState(msgspec.Struct, gc=False, eq=False):
     # as last seen
     seen: Signature | None = None
     trouble: str | None = None  # why it could not be read
+    warning: str | None = None  # why nothing of it is read, although it could be
     rest: int = 0  # bytes of an unfinished last line
     quiet_at: float | None = None  # when that line may be taken as it is, by time.monotonic
     tried: Signature | None = None  # with this signature its last line was no whole one
@@ -59,6 +60,7 @@ class FileState(msgspec.Struct, gc=False, eq=False):
     served: int = 0
     unread: int = 0  # bytes, as the last sweep or look saw it
     live_since: float | None = None  # when the file that waits was written to; None in the backlog
+    rest_until: float = 0.0  # by time.monotonic: it is read as a whole each time, and was a moment ago
     look_since: float | None = None  # the same of the look under way
 
     @property
@@ -68,7 +70,8 @@ class FileState(msgspec.Struct, gc=False, eq=False):
 
     def forget(self) -> None:
         """The index does not have it any more, and nothing of what was seen counts."""
-        self.signature = self.seen = self.trouble = self.quiet_at = self.tried = self.searched = None
+        self.signature = self.seen = self.trouble = self.warning = None
+        self.quiet_at = self.tried = self.searched = None
         self.read = self.version = self.rest = 0
         self.is_complete = self.is_gone = False
 
@@ -183,7 +186,7 @@ class FileStates:
 
     def note(self, state: FileState) -> None:
         """The state's trouble, rest or quiet time has changed."""
-        if state.trouble is None and not state.rest and state.quiet_at is None:
+        if not state.rest and all(item is None for item in (state.trouble, state.warning, state.quiet_at)):
             self._notable.pop(state.target.path, None)
         else:
             self._notable[state.target.path] = state
@@ -191,6 +194,10 @@ class FileStates:
     def troubled(self) -> list[FileState]:
         """The files that could not be read."""
         return [state for state in list(self._notable.values()) if state.trouble is not None]
+
+    def warned(self) -> list[FileState]:
+        """The files of which nothing is read."""
+        return [state for state in list(self._notable.values()) if state.warning is not None]
 
     def rest(self) -> int:
         """How many bytes unfinished last lines have."""

@@ -12,7 +12,8 @@ import msgspec
 from sesamed.ingest.look import Ingest
 from sesamed.ingest.state import Target, path_below
 from sesamed.ingest.tail import signature
-from sesamed.source import Shape, ShapeFinder, list_beside
+from sesamed.ingest.units import UnitFinder, look_at
+from sesamed.source import Bundle, Rows, Shape, Unit, list_beside
 from sesamed.store.rows import Signature
 
 
@@ -50,7 +51,7 @@ class Sweep:
         self.roots = list(roots)
         self._excludes = excludes
         self._shapes = shapes
-        self._finders = {parser: ShapeFinder(shapes) for parser, shapes in shapes.items()}
+        self._finders = {parser: UnitFinder(shapes) for parser, shapes in shapes.items()}
         self._resolve()
 
     def targets(self, paths: Iterable[str]) -> list[tuple[str, Target | None]]:
@@ -68,9 +69,10 @@ class Sweep:
         if not above or self._excludes(os.fsdecode(path)):
             return None
         root = max(above, key=lambda root: len(root.real or ""))
-        if self._finders[root.parser].find(path_below(root.real or "", path)) is None:
+        unit = self._finders[root.parser].find_unit(path, root.real or "")
+        if unit is None or (unit != path and self._excludes(os.fsdecode(unit))):
             return None
-        return Target(path, root.real or "", root.parser)
+        return Target(unit, root.real or "", root.parser)
 
     def excludes(self, path: bytes) -> bool:
         """Whether the configuration excludes a path."""
@@ -87,7 +89,7 @@ class Sweep:
         for state in ingest.states:
             is_expected = state.signature is not None and not state.is_gone and state.target.root in roots
             is_missing = (is_expected or state.trouble is not None) and state.target.path not in seen
-            if is_missing and not self.excludes(state.target.path):
+            if is_missing and not Unit.parse(state.target.path).part and not self.excludes(state.target.path):
                 found.append(Due(state.target, 0, 0))
         found.sort(key=lambda due: due.mtime_ns, reverse=True)
         return found
@@ -95,12 +97,15 @@ class Sweep:
     def tree(self, path: str, ingest: Ingest) -> list[Due]:
         """The same for one directory below a root."""
         found: list[Due | None] = []
-        for name, status in self._walk(os.fsencode(path), lambda name: self.target(name) is not None):
-            if status is not None and (target := self.target(name)) is not None:
-                found.append(_due(target, status, ingest))
+        walked = [name for name, _ in self._walk(os.fsencode(path), lambda name: True)]
+        for target in dict.fromkeys(target for name in walked if (target := self.target(name)) is not None):
+            if (now := self._look_at(target)) is not None:
+                found.append(_due(target, now, ingest))
         prefix = os.fsencode(path).rstrip(b"/") + b"/"
         for state in ingest.states:
             known = state.target.path
+            if Unit.parse(known).part:
+                continue
             if known.startswith(prefix) and not os.path.lexists(known) and (target := self.target(known)) is not None:
                 found.append(Due(target, 0, 0))
         return [due for due in found if due is not None]
@@ -111,7 +116,7 @@ class Sweep:
         for path, target in self._beside().items():
             status = _status(path)
             if status is not None and not self._excludes(os.fsdecode(path)):
-                found.append(_due(target, status, ingest))
+                found.append(_due(target, signature(status), ingest))
             elif status is None and (state := ingest.states.get(path)) is not None and not state.is_gone:
                 found.append(Due(target, 0, 0))
         return [due for due in found if due is not None]
@@ -134,23 +139,29 @@ class Sweep:
         root.files = root.directories = 0
         find, get = self._finders[root.parser].find, ingest.states.get
 
-        def is_read(path: bytes) -> bool:
+        def find_shape(path: bytes) -> Shape | None:
             state = get(path)
             if state is not None and state.shape is not None:
-                return True
+                return state.shape
             shape = find(path_below(real, path))
             if state is not None:
                 state.shape = shape
-            return shape is not None
+            return shape
 
-        for path, status in self._walk(os.fsencode(real), is_read):
-            if status is None:
-                root.directories += 1
-            else:
+        for path, status in self._walk(os.fsencode(real), lambda path: find_shape(path) is not None):
+            root.directories += status is None
+            if (shape := find_shape(path)) is None or (status is None and not isinstance(shape, Bundle)):
+                continue
+            plain = None if status is None or isinstance(shape, Bundle | Rows) else signature(status)
+            if (now := plain or look_at(shape, path, real)) is not None:
                 root.files += 1
                 seen.add(path)
-                if (due := _due(Target(path, real, root.parser), status, ingest)) is not None:
+                if (due := _due(Target(path, real, root.parser), now, ingest)) is not None:
                     yield due
+
+    def _look_at(self, target: Target) -> Signature | None:
+        shape = self._finders[target.source].find(path_below(target.root, target.path))
+        return look_at(shape, target.path, target.root)
 
     def _walk(self, top: bytes, is_read: Callable[[bytes], bool]) -> Iterator[tuple[bytes, os.stat_result | None]]:
         """Files that are read, with their status, and directories without one. Links are not followed; other roots have their own walk."""
@@ -174,8 +185,7 @@ class Sweep:
                 continue
 
 
-def _due(target: Target, status: os.stat_result, ingest: Ingest) -> Due | None:
-    now = signature(status)
+def _due(target: Target, now: Signature, ingest: Ingest) -> Due | None:
     if not ingest.is_due(target.path, now, ingest.decoder.versions[target.source]):
         return None
     state = ingest.states.get(target.path)

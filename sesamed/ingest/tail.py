@@ -131,9 +131,14 @@ class Tail:
                 break
         return Read(lines, self._cursor(cursor.offset + cutter.consumed, cutter, cursor), cutter.rest, at_end)
 
-    def start(self, count: int) -> bytes:
-        """The first bytes."""
-        return self._pread(count, 0)
+    def read_all(self, most: int) -> bytes | None:
+        """All bytes; None when there are more."""
+        data = bytearray()
+        for block in self._blocks(0):
+            data += block
+            if len(data) > most:
+                return None
+        return bytes(data)
 
     def has_newline(self, start: int) -> bool:
         """Whether a line ends behind `start`; so that a long line that grows slowly is not read again with every growth."""

@@ -99,6 +99,17 @@ class UndoneRow(msgspec.Struct, frozen=True, gc=False):
 AnyRow = Row | ResultRow | OutcomeRow | UndoneRow
 
 
+class Revision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How a unit that is said whole every time differs from what the index holds of it: its first `kept` records stay where they are, but
+    for the `changed` ones (by position), and what came after them goes. `facts`: what it says of sessions takes the place of what it
+    said before."""
+
+    kept: int
+    changed: tuple[tuple[int, Row], ...] = ()
+    drops: bool = False  # there is something after the kept ones
+    facts: bool = False
+
+
 class FileRows(msgspec.Struct, kw_only=True):
     """All that one look at a file brings."""
 
@@ -110,6 +121,7 @@ class FileRows(msgspec.Struct, kw_only=True):
     cursor: Cursor
     complete: bool  # nothing but an unfinished line is left to read
     replace: bool = False  # what the file held before is void
+    revision: Revision | None = None  # some of it is; `rows` come behind what is kept
     moved_from: bytes | None = None
     foreign: bool = False
     identity: Identity | None = None
@@ -118,6 +130,7 @@ class FileRows(msgspec.Struct, kw_only=True):
     entries: list[int] = []
     undone: list[tuple[int, ...]] = []  # first and last positions, of a file that cannot be read now
     rows: list[AnyRow] = []
+    look_again: bool = False  # it was written this moment, or did not decode: once more when it is quiet
     loose_from: int | None = None  # rows from here on come from the loose line: the stored position stays before them
     bad_lines: int = 0
     unknown_lines: int = 0
@@ -127,7 +140,7 @@ class FileRows(msgspec.Struct, kw_only=True):
 def blank(change: FileRows) -> None:
     """Keep nothing of a file but its signature."""
     change.replace, change.foreign, change.complete = True, True, True
-    change.cursor, change.identity, change.loose_from = Cursor(), None, None
+    change.cursor, change.identity, change.loose_from, change.revision = Cursor(), None, None, None
     change.rows, change.facts, change.remarks, change.entries, change.undone = [], [], [], [], []
     change.bad_lines = change.unknown_lines = 0
     change.counted_from_start = True

@@ -8,6 +8,7 @@ import apsw
 
 from sesamed.model import Session
 from sesamed.sanitize import Line, clean_line
+from sesamed.source import Unit
 from sesamed.store import ids, sqlite
 from sesamed.store.search.filters import Conditions
 from sesamed.times import iso
@@ -33,8 +34,8 @@ NOT_FOLDED = """NOT (s.subagent AND EXISTS(
 
 
 def show_path(path: bytes | None) -> str:
-    """A path as text; bytes that are none are shown as U+FFFD."""
-    return os.fsdecode(path or b"").encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    """The path of a unit's file as text; bytes that are none are shown as U+FFFD."""
+    return os.fsdecode(Unit.parse(path or b"").path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def show_name(text: str | None) -> str | None:
@@ -140,4 +141,6 @@ def read_origin(connection: apsw.Connection, session: int) -> Origin:
           (SELECT path FROM files WHERE session = s.id AND gone_ms IS NULL ORDER BY path LIMIT 1)
         FROM sessions s WHERE s.id = ?
     """
-    return Origin(*sqlite.one(connection, sql, (session,)))
+    *about, unit = sqlite.one(connection, sql, (session,))
+    source, native_id, cwd, subagent = about
+    return Origin(source, native_id, cwd, subagent, None if unit is None else Unit.parse(unit).path)

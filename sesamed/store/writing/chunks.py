@@ -53,9 +53,9 @@ class Chunks:
         number = ids.chunk_of(record, kind)
         self._remove(sqlite.rows(self._connection, "SELECT id, text FROM chunks WHERE id = ?", (number,)))
 
-    def remove_file(self, file: int) -> None:
-        """Take all chunks of a file out, some at a time: a file may be larger than memory."""
-        bounds = (*ids.chunks_of_file(file), DELETE_AT_ONCE)
+    def remove_records(self, first: int, last: int) -> None:
+        """Take the chunks of records out, some at a time: a file may be larger than memory."""
+        bounds = (ids.chunks_of(first)[0], ids.chunks_of(last)[1], DELETE_AT_ONCE)
         sql = "SELECT id, text FROM chunks WHERE id BETWEEN ? AND ? LIMIT ?"
         while some := sqlite.rows(self._connection, sql, bounds):
             self._remove(some)

@@ -81,6 +81,15 @@ class Files:
         sql = f"{FIND} WHERE ino = ? AND dev = ?"
         return [_make_known(row) for row in self._connection.execute(sql, (ino, dev))]
 
+    def list_parts(self, path: bytes) -> dict[bytes, tuple[int, int, bool, bool]]:
+        """The units of a file that has several: what of their signature tells versions apart, the source's version, and whether they are
+        complete, and gone."""
+        sql = "SELECT path, ctime_ns, source_version, complete, gone_ms IS NOT NULL FROM files WHERE path > ? AND path < ?"
+        rows = self._connection.execute(sql, (path + b"\0", path + b"\1"))
+        return {
+            bytes(unit): (version, source, bool(complete), bool(gone)) for unit, version, source, complete, gone in rows
+        }
+
     def list_gone_before(self, ms: int) -> list[bytes]:
         """The files that are gone since then."""
         sql = "SELECT path FROM files WHERE gone_ms IS NOT NULL AND gone_ms <= ?"

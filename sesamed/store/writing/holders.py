@@ -82,31 +82,31 @@ class Holders:
             moved = self._move(record, file, position)
             self.copy(record, moved, wording)
 
-    def drop_file(self, file: int) -> None:
-        """Let go of all that a file holds; what others hold as well stays with them, as they have it."""
-        held = sqlite.rows(self._connection, "SELECT record FROM copies WHERE file = ?", (file,))
-        self._connection.execute("DELETE FROM copies WHERE file = ?", (file,))
+    def drop(self, file: int, first: int = 0, last: int = ids.LAST_POSITION) -> None:
+        """Let go of what a file holds from one position to another; what others hold as well stays with them, as they have it."""
+        positions, records = (file, first, last), (record_at(file, first), record_at(file, last))
+        sql = "DELETE FROM copies WHERE file = ? AND position BETWEEN ? AND ? RETURNING record"
+        held = sqlite.rows(self._connection, sql, positions)
         for table in ("results_by_holder", "touched"):
-            self._connection.execute(f"DELETE FROM {table} WHERE place BETWEEN ? AND ?", records_of(file))
-        for table in ("ordinals", "undone"):
-            self._connection.execute(f"DELETE FROM {table} WHERE file = ?", (file,))
+            self._connection.execute(f"DELETE FROM {table} WHERE place BETWEEN ? AND ?", records)
+        self._connection.execute("DELETE FROM ordinals WHERE file = ? AND position BETWEEN ? AND ?", positions)
         for (record,) in held:
             self._results.choose_again(record)
         homes = "SELECT DISTINCT record FROM copies WHERE record BETWEEN ? AND ?"
-        for (record,) in sqlite.rows(self._connection, homes, records_of(file)):
+        for (record,) in sqlite.rows(self._connection, homes, records):
             target, position = sqlite.one(self._connection, PLACES, {"record": record, "home": 0})
             self._results.choose_again(self._move(record, target, position))
-        self._chunks.remove_file(file)
-        self._remove_records(file)
+        self._chunks.remove_records(*records)
+        self._remove_records(*records)
 
-    def _remove_records(self, file: int) -> None:
+    def _remove_records(self, first: int, last: int) -> None:
         sql = f"""
             UPDATE totals SET (messages, tool_calls) = (
               SELECT messages - count(*) FILTER (WHERE NOT {IS_CALL}), tool_calls - count(*) FILTER (WHERE {IS_CALL})
               FROM records r WHERE id BETWEEN ? AND ?)
         """
-        self._connection.execute(sql, records_of(file))
-        self._connection.execute("DELETE FROM records WHERE id BETWEEN ? AND ?", records_of(file))
+        self._connection.execute(sql, (first, last))
+        self._connection.execute("DELETE FROM records WHERE id BETWEEN ? AND ?", (first, last))
 
     def _move(self, record: int, file: int, position: int) -> int:
         target = record_at(file, position)

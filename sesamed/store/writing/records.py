@@ -37,30 +37,37 @@ class Records:
 
     def put_all(self, file: int, session: int | None, change: FileRows) -> tuple[int, Tally]:
         """Take a file's rows. Gives its next position, and what its session gains."""
-        position, tally = change.cursor.position, Tally()
+        kept = position = change.cursor.position
+        tally = Tally()
         if session is None:
             return position, tally
-        known, kept = self._find_known(change.rows), position
+        changed = () if change.revision is None else change.revision.changed
+        self._find([*(row for _, row in changed), *change.rows])
+        for place, revised in changed:
+            self._put(file, session, place, revised, tally)
         for index, row in enumerate(change.rows):
             if index == change.loose_from:
                 kept = position
-            record = self._keys.get(row.key, known.get(row.key))
             if not isinstance(row, Row):
-                self._later(file, record, position, row)
-            elif record is not None:
-                position = self._again(file, session, position, record, row, tally)
-            elif position >= TOO_LONG:
+                self._later(file, position, row)
+            elif position >= TOO_LONG and row.key not in self._keys:
                 change.bad_lines += 1
             else:
-                self._new(record_at(file, position), row)
-                tally.add(row)
-                position += 1
+                position = self._put(file, session, position, row, tally)
         at_end = change.loose_from in (None, len(change.rows))  # the loose line may have no records
         return (position if at_end else kept), tally
 
-    def _later(self, file: int, record: int | None, position: int, row: ResultRow | OutcomeRow | UndoneRow) -> None:
+    def _put(self, file: int, session: int, position: int, row: Row, tally: Tally) -> int:
+        """Put a record at a position of a file. Returns the file's next position."""
+        if row.key in self._keys:
+            return self._again(file, session, position, row, tally)
+        self._new(record_at(file, position), row)
+        tally.add(row)
+        return position + 1
+
+    def _later(self, file: int, position: int, row: ResultRow | OutcomeRow | UndoneRow) -> None:
         """Something about a record that came before."""
-        if record is None:
+        if (record := self._keys.get(row.key)) is None:
             return
         if isinstance(row, ResultRow):
             self._result(file, record, row)
@@ -69,12 +76,12 @@ class Records:
         else:
             self._undo(file, record, position, row)
 
-    def _find_known(self, rows: Sequence[AnyRow]) -> dict[int, int]:
-        """The numbers of the records that the index has already."""
-        if not rows:
-            return {}
-        keys = apsw.carray(array("q", [row.key for row in rows]))
-        return dict(sqlite.rows(self._connection, "SELECT key, id FROM records WHERE key IN carray(?)", (keys,)))
+    def _find(self, rows: Sequence[AnyRow]) -> None:
+        """Ask for the numbers of the records that the index has already."""
+        if rows:
+            keys = apsw.carray(array("q", [row.key for row in rows]))
+            sql = "SELECT key, id FROM records WHERE key IN carray(?)"
+            self._keys.update(sqlite.rows(self._connection, sql, (keys,)))
 
     def _new(self, record: int, row: Row) -> None:
         self._keys[row.key] = record
@@ -89,9 +96,10 @@ class Records:
         else:
             self._messages += 1
 
-    def _again(self, file: int, session: int, position: int, record: int, row: Row, tally: Tally) -> int:
+    def _again(self, file: int, session: int, position: int, row: Row, tally: Tally) -> int:
         """A record that the index has: the file's own, read again, or a copy. Returns the file's next position."""
         self.flush()
+        record = self._keys[row.key]
         held = self._holders.position_in(file, record)
         if held is None:
             (tally.note_time if session in self._holders.sessions_with(record) else tally.add)(row)

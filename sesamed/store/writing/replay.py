@@ -62,7 +62,7 @@ class Replay:
             known = self._new.files.find_known(path)
             if known is not None and known.source_version == UNFINISHED:
                 self._new.drop([path])
-            elif known is not None:
+            elif known is not None and not self._is_bad(path):
                 continue
             if not self._wanted(path, gone_ms is not None):
                 continue
@@ -72,6 +72,13 @@ class Replay:
                 else:
                     self._new.write_gone(piece, gone_ms)
                 yield
+
+    def _is_bad(self, path: bytes) -> bool:
+        """Whether the new index has nothing of a unit because it did not decode this time."""
+        sql = """
+            SELECT bad_lines > 0 AND session IS NULL AND NOT EXISTS(SELECT 1 FROM facts WHERE file = f.id) FROM files f WHERE path = ?
+        """
+        return bool(sqlite.one(self._new.connection, sql, (path,))[0])
 
     def _pieces(self, file: int, path: bytes) -> Iterator[FileRows]:
         known = Files(self._old).read(path)

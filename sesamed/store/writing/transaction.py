@@ -10,7 +10,7 @@ import apsw
 
 from sesamed.model import SessionKey
 from sesamed.store import sqlite
-from sesamed.store.rows import FileRows, Known, blank
+from sesamed.store.rows import FileRows, Known, Revision, blank
 from sesamed.store.writing import forgetting
 from sesamed.store.writing.chunks import Chunks
 from sesamed.store.writing.facts import Facts
@@ -176,6 +176,8 @@ class Transaction:
         self._written.updated += not is_new
         if change.replace and not is_new:
             self._drop_holdings(file, before)
+        elif change.revision is not None and not is_new:
+            self._revise(file, before, change.revision)
         session = self._find_session(before, change)
         if session != before:
             self._files.set_session(file, session)
@@ -190,9 +192,9 @@ class Transaction:
         self._connection.executemany(UNDO, [(file, *places) for places in change.undone])
         if session is not None:
             joined = is_new or session != before
-            if joined or came_back or change.cursor.position < OPENING_RECORDS:  # else the beginning is what it was
+            if joined or came_back or _first(change) < OPENING_RECORDS:  # else the beginning is what it was
                 self._changed.add(session)
-            has_news = bool(change.facts or is_meant or session in others or change.replace)
+            has_news = bool(change.facts or is_meant or session in others or change.replace or _restates(change))
             self._describe(session, tally, has_news=has_news, joined=joined, came_back=came_back)
         for other in others - {session}:
             self._facts.resolve(other)
@@ -268,8 +270,36 @@ class Transaction:
     def _drop_holdings(self, file: int, session: int | None) -> None:
         """Let go of all that a file holds and says."""
         self._records.flush()
-        self._facts.forget(file)
-        self._holders.drop_file(file)
+        self._forget_words(file)
+        self._holders.drop(file)
         self._records.forget_keys()
         if session is not None:
             self._sessions.recount(session)
+
+    def _revise(self, file: int, session: int | None, revision: Revision) -> None:
+        """Let go of what a file says otherwise now, or no more."""
+        self._records.flush()
+        if revision.facts:
+            self._forget_words(file)
+        for position, _ in revision.changed:
+            self._holders.drop(file, position, position)
+        if revision.drops:
+            self._holders.drop(file, revision.kept)
+        if revision.changed or revision.drops:
+            self._records.forget_keys()
+            if session is not None:
+                self._sessions.recount(session)
+
+    def _forget_words(self, file: int) -> None:
+        self._facts.forget(file)
+        self._connection.execute("DELETE FROM undone WHERE file = ?", (file,))
+
+
+def _restates(change: FileRows) -> bool:
+    return change.revision is not None and change.revision.facts
+
+
+def _first(change: FileRows) -> int:
+    """The first position that something comes to."""
+    changed = () if change.revision is None else change.revision.changed
+    return min(change.cursor.position, *(position for position, _ in changed)) if changed else change.cursor.position

@@ -1,0 +1,182 @@
+"""What a unit says, against what the index holds of it: of units that are said whole every time only what differs is written.
+
+With its cursor a unit keeps two digests a record, in order: one of its key, which says that it is the same record as before, and one of
+all that is said of it. The records at the beginning with the same keys stay where they are, those that are said otherwise are written
+anew in their places, and from the first one with another key on all is taken out and appended again. So what is appended, and a last
+message that grows, cost what changed. No I/O.
+
+In the index a record's key is made of the source's and of what it says: a record that another unit says otherwise is another one.
+"""
+
+from array import array
+from collections.abc import Iterable
+
+import msgspec
+
+from sesamed.ingest.chunking import Chunking, clean
+from sesamed.keys import digest
+from sesamed.model import Message, Operation, Outcome, ToolCall, ToolResult, Undone
+from sesamed.store.ids import LAST_POSITION
+from sesamed.store.rows import FileRows, Revision, Row
+
+MARK = b"whole"  # what the state of such a cursor begins with
+
+ROW_BYTES = 64  # what a record has besides its texts, about
+
+_ENCODE = msgspec.msgpack.Encoder().encode
+
+
+class Held(msgspec.Struct, frozen=True, array_like=True):
+    """What the index holds of a unit, as digests."""
+
+    identity: int = 0
+    words: int = 0  # all that is said of sessions, and what is taken back
+    keys: bytes = b""  # 8 bytes a record
+    contents: bytes = b""
+
+    @classmethod
+    def decode(cls, state: bytes) -> "Held | None":
+        """From a cursor's state; None if that is another shape's."""
+        if not is_whole(state):
+            return None
+        return msgspec.msgpack.decode(memoryview(state)[len(MARK) :], type=cls)
+
+    def encode(self) -> bytes:
+        """As a cursor's state."""
+        return MARK + _ENCODE(self)
+
+    def count_same(self, keys: "array[int]") -> int:
+        """How many records at the beginning have the same keys."""
+        pairs = zip(_numbers(self.keys), keys, strict=False)
+        return next((at for at, (one, other) in enumerate(pairs) if one != other), min(len(self.keys) // 8, len(keys)))
+
+
+def is_whole(state: bytes) -> bool:
+    """Whether a cursor is of a unit that is said whole every time."""
+    return state.startswith(MARK)
+
+
+class Content:
+    """All that a unit says: its records, each once, and its words about sessions."""
+
+    def __init__(self, operations: Iterable[Operation]) -> None:
+        self.records: dict[int, Message | ToolCall] = {}
+        self.others: list[Operation] = []
+        self.undone: list[tuple[int, ...]] = []
+        self.beyond = 0  # records that are too many for a file
+        self._order: list[int] = []
+        for operation in operations:
+            self._add(operation)
+
+    def _add(self, operation: Operation) -> None:
+        if isinstance(operation, Message | ToolCall):
+            if operation.key in self.records:
+                return
+            if len(self._order) >= LAST_POSITION:
+                self.beyond += 1
+                return
+            self.records[operation.key] = operation
+            self._order.append(operation.key)
+        elif isinstance(operation, ToolResult | Outcome):
+            self._finish(operation)
+        elif isinstance(operation, Undone):
+            self._undo(operation)
+        else:
+            self.others.append(operation)
+
+    def _finish(self, operation: ToolResult | Outcome) -> None:
+        call = self.records.get(operation.key)
+        if not isinstance(call, ToolCall):
+            return
+        if isinstance(operation, ToolResult):
+            output = None if operation.hidden else operation.text
+            call = msgspec.structs.replace(call, output=output, is_error=operation.is_error)
+        elif call.is_error is not None:
+            call = msgspec.structs.replace(call, is_error=operation.is_error)
+        self.records[operation.key] = call
+
+    def _undo(self, undone: Undone) -> None:
+        if undone.key in self.records:
+            first = self._order.index(undone.key)
+            self.undone.append((first, first if undone.alone else len(self._order) - 1))
+
+
+class Difference:
+    """Makes rows of what differs."""
+
+    def __init__(self, chunking: Chunking) -> None:
+        self._chunking = chunking
+
+    def fill(self, change: FileRows, content: Content, held: Held | None, budget: int) -> None:
+        """Put what differs into the change, whose words about sessions are in it already; about as much as the budget allows."""
+        if change.identity is None:
+            content.records, content.undone = {}, []
+        change.bad_lines += content.beyond
+        names, said = list(content.records.values()), array("q", map(_content_digest, content.records.values()))
+        keys, identity = array("q", map(_key_digest, names)), _digest(change.identity)
+        if held is None or held.identity != identity:
+            change.replace, held = True, Held(identity)
+        kept = held.count_same(keys)
+        before = _numbers(held.contents)
+        changed = tuple((at, self._row(names[at])) for at in range(kept) if before[at] != said[at])
+        end = self._append(change, names, kept, budget - sum(map(count_bytes, (row for _, row in changed))))
+        change.complete = end == len(names)
+        change.undone = content.undone if change.complete else []
+        words = _digest((change.facts, change.remarks, change.entries, change.undone))
+        restated = change.replace or words != held.words
+        if not restated:
+            change.facts, change.remarks, change.entries, change.undone = [], [], [], []
+        if not change.replace:
+            change.revision = Revision(kept=kept, changed=changed, drops=kept < len(before), facts=restated)
+        change.cursor = msgspec.structs.replace(
+            change.cursor, position=kept, state=Held(identity, words, keys[:end].tobytes(), said[:end].tobytes()).encode()
+        )  # fmt: skip
+
+    def _append(self, change: FileRows, names: list[Message | ToolCall], first: int, budget: int) -> int:
+        """Take records from the first one on; gives the position behind the last one that was taken."""
+        for at in range(first, len(names)):
+            if budget <= 0:
+                return at
+            change.rows.append(row := self._row(names[at]))
+            budget -= count_bytes(row)
+        return len(names)
+
+    def _row(self, record: Message | ToolCall) -> Row:
+        return self._chunking.make_row(msgspec.structs.replace(record, key=index_key(record)))
+
+
+def index_key(record: Message | ToolCall) -> int:
+    """The key that a record has in the index."""
+    said: tuple[object, ...]
+    if isinstance(record, Message):
+        said = (record.key, record.role, record.text, record.prompt, record.hidden)
+    else:
+        said = (record.key, record.role, record.name, record.arguments, record.hidden)
+    return _digest(said)
+
+
+def _key_digest(record: Message | ToolCall) -> int:
+    """Whether it is the same record as before."""
+    return _digest((record.key, record.role, isinstance(record, ToolCall)))
+
+
+def _content_digest(record: Message | ToolCall) -> int:
+    return _digest(record)
+
+
+def _digest(value: object) -> int:
+    try:
+        return digest(_ENCODE(value))
+    except UnicodeEncodeError:  # lone surrogates
+        return digest(clean(repr(value)).encode())
+
+
+def count_bytes(row: Row) -> int:
+    """About what it costs to write a record."""
+    return sum(len(text.text) for text in row.texts) + ROW_BYTES
+
+
+def _numbers(data: bytes) -> "array[int]":
+    numbers = array("q")
+    numbers.frombytes(data)
+    return numbers

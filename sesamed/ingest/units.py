@@ -1,0 +1,173 @@
+"""Which unit a file belongs to, which files a unit has, and how it looks: what `stat` says of a file, of all members, or of a database
+with its WAL. Looks at directories and `stat`s.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from glob import iglob
+from pathlib import PurePath
+
+from sesamed.ingest.state import path_below
+from sesamed.ingest.tail import signature, signature_at
+from sesamed.keys import digest
+from sesamed.source import BESIDE, Bundle, Rows, Shape, ShapeFinder, fill_names, match_names
+from sesamed.store import foreign
+from sesamed.store.rows import Signature
+
+WAL = b"-wal"
+NAME = re.compile(r"\{(\w+)\}")
+MOST_FOUND = 10_000
+
+_found: dict[
+    tuple[bytes, str], bytes
+] = {}  # what globs led to: every part of an answer leads to its session by way of the answer
+
+
+class UnitFinder:
+    """Finds the shapes of a source's units, and the units of its files."""
+
+    def __init__(self, shapes: Sequence[Shape]) -> None:
+        self._find = ShapeFinder(shapes).find
+        self._bundles = [shape for shape in shapes if isinstance(shape, Bundle)]
+
+    def find(self, below: bytes) -> Shape | None:
+        """The shape of a unit, by its path below the root: of a file, or of the one that gives a bundle its name."""
+        for bundle in self._bundles:
+            if match_names(bundle.unit, below) is not None:
+                return bundle
+        found = self._find(below)
+        return None if isinstance(found, Bundle) else found
+
+    def find_beside(self, path: bytes) -> Shape | None:
+        """The shape of a file in the directory above a root."""
+        return self._find(BESIDE.encode() + os.path.basename(path))
+
+    def find_unit(self, path: bytes, root: str) -> bytes | None:
+        """The path of the unit that a file belongs to; None if it is none of the source's."""
+        below = path_below(root, path)
+        shape = self._find(below)
+        if shape is None and below.endswith(WAL):
+            of_database = self._find(below.removesuffix(WAL))
+            return path.removesuffix(WAL) if isinstance(of_database, Rows) else None
+        if isinstance(shape, Bundle) or shape is None:
+            units = (_bundle_of(bundle, below, root) for bundle in self._bundles)
+            return next((unit for unit in units if unit is not None), None)
+        return path
+
+
+def look_at(shape: Shape | None, path: bytes, root: str) -> Signature | None:
+    """How a unit looks now; None when it is not there."""
+    if isinstance(shape, Bundle):
+        return _bundle_signature(shape, path, root)
+    if isinstance(shape, Rows):
+        return _database_signature(path)
+    return signature_at(path)
+
+
+def list_members(bundle: Bundle, path: bytes, root: str) -> Iterator[tuple[bytes, Signature]]:
+    """The files of a bundle in the order in which they are read, as they look now."""
+    names = match_names(bundle.unit, path_below(root, path)) or {}
+    yield from _read_below(bundle.members, names, os.fsencode(root))
+
+
+def _read_below(patterns: Sequence[str], names: dict[str, bytes], root: bytes) -> Iterator[tuple[bytes, Signature]]:
+    """Files of these patterns with these names; those that another file's names lead to come right behind it."""
+    for pattern, followers in _group(patterns, names).items():
+        for file in sorted(_glob(fill_names(pattern, names), root)):
+            found, path = match_names(pattern, file), os.path.join(root, file)
+            if found is not None and (status := signature_at(path)) is not None:
+                yield path, status
+                yield from _read_below(followers, {**names, **found}, root)
+
+
+def _group(patterns: Sequence[str], names: dict[str, bytes]) -> dict[str, list[str]]:
+    """The patterns, each with those that have names in them which it opens."""
+    opens = {pattern: set(NAME.findall(pattern)) - set(names) for pattern in patterns}
+    leaders: dict[str, str] = {}
+    for at, pattern in enumerate(patterns):
+        earlier = next((other for other in patterns[:at] if opens[other] & opens[pattern]), None)
+        leaders[pattern] = pattern if earlier is None else leaders[earlier]
+    found: dict[str, list[str]] = {leader: [] for leader in leaders.values()}
+    for pattern, leader in leaders.items():
+        if pattern != leader:
+            found[leader].append(pattern)
+    return found
+
+
+def _glob(pattern: str, root: bytes) -> Iterator[bytes]:
+    """Files below the root, by a glob; without one the path itself."""
+    if not re.search(r"[*?]|\[", pattern):
+        yield os.fsencode(pattern)
+        return
+    yield from map(os.fsencode, iglob(pattern, root_dir=os.fsdecode(root), recursive=True, include_hidden=True))
+
+
+def _bundle_of(bundle: Bundle, below: bytes, root: str) -> bytes | None:
+    """The unit of a member: its names lead to other members, and so to all the names of the unit."""
+    if match_names(bundle.unit, below) is not None:
+        return os.path.join(os.fsencode(root), below)
+    names = next((found for pattern in bundle.members if (found := match_names(pattern, below)) is not None), None)
+    return None if names is None else _complete(bundle, names, os.fsencode(root), set())
+
+
+def _complete(bundle: Bundle, names: dict[str, bytes], root: bytes, tried: set[str]) -> bytes | None:
+    """The unit with these names; what is missing is looked for on the disk."""
+    if set(NAME.findall(bundle.unit)) & set(names):
+        found = _find(bundle.unit, names, root)
+        return None if found is None else os.path.join(root, found)
+    for pattern in bundle.members:
+        if pattern not in tried and set(NAME.findall(pattern)) & set(names) and (path := _find(pattern, names, root)):
+            more = {**names, **(match_names(pattern, path) or {})}
+            if len(more) > len(names):
+                return _complete(bundle, more, root, tried | {pattern})
+    return None
+
+
+def _find(pattern: str, names: dict[str, bytes], root: bytes) -> bytes | None:
+    """A file of a pattern with these names."""
+    glob = fill_names(pattern, names)
+    if (path := _found.get((root, glob))) is not None and os.path.lexists(os.path.join(root, path)):
+        return path
+    there = (path for path in _glob(glob, root) if match_names(pattern, path) is not None)
+    path = next((path for path in there if os.path.lexists(os.path.join(root, path))), None)
+    if path is not None:
+        if len(_found) >= MOST_FOUND:
+            _found.clear()
+        _found[root, glob] = path
+    return path
+
+
+def _bundle_signature(bundle: Bundle, path: bytes, root: str) -> Signature | None:
+    try:
+        status = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    seen = list(list_members(bundle, path, root))
+    marks = b"".join(b"%s\0%d %d %d %d\n" % (name, s.ino, s.size, s.mtime_ns, s.ctime_ns) for name, s in seen)
+    newest = max((one.mtime_ns for _, one in seen), default=status.st_mtime_ns)
+    return Signature(signature(status).dev, 0, sum(one.size for _, one in seen), newest, digest(marks))
+
+
+def _database_signature(path: bytes) -> Signature | None:
+    """Of a database with its WAL. Size and times may be what they were after a commit, so that what SQLite counts by counts, too."""
+    database = signature_at(path)
+    if database is None:
+        return None
+    wal = signature_at(path + WAL)
+    seen = [database] if wal is None else [database, wal]
+    marks = b"".join(
+        b"%d %d %d\n" % (one.ino, one.size, one.mtime_ns) for one in seen
+    )  # no ctime: SQLite as root sets owners
+    newest = max(one.mtime_ns for one in seen)
+    return Signature(database.dev, 0, sum(one.size for one in seen), newest, digest(marks, foreign.read_counters(path)))
+
+
+def part_signature(database: Signature, version: object) -> Signature:
+    """How one of a database's units looks: its version is all that is known of it."""
+    return Signature(database.dev, 0, 0, 0, digest(repr(version).encode("utf-8", "surrogatepass")))
+
+
+def relative(path: bytes, root: str) -> PurePath:
+    """A path as sources see it."""
+    return PurePath(os.path.relpath(os.fsdecode(path), root))

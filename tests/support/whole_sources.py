@@ -1,0 +1,135 @@
+"""Small sources of units that are said whole every time: a document, a bundle of files, sessions in a database. Each says what stands in
+the JSON that it is given, so that tests decide what is said.
+
+An item is `{"session": …, "name": …, "records": [{"key", "role", "text", "tool", "output", "time"}]}`; a member of a bundle and a row of a
+database are one record, or what is said of the session.
+"""
+
+import json
+from pathlib import PurePath
+from typing import Any
+
+from sesamed.keys import digest
+from sesamed.model import Fact, Identity, Message, Operation, ToolCall, ToolResult, Undone
+from sesamed.source import BadLineError, Bundle, Document, Location, Member, Query, Row, Rows, Shape, Source
+
+State = tuple[()]
+BEGAN = Fact(field="began", value="1772355600000")
+
+
+class _Told(Source[State]):
+    """What the three have in common."""
+
+    label = "Test"
+    version = 1
+    locations: tuple[Location, ...] = ()
+    resume = None
+
+    def begin(self, path: PurePath, part: str = "") -> tuple[State, list[Operation]]:
+        return (), [Identity(native_id=part, origin=""), BEGAN] if part else []
+
+    def freeze(self, state: State) -> bytes:
+        return b"x"
+
+    def thaw(self, data: bytes) -> State:
+        return ()
+
+
+class Letters(_Told):
+    """A document a session."""
+
+    name = "letters"
+    shapes: tuple[Shape, ...] = (Document(files=("**/*.letter",), max_bytes=64 << 20),)
+
+    def step(self, state: State, item: bytes) -> tuple[State, list[Operation]]:
+        return (), tell(decode(item))
+
+
+class Folders(_Told):
+    """A directory a session, with messages and their parts elsewhere."""
+
+    name = "folders"
+    shapes: tuple[Shape, ...] = (
+        Bundle(
+            unit="session/{project}/{session}.json",
+            members=(
+                "session/{project}/{session}.json",
+                "message/{session}/{message}.json",
+                "part/{message}/{part}.json",
+            ),
+            max_bytes=1 << 20,
+        ),
+    )
+
+    def step(self, state: State, item: Member) -> tuple[State, list[Operation]]:
+        return (), tell(decode(item.data))
+
+
+class Tables(_Told):
+    """Sessions in a database."""
+
+    name = "tables"
+    shapes: tuple[Shape, ...] = (
+        Rows(
+            files=("*.db",),
+            queries=(
+                Query(
+                    units="SELECT id, version FROM session",
+                    rows=(
+                        "SELECT title FROM session WHERE id = :unit",
+                        "SELECT data FROM part WHERE session = :unit ORDER BY id",
+                    ),
+                ),
+            ),
+        ),
+    )
+
+    def step(self, state: State, item: Row) -> tuple[State, list[Operation]]:
+        (value,) = item.values
+        if item.query == 0:
+            return (), [Fact(field="name", value=str(value), rank=3)] if value else []
+        return (), tell(decode(value if isinstance(value, bytes) else str(value).encode()))
+
+
+def decode(data: bytes) -> Any:
+    """JSON, or nothing."""
+    try:
+        return json.loads(data)
+    except ValueError:
+        raise BadLineError("not whole") from None
+
+
+def tell(said: Any) -> list[Operation]:
+    """What an item says."""
+    found: list[Operation] = []
+    if "session" in said:
+        found += [Identity(native_id=said["session"], origin=""), BEGAN]
+    if said.get("name"):
+        found.append(Fact(field="name", value=said["name"], rank=3))
+    for record in said.get("records", [said] if "key" in said else []):
+        found += _record(record)
+    return found
+
+
+def _record(record: Any) -> list[Operation]:
+    key, time_ms = digest(str(record["key"]).encode()), record.get("time")
+    if "tool" not in record:
+        role = record.get("role", "user")
+        said: list[Operation] = [
+            Message(
+                key=key,
+                role=role,
+                text=record["text"],
+                time_ms=time_ms,
+                prompt=role == "user",
+                entry=str(record["key"]),
+            )
+        ]
+    else:
+        arguments = json.dumps({"path": record.get("text", "")}).encode()
+        said = [ToolCall(key=key, name=record["tool"], arguments=arguments, time_ms=time_ms, cwd="/w")]
+        if "output" in record:
+            said.append(ToolResult(key=key, text=record["output"], is_error=bool(record.get("failed"))))
+    if record.get("undone"):
+        said.append(Undone(key=key))
+    return said

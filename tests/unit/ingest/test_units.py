@@ -1,0 +1,92 @@
+"""Which unit a file belongs to, and how units look."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sesamed.ingest.units import UnitFinder, list_members, look_at
+from sesamed.source import Bundle, Document, Rows
+from tests.support.whole_sources import Folders, Tables
+
+FOLDERS = UnitFinder(Folders.shapes)
+BUNDLE = Folders.shapes[0]
+FILES = (
+    "session/p/s1.json", "session/p/s2.json", "message/s1/m1.json", "message/s1/m2.json", "part/m1/p2.json", "part/m1/p1.json",
+    "part/m2/p3.json", "message/s2/m4.json", "part/m9/p9.json",
+)  # fmt: skip
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> str:
+    for name in FILES:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("{}")
+    return str(tmp_path)
+
+
+def test_members_are_read_an_answer_at_a_time(root: str) -> None:
+    """Each with its parts."""
+    assert isinstance(BUNDLE, Bundle)
+    found = [
+        os.path.relpath(os.fsdecode(path), root)
+        for path, _ in list_members(BUNDLE, os.fsencode(f"{root}/session/p/s1.json"), root)
+    ]
+    assert found == [FILES[0], FILES[2], FILES[5], FILES[4], FILES[3], FILES[6]]
+
+
+@pytest.mark.parametrize(
+    ("member", "unit"),
+    [*((name, "session/p/s1.json") for name in (FILES[0], *FILES[2:7])), ("message/s2/m4.json", "session/p/s2.json"),
+     ("part/m9/p9.json", None),
+     ("session/p/s3.json", "session/p/s3.json"), ("message/s3/m1.json", None), ("other.json", None), ("session/s1.json", None)],
+)  # fmt: skip
+def test_a_member_leads_to_its_unit(root: str, member: str, unit: str | None) -> None:
+    """Also by way of others; an orphan belongs to none, and comes with what leads to it."""
+    expected = None if unit is None else os.fsencode(f"{root}/{unit}")
+    assert FOLDERS.find_unit(os.fsencode(f"{root}/{member}"), root) == expected
+    assert FOLDERS.find_unit(os.fsencode(f"{root}/{member}"), root) == expected  # from what was found
+
+
+def test_a_bundle_looks_otherwise_when_a_member_does(root: str) -> None:
+    """Comes, grows, goes; and is not there without the file that it is known by."""
+    unit, seen = os.fsencode(f"{root}/session/p/s1.json"), set()
+    for change in (
+        lambda: None,
+        lambda: Path(root, "part/m1/p7.json").write_text("{}"),
+        lambda: Path(root, "part/m2/p3.json").write_text("{ }"),
+        lambda: Path(root, "part/m1/p7.json").unlink(),
+    ):
+        change()
+        now = look_at(BUNDLE, unit, root)
+        assert now is not None
+        seen.add(now)
+    assert len(seen) == 4
+    Path(root, "session/p/s1.json").unlink()
+    assert look_at(BUNDLE, unit, root) is None
+
+
+def test_the_wal_is_its_database(tmp_path: Path) -> None:
+    """And so are no other files beside it."""
+    finder = UnitFinder((*Tables.shapes, Document(files=("*.txt",))))
+    for name, unit in {
+        "x.db": "x.db",
+        "x.db-wal": "x.db",
+        "x.db-shm": None,
+        "x.txt": "x.txt",
+        "x.txt-wal": None,
+    }.items():
+        expected = None if unit is None else os.fsencode(tmp_path / unit)
+        assert finder.find_unit(os.fsencode(tmp_path / name), str(tmp_path)) == expected
+    assert isinstance(finder.find(b"x.db"), Rows)
+
+
+def test_a_bundle_may_be_a_directory(tmp_path: Path) -> None:
+    """With all that it is in it."""
+    finder = UnitFinder((Bundle(unit="tasks/{id}", members=("tasks/{id}/history.json", "tasks/{id}/meta.json")),))
+    task = tmp_path / "tasks/[1]"
+    task.mkdir(parents=True)
+    (task / "meta.json").touch()
+    assert finder.find_unit(os.fsencode(task / "meta.json"), str(tmp_path)) == os.fsencode(task)
+    assert finder.find(b"tasks/[1]") is not None
+    assert finder.find(b"tasks/[1]/meta.json") is None

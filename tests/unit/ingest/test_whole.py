@@ -1,0 +1,199 @@
+"""Units that are said whole every time: only what differs is written, any history gives the index of a rebuild, and what does not decode
+keeps what was last read."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.history import same
+from tests.support.letters import Desk, with_sessions
+from tests.support.whole_sources import Letters
+
+TEXTS = st.sampled_from(["alpha", "beta gamma", "make", "done boom", "", "é😀 alpha", "\ud800 lone"])
+RECORDS = st.fixed_dictionaries(
+    {"key": st.integers(0, 5), "text": TEXTS, "time": st.sampled_from([None, 1_772_355_600_000, 1_772_355_601_000])},
+    optional={
+        "role": st.sampled_from(["user", "assistant"]), "tool": st.just("bash"), "output": TEXTS, "failed": st.booleans(),
+        "undone": st.just(True),  # from there on
+    },
+)  # fmt: skip
+DOCUMENTS = st.fixed_dictionaries(
+    {"session": st.sampled_from(["one", "two"]), "records": st.lists(RECORDS, max_size=5)}, optional={"name": TEXTS}
+)
+STEPS = st.lists(
+    st.tuples(st.integers(0, 2), DOCUMENTS | st.sampled_from(["torn", "gone", "empty"]), st.booleans()), max_size=12
+)
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    made = Desk()
+    yield made
+    made.close()
+
+
+@pytest.fixture(autouse=True)
+def _never_blocks() -> None:
+    """There is no loop here, and to look for one at every call of the system costs a tenth of the time."""
+
+
+def record(key: int, text: str, **more: Any) -> dict[str, Any]:
+    """A message."""
+    return {"key": key, "text": text, **more}
+
+
+@given(steps=STEPS, seed=st.integers(0, 99))
+def test_any_history_of_documents_gives_the_index_of_a_rebuild(steps: list[tuple[int, Any, bool]], seed: int) -> None:
+    """In any order of reading; records that several documents share, and that one of them says otherwise or no more, among them."""
+    desk = Desk()
+    try:
+        states: dict[Path, list[bytes]] = {}
+        gone: set[Path] = set()
+        for number, said, restarts in steps:
+            path = desk.base / f"letters/{number}.letter"
+            if said == "gone":
+                if path.exists():
+                    path.unlink()
+                    gone.add(path)
+            else:
+                data = (
+                    {"torn": b'{"session"', "empty": b""}.get(said)
+                    if isinstance(said, str)
+                    else json.dumps(said).encode()
+                )
+                assert data is not None
+                desk.write(f"letters/{number}.letter", data)
+                gone.discard(path)
+                last = states.get(path, [])
+                states[path] = [*last[:1], data] if isinstance(said, str) and last and last[0][-1:] == b"}" else [data]
+            desk.look()
+            if restarts:
+                desk.restart()
+        desk.look()  # what did not decode is tried once more by each daemon
+        assert desk.look().updated == 0
+        found = desk.dump()
+        same(found, desk.rebuilt(states, gone, seed))
+        same(with_sessions(found), with_sessions(desk.carried_over()))
+    finally:
+        desk.close()
+
+
+def test_what_is_appended_or_grows_costs_what_changed(desk: Desk) -> None:
+    """Of a document of 20 MB that is rewritten with each message, only the new message is written, or the one that grew."""
+    records = [record(number, f"word{number} " * 800) for number in range(3000)]
+    document = {"session": "long", "name": "long", "records": records}
+    desk.write("letters/long.letter", document)
+    desk.look()
+    connection = desk.ingest.writer.connection
+    before = len(desk.texts("letters:long"))
+    assert (desk.base / "letters/long.letter").stat().st_size > 20_000_000
+
+    def written() -> int:
+        desk.write("letters/long.letter", document)
+        changes = connection.total_changes()
+        assert desk.look().updated == 1
+        return connection.total_changes() - changes
+
+    nothing = written()
+    records.append(record(7000, "one more zebra"))
+    appended = written()
+    records[-1] = record(7000, "one more zebra that grows")
+    grown = written()
+    assert len(desk.texts("letters:long")) == before + 1
+    assert desk.texts("letters:long")[-1] == "one more zebra that grows"
+    assert nothing <= 5
+    assert max(appended, grown) <= 30
+
+
+def test_a_first_look_at_a_large_document_takes_several_commits(desk: Desk) -> None:
+    """Nobody waits for all of it."""
+    desk.write(
+        "letters/a.letter", {"session": "a", "records": [record(n, "x" * 10_000, undone=n == 5) for n in range(2000)]}
+    )
+    commits = desk.ingest.writer.commits
+    desk.look()
+    assert desk.ingest.writer.commits - commits >= 3
+    assert len(desk.texts("letters:a")) == 2000
+    same(
+        desk.dump(),
+        desk.rebuilt({desk.base / "letters/a.letter": [(desk.base / "letters/a.letter").read_bytes()]}, set(), 0),
+    )
+
+
+@pytest.mark.parametrize(
+    "broken", [b"", b"   ", b'{"session": "a", "rec', b'{"session": "a", "records": []}}}}', b"\xff\0"]
+)
+def test_what_does_not_decode_keeps_the_last_good_state(desk: Desk, broken: bytes) -> None:
+    """Half written, or written over a longer one that is cut a moment later; the next good look mends it."""
+    document = {"session": "a", "name": "title", "records": [record(1, "alpha"), record(2, "beta")]}
+    path = desk.write("letters/a.letter", document)
+    desk.look()
+    good = desk.dump()
+    desk.write("letters/a.letter", broken)
+    desk.look()
+    desk.restart()
+    assert desk.bad() == {"letters/a.letter": 1}
+    assert desk.texts("letters:a") == ["alpha", "beta"]
+    assert desk.dump()["sessions"] == good["sessions"]
+    desk.write("letters/a.letter", document)
+    desk.look()
+    assert desk.bad() == {}
+    same(good, desk.dump())
+    assert path.exists()
+
+
+def test_a_document_that_is_mended_at_the_same_time_with_the_same_size_is_read_again(desk: Desk) -> None:
+    """Times of files are coarse: half a document and the whole one may look the same."""
+    whole = json.dumps({"session": "a", "records": [record(1, "alpha")]}).encode()
+    path = desk.write("letters/a.letter", whole[:-1] + b" ")
+    stamp = path.stat().st_mtime_ns
+    desk.look(quiet=False)
+    assert desk.bad() == {"letters/a.letter": 1}
+    path.write_bytes(whole)
+    os.utime(path, ns=(stamp, stamp))
+    desk.look()
+    assert desk.bad() == {}
+    assert desk.texts("letters:a") == ["alpha"]
+
+
+def test_what_never_decodes_is_read_once(desk: Desk) -> None:
+    """Once when it is seen, once when it is quiet, and not at each sweep."""
+    desk.write("letters/a.letter", b"{")
+    desk.look(quiet=False)
+    desk.look()
+    reached = desk.ingest.writer.commits
+    desk.look()
+    assert desk.ingest.writer.commits == reached
+
+
+def test_a_document_over_its_limit_keeps_what_it_had(desk: Desk) -> None:
+    """It is not read, and counts."""
+    desk.write("letters/a.letter", {"session": "a", "records": [record(1, "alpha")]})
+    desk.look()
+    shape = Letters.shapes[0]
+    assert shape.max_bytes == 64 << 20  # type: ignore[union-attr]  # a document
+    desk.write("letters/a.letter", json.dumps({"session": "a", "records": [record(1, "x" * (64 << 20))]}).encode())
+    desk.look()
+    assert desk.bad() == {"letters/a.letter": 1}
+    assert desk.texts("letters:a") == ["alpha"]
+
+
+def test_what_is_no_longer_said_is_dropped(desk: Desk) -> None:
+    """Also a name, and from the full-text index; what another document holds as well stays with it."""
+    both = [record(1, "alpha"), record(2, "shared zebra")]
+    desk.write("letters/a.letter", {"session": "a", "name": "title", "records": [*both, record(3, "gamma")]})
+    desk.write("letters/b.letter", {"session": "b", "records": both})
+    desk.look()
+    desk.write("letters/a.letter", {"session": "a", "records": [record(1, "alpha")]})
+    desk.look()
+    found = desk.dump()
+    assert found["sessions"]["letters:a"]["name"] is None
+    assert desk.texts("letters:a") == ["alpha"]
+    assert desk.texts("letters:b") == ["alpha", "shared zebra"]
+    assert not list(desk.ingest.writer.connection.execute("SELECT rowid FROM fts WHERE fts MATCH 'gamma'"))

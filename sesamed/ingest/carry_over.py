@@ -4,8 +4,11 @@ import logging
 import os
 from functools import partial
 
+from sesamed.errors import SesameError
 from sesamed.ingest.indexer import Indexer
+from sesamed.ingest.look import log_fault
 from sesamed.source import Unit
+from sesamed.store import sqlite
 from sesamed.store.index import remove_index
 from sesamed.store.older import OlderIndex, older_indexes
 from sesamed.store.writing.replay import Replay
@@ -39,8 +42,9 @@ async def carry_over_older(indexer: Indexer) -> str | None:
                 older.close()
             await indexer.in_thread(partial(remove_index, path))
         except Exception as error:  # whatever is wrong with an old index, it must not end the daemon
-            log.error("an older index could not be carried over path=%s error=%r", path, error)  # noqa: TRY400  # no fault of ours
-            return f"{path} could not be carried over: {error}; it is tried again at each start, until you delete it"
+            why = str(error) if isinstance(error, SesameError | sqlite.Error) else log_fault(os.fsencode(path), error)
+            log.error("an older index could not be carried over path=%s error=%s", path, why)  # noqa: TRY400  # no fault of ours
+            return f"{path} could not be carried over: {why}; it is tried again at each start, until you delete it"
         log.info("an older index was carried over, and removed path=%s", path)
     return None
 

@@ -162,7 +162,7 @@ class _Run:
             except StoreError:
                 raise
             except Exception as error:
-                self._note_trouble(state, _fault(state.target.path, error))
+                self._note_trouble(state, log_fault(state.target.path, error))
             else:
                 self._note_trouble(state, None)
         if nothing := [state for state in looked_at if state.signature is None and state.seen is None]:
@@ -292,7 +292,7 @@ class _Run:
     def _write_alone(self, changes: list[FileRows], error: Exception) -> None:
         if len(changes) == 1:
             target = Target(changes[0].path, changes[0].root, changes[0].source)
-            self._note_trouble(self._state(target), _fault(target.path, error))
+            self._note_trouble(self._state(target), log_fault(target.path, error))
             return
         for change in changes:
             self._write([change])
@@ -340,7 +340,7 @@ class _Run:
             self._states.note(state)
 
 
-def _fault(path: bytes, error: Exception) -> str:
+def log_fault(path: bytes, error: Exception) -> str:
     """Log a fault of ours without the error's own words, which may quote a transcript."""
     steps = " < ".join(f"{step.name}:{step.lineno}" for step in reversed(traceback.extract_tb(error.__traceback__)))
     log.error("internal error path=%r error=%s at=%s", path, type(error).__name__, steps)

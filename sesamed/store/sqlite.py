@@ -54,6 +54,7 @@ USER_CAN_ACT = (
 
 
 Connection = apsw.Connection  # what other packages may name, and hand back to the store
+Error = apsw.Error  # its messages name tables and columns, never what is in them
 LIBRARY_VERSION = apsw.sqlite_lib_version()
 
 

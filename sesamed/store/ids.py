@@ -110,6 +110,11 @@ def sql_in_file(record: str, file: str, first: str = "0", last: str = str(LAST_P
     return f"{record} BETWEEN {begin} + {first} AND {begin} + {last}"
 
 
+def sql_chunk(record: str, kind: str) -> str:
+    """The number of a record's chunk."""
+    return f"({record} << {KIND_BITS} | {kind})"
+
+
 def sql_record_of(chunk: str) -> str:
     """The record that a chunk belongs to."""
     return f"({chunk} >> {KIND_BITS})"

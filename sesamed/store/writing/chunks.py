@@ -4,6 +4,7 @@ FTS5 flushes what it holds in memory whenever a row number does not grow, so ins
 """
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 import apsw
@@ -15,6 +16,9 @@ from sesamed.store.sqlite import plain
 from sesamed.store.subwords import inner_words
 
 DELETE_AT_ONCE = 1000
+_PLACE = itemgetter(0, 1)  # record and kind
+ADD_CHUNK = f"INSERT INTO chunks(id, text) VALUES({ids.sql_chunk('?', '?')}, ?)"
+ADD_WORDS = f"INSERT INTO fts(rowid, text, inner) VALUES({ids.sql_chunk('?', '?')}, ?, ?)"
 
 
 class Chunks:
@@ -22,24 +26,23 @@ class Chunks:
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
-        self._rows: list[tuple[int, str | bytes]] = []
-        self._words: list[tuple[int, str, str]] = []
+        self._rows: list[tuple[int, int, str | bytes]] = []
+        self._words: list[tuple[int, int, str, str]] = []
 
     def add(self, record: int, text: Text) -> None:
         """Take a chunk of the record; it is written with `flush`."""
-        number = ids.chunk_of(record, text.kind)
-        self._rows.append((number, text.packed))
+        self._rows.append((record, text.kind, text.packed))
         if text.kind != Kind.UNINDEXED:
-            self._words.append((number, text.text, text.inner))
+            self._words.append((record, text.kind, text.text, text.inner))
 
     def flush(self) -> None:
         """Write what was taken; full-text rows last, since any other statement makes FTS5 write out what it has gathered."""
         if not self._rows:
             return
-        self._connection.executemany("INSERT INTO chunks(id, text) VALUES(?, ?)", self._rows)
+        self._connection.executemany(ADD_CHUNK, self._rows)
         self._connection.execute("UPDATE totals SET chunks = chunks + ?", (len(self._words),))
-        self._words.sort(key=_number)
-        self._connection.executemany("INSERT INTO fts(rowid, text, inner) VALUES(?, ?, ?)", self._words)
+        self._words.sort(key=_PLACE)
+        self._connection.executemany(ADD_WORDS, self._words)
         self._rows.clear()
         self._words.clear()
 
@@ -85,7 +88,3 @@ def unpack(kind: int, packed: str | bytes) -> Text:
     """A chunk from what is stored of it."""
     text = plain(packed)
     return Text(kind, text, packed, inner_words(kind, text))
-
-
-def _number(row: tuple[int, str, str]) -> int:
-    return row[0]

@@ -88,8 +88,6 @@ class Facts:
 
     def record_lines(self, file: int, entries: Sequence[int]) -> bool:
         """The file has these entries; says whether somebody has spoken of one of them."""
-        if not entries:
-            return False
         sql = "INSERT OR IGNORE INTO line_ids(file, digest, wanted) SELECT ?1, ?2, EXISTS(SELECT 1 FROM remarks WHERE entry = ?2)"
         self._connection.executemany(sql, [(file, digest) for digest in entries])
         numbers = apsw.carray(array("q", entries))

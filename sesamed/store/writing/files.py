@@ -40,14 +40,15 @@ class Files:
         row = self._connection.execute(sql, (path,)).fetchone()
         return None if row is None else (row[0], row[1], bool(row[2]))
 
-    def store_cursor(self, file: int, change: FileRows, position: int) -> None:
-        """Store the cursor: it and the rows that it stands for are one commit."""
+    def store_cursor(self, file: int, change: FileRows, position: int) -> Known:
+        """Store the cursor: it and the rows that it stands for are one commit. Gives the file as it is known now."""
         counted = "bad_lines = :bad, unknown_lines = :unknown"
         if not change.counted_from_start:
             counted = "bad_lines = bad_lines + :bad, unknown_lines = unknown_lines + :unknown"
         values = _values(change, change.signature, msgspec.structs.replace(change.cursor, position=position))
         values |= {"file": file, "bad": change.bad_lines, "unknown": change.unknown_lines}
-        self._connection.execute(f"{STORE}, {counted} WHERE id = :file", values)
+        sql = f"{STORE}, {counted} WHERE id = :file RETURNING {COLUMNS}, gone_ms"
+        return _make_known(next(self._connection.execute(sql, values)))
 
     def set_session(self, file: int, session: int | None) -> None:
         """Put a file into a session."""

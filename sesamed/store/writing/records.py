@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import apsw
 
-from sesamed.store import ids, sqlite
+from sesamed.store import ids
 from sesamed.store.ids import Kind, home_of, record_at
 from sesamed.store.rows import AnyRow, FileRows, OutcomeRow, ResultRow, Row, UndoneRow
 from sesamed.store.writing.chunks import Chunks
@@ -81,7 +81,7 @@ class Records:
         if rows:
             keys = apsw.carray(array("q", [row.key for row in rows]))
             sql = "SELECT key, id FROM records WHERE key IN carray(?)"
-            self._keys.update(sqlite.rows(self._connection, sql, (keys,)))
+            self._keys.update(self._connection.execute(sql, (keys,)))
 
     def _new(self, record: int, row: Row) -> None:
         self._keys[row.key] = record
@@ -143,6 +143,11 @@ class Records:
         self.flush()
         if (position := self._holders.position_in(file, record)) is not None:
             self._results.correct(record, record_at(file, position), is_error=outcome.is_error)
+
+    def finish(self) -> None:
+        """Write what was gathered, and keep nothing: there may be another writer before the next commit, and many keys."""
+        self.flush()
+        self._keys.clear()
 
     def flush(self) -> None:
         """Write records, texts and touched files that were gathered."""

@@ -5,6 +5,7 @@ as one hit. One prompt is enough unless it is short: many sessions begin with `h
 """
 
 import apsw
+import msgspec
 
 from sesamed.keys import digest
 from sesamed.model import Identity
@@ -39,14 +40,15 @@ PROMPTS = f"""
 """
 
 
-class Tally:
+class Tally(msgspec.Struct):
     """What a session gains by one change of a file, and which of that other files hold, too."""
 
-    def __init__(self) -> None:
-        self.shared: set[int] = set()  # records
-        self.messages = self.tool_calls = self.exchanges = 0
-        self.first_ms: int | None = None
-        self.last_ms: int | None = None
+    shared: set[int] = set()  # records
+    messages: int = 0
+    tool_calls: int = 0
+    exchanges: int = 0
+    first_ms: int | None = None
+    last_ms: int | None = None
 
     def add(self, row: Row) -> None:
         """Count a record that the session did not hold before."""

@@ -7,6 +7,7 @@ a file held (`replace`, `drop`) costs as much as was held.
 from collections.abc import Callable, Iterable, Sequence
 
 import apsw
+import msgspec
 
 from sesamed.model import SessionKey
 from sesamed.store import sqlite
@@ -21,12 +22,13 @@ from sesamed.store.writing.results import Results
 from sesamed.store.writing.sessions import OPENING_RECORDS, Sessions, Tally
 
 
-class Written:
+class Written(msgspec.Struct):
     """What a transaction did, and the files as they are known now."""
 
-    def __init__(self) -> None:
-        self.known: list[Known] = []
-        self.added = self.updated = self.gone = 0
+    known: list[Known] = []
+    added: int = 0
+    updated: int = 0
+    gone: int = 0
 
 
 class Writer:
@@ -35,7 +37,9 @@ class Writer:
     def __init__(self, path: str) -> None:
         self.path = path
         self.connection = sqlite.connect_writer(path)
+        self.files = Files(self.connection)  # and cursors, as last committed
         self.commits = 0
+        self._transaction = Transaction(self.connection, self.files)
         with sqlite.errors(path):
             forgetting.load(self.connection, path)
 
@@ -60,11 +64,6 @@ class Writer:
             self.set_metadata(name, value)
         finally:
             self.connection.execute("PRAGMA synchronous=NORMAL").fetchall()
-
-    @property
-    def files(self) -> Files:
-        """The files and cursors, as last committed."""
-        return Files(self.connection)
 
     def write(self, changes: Sequence[FileRows]) -> Written:
         """Commit changes, or none of them."""
@@ -114,17 +113,15 @@ class Writer:
         return written
 
     def _begin(self, work: "Callable[[Transaction], None]") -> Written:
-        written = Written()
         with sqlite.errors(self.path):
             self.connection.execute("BEGIN IMMEDIATE")
             try:
-                transaction = Transaction(self.connection, written)
-                work(transaction)
-                transaction.finish()
+                work(self._transaction)
+                return self._transaction.finish()
             except BaseException:
                 self._undo()
+                self._transaction = Transaction(self.connection, self.files)  # what was gathered is void
                 raise
-        return written
 
     def _undo(self) -> None:
         if self.connection.in_transaction:  # some errors have undone it already
@@ -132,19 +129,20 @@ class Writer:
 
 
 class Transaction:
-    """The changes of one commit. Records and texts are gathered, and written before anything reads them."""
+    """The changes of a commit, and when that is finished of the next one. Records and texts are gathered, and written before anything
+    reads them."""
 
-    def __init__(self, connection: apsw.Connection, written: Written) -> None:
+    def __init__(self, connection: apsw.Connection, files: Files) -> None:
         self._connection = connection
         chunks = Chunks(connection)
         results = Results(connection, chunks)
         self._holders = Holders(connection, chunks, results)
         self._sessions = Sessions(connection)
         self._facts = Facts(connection)
-        self._files = Files(connection)
+        self._files = files
         self._records = Records(connection, chunks, results, self._holders)
         self._changed: set[int] = set()  # sessions
-        self._written = written
+        self._written = Written()
 
     def apply_all(self, changes: Iterable[FileRows]) -> None:
         """Take the changes of files."""
@@ -184,11 +182,8 @@ class Transaction:
             if before is not None:
                 self._remove_file_from(before)
         position, tally = self._records.put_all(file, session, change)
-        self._files.store_cursor(file, change, position)
-        others = self._facts.record(file, change.source, change.facts, change.remarks)
-        if came_back:
-            others |= self._facts.find_others(file)
-        is_meant = self._facts.record_lines(file, change.entries)
+        self._written.known.append(self._files.store_cursor(file, change, position))
+        others, is_meant = self._record_facts(file, change, came_back=came_back)
         self._connection.executemany(UNDO, [(file, *places) for places in change.undone])
         if session is not None:
             joined = is_new or session != before
@@ -198,7 +193,17 @@ class Transaction:
             self._describe(session, tally, has_news=has_news, joined=joined, came_back=came_back)
         for other in others - {session}:
             self._facts.resolve(other)
-        self._written.known.append(self._files.read(change.path))
+
+    def _record_facts(self, file: int, change: FileRows, *, came_back: bool) -> tuple[set[int], bool]:
+        """Keep what a file says. Gives the other sessions that it is about, and whether somebody has spoken of an entry of it."""
+        others, is_meant = set[int](), False
+        if change.facts or change.remarks:
+            others = self._facts.record(file, change.source, change.facts, change.remarks)
+        if came_back:
+            others |= self._facts.find_others(file)
+        if change.entries:
+            is_meant = self._facts.record_lines(file, change.entries)
+        return others, is_meant
 
     def _mark_gone(self, path: bytes, now_ms: int) -> None:
         found = self._files.mark_gone(path, now_ms)
@@ -223,11 +228,14 @@ class Transaction:
         if session is not None:
             self._remove_file_from(session)
 
-    def finish(self) -> None:
-        """Write what was gathered."""
-        self._records.flush()
+    def finish(self) -> Written:
+        """Write what was gathered. Gives what was done."""
+        self._records.finish()
         for session in self._changed:
             self._sessions.update_opening(session)
+        self._changed.clear()
+        written, self._written = self._written, Written()
+        return written
 
     # -- sessions
 

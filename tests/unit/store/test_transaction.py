@@ -1,0 +1,45 @@
+"""One transaction after the other."""
+
+from pathlib import Path
+
+import apsw
+import pytest
+
+from sesamed.model import Identity
+from sesamed.store.ids import Kind
+from sesamed.store.rows import Cursor, FileRows, Row, Signature, Text
+from sesamed.store.writing.transaction import Writer
+
+TORN = "\ud83d"  # half of a surrogate pair: no text that SQLite takes
+
+
+def make_change(name: str, *texts: str) -> FileRows:
+    """A new file whose records have these texts."""
+    return FileRows(
+        path=f"/r/{name}".encode(), root="/r", source="pi", source_version=1, signature=Signature(1, 1, 1, 1, 1), cursor=Cursor(),
+        complete=True, identity=Identity(native_id=name, origin=""), counted_from_start=True,
+        rows=[
+            Row(key=hash((name, text)), role="user", kind=Kind.USER, prompt=True, texts=(Text(Kind.USER, text, text, ""),))
+            for text in texts
+        ],
+    )  # fmt: skip
+
+
+def test_nothing_of_a_failed_transaction_is_in_the_next_one(tmp_path: Path) -> None:
+    """What was gathered before the failure is gone, too, and so is what is known of its records."""
+    writer = Writer(str(tmp_path / "index.sqlite"))
+    try:
+        with pytest.raises(UnicodeEncodeError):
+            writer.write([make_change("one", "dig a burrow"), make_change("two", TORN)])
+        written = writer.write([make_change("three", "count the wombats"), make_change("one", "dig a burrow")])
+        assert (written.added, written.updated) == (2, 0)
+        assert [known.path for known in written.known] == [b"/r/three", b"/r/one"]
+        assert list_texts(writer.connection) == ["count the wombats", "dig a burrow"]
+        assert writer.connection.execute("SELECT chunks, messages FROM totals").fetchone() == (2, 2)
+    finally:
+        writer.close()
+
+
+def list_texts(connection: apsw.Connection) -> list[str]:
+    """All texts that the index holds."""
+    return [text for (text,) in connection.execute("SELECT text FROM chunks ORDER BY text")]

@@ -140,7 +140,7 @@ class Decoder:
         target, shape, found = state.target, self.shape(state), DatabaseRows()
         assert isinstance(shape, Rows)
         itself = self._begin(target, now, None)
-        itself.counted_from_start = True
+        itself.counted_from_start = itself.foreign = True  # no session
         with open_database(target.path, shape.queries, scratch) as database:
             if database.query is not None:
                 if self._read_units(database, target, now, files, budget, found):

@@ -9,8 +9,11 @@ from typing import Any
 from sesamed.source import Source
 from sesamed.sources.claude import Claude
 from sesamed.sources.codex import Codex
+from sesamed.sources.gemini import Gemini
+from sesamed.sources.opencode import OpenCode
 from sesamed.sources.pi import Pi
 from sesamed.sources.sesame import Sesame
 
-# `gemini` and `opencode` are not among them yet: the ingest cannot read databases and trees, nor write what differs in a document.
-SOURCES: dict[str, Source[Any]] = {source.name: source for source in (Pi(), Claude(), Codex(), Sesame())}
+SOURCES: dict[str, Source[Any]] = {
+    source.name: source for source in (Pi(), Claude(), Codex(), Gemini(), OpenCode(), Sesame())
+}

@@ -346,3 +346,58 @@ def test_who_waits_is_told_when_all_is_served(steps: list[tuple[Callable[..., No
         script.queue.finish()
     assert all(ticket.is_served for ticket in script.tickets)
     assert len(script.states) == 0
+
+
+def rest(states: FileStates, name: str, until: float) -> FileState:
+    """A file that was read as a whole just now."""
+    state = states.find_or_add(target(name))
+    state.signature, state.rest_until = SEEN, until
+    return state
+
+
+def test_a_file_that_was_read_whole_rests(queue: Queue, states: FileStates, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often it is written to meanwhile; it is pending, and its first mark is not forgotten."""
+    rest(states, "whole", 101.0)
+    monkeypatch.setattr(time, "monotonic", lambda: 100.0)
+    tickets = [queue.mark(target("whole"), may_rest=True) for _ in range(3)]
+    assert queue.is_empty
+    assert not queue.live_is_waiting
+    assert taken(queue) == []
+    assert queue.pending().files == 1
+    queue.end_rests()
+    assert taken(queue) == []
+    monkeypatch.setattr(time, "monotonic", lambda: 101.0)
+    queue.end_rests()
+    assert queue.waker.is_rung
+    (state,) = taken(queue)
+    assert state.look_since == 100.0
+    queue.finish()
+    assert all(ticket.is_served for ticket in tickets)
+    assert queue.pending().files == 0
+
+
+def test_who_asks_does_not_wait_for_a_rest(queue: Queue, states: FileStates) -> None:
+    """Neither a client's sync nor a sweep."""
+    for wake in (lambda: queue.mark(target("whole")), lambda: queue.add([due("whole")])):
+        rest(states, "whole", time.monotonic() + 60)
+        ticket = queue.mark(target("whole"), may_rest=True)
+        wake()
+        assert names(taken(queue)) == ["whole"]
+        queue.finish()
+        assert ticket.is_served
+        queue.end_rests()
+        assert queue.is_empty
+
+
+def test_what_is_not_finished_does_not_rest(queue: Queue, states: FileStates) -> None:
+    """It is read on, and its mark with it."""
+    state = rest(states, "whole", 0.0)
+    queue.mark(target("whole"))
+    taken(queue)
+    state.rest_until = time.monotonic() + 60
+    ticket = queue.mark(target("whole"), may_rest=True)
+    queue.finish({b"whole"})
+    assert names(taken(queue)) == ["whole"]
+    queue.finish()
+    assert ticket.is_served
+    assert queue.pending().files == 0

@@ -1,0 +1,231 @@
+"""Sessions in other programs' databases, and in trees of files: noticed by their versions, read by difference, kept when they go."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sesamed.store.rows import Signature
+from tests.support.history import same
+from tests.support.letters import Desk, with_sessions
+from tests.support.owner import Owner
+
+
+@pytest.fixture(autouse=True)
+def _never_blocks() -> None:
+    """There is no loop here, and to look for one at every call of the system costs a tenth of the time."""
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    made = Desk()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def owner(desk: Desk) -> Iterator[Owner]:
+    with Owner(desk.base / "tables/x.db") as started:
+        yield started
+
+
+def test_sessions_of_a_database_are_units(desk: Desk, owner: Owner) -> None:
+    """Each with its path, and read again when its version is another one; the others are left alone."""
+    owner.say("s1", "k1", "alpha")
+    owner.say("s2", "k2", "beta")
+    desk.look()
+    owner.say("s1", "k3", "gamma")
+    result = desk.look()
+    assert desk.texts("tables:s1") == ["alpha", "gamma"]
+    assert desk.texts("tables:s2") == ["beta"]
+    assert result.updated == 2  # the session, and the database
+    assert desk.ingest.states.rest() == 0
+    assert {session["path"] for session in desk.dump()["sessions"].values()} == {str(owner.path)}
+    assert desk.look().updated == 0
+
+
+def test_a_session_that_is_deleted_is_kept(desk: Desk, owner: Owner) -> None:
+    """So are those of a database that is; what comes back is there again."""
+    owner.say("s1", "k1", "alpha")
+    owner.say("s2", "k2", "beta")
+    desk.look()
+    owner.run("DELETE FROM session WHERE id = 's1'")
+    desk.look()
+    assert {name: session["gone"] for name, session in desk.dump()["sessions"].items()} == {
+        "tables:s1": True,
+        "tables:s2": False,
+    }
+    same(with_sessions(desk.dump()), with_sessions(desk.carried_over()))
+    owner.say("s1", "k3", "gamma")
+    desk.look()
+    assert desk.texts("tables:s1") == ["alpha", "gamma"]
+    assert not desk.dump()["sessions"]["tables:s1"]["gone"]
+    owner.end()
+    owner.path.unlink()
+    desk.look()
+    assert all(session["gone"] for session in desk.dump()["sessions"].values())
+    same(with_sessions(desk.dump()), with_sessions(desk.carried_over()))
+
+
+def test_a_row_that_does_not_decode_keeps_its_session(desk: Desk, owner: Owner) -> None:
+    """And counts; the next version mends it. Text that is no UTF-8 is such a row."""
+    owner.say("s1", "k1", "alpha")
+    desk.look()
+    for broken in ("'{'", "CAST(x'ff00fe' AS TEXT)", "NULL"):
+        owner.run(f"INSERT INTO part VALUES(99, 's1', {broken})")
+        owner.run("UPDATE session SET version = version + 1")
+        desk.look()
+        assert list(desk.bad().values()) == [1]
+        assert desk.texts("tables:s1") == ["alpha"]
+        owner.run("DELETE FROM part WHERE id = 99")
+        owner.run("UPDATE session SET version = version + 1")
+        desk.look()
+        assert desk.bad() == {}
+
+
+def test_values_may_be_bytes(desk: Desk, owner: Owner) -> None:
+    """As they come."""
+    owner.say("s1", "k1", "alpha")
+    owner.run(
+        "INSERT INTO part(session, data) VALUES('s1', CAST(? AS BLOB))", json.dumps({"key": "k2", "text": "zebra"})
+    )
+    desk.look()
+    assert desk.texts("tables:s1") == ["alpha", "zebra"]
+
+
+def test_a_database_of_another_version_is_said_once(desk: Desk) -> None:
+    """It is none of ours, and no trouble; it counts, until it is one that is known."""
+    path = desk.base / "tables/x.db"
+    with Owner(path, tables=False) as owner:
+        desk.look()
+        assert desk.bad() == {}
+        owner.run("CREATE TABLE session(id TEXT PRIMARY KEY)")
+        desk.look()
+        (state,) = desk.ingest.states.warned()
+        assert (state.target.path, state.trouble) == (bytes(path), None)
+        assert desk.bad() == {"tables/x.db": 1}
+        assert desk.look().updated == 0
+        owner.run("ALTER TABLE session ADD COLUMN version")
+        owner.run("ALTER TABLE session ADD COLUMN title")
+        owner.run("CREATE TABLE part(id INTEGER PRIMARY KEY, session TEXT, data)")
+        owner.say("s1", "k1", "alpha")
+        desk.look()
+        assert desk.ingest.states.warned() == []
+        assert desk.bad() == {}
+        assert desk.texts("tables:s1") == ["alpha"]
+
+
+def test_a_locked_database_is_tried_again_soon(desk: Desk) -> None:
+    """Without being a trouble of anybody's."""
+    with Owner(desk.base / "tables/x.db", "delete") as owner:
+        owner.say("s1", "k1", "alpha")
+        desk.look()
+        owner.say("s1", "k2", "beta")
+        owner.run("BEGIN EXCLUSIVE")
+        desk.ingest.run([desk.target(owner.path)])
+        state = desk.ingest.states.get(bytes(owner.path))
+        assert state is not None
+        assert state.trouble is None
+        assert state.quiet_at is not None
+        owner.run("COMMIT")
+        desk.look()
+        assert desk.texts("tables:s1") == ["alpha", "beta"]
+
+
+def test_a_damaged_database_keeps_its_sessions(desk: Desk, owner: Owner) -> None:
+    """And is a trouble until it is whole."""
+    for number in range(100):
+        owner.say("s1", f"k{number}", "alpha " * 100)
+    owner.end()
+    desk.look()
+    whole = owner.path.read_bytes()
+    owner.path.write_bytes(whole[:4096] + b"\xa5" * (len(whole) - 4096))
+    desk.ingest.run([desk.target(owner.path)])
+    assert [state.trouble for state in desk.ingest.states.troubled()] == ["damaged, or written over while it was read"]
+    assert len(desk.texts("tables:s1")) == 100
+    owner.path.write_bytes(whole)
+    desk.look()
+    assert desk.ingest.states.troubled() == []
+
+
+def test_many_sessions_take_several_commits(desk: Desk, owner: Owner) -> None:
+    """Live appends come between."""
+    for number in range(40):
+        owner.say(f"s{number}", f"k{number}", f"{number} " * 100_000)
+    commits = desk.ingest.writer.commits
+    assert desk.look().added == 41
+    assert desk.ingest.writer.commits - commits >= 2
+
+
+def tree(desk: Desk, **files: object) -> None:
+    """Files of a bundle."""
+    for name, said in files.items():
+        desk.write(f"folders/{name.replace('__', '/')}.json", said)
+
+
+def test_a_bundle_is_one_session(desk: Desk) -> None:
+    """Of all its members; one that comes, grows or goes is a change of the whole."""
+    tree(
+        desk,
+        session__p__s1={"session": "s1"},
+        message__s1__m1={"key": "m1", "text": "alpha"},
+        part__m1__p1={"key": "p1", "text": "beta"},
+    )
+    desk.look()
+    assert desk.texts("folders:s1") == ["alpha", "beta"]
+    tree(desk, message__s1__m2={"key": "m2", "text": "delta"}, part__m1__p1={"key": "p1", "text": "beta gamma"})
+    part = desk.base / "folders/part/m1/p1.json"
+    desk.look_at([part])
+    assert desk.texts("folders:s1") == ["alpha", "beta gamma", "delta"]
+    part.unlink()
+    desk.look()
+    assert desk.texts("folders:s1") == ["alpha", "delta"]
+    assert desk.look().updated == 0
+
+
+def test_a_member_that_does_not_decode_keeps_the_session(desk: Desk) -> None:
+    """Half written, or larger than all members may be."""
+    tree(desk, session__p__s1={"session": "s1"}, message__s1__m1={"key": "m1", "text": "alpha"})
+    desk.look()
+    for broken in (b'{"key": "m2"', json.dumps({"key": "m2", "text": "x" * (1 << 20)}).encode()):
+        tree(desk, message__s1__m2=broken)
+        desk.look()
+        assert desk.bad() == {"folders/session/p/s1.json": 1}
+        assert desk.texts("folders:s1") == ["alpha"]
+    tree(desk, message__s1__m2={"key": "m2", "text": "beta"})
+    desk.look()
+    assert desk.bad() == {}
+    assert desk.texts("folders:s1") == ["alpha", "beta"]
+
+
+def test_a_member_that_is_not_there_when_it_is_read_keeps_the_session(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was replaced while we looked."""
+    tree(desk, session__p__s1={"session": "s1"}, message__s1__m1={"key": "m1", "text": "alpha"})
+    desk.look()
+    tree(desk, message__s1__m1={"key": "m1", "text": "beta"})
+    missing = desk.base / "folders/message/s1/m0.json"
+
+    def list_members(bundle: object, path: bytes, root: str) -> Iterator[tuple[bytes, Signature | None]]:
+        yield bytes(missing), None
+
+    with monkeypatch.context() as patch:
+        patch.setattr("sesamed.ingest.whole.list_members", list_members)
+        desk.look()
+        assert desk.bad() == {"folders/session/p/s1.json": 1}
+        assert desk.texts("folders:s1") == ["alpha"]
+    desk.restart()
+    desk.look()
+    assert desk.texts("folders:s1") == ["beta"]
+
+
+def test_a_bundle_that_goes_is_kept(desk: Desk) -> None:
+    """Known by its first file."""
+    tree(desk, session__p__s1={"session": "s1"}, message__s1__m1={"key": "m1", "text": "alpha"})
+    desk.look()
+    Path(desk.base / "folders/session/p/s1.json").unlink()
+    desk.look()
+    assert desk.dump()["sessions"]["folders:s1"]["gone"]
+    same(with_sessions(desk.dump()), with_sessions(desk.carried_over()))

@@ -1,0 +1,180 @@
+"""Other programs' databases are read whole, and left alone."""
+
+import os
+import shutil
+import sqlite3
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from sesamed.source import Query
+from sesamed.store.foreign import ForeignDatabaseError, LockedDatabaseError, open_database, read_counters
+from tests.support.owner import Owner
+
+PARTS = "SELECT data FROM part WHERE session = :unit"
+QUERIES = (
+    Query(units="SELECT id, version, wrong FROM session", rows=(PARTS,)),
+    Query(units="SELECT id, version FROM session", rows=("SELECT title FROM session WHERE id = :unit", PARTS)),
+)
+
+
+@pytest.fixture
+def owner(tmp_path: Path) -> Iterator[Owner]:
+    (tmp_path / "agent").mkdir()
+    with Owner(tmp_path / "agent/x.db") as started:
+        started.say("s1", "k1", "alpha")
+        yield started
+
+
+def read(path: Path, within: Callable[[], object] = lambda: None) -> list[tuple[str, int]]:
+    """The sessions, each with how many parts it has; something may happen while they are read."""
+    scratch = path.parent.parent / "scratch"
+    scratch.mkdir(exist_ok=True)
+    with open_database(os.fsencode(path), QUERIES, str(scratch)) as database:
+        units = [str(unit) for unit, _ in database.units()]
+        within()
+        found = [(unit, len(list(database.rows(1, unit)))) for unit in units]
+    assert os.listdir(scratch) == []
+    return found
+
+
+def look(directory: Path) -> dict[str, tuple[int, int, bytes]]:
+    """All that is in a directory."""
+    return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns, path.read_bytes()) for path in directory.iterdir()}
+
+
+@pytest.mark.parametrize("journal", ["wal", "delete"])
+@pytest.mark.parametrize("end", ["alive", "closed", "killed"])
+@pytest.mark.parametrize("shm", [True, False])
+def test_nothing_is_left_beside_a_database(tmp_path: Path, journal: str, end: str, shm: bool) -> None:
+    """Whether its owner lives or not, and with what that left there; and all of it is read, also what is in the WAL only."""
+    (tmp_path / "agent").mkdir()
+    owner = Owner(tmp_path / "agent/x.db", journal)
+    owner.say("s1", "k1", "alpha")
+    if end == "closed":
+        owner.end()
+    elif end == "killed":
+        owner.kill()
+    path = owner.path
+    if not shm and end != "alive":
+        (tmp_path / "agent/x.db-shm").unlink(missing_ok=True)
+    before = look(tmp_path / "agent")
+    assert read(path) == [("s1", 1)]
+    assert look(tmp_path / "agent") == before
+    owner.end()
+
+
+def test_a_copy_with_its_wal_is_read(tmp_path: Path, owner: Owner) -> None:
+    """As backups have it: the WAL is there, and nothing else."""
+    (tmp_path / "copy").mkdir()
+    for suffix in ("", "-wal"):
+        shutil.copyfile(f"{owner.path}{suffix}", tmp_path / f"copy/x.db{suffix}")
+    before = look(tmp_path / "copy")
+    assert read(tmp_path / "copy/x.db") == [("s1", 1)]
+    assert look(tmp_path / "copy") == before
+
+
+def test_an_owner_commits_and_checkpoints_while_it_is_read(owner: Owner) -> None:
+    """And does not wait, nor is what is read mixed."""
+
+    def write() -> None:
+        owner.say("s1", "k2", "beta")
+        owner.say("s2", "k3", "gamma")
+        owner.run("PRAGMA wal_checkpoint(PASSIVE)")
+
+    assert read(owner.path, write) == [("s1", 1)]
+    assert read(owner.path) == [("s1", 2), ("s2", 1)]
+    owner.run("BEGIN EXCLUSIVE")
+    owner.run("PRAGMA user_version = 7")
+    assert read(owner.path) == [("s1", 2), ("s2", 1)]
+    owner.run("COMMIT")
+
+
+def test_no_lock_is_left_behind(tmp_path: Path) -> None:
+    """An owner without WAL can write as soon as the look is over; while it writes we go away."""
+    (tmp_path / "agent").mkdir()
+    with Owner(tmp_path / "agent/x.db", "delete") as owner:
+        owner.say("s1", "k1", "alpha")
+        assert read(owner.path) == [("s1", 1)]
+        owner.say("s1", "k2", "beta")
+        owner.run("BEGIN EXCLUSIVE")
+        with pytest.raises(LockedDatabaseError):
+            read(owner.path)
+        owner.run("COMMIT")
+        assert read(owner.path) == [("s1", 2)]
+
+
+def test_every_commit_is_counted(owner: Owner) -> None:
+    """Also where size and times stay: a WAL is written over from its beginning."""
+    seen = {read_counters(os.fsencode(owner.path))}
+    for number in range(20):
+        owner.run("UPDATE session SET title = ?", str(number))
+        owner.run("PRAGMA wal_checkpoint(RESTART)")
+        seen.add(read_counters(os.fsencode(owner.path)))
+    assert len(seen) == 21
+
+
+def test_a_database_of_another_version_fits_no_query(tmp_path: Path) -> None:
+    """And neither does one that has no tables yet, or is none."""
+    (tmp_path / "agent").mkdir()
+    path = tmp_path / "agent/x.db"
+
+    def fits() -> tuple[bool, bool]:
+        with open_database(os.fsencode(path), QUERIES, str(tmp_path)) as database:
+            assert list(database.units()) == []
+            return database.query is not None, database.is_empty
+
+    path.touch()
+    assert fits() == (False, True)
+    path.write_bytes(b"not SQLite" * 100)
+    assert fits() == (False, False)
+    path.unlink()
+    with Owner(path, tables=False) as owner:
+        assert fits() == (False, True)
+        owner.run("CREATE TABLE session(id)")
+        assert fits() == (False, False)
+        owner.run("DROP TABLE session")
+        owner.run("CREATE TABLE session(id TEXT PRIMARY KEY, version INTEGER, title TEXT)")
+        owner.run("CREATE TABLE part(id INTEGER PRIMARY KEY, session TEXT, data)")
+        assert fits() == (True, False)
+
+
+@pytest.mark.parametrize("wal", [True, False])
+def test_a_damaged_database_is_an_error(tmp_path: Path, owner: Owner, wal: bool) -> None:
+    """Not a crash, and not half of its sessions."""
+    for number in range(200):
+        owner.say(f"s{number}", f"k{number}", "x" * 1000)
+    owner.run("PRAGMA wal_checkpoint(TRUNCATE)")
+    if wal:
+        owner.say("s1", "last", "alpha")
+        owner.kill()
+    else:
+        owner.end()
+    data = bytearray(owner.path.read_bytes())
+    data[4096 : len(data) - 4096] = b"\xa5" * (len(data) - 8192)
+    owner.path.write_bytes(data)
+    with pytest.raises(ForeignDatabaseError):
+        read(owner.path)
+
+
+def test_a_large_table_is_read_row_by_row(tmp_path: Path) -> None:
+    """In bounded memory."""
+    (tmp_path / "agent").mkdir()
+    path = tmp_path / "agent/x.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE session(id TEXT PRIMARY KEY, version INTEGER, title TEXT)")
+        database.execute("CREATE TABLE part(id INTEGER PRIMARY KEY, session TEXT, data)")
+        database.execute("INSERT INTO session VALUES('s1', 1, '')")
+        sql = "INSERT INTO part WITH n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 300000) SELECT x, 's1', 'row ' || x FROM n"
+        database.execute(sql)
+        database.commit()
+    with open_database(os.fsencode(path), QUERIES, str(tmp_path)) as database:
+        tracemalloc.start()
+        try:
+            assert sum(1 for _ in database.rows(1, "s1")) == 300_000
+            assert tracemalloc.get_traced_memory()[1] < 1 << 20
+        finally:
+            tracemalloc.stop()

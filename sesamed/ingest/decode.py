@@ -13,7 +13,7 @@ from zlib import crc32
 import msgspec
 
 from sesamed.ingest.chunking import Chunking
-from sesamed.ingest.difference import Difference, is_whole
+from sesamed.ingest.difference import Difference, Held, is_whole
 from sesamed.ingest.project import Projects
 from sesamed.ingest.state import FileState, Target, path_below
 from sesamed.ingest.tail import COMPRESSED, FileChange, Read, Tail
@@ -146,7 +146,9 @@ class Decoder:
                 if self._read_units(database, target, now, files, budget, found):
                     found.changes.append(itself)
                 return found
-            if not database.is_empty:
+            if self.quiet_for(now.mtime_ns) < QUIET_S:  # its tables may be being made
+                itself.look_again, itself.cursor = True, Cursor(state=Held().encode())
+            elif not database.is_empty:
                 itself.bad_lines, found.warning = 1, "not a database of a version that we know: nothing of it is read"
         found.changes.append(itself)
         return found

@@ -1,0 +1,186 @@
+"""Sessions that are said whole every time, through the real daemon: Gemini CLI's documents, OpenCode's database and trees of files. The
+database belongs to a program of its own, which writes while it is read."""
+
+import os
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.daemon import Daemon, eventually
+from tests.support.gemini import GeminiSession
+from tests.support.opencode import EVENTS, SCHEMA, OpenCodeSession, tool_part
+from tests.support.owner import Owner
+from tests.support.sessions import Call
+
+
+@pytest.fixture
+def daemon() -> Iterator[Daemon]:
+    """A daemon without configuration."""
+    with Daemon(None) as started:
+        (started.home / ".gemini/tmp/birds/chats").mkdir(parents=True)
+        (started.home / ".local/share/opencode").mkdir(parents=True)
+        started.sync()
+        yield started
+
+
+@pytest.fixture
+def owner(daemon: Daemon) -> Iterator[Owner]:
+    """OpenCode, as far as its database goes."""
+    with Owner(daemon.home / ".local/share/opencode/opencode.db", tables=False) as started:
+        for statement in (*SCHEMA.split(";"), EVENTS):
+            if statement.strip():
+                started.run(statement)
+        yield started
+
+
+def store(owner: Owner, session: OpenCodeSession, number: int) -> None:
+    """Commit a session as it is now, as the change with this number."""
+    owner.run("BEGIN IMMEDIATE")
+    for sql, values in session.statements():
+        owner.run(sql, *values)
+    owner.run("REPLACE INTO event_sequence VALUES(?, ?, '')", session.id, number)
+    owner.run("COMMIT")
+
+
+def meta(daemon: Daemon, session: str) -> dict[str, Any]:
+    """What the daemon says of a session."""
+    found: dict[str, Any] = daemon.call("get_session_meta", sessionId=session)
+    return found
+
+
+def texts(daemon: Daemon, session: str) -> list[str]:
+    """What is said in it."""
+    return [message["text"] for message in daemon.call("list_messages", sessionId=session)["messages"]]
+
+
+def test_geminis_sessions_are_read_as_they_grow(daemon: Daemon) -> None:
+    """And kept as they were while they are half written, and when they go: Gemini CLI deletes sessions that it has resumed."""
+    session = GeminiSession(cwd=str(daemon.home)).user("a quince tart")
+    path = daemon.home / ".gemini/tmp" / session.path
+    path.write_bytes(session.bytes())
+    eventually(lambda: daemon.found("quince"))
+    session.answer("baking", [(Call("run_shell_command", {"command": "bake medlar"}, "c1"), "burnt")])
+    path.write_bytes(session.bytes())
+    eventually(lambda: daemon.found("burnt"))
+    assert meta(daemon, session.id)["resume"]["command"] == ["gemini", "--resume", session.id]
+    before = texts(daemon, session.id)
+    path.write_bytes(b"")
+    daemon.call("sync", paths=[str(path)])
+    assert texts(daemon, session.id) == before
+    assert daemon.call("status")["counts"]["badLines"] == 1
+    path.write_bytes(session.bytes())
+    eventually(lambda: daemon.call("status")["counts"]["badLines"] == 0)
+    path.unlink()
+    eventually(lambda: meta(daemon, session.id)["gone"])
+    daemon.call("index", full=True)
+    assert texts(daemon, session.id) == before
+    assert daemon.call("status")["state"] == "ready"
+
+
+def test_opencodes_database_is_read_while_it_is_written(daemon: Daemon, owner: Owner) -> None:
+    """Every commit is seen, although all of them are in the WAL; nothing is left in its directory, and its owner never waits."""
+    directory = owner.path.parent
+    beside = sorted(os.listdir(directory))
+    session = OpenCodeSession().user("a quince tart")
+    for number in range(1, 6):
+        store(
+            owner,
+            session.answer(f"answer{number}", tool_part("bash", {"command": f"bake medlar{number}"}, "burnt")),
+            number,
+        )
+        eventually(partial(daemon.found, f"answer{number}"))
+    assert daemon.found("medlar5")
+    other = session.fork("ses_0002").user("a salsify pie")
+    store(owner, other, 1)
+    eventually(lambda: daemon.found("salsify"))
+    assert [hit["similar"] for hit in daemon.call("search", query="quince")["results"]] == [1]
+    shown = meta(daemon, session.id)
+    assert (shown["path"], shown["messageCount"], shown["toolCounts"]) == (str(owner.path), 6, {"bash": 5})
+    assert shown["resume"] is None or shown["resume"]["command"][0] == "opencode"
+    assert sorted(os.listdir(directory)) == beside
+    assert daemon.call("status")["pending"] == {"files": 0, "bytes": 0}
+
+
+def test_a_path_of_a_database_means_all_its_sessions(daemon: Daemon, owner: Owner) -> None:
+    """The WAL's does, too; others beside it are none of ours."""
+    for number in (1, 2):
+        store(owner, OpenCodeSession(id=f"ses_000{number}").user(f"quince{number}"), 1)
+    for name, ignored in {"opencode.db": 0, "opencode.db-wal": 0, "opencode.db-shm": 1}.items():
+        asked = daemon.call("sync", paths=[str(owner.path.with_name(name))])
+        assert len(asked["ignored"]) == ignored
+    assert daemon.found("quince1")
+    assert daemon.found("quince2")
+
+
+def test_sessions_that_leave_a_database_are_kept(daemon: Daemon, owner: Owner) -> None:
+    """Also by a rebuild, and when the whole database is gone; what an owner that was killed has left is read."""
+    for number in (1, 2):
+        store(owner, OpenCodeSession(id=f"ses_000{number}").user(f"quince{number}"), 1)
+    daemon.sync()
+    for table, column in (("part", "session_id"), ("message", "session_id"), ("session", "id")):
+        owner.run(f"DELETE FROM {table} WHERE {column} = 'ses_0001'")
+    eventually(lambda: meta(daemon, "ses_0001")["gone"])
+    store(owner, OpenCodeSession(id="ses_0003").user("salsify"), 1)
+    owner.kill()
+    eventually(lambda: daemon.found("salsify"))
+    daemon.call("index", full=True)
+    assert texts(daemon, "ses_0001") == ["quince1"]
+    assert not meta(daemon, "ses_0003")["gone"]
+    for path in owner.path.parent.glob("opencode.db*"):
+        path.unlink()
+    eventually(lambda: meta(daemon, "ses_0003")["gone"])
+    assert daemon.found("quince2")
+    daemon.check_index()
+
+
+def test_a_database_that_is_not_known_is_a_warning(daemon: Daemon) -> None:
+    """Of its root; the daemon is well."""
+    with Owner(daemon.home / ".local/share/opencode/opencode.db", tables=False) as owner:
+        owner.run("CREATE TABLE session(id TEXT, of_tomorrow TEXT)")
+        eventually(lambda: source(daemon)["warningCodes"] == ["unknownFormat"])
+        assert daemon.call("status")["state"] == "ready"
+        owner.run("DROP TABLE session")
+        for statement in (*SCHEMA.split(";"), EVENTS):
+            if statement.strip():
+                owner.run(statement)
+        store(owner, OpenCodeSession().user("a quince tart"), 1)
+        eventually(lambda: daemon.found("quince"))
+        assert source(daemon)["warningCodes"] == []
+    daemon.allowed.append("not a database of a version that we know")
+
+
+def source(daemon: Daemon) -> dict[str, Any]:
+    """OpenCode's root in `status`."""
+    found: dict[str, Any] = next(root for root in daemon.call("status")["sources"] if root["parser"] == "opencode")
+    return found
+
+
+def test_a_tree_of_files_is_read_as_it_grows(daemon: Daemon) -> None:
+    """Each part leads to its session."""
+    session = OpenCodeSession().user("a quince tart")
+    written: set[Path] = set()
+
+    def write() -> list[Path]:
+        new = []
+        for member in session.members():
+            path = daemon.home / ".local/share/opencode" / member.path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path not in written:
+                path.write_bytes(member.data)
+                new.append(path)
+        written.update(new)
+        return new
+
+    write()
+    eventually(lambda: daemon.found("quince"))
+    session.answer("with cream", tool_part("bash", {"command": "bake medlar"}, "burnt"))
+    write()
+    eventually(lambda: daemon.found("burnt"))
+    session.part({"type": "text", "text": "salsify"})
+    (part,) = write()
+    assert daemon.call("sync", paths=[str(part)])["ignored"] == []
+    assert daemon.found("salsify")
+    assert meta(daemon, session.id)["path"].endswith(f"/{session.id}.json")

@@ -25,12 +25,11 @@ from sesamed.methods.search import Page, Searcher
 from sesamed.store import sqlite
 from sesamed.store.search import filters, query, ranking, terms
 from sesamed.store.search import matching as search
-from sesamed.store.search import session_score as prose
 
 SOURCES = ("pi", "claude", "codex")
 HEADER = ("step", "P@1", "H@3", "H@10", "MRR", "empty")
 WHOLE_TERM = terms.TermMaker.term
-ONLY_TEXT_MESSAGES = prose.MESSAGES_BY_FILE.replace("MATCH ?", "MATCH '{text} : (' || ? || ')'")
+ONLY_TEXT_MESSAGES = search.MESSAGES_BY_FILE.replace("MATCH ?", "MATCH '{text} : (' || ? || ')'")
 ONLY_TEXT_STANDS = terms.STANDS.replace("MATCH ?", "MATCH '{text} : (' || ? || ')'")
 ONLY_TEXT = search.MATCHED.replace(":{name}", "'{{text}} : (' || :{name} || ')'")
 
@@ -59,11 +58,11 @@ STEPS: dict[str, list[tuple[Any, str, Any]]] = {
     "messages, calls, results weighed": [(search, "WEIGHT", "1.0"), (ranking, "MESSAGES_FIRST", 0.0)],
     "best three chunks": [(ranking, "DAMPED", (1.0,))],
     "the session as a whole": [(ranking, "SESSION_SHARE", 0.0)],
-    "titles, directories": [(prose, "count_headings", lambda connection, match: Counter())],
+    "titles, directories": [(search, "count_headings", lambda connection, match: Counter())],
     "words within words, parts": [
         (terms.TermMaker, "term", _first_pattern),
         (search, "MATCHED", ONLY_TEXT),
-        (prose, "MESSAGES_BY_FILE", ONLY_TEXT_MESSAGES),
+        (search, "MESSAGES_BY_FILE", ONLY_TEXT_MESSAGES),
         (terms, "STANDS", ONLY_TEXT_STANDS),
     ],
     "spelling": [(terms, "NEAREST", 0)],

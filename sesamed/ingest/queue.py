@@ -79,6 +79,7 @@ class Queue:
         self.waker = LoopWaker()
         self.sweep_wanted = False
         self.trees: set[str] = set()  # directories below which anything may have changed
+        self.unserved: dict[bytes, FileState] = {}  # those that wait, rest or are being looked at
         self._states = states
         self._lock = states.lock
         self._numbers = itertools.count(1)
@@ -172,6 +173,7 @@ class Queue:
         if state is None or state.target != target:
             state = self._states.find_or_add(target)
         state.asked = next(self._numbers)
+        self.unserved[target.path] = state
         return Ticket(state, state.asked)
 
     # -- looking
@@ -197,6 +199,8 @@ class Queue:
             for state in taken:
                 if (path := state.target.path) not in unfinished:
                     state.served = state.looking
+                    if state.served == state.asked:
+                        self.unserved.pop(path, None)
                 elif path not in self._live:
                     again[path] = state
                     if state.signature is not None:
@@ -241,7 +245,7 @@ class Queue:
         """
         if tickets is None:
             with self._lock:
-                states = (self._backlog | self._under_way | self._resting | self._live).values()
+                states: Collection[FileState] = list(self.unserved.values())
         else:
             states = {ticket.state.target.path: ticket.state for ticket in tickets if not ticket.is_served}.values()
         return Pending(files=len(states), bytes=sum(state.unread for state in states) + self._states.rest())

@@ -46,7 +46,8 @@ class Requests:
 
     def pending(self) -> Pending:
         """What is on disk and not searchable, as far as is known."""
-        return self._indexer.queue.pending()
+        queue = self._indexer.queue
+        return queue.pending() if queue.unserved or self._indexer.states.notable else Pending()
 
     def overview(self) -> Overview:
         """How the ingest is."""
@@ -61,7 +62,7 @@ class Requests:
         found: dict[str, str] = {}
         if self._indexer.trouble is not None:
             found["storage"] = self._indexer.trouble.message
-        if troubled := self._indexer.states.troubled():
+        if self._indexer.states.notable and (troubled := self._indexer.states.troubled()):
             named = ", ".join(f"{s.target.path.decode('utf-8', 'replace')} ({s.trouble})" for s in troubled[:MAX_NAMED])
             found["unreadable"] = f"{len(troubled)} files cannot be read and are tried again at every sweep: {named}"
         if self._left_behind is not None:

@@ -101,7 +101,7 @@ class FileStates:
     def __init__(self, known: Iterable[Known] = ()) -> None:
         self.lock = threading.Lock()
         self._states: dict[bytes, FileState] = {}
-        self._notable: dict[
+        self.notable: dict[
             bytes, FileState
         ] = {}  # with trouble, a rest or a time to be quiet: few, and often asked for
         self._inodes: dict[int, int] = {}  # how many committed files have it
@@ -187,25 +187,25 @@ class FileStates:
     def note(self, state: FileState) -> None:
         """The state's trouble, rest or quiet time has changed."""
         if not state.rest and all(item is None for item in (state.trouble, state.warning, state.quiet_at)):
-            self._notable.pop(state.target.path, None)
+            self.notable.pop(state.target.path, None)
         else:
-            self._notable[state.target.path] = state
+            self.notable[state.target.path] = state
 
     def troubled(self) -> list[FileState]:
         """The files that could not be read."""
-        return [state for state in list(self._notable.values()) if state.trouble is not None]
+        return [state for state in list(self.notable.values()) if state.trouble is not None]
 
     def warned(self) -> list[FileState]:
         """The files of which nothing is read."""
-        return [state for state in list(self._notable.values()) if state.warning is not None]
+        return [state for state in list(self.notable.values()) if state.warning is not None]
 
     def rest(self) -> int:
         """How many bytes unfinished last lines have."""
-        return sum(state.rest for state in list(self._notable.values()))
+        return sum(state.rest for state in list(self.notable.values()))
 
     def take_quiet(self, now: float) -> list[Target]:
         """The files whose unfinished last line may be taken now; each is given once."""
-        due = [state for state in list(self._notable.values()) if state.quiet_at is not None and state.quiet_at <= now]
+        due = [state for state in list(self.notable.values()) if state.quiet_at is not None and state.quiet_at <= now]
         for state in due:
             state.quiet_at = None
             self.note(state)
@@ -214,4 +214,4 @@ class FileStates:
     def _prune(self, state: FileState) -> None:
         if state.is_idle and state.signature is None and state.trouble is None:
             self._states.pop(state.target.path, None)
-            self._notable.pop(state.target.path, None)
+            self.notable.pop(state.target.path, None)

@@ -15,9 +15,8 @@ from sesamed.store.reading import session as read
 from sesamed.store.reading import summary
 from sesamed.store.search import filters, matching, query, ranking
 from sesamed.store.search.excerpt import Excerpt, Excerpter
-from sesamed.store.search.folding import Found
 from sesamed.store.search.query import Query
-from sesamed.store.search.session_score import read_heading
+from sesamed.store.search.ranking import Found
 from sesamed.store.search.terms import Terms, expand
 from sesamed.store.sqlite import Connection
 from sesamed.times import iso_or_none
@@ -188,7 +187,7 @@ class Searcher:
 
     def _match_words(self, found: Found, texts: Mapping[int, str]) -> tuple[list[str], list[str]]:
         """Which words are in the best record or the session's headings, and which are not."""
-        return self._excerpter.match(*texts.values(), *read_heading(self._connection, found.session))
+        return self._excerpter.match(*texts.values(), *matching.read_heading(self._connection, found.session))
 
     def _show_opening(self, number: int, session: Session, shown: Session) -> Hit:
         """A hit without a matching record shows the session's first message."""

@@ -71,11 +71,6 @@ def kind_of(chunk: int) -> int:
     return chunk & KIND_MASK
 
 
-def is_message(chunk: int) -> bool:
-    """Whether a chunk is something said, not done."""
-    return kind_of(chunk) < Kind.CALL
-
-
 def chunks_of(record: int) -> tuple[int, int]:
     """The first and the last number that chunks of a record can have."""
     return chunk_of(record, 0), chunk_of(record, KIND_MASK)

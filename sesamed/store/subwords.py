@@ -31,6 +31,7 @@ CLASSES = bytes(map(_class_of, range(256)))
 PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 CHARACTERS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
 RUN = re.compile(f"[{CHARACTERS}]+")
+HAS_INNER = re.compile(f"[a-z0-9][A-Z]|[{CHARACTERS}]")  # asked first where most words have nothing within
 BESIDE = re.compile(f"[A-Za-z0-9]+(?=[{CHARACTERS}])|(?<=[{CHARACTERS}])[A-Za-z0-9]+")
 
 
@@ -90,6 +91,9 @@ class Inner(NamedTuple):
     identifiers: list[str]  # the parts of each identifier
     runs: list[list[str]]  # the pairs of each run of characters in a script without spaces
     beside: list[str]  # Latin letters and digits that touch such a run: FTS5 takes both for one word
+
+
+NOTHING = Inner([], [], [])
 
 
 def take_apart(word: str) -> Inner:

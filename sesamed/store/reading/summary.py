@@ -35,7 +35,11 @@ NOT_FOLDED = """NOT (s.subagent AND EXISTS(
 
 def show_path(path: bytes | None) -> str:
     """The path of a unit's file as text; bytes that are none are shown as U+FFFD."""
-    return os.fsdecode(Unit.parse(path or b"").path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    if path is None:
+        return ""
+    if b"\0" in path:  # most units are a whole file, and called as it is
+        path = Unit.parse(path).path
+    return os.fsdecode(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def show_name(text: str | None) -> str | None:

@@ -112,7 +112,7 @@ class TermMaker:
         found = {quote(word.text) + " *" * word.is_prefix: Pattern("", 0, stems, word.is_prefix)}
         chunks = self._chunks_with(next(iter(found)))
         corrected: list[str] = []
-        inner = subwords.take_apart(word.text)
+        inner = subwords.take_apart(word.text) if subwords.HAS_INNER.search(word.text) else subwords.NOTHING
         for pairs in inner.runs:
             text = quote(" ".join(pairs[:MAX_PAIRS])) + " *" * (len(pairs[0]) == 1)
             found[text] = Pattern("", 0, self._stems(text), is_prefix=len(pairs[0]) == 1, is_inner=True)
@@ -177,11 +177,12 @@ class TermMaker:
         """A word with this stem, as it stands in a text: FTS5 would stem a stem again."""
         for kind, packed in self._connection.execute(OCCURRENCE, (term,)):
             text = sqlite.plain(packed)
-            for part in (text, subwords.inner_words(kind, text)):
-                for word, stem in self.tokens(part):
-                    if stem == term:
-                        return word.casefold()
+            word = self._find_word(text, term)
+            return word or self._find_word(subwords.inner_words(kind, text), term)
         return None
+
+    def _find_word(self, text: str, stem: str) -> str | None:
+        return next((word.casefold() for word, found in self.tokens(text) if found == stem), None)
 
 
 def _affordable(terms: list[Term]) -> list[Term]:

@@ -315,7 +315,7 @@ class Script:
         lines = [queue._live, queue._backlog, queue._under_way]
         assert not queue._live.keys() & queue._backlog.keys()
         waiting = {path: state for line in lines for path, state in line.items()}
-        assert {state.target.path: state for state in self.states if not state.is_idle} == waiting
+        assert {state.target.path: state for state in self.states if not state.is_idle} == waiting == queue.unserved
         assert all(line.get(path, state) is state for line in lines for path, state in waiting.items())
         assert all(state.served <= state.asked for state in self.states)
         unserved = {ticket.state.target.path for ticket in self.tickets if not ticket.is_served}

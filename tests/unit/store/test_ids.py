@@ -94,7 +94,7 @@ def test_a_number_names_file_position_and_kind(file: int, position: int, kind: K
     record = ids.record_at(file, position)
     chunk = ids.chunk_of(record, kind)
     assert ids.home_of(record) == (file, position)
-    assert (ids.record_of(chunk), ids.kind_of(chunk), ids.is_message(chunk)) == (record, kind, kind < Kind.CALL)
+    assert (ids.record_of(chunk), ids.kind_of(chunk)) == (record, kind)
     sql = f"""
         SELECT {ids.sql_record(":file", ":position")}, {ids.sql_file(":record")}, {ids.sql_position(":record")},
           {ids.sql_record_of(":chunk")}, {ids.sql_file_of(":chunk")}, {ids.sql_kind(":chunk")}, {ids.sql_is_message(":chunk")},

@@ -16,7 +16,7 @@ from sesamed.ingest.chunking import Chunking
 from sesamed.ingest.difference import Difference, Held, is_whole
 from sesamed.ingest.project import Projects
 from sesamed.ingest.state import FileState, Target, path_below
-from sesamed.ingest.tail import COMPRESSED, FileChange, Read, Tail
+from sesamed.ingest.tail import COMPRESSED, FileChange, Read, Tail, signature_at
 from sesamed.ingest.units import UnitFinder, look_at, part_signature
 from sesamed.ingest.whole import Whole, count_bytes
 from sesamed.model import Bad, Fact, Operation
@@ -77,7 +77,10 @@ class Decoder:
 
     def look_at(self, state: FileState) -> Signature | None:
         """How a unit looks now; None when it is not there."""
-        return look_at(self.shape(state), state.target.path, state.target.root)
+        shape, target = self.shape(state), state.target
+        return (
+            look_at(shape, target.path, target.root) if isinstance(shape, Bundle | Rows) else signature_at(target.path)
+        )
 
     def now(self) -> float:
         """The time of day, in seconds."""

@@ -181,7 +181,7 @@ class _Run:
 
     def _open(self, state: FileState, now: Signature) -> None:
         """Read a unit as its shape wants it."""
-        shape, begun = self._decoder.shape(state), time.monotonic()
+        shape, begun = state.shape, time.monotonic()
         if isinstance(shape, Rows):
             self._read_database(state, now)
         elif isinstance(shape, Bundle):

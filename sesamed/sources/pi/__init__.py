@@ -1,22 +1,46 @@
 """pi's sessions: JSONL, one entry a line, versions 1 to 3 of the format.
 
-How a file begins and how its lines are stepped through; `records` has what each line becomes. Knows no files (only their names),
-no index, no time. A line is judged by its type, whatever version the header claims.
+Where they are and how a file begins; what becomes of each type of line (`HANDLERS`) and each role of a message (`ROLES`); the state in
+between. Knows no files (only their names), no index, no time. A line is judged by its type, whatever version the header claims.
 """
 
+import re
+from collections.abc import Callable
 from pathlib import PurePath
 from typing import Final
 
-from sesamed.model import Fact, Identity, Operation
+import msgspec
+
+from sesamed.keys import record_key
+from sesamed.model import Fact, Identity, Message, NameRank, Operation, Role, ToolCall, Unknown
 from sesamed.source import ForeignFileError, Lines, Listing, Location, ResumeCommand, Variable
 from sesamed.sources.lines import JsonLines
-from sesamed.sources.names import clean_name
-from sesamed.sources.pi.lines import STARTS, Line, base_name, is_timed, native_id
-from sesamed.sources.pi.records import HANDLERS, PiState, Step, skip_unknown
-from sesamed.sources.records import millis
+from sesamed.sources.names import clean_name, session_name
+from sesamed.sources.own_tools import MESSAGES
+from sesamed.sources.pi.lines import STARTS, Block, Content, Line, Spoken, base_name, is_timed, native_id
+from sesamed.sources.records import ID_CHARS, OpenCall, Place, add_open, drop_open, join_texts, link_parent, millis
 
 HOME: Final = "~/.pi/agent"
 MOVED_BY: Final = (Variable("PI_CODING_AGENT_DIR"),)
+FALSY = frozenset({b"", b"null", b"false", b"0", b'""'})
+BLOCKS = frozenset({"text", "thinking", "image", "toolCall"})
+SKILL = re.compile(r'\s*<skill name="([^"]*)"[^>]*>.*?</skill>', re.DOTALL)
+# pi 0.31 came out on this day. Earlier entries had no ids, and a migration gives parent and child different ones.
+FIRST_IDS = "2026-01-02T00:00:00"
+
+
+class PiState(msgspec.Struct, frozen=True, kw_only=True):
+    """What earlier lines mean for the next one. Never changed in place, nor is its dict: a caller may step twice from one state."""
+
+    file_id: str  # the session's id as the file's name has it
+    begun: bool = False  # the header was seen
+    named: bool = False  # the first text stated a name
+    cwd: str | None = None
+    last: str | None = None  # the id of the entry before
+    calls: dict[str, OpenCall] = {}  # by toolCallId, oldest first
+
+
+Step = tuple[PiState, list[Operation]]
 
 
 class Pi(JsonLines[PiState, Line]):
@@ -73,3 +97,219 @@ def _read_header(state: PiState, header: Line) -> Step:
     identity = Identity(native_id=session, origin=f"{session} {stamp}")
     state = PiState(file_id=state.file_id, begun=True, cwd=header.cwd)
     return state, [identity, *(fact for fact in facts if fact.value)]
+
+
+def advance(
+    state: PiState, line: Line, *, named: bool | None = None, calls: dict[str, OpenCall] | None = None
+) -> PiState:
+    """The state after this line. (`msgspec.structs.replace` takes three times as long.)"""
+    return PiState(
+        file_id=state.file_id,
+        begun=True,
+        named=state.named if named is None else named,
+        cwd=state.cwd,
+        last=line.id if line.id and len(line.id) <= ID_CHARS else state.last,
+        calls=state.calls if calls is None else calls,
+    )
+
+
+def locate(state: PiState, line: Line, spoken: Spoken) -> Place:
+    """Where the line stands. The time is the message's own, else the entry's."""
+    stamp = "" if line.timestamp is None else str(line.timestamp)
+    dated = "" if "2" <= stamp < FIRST_IDS else line.id or ""
+    time_ms = millis(spoken.timestamp)
+    return Place(
+        entry=line.id,
+        parent=link_parent(line.parent_id, state.last),
+        time_ms=millis(line.timestamp) if time_ms is None else time_ms,
+        cwd=state.cwd,
+        stamp=f"{dated}\0{stamp}",
+    )
+
+
+def read_message(state: PiState, line: Line) -> Step:
+    """A line of type `message`: what its role says."""
+    spoken = line.message
+    if spoken is None:
+        return advance(state, line), [Unknown(type="message")]
+    handler = ROLES.get(spoken.role)
+    if handler is None:
+        return advance(state, line), [Unknown(type=f"message/{spoken.role}")]
+    return handler(state, line, spoken)
+
+
+def read_user(state: PiState, line: Line, spoken: Spoken) -> Step:
+    """A prompt. The first one with the person's own words names the session."""
+    raw = join_texts(spoken.content)
+    text = without_skills(raw)
+    operations: list[Operation] = [_message(locate(state, line, spoken), "user", raw, text), *_unknown(spoken.content)]
+    if state.named:
+        return advance(state, line), operations
+    name = session_name(raw)
+    stand_in = name or session_name(text)  # `[skill x]`, until something is said
+    if stand_in:
+        operations.append(Fact(field="name", value=stand_in, rank=NameRank.PROMPT if name else NameRank.STAND_IN))
+    return advance(state, line, named=bool(name)), operations
+
+
+def without_skills(text: str) -> str:
+    """A user's text with `[skill x]` for each skill in front of it: a skill's body is not what the person said."""
+    if not text.lstrip().startswith("<skill "):
+        return text
+    names: list[str] = []
+    position = 0
+    while match := SKILL.match(text, position):
+        names.append(f"[skill {match[1]}]")
+        position = match.end()
+    return "\n".join(names) + text[position:]
+
+
+def read_assistant(state: PiState, line: Line, spoken: Spoken) -> Step:
+    """One response of the model: its text, then its calls."""
+    place = locate(state, line, spoken)
+    text = join_texts(spoken.content)
+    operations: list[Operation] = [_message(place, "assistant", text, text)] if text.strip() else []
+    new: dict[str, OpenCall] = {}
+    for part, block in enumerate(_blocks(spoken.content)):
+        if block.type == "toolCall":
+            call = _tool_call(place, block, part)
+            operations.append(call)
+            if block.id is not None:
+                new[block.id] = OpenCall(call.key, call.hidden)
+    operations += _unknown(spoken.content)
+    return advance(state, line, calls=add_open(state.calls, new) if new else None), operations
+
+
+def read_result(state: PiState, line: Line, spoken: Spoken) -> Step:
+    """A result; if its call is not known, it becomes a call of its own."""
+    place = locate(state, line, spoken)
+    text = join_texts(spoken.content)
+    is_error = bool(spoken.is_error) or (spoken.details is not None and bytes(spoken.details.error) not in FALSY)
+    name = spoken.tool_call_id or ""
+    call = state.calls.get(name)
+    odd = _unknown(spoken.content)
+    if call is None:
+        tool = spoken.tool_name or ""
+        key = record_key(f"{place.stamp}\0toolResult\0{spoken.tool_call_id}\0{tool}", text)
+        return advance(state, line), [place.call(key, tool, output=text, is_error=is_error), *odd]
+    return advance(state, line, calls=drop_open(state.calls, name)), [place.result(call, text, is_error=is_error), *odd]
+
+
+def read_bash(state: PiState, line: Line, spoken: Spoken) -> Step:
+    """A command that the person ran with `!`, whole in one line."""
+    place = locate(state, line, spoken)
+    output = spoken.output or ""
+    call = place.command(
+        record_key(f"{place.stamp}\0bashExecution\0{spoken.command}", output),
+        "bash",
+        msgspec.json.encode({"command": spoken.command or ""}),
+        output=output,
+        is_error=spoken.exit_code not in (None, 0) or bool(spoken.cancelled),
+    )
+    return advance(state, line), [call]
+
+
+def read_custom(state: PiState, line: Line, spoken: Spoken) -> Step:
+    """What an extension put into the conversation. It names a session in which nobody says anything."""
+    text = join_texts(spoken.content)
+    operations = [*_statement(locate(state, line, spoken), "custom", text), *_unknown(spoken.content)]
+    if not state.named and (name := session_name(text)):
+        operations.append(Fact(field="name", value=name, rank=NameRank.STAND_IN))
+    return advance(state, line), operations
+
+
+def read_summary(state: PiState, line: Line, spoken: Spoken) -> Step:
+    """The summary of a compaction, or of a branch that was left."""
+    return advance(state, line), _statement(locate(state, line, spoken), "summary", spoken.summary or "")
+
+
+def skip_system(state: PiState, line: Line, _: Spoken) -> Step:
+    """The prompt and the tools' schemas: noise, and the same in each session."""
+    return skip(state, line)
+
+
+def read_custom_line(state: PiState, line: Line) -> Step:
+    """The role `custom` as a line of its own. What we put there ourselves is quoted from other sessions: it is found in those."""
+    if line.custom_type in MESSAGES:
+        text = join_texts(line.content)
+        place = locate(state, line, Spoken())
+        return advance(state, line), [_message(place, "custom", text, text, hidden=True)] if text.strip() else []
+    return read_custom(state, line, Spoken(content=line.content))
+
+
+def read_summary_line(state: PiState, line: Line) -> Step:
+    """The role of summaries as a line of its own."""
+    return read_summary(state, line, Spoken(summary=line.summary))
+
+
+def read_session_info(state: PiState, line: Line) -> Step:
+    """The session's name: the last one counts, an empty one removes it."""
+    return advance(state, line), [Fact(field="name", value=(line.name or "").strip(), rank=NameRank.GIVEN, keep="last")]
+
+
+def skip_header(state: PiState, line: Line) -> Step:
+    """A second header in a file: the first one counts, and this one is not part of the chain of parents."""
+    return state, [Unknown(type=line.type)]
+
+
+def skip(state: PiState, line: Line) -> Step:
+    """A known type without anything to index."""
+    return advance(state, line), []
+
+
+def skip_unknown(state: PiState, line: Line) -> Step:
+    """A new type; its id is still part of the chain of parents."""
+    return advance(state, line), [Unknown(type=line.type)]
+
+
+HANDLERS: Final[dict[str, Callable[[PiState, Line], Step]]] = {
+    "message": read_message,
+    "session": skip_header,
+    "session_info": read_session_info,
+    "custom_message": read_custom_line,
+    "compaction": read_summary_line,
+    "branch_summary": read_summary_line,
+    "custom": skip,
+    "label": skip,
+    "model_change": skip,
+    "thinking_level_change": skip,
+    "usage": skip,
+    "context_edit": skip,
+}
+
+ROLES: Final[dict[str, Callable[[PiState, Line, Spoken], Step]]] = {
+    "user": read_user,
+    "assistant": read_assistant,
+    "toolResult": read_result,
+    "bashExecution": read_bash,
+    "custom": read_custom,
+    "hookMessage": read_custom,  # its name until version 3
+    "compactionSummary": read_summary,
+    "branchSummary": read_summary,
+    "system": skip_system,
+}
+
+
+def _message(place: Place, role: Role, raw: str, text: str, *, hidden: bool = False) -> Message:
+    """A message: `raw` as it stands in the file, `text` as we keep it."""
+    key = record_key(f"{place.stamp}\0{role}", raw)
+    return place.message(key, role, text, prompt=role == "user", hidden=hidden)
+
+
+def _tool_call(place: Place, block: Block, part: int) -> ToolCall:
+    """A call of the model's; `part` is its block's number."""
+    name, arguments = block.name or "", bytes(block.arguments)
+    key = record_key(f"{place.stamp}\0toolCall\0{part}\0{block.id}\0{name}", arguments)
+    return place.call(key, name, arguments)
+
+
+def _statement(place: Place, role: Role, text: str) -> list[Operation]:
+    return [_message(place, role, text, text)] if text.strip() else []
+
+
+def _blocks(content: Content) -> list[Block]:
+    return content if isinstance(content, list) else []
+
+
+def _unknown(content: Content) -> list[Operation]:
+    return [Unknown(type=f"block/{block.type}") for block in _blocks(content) if block.type not in BLOCKS]

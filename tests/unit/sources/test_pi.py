@@ -14,8 +14,7 @@ from sesamed.model import (
     Unknown,
 )
 from sesamed.source import BadLineError, ForeignFileError
-from sesamed.sources.pi import Pi
-from sesamed.sources.pi.records import PiState
+from sesamed.sources.pi import Pi, PiState
 from tests.support.sessions import Call, PiSession
 
 PI = Pi()

@@ -2,8 +2,8 @@
 
 import pytest
 
+from sesamed.sources.pi import without_skills
 from sesamed.sources.pi.lines import base_name, native_id
-from sesamed.sources.pi.records import without_skills
 
 SKILL = '<skill name="deploy" location="/s/SKILL.md">\nmany\nwords\n</skill>'
 FILE = '<file name="/a.txt">\ncontent\n</file>'

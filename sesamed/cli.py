@@ -56,14 +56,12 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     parser.add_argument("--version", action="version", version=f"sesamed {__version__}")
-    parser.add_argument(
-        "--watch", choices=("events", "polling", "off"), help="how changes are noticed (default: events)"
-    )
+    parser.add_argument("--watch", choices=("events", "polling", "off"), help="how to notice changes (default: events)")
     parser.add_argument(
         "--log-level", choices=("debug", "info", "warning", "error"), default="info", help="default: info"
     )
     parser.add_argument(
         "--give-up-quietly", action="store_true",
-        help="exit with 0 instead of 75 and 78, when a restart would not help; for launchd, which restarts after any other code",
+        help="exit with 0 instead of 75 and 78, where a restart would not help (for launchd, which restarts after any other code)",
     )  # fmt: skip
     return parser

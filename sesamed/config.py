@@ -26,7 +26,7 @@ _EXPECTED = {
     "watch": '"events", "polling" or "off"',
     "sweepSeconds": "seconds from 1 to 86400",
     "workstationId": "8 hex digits, 0-9 and a-f",
-    "limits": "maxLineBytes, maxChunkBytes, maxConnections, queryTimeoutMs: numbers within their bounds",
+    "limits": "maxLineBytes, maxChunkBytes, maxConnections, queryTimeoutMs: numbers within bounds",
 }
 
 
@@ -92,14 +92,14 @@ def read_json5(file: str) -> Any:
     with open(file, "rb") as opened:
         data = opened.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
-        raise ValueError(f"the file has more than {MAX_BYTES} bytes")
+        raise ValueError(f"the file is larger than {MAX_BYTES} bytes")
     import json5  # here, because it takes 6 ms, and most people have no configuration
 
     try:
         value = json5.loads(data.decode("utf-8-sig"), allow_duplicate_keys=False)
         return json.loads(json.dumps(value))  # json5 leaves surrogate pairs apart
     except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+        raise ValueError("nested too deeply") from None
     except ValueError as error:
         raise ValueError(re.sub(r"^<string>:(\d+) ", r"line \1: ", str(error))) from None
 
@@ -108,7 +108,7 @@ def absolute(path: str, home_dir: str) -> str:
     """The path with `~` expanded, normalised. Raises ValueError when it is not absolute, or no path at all."""
     expanded = home_dir + path[1:] if path == "~" or path.startswith("~/") else path
     if not os.path.isabs(expanded) or "\0" in expanded:
-        raise ValueError(f"{path!r} is not an absolute path, and does not start with ~/")
+        raise ValueError(f"{path!r} is not an absolute path and does not start with ~/")
     os.fsencode(expanded)  # UnicodeEncodeError is a ValueError
     return os.path.normpath("/" + expanded.lstrip("/"))
 
@@ -116,7 +116,7 @@ def absolute(path: str, home_dir: str) -> str:
 def _explain(file: str, text: str) -> ConfigError:
     what, _, place = text.rpartition(" - at ")
     what, place = (what, place.strip("`")) if what else (text, "$")
-    what = re.sub(r"(?s) matching regex .*", " of another form", what)
+    what = "invalid value" if " matching regex " in what else what
     key = re.match(r"\$\.(\w+)", place)
     expected = _EXPECTED.get(key[1]) if key else f"an object with any of {', '.join(_EXPECTED)}"
     return ConfigError(f"{file}: {place}: {what}; expected {expected}", file=file, key=place)

@@ -98,8 +98,8 @@ def _open(database: str) -> tuple[Index, list[Trouble]]:
         return _with_metadata(Index(database)), []
     except DamagedError as error:
         aside = set_aside(database, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
-        log.error("the index was damaged and is set aside path=%s error=%s", aside, error)  # noqa: TRY400  # no fault of ours
-        text = f"the index was damaged; it was set aside as {aside}, and is built anew from the session files"
+        log.error("the index is damaged and was set aside path=%s error=%s", aside, error)  # noqa: TRY400  # no fault of ours
+        text = f"the index was damaged and has been set aside as {aside}; it is being rebuilt from the session files"
         return Index(database), [Trouble(code="damaged", message=text, since_ms=int(time.time() * 1000))]
 
 
@@ -217,6 +217,6 @@ class _Daemon:
         while True:
             await anyio.sleep(SOCKET_CHECK_S)
             if not await anyio.to_thread.run_sync(os.path.lexists, path):
-                log.warning("the socket was removed; made again path=%s", path)
+                log.warning("the socket was removed and has been created again path=%s", path)
                 await anyio.to_thread.run_sync(paths.make_private, os.path.dirname(path))
                 serve(await anyio.to_thread.run_sync(bind, path))

@@ -72,7 +72,7 @@ def _lock(path: str, descriptor: int) -> None:
                 f"cannot lock {path}: {error.strerror}; use a directory on a local disk", path=path
             ) from error
         pid, holder = _holder(descriptor)
-        raise LockedError(f"{holder} holds {path}; stop it first", path=path, pid=pid) from None
+        raise LockedError(f"{holder} is already running (it holds {path}); stop it first", path=path, pid=pid) from None
 
 
 def _holder(descriptor: int) -> tuple[int | None, str]:

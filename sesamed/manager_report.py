@@ -37,8 +37,8 @@ def describe(overview: Overview) -> str:
         return f"degraded: {overview.troubles[0].message}"
     if (progress := overview.indexing) is not None:
         if not progress.files_total:
-            return "answering; looking for sessions"
-        return f"answering; indexing, {progress.files_done} of {progress.files_total} files done"
+            return "looking for sessions; searches are answered"
+        return f"indexing, {progress.files_done} of {progress.files_total} files done; searches are answered"
     files, there = sum(root.files for root in overview.roots), sum(root.mode != "missing" for root in overview.roots)
     return f"ready: {files} session files in {there} of {len(overview.roots)} directories"
 

@@ -57,7 +57,7 @@ class OwnSessions:
         """Add to a session's file; the key of the record that says it."""
         if os.path.dirname(path) != self._directory:
             raise RefusedError(
-                f"{path} is not written by this daemon; append_message takes sessions of new_session only"
+                f"{path} was not created by this daemon; append_message only works for sessions from new_session"
             )
         line = sesame.make_line(secrets.token_hex(6), _now(), said)
         async with self._write_lock:
@@ -88,15 +88,13 @@ class OwnSessions:
             await indexer.in_thread(write)
         except FileNotFoundError:
             raise NotFoundError(
-                f"{path} is gone; what was said in it stays readable, new_session begins another"
+                f"{path} no longer exists. Its messages stay readable; use new_session for another one"
             ) from None
         except OSError as error:
-            raise StoreError(f"{path} cannot be written: {error.strerror}; nothing was kept") from error
+            raise StoreError(f"{path} cannot be written: {error.strerror}; nothing was saved") from error
         ((_, target),) = await indexer.resolve([path])
         if target is None:
-            raise RefusedError(
-                f"{path} was written, but is excluded by the configuration, so that it is not searchable"
-            )
+            raise RefusedError(f"{path} was written, but the configuration excludes it, so it cannot be searched")
         ticket = indexer.queue.mark(target)
         with anyio.move_on_after(PATIENCE_S):
             await indexer.queue.wait_for([ticket])
@@ -115,8 +113,8 @@ def new_id() -> str:
 
 def _too_late(path: str, trouble: SesameError | None) -> SesameError:
     if trouble is not None:
-        return StoreError(f"{path} was written, and will be searchable when the index can be written: {trouble}")
-    return DeadlineError(f"{path} was written, and is not searchable after {PATIENCE_S:.0f} s; `sync` waits for it")
+        return StoreError(f"{path} was written, but is not searchable until the index can be written: {trouble}")
+    return DeadlineError(f"{path} was written, but is not searchable yet after {PATIENCE_S:.0f} s; `sync` waits for it")
 
 
 def _now() -> str:

@@ -99,7 +99,7 @@ def _refusal(path: str, error: OSError) -> ConfigError:
         )
     why = error.strerror or str(error)
     return ConfigError(
-        f"{path} cannot be used as a private directory: {why}; fix that, or use another directory", path=path
+        f"{path} cannot be made a private directory: {why}; fix that, or use another directory", path=path
     )
 
 

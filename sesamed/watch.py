@@ -69,7 +69,7 @@ if sys.platform == "linux":
             try:
                 super().handle_event(event)  # watches everything anew after an overflow
             except Exception:
-                logger.exception("watching failed; sweeping instead")
+                logger.exception("watching failed; relying on sweeps")
                 lost = True
             if lost:
                 self._on_overflow()
@@ -147,7 +147,7 @@ class _Handler(FileSystemEventHandler):
         except Exception as error:  # it would end watchdog's thread silently
             if type(error) not in self._failed:  # once: there can be thousands of events a second
                 self._failed.add(type(error))
-                logger.exception("cannot pass on an event")
+                logger.exception("cannot handle an event")
 
 
 class Watch:

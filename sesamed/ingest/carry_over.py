@@ -34,8 +34,8 @@ async def carry_over_older(indexer: Indexer) -> str | None:
             try:
                 if not older.is_readable:
                     return (
-                        f"{path} has schema {older.version}, which was never released: its sessions come back from their files; "
-                        "those whose files are gone stay in it; delete it when you don't need them"
+                        f"{path} has schema {older.version}, which was never released. Sessions are indexed again from their files; "
+                        "those whose files are gone are only in it. Delete it when you no longer need them"
                     )
                 await _carry_over(indexer, older)
             finally:
@@ -43,9 +43,9 @@ async def carry_over_older(indexer: Indexer) -> str | None:
             await indexer.in_thread(partial(remove_index, path))
         except Exception as error:  # whatever is wrong with an old index, it must not end the daemon
             why = str(error) if isinstance(error, SesameError | sqlite.Error) else log_fault(os.fsencode(path), error)
-            log.error("an older index could not be carried over path=%s error=%s", path, why)  # noqa: TRY400  # no fault of ours
-            return f"{path} could not be carried over: {why}; it is tried again at each start, until you delete it"
-        log.info("an older index was carried over, and removed path=%s", path)
+            log.error("cannot carry over an older index path=%s error=%s", path, why)  # noqa: TRY400  # no fault of ours
+            return f"{path} could not be carried over: {why}. Each start tries again, until you delete it"
+        log.info("carried over and removed an older index path=%s", path)
     return None
 
 

@@ -233,7 +233,7 @@ class Indexer:
 
     async def replace_index(self) -> None:
         """Somebody has deleted the index under us: make it anew, from the files that are there."""
-        log.error("the index was removed or replaced; all files are read anew path=%s", self.index.path)
+        log.error("the index was removed or replaced; indexing all files again path=%s", self.index.path)
         async with self.write_lock():
             await self.in_thread(self.index.reopen)
             await self.in_thread(lambda: self._begin_anew(FileStates()))

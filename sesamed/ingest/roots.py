@@ -120,7 +120,7 @@ class RootWatcher:
             self._watcher.start()
         except OSError as error:
             self._watcher = None
-            text = f"no events ({error.strerror}); raise fs.inotify.max_user_instances"
+            text = f"no file events ({error.strerror}); raise fs.inotify.max_user_instances"
             self._no_events = RootWarning("tooFewInstances", text)
 
     def _tick(self) -> tuple[list[str], bool]:
@@ -146,7 +146,7 @@ class RootWatcher:
         if self._watcher is None or self._reasons.get(root.path) or self._watcher.alive(real):
             return False
         if (kind := self._polled(real)) is not None:
-            text = f"{kind} reports no changes; polled every {POLLING_S:.0f} s"
+            text = f"{kind} does not report changes; polling every {POLLING_S:.0f} s"
             self._reasons[root.path] = RootWarning("remoteFilesystem", text)
             return False
         try:
@@ -156,7 +156,7 @@ class RootWatcher:
         except OSError as error:
             self._watched.pop(root.path, None)
             log.warning("cannot watch root=%s error=%s", real, error.strerror)
-            text = f"cannot be watched ({error.strerror}); polled every {POLLING_S:.0f} s"
+            text = f"cannot be watched ({error.strerror}); polling every {POLLING_S:.0f} s"
             self._reasons[root.path] = RootWarning("unwatchable", text)
             return False
         self._watched[root.path] = real
@@ -176,5 +176,5 @@ class RootWatcher:
         self._is_short = False
         for root in roots:
             self._watched.pop(root.path)
-            text = "too few watches; raise fs.inotify.max_user_watches (sysctl), then restart"
+            text = "too few inotify watches; raise fs.inotify.max_user_watches (sysctl), then restart the daemon"
             self._reasons[root.path] = RootWarning("tooFewWatches", text)

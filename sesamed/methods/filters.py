@@ -71,7 +71,7 @@ async def find_main_worktree(context: Context, cwd: str, *, only_top: bool = Fal
     """The main worktree of the repository that contains a directory. With `only_top` only if the directory is the top of a worktree:
     a filter on it means all worktrees of the repository."""
     if not cwd.startswith("/"):
-        raise RefusedError(f"cwd: {cwd[:200]!r} is relative; the daemon does not know to what. Send an absolute path")
+        raise RefusedError(f"cwd: {cwd[:200]!r} is a relative path; the daemon needs an absolute one")
     return await context.queries.run_in_thread(partial(_main_worktree, cwd, only_top))
 
 

@@ -83,7 +83,7 @@ async def forget(context: Context, call: Call, params: ForgetParams) -> Forgotte
     """Take sessions out of the index for good; their files stay."""
     given = [name for name in ("session_id", "source", "cwd") if getattr(params, name) is not None]
     if len(given) != 1:
-        raise ParamsError("forget: name one of sessionId, source and cwd; they are not combined")
+        raise ParamsError("forget: give exactly one of sessionId, source and cwd")
     where = await make_where(context, Filters(source=params.source, cwd=params.cwd))
     choose = partial(forgetting.choose, reference=params.session_id, where=where)
     sessions, chunks = await context.queries.ask(choose)

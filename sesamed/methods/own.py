@@ -92,7 +92,7 @@ async def set_session_meta(context: Context, call: Call, params: SetSessionMetaP
         _check_length(name, getattr(params, name), limit)
     tags = None if params.tags is None else tuple(dict.fromkeys(tag.strip() for tag in params.tags if tag.strip()))
     if len(tags or ()) > MAX_TAGS:
-        raise ParamsError(f"tags: {len(tags or ())} are too many; at most {MAX_TAGS}")
+        raise ParamsError(f"tags: {len(tags or ())} given, but at most {MAX_TAGS} are allowed")
     for tag in tags or ():
         _check_length("tags", tag, MAX_LINE)
     annotations = Annotations(title=params.title, summary=params.summary, description=params.description, tags=tags)
@@ -106,7 +106,7 @@ async def set_session_meta(context: Context, call: Call, params: SetSessionMetaP
 
 def _check_length(name: str, value: str | None, limit: int) -> None:
     if value is not None and len(value) > limit:
-        raise ParamsError(f"{name}: {len(value)} characters are too many; at most {limit}")
+        raise ParamsError(f"{name}: {len(value)} characters, but at most {limit}")
 
 
 def _make_utterance(params: AppendMessageParams) -> Utterance:
@@ -115,14 +115,14 @@ def _make_utterance(params: AppendMessageParams) -> Utterance:
     is_call = params.tool_name is not None and not is_result
     if is_call and params.role not in SPEAKERS:
         raise ParamsError(
-            f"toolName: a call is made by {' or '.join(SPEAKERS)}, not by {params.role}; a result has the role tool"
+            f"toolName: only the roles {' and '.join(SPEAKERS)} make calls, not {params.role}; the role of a result is tool"
         )
     if params.tool_call_id is not None and not (is_result or is_call):
-        raise ParamsError("toolCallId: only a call (with toolName) and a result (role tool) have one")
+        raise ParamsError("toolCallId: only allowed for a call (with toolName) or a result (role tool)")
     if params.is_error is not None and not is_result:
-        raise ParamsError("isError: only a result (role tool) has it")
+        raise ParamsError("isError: only allowed for a result (role tool)")
     if not (is_result or is_call or params.text.strip()):
-        raise ParamsError("text: it is empty")
+        raise ParamsError("text: must not be empty")
     for name in ("tool_name", "tool_call_id"):
         _check_length(name, getattr(params, name), MAX_LINE)
     return Utterance(

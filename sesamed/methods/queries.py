@@ -74,6 +74,6 @@ class QueryRunner:
                         connection.interrupt()
                 raise
         raise DeadlineError(
-            f"not answered within {limit_ms} ms; ask for something rarer, or give a longer timeoutMs",
+            f"not answered within {limit_ms} ms; use rarer words, or a longer timeoutMs",
             timeoutMs=limit_ms,
         )

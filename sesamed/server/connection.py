@@ -101,7 +101,7 @@ class Connection:
         except DelimiterNotFound:
             error = RequestError(f"a request is one line of at most {self._limits.request_bytes} bytes")
         except TimeoutError:
-            error = RequestError(f"a line that was begun must be complete within {self._limits.line_s:g} s")
+            error = RequestError(f"a request line must be complete within {self._limits.line_s:g} s")
         await self._send(envelope.encode_refusal(None, error))
 
     async def _receive_line(self) -> bytes:

@@ -78,7 +78,9 @@ class Dispatcher:
             return envelope.encode_refusal(request.id, request.error)
         if request.id in conversation.running:
             # Its id belongs to the first one, whose answer would be mistaken for this refusal.
-            return envelope.encode_refusal(None, RequestError("this id is in flight: use another one", id=request.id))
+            return envelope.encode_refusal(
+                None, RequestError("this id is in use by another request; use a different one", id=request.id)
+            )
         answered = await self._answer(request, conversation)
         return None if request.notification else answered
 
@@ -96,7 +98,7 @@ class Dispatcher:
             return envelope.encode_refusal(request.id, error)
         except TimeoutError:
             return envelope.encode_refusal(
-                request.id, DeadlineError("the deadline passed: ask for less, or allow more time")
+                request.id, DeadlineError("deadline exceeded; ask for less, or allow more time")
             )
 
     async def _result(self, request: Request, conversation: Conversation) -> Struct:
@@ -119,7 +121,7 @@ class Dispatcher:
 
 def _decode_params(request: Request, decoder: msgspec.json.Decoder[Any]) -> Any:
     if bytes(memoryview(request.params)[:1]) == b"[":
-        raise ParamsError(f"{request.method}: parameters go by name: send an object, not an array")
+        raise ParamsError(f"{request.method}: params must be an object, not an array")
     try:
         return decoder.decode(request.params)
     except msgspec.DecodeError as error:

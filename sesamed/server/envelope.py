@@ -77,7 +77,7 @@ def _split(line: bytes) -> _Fields:
             _any.decode(text)  # it stopped at the first byte; is the rest JSON at all?
     except (UnicodeDecodeError, msgspec.DecodeError, RecursionError) as error:
         raise ParseError(f"the line is not JSON: {error}") from None
-    raise RequestError("a request is one JSON object a line; batches are not answered")
+    raise RequestError("a request must be one JSON object per line; batches are not supported")
 
 
 def _make_request(fields: _Fields, request_id: Id | None) -> Request:
@@ -102,7 +102,7 @@ def encode_answer(request_id: Id | None, result: Struct) -> bytes:
     """The line with a result, its texts cleaned. Raises QueryError when it would be too long."""
     line = _encode_line({"jsonrpc": "2.0", "id": request_id, "result": clean_answer(result)})
     if len(line) > MAX_ANSWER_BYTES:
-        raise QueryError("the answer is too large: ask for less", bytes=len(line), limit=MAX_ANSWER_BYTES)
+        raise QueryError("the answer is too large; ask for less", bytes=len(line), limit=MAX_ANSWER_BYTES)
     return line
 
 

@@ -60,7 +60,7 @@ def _make_sure_dead(path: str) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(mode):
-        raise ConfigError(f"{path} is in the way: it is not a socket; move it, or set SESAME_SOCKET to another path")
+        raise ConfigError(f"{path} exists and is not a socket; move it, or set SESAME_SOCKET to another path")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)  # a full backlog blocks: somebody is there, however slow
         result = probe.connect_ex(path)
@@ -110,7 +110,7 @@ def adopt(environ: Mapping[str, str], path: str, library: ctypes.CDLL | None = N
         other.close()
     if _leads_to_it(path):
         return listener
-    log.warning("the service manager's socket was removed or replaced; made again path=%s", path)
+    log.warning("the service manager's socket was removed or replaced; created our own path=%s", path)
     listener.close()
     return None
 
@@ -144,7 +144,9 @@ def _take_over(descriptor: int, path: str) -> socket.socket:
         os.set_inheritable(descriptor, False)
         offered = socket.socket(fileno=descriptor)
     except OSError as error:
-        raise ConfigError(f"the service manager offers descriptor {descriptor}, which is no socket: {error}") from error
+        raise ConfigError(
+            f"the service manager offers descriptor {descriptor}, which is not a socket: {error}"
+        ) from error
     if (offered.family, offered.type) == (socket.AF_UNIX, socket.SOCK_STREAM) and offered.getsockopt(
         socket.SOL_SOCKET, socket.SO_ACCEPTCONN
     ):
@@ -153,10 +155,10 @@ def _take_over(descriptor: int, path: str) -> socket.socket:
             return offered
         what = f"the socket {name!r}"
     else:
-        what = "a socket that is no listening Unix stream socket"
+        what = "a socket that is not a listening Unix stream socket"
     offered.close()
     raise ConfigError(
-        f"the service manager offers {what}, and clients look at {path}; `sesamectl service install` aligns them"
+        f"the service manager offers {what}, and clients look at {path}; run `sesamectl service install` to make them agree"
     )
 
 
@@ -245,9 +247,9 @@ class Server:
 
 
 async def _turn_away(stream: SocketStream, sock: socket.socket, most: int) -> None:
-    line = envelope.encode_refusal(None, BusyError(f"busy: {most} clients are connected already; try again later"))
+    line = envelope.encode_refusal(None, BusyError(f"busy: {most} clients are already connected; try again later"))
     try:
         sock.send(line)  # a fresh socket has room for one line
     except OSError:
-        log.debug("turned away a client that had left")
+        log.debug("refused a client that had already left")
     await stream.aclose()

@@ -136,7 +136,7 @@ class JsonLines(JsonState[S], Generic[S, T]):
     def _salvage(self, state: S, line: bytes) -> tuple[S, list[Operation]]:
         whole = self.choose_whole(state, self._lines.salvage(line))
         if not whole:
-            raise BadLineError("no whole entry in this line")
+            raise BadLineError("no complete entry in this line")
         operations: list[Operation] = [Bad()]
         for entry in whole:
             state, more = self.take(state, entry, line)

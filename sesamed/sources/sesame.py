@@ -95,7 +95,7 @@ class Sesame(JsonState[State]):
         try:
             entry = DECODE(repair(item))
         except (ValueError, RecursionError) as error:
-            raise BadLineError("no line of ours") from error
+            raise BadLineError("not a line of sesame") from error
         if entry.type == WORDS:
             return replace(state, session=state.session or "-"), _read_words(entry)
         if not state.session:
@@ -146,7 +146,7 @@ def _is_of_tool(line: Line) -> bool:
 
 def _read_header(line: Line) -> Step:
     if line.type != SESSION or not line.id:
-        raise ForeignFileError("the first line is no header of a session of ours")
+        raise ForeignFileError("the first line is not the header of a session of sesame")
     began = millis(line.timestamp)
     facts = (
         Fact(field="cwd", value=line.cwd or ""),

@@ -92,9 +92,11 @@ def errors(path: str) -> Iterator[None]:
     try:
         yield
     except (apsw.CorruptError, apsw.NotADBError) as error:
-        raise DamagedError(f"the index {path} is damaged ({error}); `sesamectl index --full` builds it anew") from error
+        raise DamagedError(
+            f"the index {path} is damaged ({error}); run `sesamectl index --full` to rebuild it"
+        ) from error
     except USER_CAN_ACT as error:
-        raise StoreError(f"the index {path} cannot be used: {error}; check free space and permissions") from error
+        raise StoreError(f"the index {path} cannot be used: {error}; check free disk space and permissions") from error
 
 
 def connect_writer(path: str) -> apsw.Connection:
@@ -151,7 +153,7 @@ def remove_empty_wal(path: str) -> None:
     """What SQLite leaves beside a database that is closed. A WAL of one file beside another one is how databases get damaged."""
     wal = path + "-wal"
     if os.path.exists(wal) and os.path.getsize(wal):
-        raise StoreError(f"{wal} is still in use by another program; close it and try again")
+        raise StoreError(f"{wal} is still in use by another program; stop that and try again")
     for sibling in (wal, path + "-shm"):
         if os.path.exists(sibling):
             os.unlink(sibling)
@@ -184,7 +186,7 @@ def _reserve(path: str) -> None:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise StoreError(f"{path} is not a regular file; move it away")
+            raise StoreError(f"{path} is not a regular file; move it")
         os.fchmod(descriptor, 0o600)
     finally:
         os.close(descriptor)
@@ -218,10 +220,10 @@ def _check_ours(path: str) -> None:
 def _refuse_others(connection: apsw.Connection, path: str) -> None:
     version = connection.pragma("user_version")
     if connection.pragma("application_id") != schema.APPLICATION_ID and not _is_empty(connection):
-        raise StoreError(f"{path} is a database of another program; set SESAME_DATA_DIR to another directory")
+        raise StoreError(f"{path} belongs to another program; set SESAME_DATA_DIR to another directory")
     if 0 < version < schema.VERSION:
         raise SchemaTooOldError(
-            f"{path} was written by an older sesame (schema {version}); `sesamectl restart` brings it up to date"
+            f"{path} was written by an older sesame (schema {version}); run `sesamectl restart` to update it"
         )
     if version > schema.VERSION:
         raise SchemaTooNewError(

@@ -202,8 +202,8 @@ def overview(indexing: Progress | None = None, troubles: list[Trouble] | None = 
     ("state", "line"),
     [
         (overview(), "ready: 3 session files in 1 of 2 directories"),
-        (overview(Progress()), "answering; looking for sessions"),
-        (overview(Progress(files_done=1, files_total=9)), "answering; indexing, 1 of 9 files done"),
+        (overview(Progress()), "looking for sessions; searches are answered"),
+        (overview(Progress(files_done=1, files_total=9)), "indexing, 1 of 9 files done; searches are answered"),
         (overview(troubles=[Trouble(code="storage", message="no space", since_ms=0)]), "degraded: no space"),
     ],
 )

@@ -19,7 +19,7 @@ def test_a_lock_is_held_once(tmp_path: Path) -> None:
     path = str(tmp_path / "lock")
     with locks.acquire(path) as lock:
         assert lock.is_held
-        with pytest.raises(LockedError, match=f"sesamed {__version__} with pid {os.getpid()} holds {path}") as caught:
+        with pytest.raises(LockedError, match=f"sesamed {__version__} with pid {os.getpid()} is already running .it holds {path}") as caught:
             locks.acquire(path)
         assert caught.value.data["pid"] == os.getpid()
 
@@ -50,7 +50,7 @@ def test_a_holder_without_a_name_is_still_one(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     with locks.acquire(str(path)):
         path.write_bytes(b"\xff garbage")
-        with pytest.raises(LockedError, match="another sesamed holds") as caught:
+        with pytest.raises(LockedError, match="another sesamed is already running") as caught:
             locks.acquire(str(path))
         assert caught.value.data["pid"] is None
 

@@ -99,7 +99,7 @@ def test_a_link_is_refused(tmp_path: Path) -> None:
 def test_a_file_in_its_place_is_refused(tmp_path: Path) -> None:
     """A file where the directory should be is refused with its path."""
     (tmp_path / "file").touch()
-    with pytest.raises(ConfigError, match=f"{tmp_path}/file cannot be used as a private directory"):
+    with pytest.raises(ConfigError, match=f"{tmp_path}/file cannot be made a private directory"):
         paths.make_private(str(tmp_path / "file"))
 
 
@@ -111,7 +111,7 @@ def test_a_directory_that_cannot_be_closed_is_refused(tmp_path: Path, monkeypatc
 
     tmp_path.chmod(0o755)
     monkeypatch.setattr(os, "fchmod", refuse)
-    with pytest.raises(ConfigError, match="cannot be used as a private directory: Operation not permitted"):
+    with pytest.raises(ConfigError, match="cannot be made a private directory: Operation not permitted"):
         paths.make_private(str(tmp_path))
 
 

@@ -266,7 +266,7 @@ def test_a_failing_receiver_does_not_stop_the_watching(tmp_path: Path, caplog: p
             (root / name).touch()
             assert paths.get(timeout=10) == str(root / name)
         assert watch.alive(str(root))
-    assert [record.getMessage() for record in caplog.records] == ["cannot pass on an event"]
+    assert [record.getMessage() for record in caplog.records] == ["cannot handle an event"]
 
 
 @linux

@@ -101,7 +101,7 @@ def _recognise(state: ClaudeState, line: Line) -> ClaudeState:
     """The first line shows whether this is a session of Claude Code. A new type is, if it names its session."""
     known = line.type in CHAIN or line.type in ASIDE or bool(line.session_id)
     if state.info.foreign or not known or line.type in JOURNALED:
-        raise ForeignFileError("the first line is none of a session of Claude Code")
+        raise ForeignFileError("the first line is not from a session of Claude Code")
     return replace(state, info=replace(state.info, known=True))
 
 

@@ -78,7 +78,7 @@ def read_document(session: str, document: bytes) -> list[Operation]:
     try:
         read = msgspec.json.decode(document, type=TitleDocument)
     except FAILURES:
-        raise BadLineError("no object with a title") from None
+        raise BadLineError("not an object with a title") from None
     title = read.custom_title if read.custom_title is not None else read.description
     if title is None:
         return []

@@ -89,7 +89,7 @@ def read_prompt(state: ClaudeState, place: Place, content: Content) -> Step:
         pictured = not raw.strip() and any(block.type in ("image", "document") for block in blocks(content))
         return state, [make_message(place, "user", raw, "")] if pictured else []
     if state.info.subagent and not state.info.asked and prompt.strip() == PROBE:
-        raise ForeignFileError("a probe of the program's, no session")
+        raise ForeignFileError("a probe by the program, not a session")
     return _name_session(state, place, raw, prompt)
 
 

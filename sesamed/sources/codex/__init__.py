@@ -78,7 +78,7 @@ class Codex(JsonLines[CodexState, Line]):
             return _read_enveloped(set_root(replace(state, begun=True), root), entry)
         if is_bare_header(entry):
             return read_bare_header(state, entry)
-        raise ForeignFileError("the first line is none of a rollout")
+        raise ForeignFileError("the first line is not from a rollout of Codex")
 
     def choose_whole(self, state: CodexState, found: list[Line]) -> list[Line]:
         """Those with an envelope; the index of names has none."""

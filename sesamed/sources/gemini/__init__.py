@@ -107,7 +107,7 @@ def _read_session(state: GeminiState, lines: Sequence[Line | Bad]) -> list[Opera
     header = next((line for line in read if line.session_id and line.id is None), None)
     if header is None:
         if read:
-            raise ForeignFileError("no session of Gemini CLI")
+            raise ForeignFileError("not a session of Gemini CLI")
         raise BadLineError("nothing whole in it yet")
     session = header.session_id or ""
     # `a2a-server` is the id of every session that a server runs.

@@ -92,7 +92,7 @@ def _read_member(state: OpenCodeState, member: Member) -> Step:
         return read_part(state, stem_of(clean_name(member.path.name)), PARTS.decode(member.data))
     session = SESSIONS.decode(member.data)
     if session.id is None:
-        raise ForeignFileError("no session of OpenCode")
+        raise ForeignFileError("not a session of OpenCode")
     return _read_session(state, session)
 
 

@@ -75,7 +75,7 @@ class Pi(JsonLines[PiState, Line]):
             return HANDLERS.get(entry.type, skip_unknown)(state, entry)
         if entry.type == "session":
             return _read_header(state, entry)
-        raise ForeignFileError("the first line is no header of a pi session")
+        raise ForeignFileError("the first line is not the header of a pi session")
 
     def choose_whole(self, state: PiState, found: list[Line]) -> list[Line]:
         """Blocks of a message have a type, too, but only lines have a timestamp beside it."""

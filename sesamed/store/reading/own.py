@@ -18,9 +18,9 @@ def find_writable(connection: apsw.Connection, reference: str) -> str:
         connection, "SELECT source, public_id, gone FROM sessions WHERE id = ?", (session,)
     )
     if source != "sesame":
-        raise RefusedError(f"{public} is written by {source}; append_message adds to sessions of new_session only")
+        raise RefusedError(f"{public} is written by {source}; append_message only works for sessions from new_session")
     if gone:
-        raise RefusedError(f"{public} has lost its file; begin another one with new_session")
+        raise RefusedError(f"{public}'s file no longer exists; use new_session for another one")
     (path,) = sqlite.one(
         connection, "SELECT path FROM files WHERE session = ? ORDER BY gone_ms IS NOT NULL, path LIMIT 1", (session,)
     )
@@ -33,9 +33,9 @@ def check_call(connection: apsw.Connection, key: int, utterance: Utterance) -> N
     if row is None:
         return
     if utterance.role != "tool":
-        raise RefusedError("toolCallId: the session has a call with this id already; use another one")
+        raise RefusedError("toolCallId: the session already has a call with this id; use another one")
     if row[0] is not None:
-        raise RefusedError("toolCallId: that call has its result already")
+        raise RefusedError("toolCallId: this call already has a result")
 
 
 def find_written(connection: apsw.Connection, key: int, path: str) -> int:

@@ -49,7 +49,7 @@ def _resolve_one(connection: apsw.Connection, reference: str, project: Project |
     found = names.find_same(reference, known) or beginning or names.find_like(reference, known)
     if not found:
         raise NotFoundError(
-            f"no session is called {_quote(reference)}, nor has an id that begins so; `sesamectl list` shows what there is",
+            f"no session is called {_quote(reference)}, and no id starts with it; `sesamectl list` shows the sessions",
             ref=_quote(reference),
         )
     return _choose(connection, reference, found, project)
@@ -62,7 +62,7 @@ def _choose(connection: apsw.Connection, reference: str, found: list[int], proje
         return (here if len(here) == 1 else found)[0]
     likely = [*here, *(session for session in found if session not in set(here))]
     raise AmbiguousError(
-        f"{_quote(reference)} fits {len(found)} sessions; give an id, or more of the name",
+        f"{_quote(reference)} fits {len(found)} sessions; use an id, or more of the name",
         candidates=list_candidates(connection, likely),
         sessions=describe(connection, likely),
     )
@@ -95,7 +95,7 @@ def find(connection: apsw.Connection, reference: str) -> int:
         )
     if len(found) > 1:
         raise AmbiguousError(
-            f"{_quote(reference)} fits {len(found)} sessions; give more of the id, or source:id",
+            f"{_quote(reference)} fits {len(found)} sessions; use more of the id, or source:id",
             candidates=list_candidates(connection, found),
         )
     return found[0]

@@ -100,9 +100,7 @@ def write_down(index: str, sessions: Iterable[SessionKey]) -> None:
         finally:
             os.close(descriptor)
     except OSError as error:
-        raise StoreError(
-            f"{file_beside(index)} cannot be written: {error.strerror}; nothing is forgotten yet"
-        ) from error
+        raise StoreError(f"{file_beside(index)} cannot be written: {error.strerror}; nothing was forgotten") from error
 
 
 def load(connection: apsw.Connection, index: str) -> None:

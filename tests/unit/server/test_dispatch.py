@@ -172,7 +172,7 @@ async def test_positional_params(desk: Desk) -> None:
     """Positional params are refused with a clear word."""
     error = (await desk.ask("echo", ["a"]))["error"]
     assert error["code"] == -32602
-    assert "by name" in error["message"]
+    assert "params must be an object" in error["message"]
 
 
 async def test_absent_params(desk: Desk) -> None:

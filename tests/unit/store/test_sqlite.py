@@ -108,7 +108,7 @@ def test_a_packed_text_is_the_same(text: str, times: int) -> None:
 
 def test_only_what_a_user_can_act_on_becomes_an_error_of_ours() -> None:
     """A wrong statement is a bug, and stays one."""
-    with pytest.raises(StoreError, match="free space"), sqlite.errors("x"):
+    with pytest.raises(StoreError, match="free disk space"), sqlite.errors("x"):
         raise apsw.FullError("full")
     with pytest.raises(apsw.SQLError), sqlite.errors("x"):
         raise apsw.SQLError("bug")

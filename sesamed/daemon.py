@@ -21,7 +21,7 @@ from sesamed import discovery, locks, mounts, paths, workstation
 from sesamed.config import Config, ConfiguredRoot
 from sesamed.errors import StoreError
 from sesamed.exclusion import Exclusion
-from sesamed.ingest.decode import Limits as ReadingLimits
+from sesamed.ingest.decode import ReadLimits
 from sesamed.ingest.indexer import Indexer
 from sesamed.ingest.requests import Requests
 from sesamed.ingest.roots import RootWatcher
@@ -168,7 +168,7 @@ class _Daemon:
         config = self._setting.config
         shapes = {name: source.shapes for name, source in SOURCES.items()}
         sweep = Sweep(self._roots(), Exclusion(config.exclude).excludes, shapes)
-        limits = ReadingLimits(line_bytes=config.limits.max_line_bytes, chunk_bytes=config.limits.max_chunk_bytes)
+        limits = ReadLimits(line_bytes=config.limits.max_line_bytes, chunk_bytes=config.limits.max_chunk_bytes)
         return Indexer(self._index, SOURCES, sweep, limits, config.keep_gone_days)
 
     def _dispatcher(self, requests: Requests, own_sessions: OwnSessions) -> Dispatcher:

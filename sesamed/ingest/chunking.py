@@ -25,7 +25,7 @@ from sesamed.model import (
 )
 from sesamed.sanitize import clean_line
 from sesamed.store.ids import Kind, line_digest, path_key
-from sesamed.store.rows import FileRows, OutcomeRow, Remark, ResultRow, Row, Text, UndoneRow
+from sesamed.store.rows import FileRows, OutcomeRow, RecordRow, Remark, ResultRow, Text, UndoneRow
 from sesamed.store.sqlite import Packer
 from sesamed.store.subwords import inner_words
 
@@ -73,25 +73,25 @@ class Chunking:
         for operation in operations:
             self._take[type(operation)](change, operation)
 
-    def make_row(self, record: Message | ToolCall) -> Row:
+    def make_row(self, record: Message | ToolCall) -> RecordRow:
         """The row of one record."""
         return self._message(record) if isinstance(record, Message) else self._call(record)
 
-    def _message(self, message: Message) -> Row:
+    def _message(self, message: Message) -> RecordRow:
         kind = KIND_OF_ROLE[message.role]
         texts = self._texts(Kind.UNINDEXED if message.hidden else kind, message.text)
-        return Row(
+        return RecordRow(
             key=message.key, role=message.role, kind=kind, texts=tuple(texts), prompt=message.prompt,
             time_ms=message.time_ms, entry=_clean_or_none(message.entry), parent=_clean_or_none(message.parent), ordinal=message.ordinal,
         )  # fmt: skip
 
-    def _call(self, call: ToolCall) -> Row:
+    def _call(self, call: ToolCall) -> RecordRow:
         arguments, name = decode_arguments(call.arguments), clean_line(clean(call.name))
         kind = Kind.UNINDEXED if call.hidden else Kind.CALL
         texts = [*self._texts(kind, call_text(name, arguments))]
         if call.output is not None and not call.hidden:
             texts += self._texts(Kind.RESULT, call.output)
-        return Row(
+        return RecordRow(
             key=call.key, role=call.role, kind=Kind.CALL, texts=tuple(texts), time_ms=call.time_ms, entry=_clean_or_none(call.entry),
             parent=_clean_or_none(call.parent), tool=name, is_error=call.is_error,
             touched=tuple(find_touched(arguments, call.cwd)), ordinal=call.ordinal,

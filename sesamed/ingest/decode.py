@@ -22,14 +22,14 @@ from sesamed.ingest.whole import Whole, count_bytes
 from sesamed.model import Bad, Fact, Operation
 from sesamed.source import BadLineError, Bundle, Document, ForeignFileError, Rows, Shape, Source, Unit
 from sesamed.store.foreign import ForeignDatabase, open_database
-from sesamed.store.rows import Cursor, FileRows, Known, Signature, blank
+from sesamed.store.rows import Cursor, FileRows, IndexedFile, Signature, blank
 from sesamed.store.writing.files import Files
 
 TICK_S = 0.05  # times of files are coarser than that on no system we know
 QUIET_S = 2.0  # a last line without newline is taken as it is when its file was left alone for so long
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class ReadLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How large things may be."""
 
     line_bytes: int = 64 << 20
@@ -50,7 +50,7 @@ class Decoder:
     def __init__(
         self,
         sources: Mapping[str, Source[Any]],
-        limits: Limits,
+        limits: ReadLimits,
         clock: Callable[[], float] = time.time,
         excludes: Callable[[bytes], bool] = lambda path: False,
     ) -> None:
@@ -101,7 +101,7 @@ class Decoder:
             return 0
         return change.signature.size - change.cursor.offset - change.cursor.loose
 
-    def read(self, state: FileState, tail: Tail, known: Known | None, budget: int) -> FileRows:
+    def read(self, state: FileState, tail: Tail, known: IndexedFile | None, budget: int) -> FileRows:
         """What is new in a file."""
         target = state.target
         source = self._sources[target.source]
@@ -122,7 +122,7 @@ class Decoder:
             blank(change)
         return change
 
-    def read_document(self, state: FileState, tail: Tail, known: Known | None, budget: int) -> FileRows:
+    def read_document(self, state: FileState, tail: Tail, known: IndexedFile | None, budget: int) -> FileRows:
         """What differs in a document."""
         shape = self.shape(state)
         assert isinstance(shape, Document)
@@ -130,7 +130,7 @@ class Decoder:
         self._whole.read_document(change, known, source, shape, tail, budget)
         return self._settle(state, change)
 
-    def read_bundle(self, state: FileState, now: Signature, known: Known | None, budget: int) -> FileRows:
+    def read_bundle(self, state: FileState, now: Signature, known: IndexedFile | None, budget: int) -> FileRows:
         """What differs in a bundle."""
         shape = self.shape(state)
         assert isinstance(shape, Bundle)
@@ -179,7 +179,7 @@ class Decoder:
         found.lost = [path for path, (_, _, _, gone) in left.items() if not gone]
         return True
 
-    def _begin(self, target: Target, now: Signature, known: Known | None) -> FileRows:
+    def _begin(self, target: Target, now: Signature, known: IndexedFile | None) -> FileRows:
         """A change of a unit that is said whole."""
         version = self.versions[target.source]
         replace = known is not None and (known.source, known.source_version) != (target.source, version)
@@ -252,7 +252,7 @@ class Decoder:
                     operations.append(Bad())
         return state, operations
 
-    def _says_other(self, known: Known, target: Target) -> bool:
+    def _says_other(self, known: IndexedFile, target: Target) -> bool:
         """Whether a file's new place says something else than the one before."""
         source = self._sources[target.source]
         return self._place(known.path, known.root, source) != self._place(target.path, target.root, source)

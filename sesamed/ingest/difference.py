@@ -17,7 +17,7 @@ from sesamed.ingest.chunking import Chunking, clean
 from sesamed.keys import digest
 from sesamed.model import Message, Operation, Outcome, ToolCall, ToolResult, Undone
 from sesamed.store.ids import LAST_POSITION
-from sesamed.store.rows import FileRows, Revision, Row
+from sesamed.store.rows import FileRows, RecordRow, Revision
 
 MARK = b"whole"  # what the state of such a cursor begins with
 
@@ -141,7 +141,7 @@ class Difference:
             budget -= count_bytes(row)
         return len(names)
 
-    def _row(self, record: Message | ToolCall) -> Row:
+    def _row(self, record: Message | ToolCall) -> RecordRow:
         return self._chunking.make_row(msgspec.structs.replace(record, key=index_key(record)))
 
 
@@ -171,7 +171,7 @@ def _digest(value: object) -> int:
         return digest(clean(repr(value)).encode())
 
 
-def count_bytes(row: Row) -> int:
+def count_bytes(row: RecordRow) -> int:
     """About what it costs to write a record."""
     return sum(len(text.text) for text in row.texts) + ROW_BYTES
 

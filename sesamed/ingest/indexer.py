@@ -15,7 +15,7 @@ import anyio
 from anyio import to_thread
 
 from sesamed.errors import StoreError
-from sesamed.ingest.decode import Decoder, Limits
+from sesamed.ingest.decode import Decoder, ReadLimits
 from sesamed.ingest.look import Counts, Ingest, LookResult
 from sesamed.ingest.queue import Batch, Queue, Ticket
 from sesamed.ingest.state import FileState, FileStates, Target
@@ -44,7 +44,7 @@ class Indexer:
         index: Index,
         sources: Mapping[str, Source[Any]],
         sweep: Sweep,
-        limits: Limits,
+        limits: ReadLimits,
         keep_gone_days: int | None = None,
     ) -> None:
         self.index = index

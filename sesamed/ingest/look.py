@@ -25,7 +25,7 @@ from sesamed.ingest.whole import count_bytes
 from sesamed.model import SessionKey
 from sesamed.source import Bundle, Document, Rows
 from sesamed.store.foreign import LockedDatabaseError
-from sesamed.store.rows import FileRows, Known, Signature
+from sesamed.store.rows import FileRows, IndexedFile, Signature
 from sesamed.store.writing.transaction import Writer, Written
 
 log = logging.getLogger(__name__)
@@ -185,12 +185,14 @@ class _Run:
         if isinstance(shape, Rows):
             self._read_database(state, now)
         elif isinstance(shape, Bundle):
-            self._take_whole(state, self._decoder.read_bundle(state, now, self._known(state), WHOLE_BYTES))
+            self._take_whole(state, self._decoder.read_bundle(state, now, self._find_known(state), WHOLE_BYTES))
         else:
             with open_tail(state.target.path, state.target.root) as tail:
                 if isinstance(shape, Document):
                     state.seen = tail.signature
-                    self._take_whole(state, self._decoder.read_document(state, tail, self._known(state), WHOLE_BYTES))
+                    self._take_whole(
+                        state, self._decoder.read_document(state, tail, self._find_known(state), WHOLE_BYTES)
+                    )
                 else:
                     self._read(state, tail)
         if isinstance(shape, Document | Bundle | Rows):
@@ -218,7 +220,7 @@ class _Run:
             if found.warning is not None:
                 log.warning("%s path=%r", found.warning, state.target.path)
 
-    def _known(self, state: FileState) -> Known | None:
+    def _find_known(self, state: FileState) -> IndexedFile | None:
         if state.signature is None:
             return None
         self._settle()
@@ -227,10 +229,10 @@ class _Run:
     def _read(self, state: FileState, tail: Tail) -> None:
         target, inode = state.target, tail.signature.ino
         state.seen = tail.signature
-        known = self._known(state)
+        known = self._find_known(state)
         if known is None and (inode in self._inodes or self._states.has_inode(inode)):
             self._commit()  # it may concern the file that this one was
-            known = self._moved(tail)
+            known = self._find_moved(tail)
         self._inodes.add(inode)
         change = self._decoder.read(state, tail, known, SLICE_BYTES)
         self._changes.append(change)
@@ -249,7 +251,7 @@ class _Run:
             above = os.path.dirname(above)
         return os.lstat(above).st_dev == state.signature.dev
 
-    def _moved(self, tail: Tail) -> Known | None:
+    def _find_moved(self, tail: Tail) -> IndexedFile | None:
         """The file that this one was under another name: the same inode and content, and nothing there any more."""
         now = tail.signature
         for known in self._writer.files.with_inode(now.dev, now.ino):

@@ -36,7 +36,7 @@ class Rebuild:
         try:
             new = await indexer.in_thread(lambda: indexer.ingest_into(writer))
             await self._read_all(new)
-            errors = len(new.states.troubled())
+            errors = len(new.states.list_unreadable())
             await self._carry_over(writer)
             await self._swap(new)
         except BaseException:
@@ -58,8 +58,8 @@ class Rebuild:
             await indexer.in_thread(upkeep.step)
 
     async def _read_due(self, new: Ingest, upkeep: Upkeep) -> int:
-        indexer, troubled = self._indexer, {state.target.path for state in new.states.troubled()}
-        due = [item for item in await indexer.due(new) if item.target.path not in troubled]
+        indexer, unreadable = self._indexer, {state.target.path for state in new.states.list_unreadable()}
+        due = [item for item in await indexer.due(new) if item.target.path not in unreadable]
         targets, total, done = [item.target for item in due], sum(item.unread for item in due), 0
         while targets:
             some, targets = targets[:FILES_AT_ONCE], targets[FILES_AT_ONCE:]

@@ -62,9 +62,11 @@ class Requests:
         found: dict[str, str] = {}
         if self._indexer.trouble is not None:
             found["storage"] = self._indexer.trouble.message
-        if self._indexer.states.notable and (troubled := self._indexer.states.troubled()):
-            named = ", ".join(f"{s.target.path.decode('utf-8', 'replace')} ({s.trouble})" for s in troubled[:MAX_NAMED])
-            found["unreadable"] = f"{len(troubled)} files cannot be read and are tried again at every sweep: {named}"
+        if self._indexer.states.notable and (unreadable := self._indexer.states.list_unreadable()):
+            named = ", ".join(
+                f"{s.target.path.decode('utf-8', 'replace')} ({s.trouble})" for s in unreadable[:MAX_NAMED]
+            )
+            found["unreadable"] = f"{len(unreadable)} files cannot be read (each sweep tries again): {named}"
         if self._left_behind is not None:
             found["older-index"] = self._left_behind
         now = _now_ms()
@@ -94,7 +96,7 @@ class Requests:
         """What below a root is not read, although it could be."""
         return [
             RootWarning("unknownFormat", f"{state.target.path.decode('utf-8', 'replace')} is {state.warning}")
-            for state in self._indexer.states.warned()
+            for state in self._indexer.states.list_warned()
             if state.target.root == root.real
         ]
 
@@ -120,13 +122,13 @@ class Requests:
     async def index(self, *, full: bool, drop_gone: bool, report: Report | None) -> IndexReport:
         """Look at every file now; with `full`, into a new index."""
         if self._turn.locked():
-            raise BusyError("an index run is going on already; wait for it, or look at `sesamectl status`")
+            raise BusyError("an index run is already in progress; wait for it (`sesamectl status` shows how far it is)")
         begun = time.monotonic()
         async with self._turn:
-            done = await (self._full(drop_gone, report) if full else self._changed(drop_gone, report))
+            done = await (self._index_all(drop_gone, report) if full else self._index_changes(drop_gone, report))
         return msgspec.structs.replace(done, took_ms=(time.monotonic() - begun) * 1000)
 
-    async def _changed(self, drop_gone: bool, report: Report | None) -> IndexReport:
+    async def _index_changes(self, drop_gone: bool, report: Report | None) -> IndexReport:
         """Look at what has changed."""
         indexer, before = self._indexer, msgspec.structs.replace(self._indexer.counts)
         tickets = await indexer.look_around()
@@ -151,7 +153,7 @@ class Requests:
             errors=errors, bad_lines=counts.bad_lines, bytes=counts.bytes,
         )  # fmt: skip
 
-    async def _full(self, drop_gone: bool, report: Report | None) -> IndexReport:
+    async def _index_all(self, drop_gone: bool, report: Report | None) -> IndexReport:
         """Read every file into a new index."""
         self._rebuild = rebuild = Rebuild(self._indexer, drop_gone=drop_gone)
         try:
@@ -172,10 +174,12 @@ class Requests:
     async def forget(self, sessions: Sequence[SessionKey]) -> None:
         """Take sessions out, and build the index anew: free pages hold what was deleted, a new file does not."""
         if self._turn.locked():
-            raise BusyError("an index run is going on, and would bring back what is forgotten now; try again after it")
+            raise BusyError(
+                "an index run is in progress and would bring back what is forgotten now; try again when it is done"
+            )
         async with self._turn:
             await self._indexer.forget(sessions)
-            await self._full(drop_gone=False, report=None)
+            await self._index_all(drop_gone=False, report=None)
 
     # -- what an earlier daemon left
 
@@ -194,7 +198,7 @@ class Requests:
         try:
             await self.forget([])
         except SesameError as error:
-            log.error("what was forgotten may still be in free pages of the index error=%s", error)  # noqa: TRY400  # no fault of ours
+            log.error("forgotten text may still be in free pages of the index error=%s", error)  # noqa: TRY400  # no fault of ours
 
 
 class ProgressTicker:

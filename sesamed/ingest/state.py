@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 
 from sesamed.source import Shape
-from sesamed.store.rows import Known, Signature
+from sesamed.store.rows import IndexedFile, Signature
 
 
 class Target(msgspec.Struct, frozen=True, gc=False):
@@ -82,7 +82,7 @@ class FileState(msgspec.Struct, gc=False, eq=False):
         self.seen, self.trouble, self.rest = other.seen, other.trouble, other.rest
         self.quiet_at, self.tried, self.searched = other.quiet_at, other.tried, other.searched
 
-    def commit(self, known: Known) -> None:
+    def commit(self, known: IndexedFile) -> None:
         """This is in the index now."""
         self.target = Target(known.path, known.root, known.source)
         self.signature = (
@@ -98,7 +98,7 @@ class FileState(msgspec.Struct, gc=False, eq=False):
 class FileStates:
     """The states of all files of one index. What changes the set of states takes the lock; marks come from any thread."""
 
-    def __init__(self, known: Iterable[Known] = ()) -> None:
+    def __init__(self, known: Iterable[IndexedFile] = ()) -> None:
         self.lock = threading.Lock()
         self._states: dict[bytes, FileState] = {}
         self.notable: dict[
@@ -142,12 +142,12 @@ class FileStates:
 
     # -- the index
 
-    def load(self, known: Iterable[Known]) -> None:
+    def load(self, known: Iterable[IndexedFile]) -> None:
         """What an index has."""
         for item in known:
             self.commit(item)
 
-    def commit(self, known: Known) -> None:
+    def commit(self, known: IndexedFile) -> None:
         """This is in the index now."""
         state = self.find_or_add(Target(known.path, known.root, known.source))
         self._count_inode(state, -1)
@@ -191,11 +191,11 @@ class FileStates:
         else:
             self.notable[state.target.path] = state
 
-    def troubled(self) -> list[FileState]:
+    def list_unreadable(self) -> list[FileState]:
         """The files that could not be read."""
         return [state for state in list(self.notable.values()) if state.trouble is not None]
 
-    def warned(self) -> list[FileState]:
+    def list_warned(self) -> list[FileState]:
         """The files of which nothing is read."""
         return [state for state in list(self.notable.values()) if state.warning is not None]
 

@@ -20,7 +20,7 @@ from sesamed.model import Operation
 from sesamed.source import BadLineError, Bundle, Document, ForeignFileError, Member, Row, Source, Unit
 from sesamed.store import rows as rows_of_store
 from sesamed.store.foreign import ForeignDatabase
-from sesamed.store.rows import Cursor, FileRows, Known, Revision, blank
+from sesamed.store.rows import Cursor, FileRows, IndexedFile, Revision, blank
 
 BYTES = 64 << 20  # of a session in a database
 ITEM_BYTES = 64  # what a value has at least
@@ -40,14 +40,14 @@ class Whole:
         self._excludes = excludes
 
     def read_document(
-        self, change: FileRows, known: Known | None, source: Source[Any], shape: Document, tail: Tail, budget: int
+        self, change: FileRows, known: IndexedFile | None, source: Source[Any], shape: Document, tail: Tail, budget: int
     ) -> None:
         """A file."""
         data = _read_text(tail, shape.max_bytes)
         self._read(change, known, source, None if data is None else [data], 0 if data is None else crc32(data), budget)
 
     def read_bundle(
-        self, change: FileRows, known: Known | None, source: Source[Any], shape: Bundle, budget: int
+        self, change: FileRows, known: IndexedFile | None, source: Source[Any], shape: Bundle, budget: int
     ) -> None:
         """Many files."""
         items: list[Member] | None = None
@@ -71,7 +71,7 @@ class Whole:
             yield Member(relative(name, root), data)
 
     def read_rows(
-        self, change: FileRows, known: Known | None, source: Source[Any], database: ForeignDatabase, budget: int
+        self, change: FileRows, known: IndexedFile | None, source: Source[Any], database: ForeignDatabase, budget: int
     ) -> None:
         """A session in a database."""
         items: list[Row] | None = None
@@ -82,7 +82,7 @@ class Whole:
     def _read(
         self,
         change: FileRows,
-        known: Known | None,
+        known: IndexedFile | None,
         source: Source[Any],
         items: Iterable[Any] | None,
         mark: int,
@@ -106,7 +106,7 @@ class Whole:
             size = change.signature.size
             change.cursor = msgspec.structs.replace(change.cursor, offset=size, digest=mark if change.complete else 0)
 
-    def _keep(self, change: FileRows, known: Known | None, bad: int | None) -> None:
+    def _keep(self, change: FileRows, known: IndexedFile | None, bad: int | None) -> None:
         """What was last read stays."""
         change.replace = False
         if known is None:
@@ -125,7 +125,7 @@ class Whole:
 def count_bytes(change: FileRows) -> int:
     """About what it costs to write a change."""
     changed = () if change.revision is None else (row for _, row in change.revision.changed)
-    rows = (*changed, *(row for row in change.rows if isinstance(row, rows_of_store.Row)))
+    rows = (*changed, *(row for row in change.rows if isinstance(row, rows_of_store.RecordRow)))
     return difference.ROW_BYTES + sum(map(difference.count_bytes, rows))
 
 

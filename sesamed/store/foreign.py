@@ -84,7 +84,7 @@ def _open(path: bytes, scratch: str) -> Iterator[apsw.Connection]:
         with _connect(path, "mode=ro&readonly_shm=1") as connection:
             yield connection
     elif _size(path + b"-wal"):
-        with _copied(path, scratch) as copy, _connect(copy, "mode=rw") as connection:
+        with _copy_aside(path, scratch) as copy, _connect(copy, "mode=rw") as connection:
             yield connection
     else:
         before = _status(path)
@@ -128,7 +128,7 @@ def _connect(path: bytes, how: str) -> Iterator[apsw.Connection]:
 
 
 @contextmanager
-def _copied(path: bytes, scratch: str) -> Iterator[bytes]:
+def _copy_aside(path: bytes, scratch: str) -> Iterator[bytes]:
     """A copy of a database and its WAL, while nobody writes to them."""
     directory = os.path.join(os.fsencode(scratch), COPY.encode())
     shutil.rmtree(directory, ignore_errors=True)  # of a daemon that was killed

@@ -47,7 +47,7 @@ class Text(msgspec.Struct, frozen=True, gc=False):
     inner: str
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class RecordRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A record with its chunks."""
 
     key: int
@@ -96,7 +96,7 @@ class UndoneRow(msgspec.Struct, frozen=True, gc=False):
     alone: bool
 
 
-AnyRow = Row | ResultRow | OutcomeRow | UndoneRow
+AnyRow = RecordRow | ResultRow | OutcomeRow | UndoneRow
 
 
 class Revision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -105,7 +105,7 @@ class Revision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     said before."""
 
     kept: int
-    changed: tuple[tuple[int, Row], ...] = ()
+    changed: tuple[tuple[int, RecordRow], ...] = ()
     drops: bool = False  # there is something after the kept ones
     facts: bool = False
 
@@ -146,7 +146,7 @@ def blank(change: FileRows) -> None:
     change.counted_from_start = True
 
 
-class Known(msgspec.Struct, frozen=True, gc=False):
+class IndexedFile(msgspec.Struct, frozen=True, gc=False):
     """A file as the index knows it."""
 
     path: bytes

@@ -238,4 +238,4 @@ def test_what_the_daemon_complains_of(machine: Clinic) -> None:
     machine.run("stop")
     (machine.data / "index.sqlite").write_bytes(b"\xff" * 50_000)
     machine.run("search", "quince")
-    assert "is damaged and has been set aside" in machine.complains("state")
+    assert "was damaged and has been set aside" in machine.complains("state")

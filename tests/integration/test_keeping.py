@@ -284,11 +284,11 @@ def test_a_session_that_cannot_be_written() -> None:
         assert kept.read_bytes() == before
         os.unlink(made["path"])
         refusal = daemon.refuses("append_message", sessionId=made["sessionId"], role="user", text="x")
-        assert (refusal.code, "is gone" in refusal.message) == (NOT_FOUND, True)
+        assert (refusal.code, "no longer exists" in refusal.message) == (NOT_FOUND, True)
 
 
 def test_a_session_that_is_excluded() -> None:
     """A configuration that excludes the daemon's own sessions is told to who writes one."""
     with Daemon({"exclude": ["**/data/sessions/**"]}) as daemon:
         refusal = daemon.refuses("new_session")
-        assert (refusal.code, "excluded" in refusal.message) == (REFUSED, True)
+        assert (refusal.code, "excludes" in refusal.message) == (REFUSED, True)

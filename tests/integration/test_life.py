@@ -214,7 +214,7 @@ def test_an_older_schema() -> None:
 def test_an_older_schema_that_cannot_be_carried_over() -> None:
     """The old index stays, and the status says so; a later start tries again."""
     with Daemon() as daemon:
-        daemon.allowed.append("an older index could not be carried over")
+        daemon.allowed.append("cannot carry over an older index")
         filled(daemon).stop()
         remove_index(str(daemon.database))
         connection = apsw.Connection(made(daemon.database))
@@ -239,7 +239,7 @@ def test_an_older_schema_that_cannot_be_carried_over() -> None:
 def test_an_older_index_that_is_damaged() -> None:
     """It stays beside the new one, which is none the worse for it at any start."""
     with Daemon() as daemon:
-        daemon.allowed.append("an older index (cannot|could not) be")
+        daemon.allowed.append("an older index")
         filled(daemon).stop()
         old = Path(f"{daemon.database}.old-4")
         old.write_bytes(b"nothing of a database" * 1000)

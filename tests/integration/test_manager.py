@@ -138,7 +138,7 @@ def test_launchd_is_asked(launchd: ctypes.CDLL, place: str, monkeypatch: pytest.
 def test_a_descriptor_that_is_no_socket(launchd: ctypes.CDLL, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is no socket at all is said to be none."""
     monkeypatch.setenv("OFFERED", "987654")
-    with pytest.raises(ConfigError, match="no socket"):
+    with pytest.raises(ConfigError, match="not a socket"):
         adopt({}, place, launchd)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sesamed.ingest.decode import Decoder, Limits
+from sesamed.ingest.decode import Decoder, ReadLimits
 from sesamed.ingest.look import Ingest
 from sesamed.ingest.state import Target
 from sesamed.ingest.sweep import Root, Sweep
@@ -22,7 +22,7 @@ from tests.support.indexes import Indexes
 from tests.support.model import File, World, parse
 from tests.support.sessions import Call, PiSession
 
-LIMITS = Limits(line_bytes=4000, chunk_bytes=100_000)
+LIMITS = ReadLimits(line_bytes=4000, chunk_bytes=100_000)
 NOON = 1_780_000_000.0
 LONG_AGO = "2025-11-20T10:00:00.000Z"
 
@@ -252,7 +252,7 @@ def look_until_done(ingest: Ingest, targets: Sequence[Target]) -> None:
     waiting = list(targets)
     while waiting:
         waiting = ingest.run(waiting).unfinished
-        assert not ingest.states.troubled()
+        assert not ingest.states.list_unreadable()
 
 
 def same(one: Any, other: Any, where: str = "dump") -> None:

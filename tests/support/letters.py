@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from sesamed.ingest.decode import Decoder, Limits
+from sesamed.ingest.decode import Decoder, ReadLimits
 from sesamed.ingest.look import Counts, Ingest
 from sesamed.ingest.state import Target
 from sesamed.ingest.sweep import Root, Sweep
@@ -44,7 +44,7 @@ class Desk:
 
     def make_index(self, name: str) -> Ingest:
         """An index in this file, as a daemon opens it that knows nothing else."""
-        return Ingest(self.indexes.open(name), Decoder(self.sources, Limits(), lambda: self.now))
+        return Ingest(self.indexes.open(name), Decoder(self.sources, ReadLimits(), lambda: self.now))
 
     def make_empty_index(self) -> Ingest:
         """A new one."""
@@ -71,7 +71,7 @@ class Desk:
         targets, total = [due.target for due in self.sweep.due(ingest)], Counts()
         while targets:
             result = ingest.run(targets)
-            assert not ingest.states.troubled()
+            assert not ingest.states.list_unreadable()
             targets = result.unfinished
             total += result
         return total

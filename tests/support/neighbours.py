@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from sesamed.ingest.decode import Decoder, Limits
+from sesamed.ingest.decode import Decoder, ReadLimits
 from sesamed.ingest.look import Ingest
 from sesamed.ingest.state import Target
 from sesamed.ingest.sweep import Root, Sweep
@@ -22,7 +22,7 @@ from tests.support.dump import dumped
 from tests.support.history import NOON, look_until_done
 from tests.support.indexes import Indexes
 
-LIMITS = Limits(line_bytes=100_000, chunk_bytes=100_000)
+LIMITS = ReadLimits(line_bytes=100_000, chunk_bytes=100_000)
 
 
 class Neighbours:

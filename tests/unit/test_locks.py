@@ -19,7 +19,9 @@ def test_a_lock_is_held_once(tmp_path: Path) -> None:
     path = str(tmp_path / "lock")
     with locks.acquire(path) as lock:
         assert lock.is_held
-        with pytest.raises(LockedError, match=f"sesamed {__version__} with pid {os.getpid()} is already running .it holds {path}") as caught:
+        with pytest.raises(
+            LockedError, match=f"sesamed {__version__} with pid {os.getpid()} is already running .it holds {path}"
+        ) as caught:
             locks.acquire(path)
         assert caught.value.data["pid"] == os.getpid()
 

@@ -7,7 +7,7 @@ import apsw
 import msgspec
 
 from sesamed.store import sqlite
-from sesamed.store.rows import Cursor, FileRows, Known, Signature
+from sesamed.store.rows import Cursor, FileRows, IndexedFile, Signature
 
 SIGNATURE, CURSOR = Signature.__struct_fields__, Cursor.__struct_fields__
 NAMES = ("path", "root", "source", "source_version", *SIGNATURE, *CURSOR, "complete")
@@ -40,7 +40,7 @@ class Files:
         row = self._connection.execute(sql, (path,)).fetchone()
         return None if row is None else (row[0], row[1], bool(row[2]))
 
-    def store_cursor(self, file: int, change: FileRows, position: int) -> Known:
+    def store_cursor(self, file: int, change: FileRows, position: int) -> IndexedFile:
         """Store the cursor: it and the rows that it stands for are one commit. Gives the file as it is known now."""
         counted = "bad_lines = :bad, unknown_lines = :unknown"
         if not change.counted_from_start:
@@ -48,7 +48,7 @@ class Files:
         values = _values(change, change.signature, msgspec.structs.replace(change.cursor, position=position))
         values |= {"file": file, "bad": change.bad_lines, "unknown": change.unknown_lines}
         sql = f"{STORE}, {counted} WHERE id = :file RETURNING {COLUMNS}, gone_ms"
-        return _make_known(next(self._connection.execute(sql, values)))
+        return _make_file(next(self._connection.execute(sql, values)))
 
     def set_session(self, file: int, session: int | None) -> None:
         """Put a file into a session."""
@@ -68,19 +68,19 @@ class Files:
         """Forget a file; it holds nothing any more."""
         self._connection.execute("DELETE FROM files WHERE id = ?", (file,))
 
-    def read(self, path: bytes) -> Known:
+    def read(self, path: bytes) -> IndexedFile:
         """A file as it is known now."""
-        return _make_known(sqlite.one(self._connection, f"{FIND} WHERE path = ?", (path,)))
+        return _make_file(sqlite.one(self._connection, f"{FIND} WHERE path = ?", (path,)))
 
-    def find_known(self, path: bytes) -> Known | None:
+    def find_known(self, path: bytes) -> IndexedFile | None:
         """A file, if it is known."""
         row = self._connection.execute(f"{FIND} WHERE path = ?", (path,)).fetchone()
-        return None if row is None else _make_known(row)
+        return None if row is None else _make_file(row)
 
-    def with_inode(self, dev: int, ino: int) -> list[Known]:
+    def with_inode(self, dev: int, ino: int) -> list[IndexedFile]:
         """The files that were last seen with this inode; inodes are used again, so only their content tells."""
         sql = f"{FIND} WHERE ino = ? AND dev = ?"
-        return [_make_known(row) for row in self._connection.execute(sql, (ino, dev))]
+        return [_make_file(row) for row in self._connection.execute(sql, (ino, dev))]
 
     def list_parts(self, path: bytes) -> dict[bytes, tuple[int, int, bool, bool]]:
         """The units of a file that has several: what of their signature tells versions apart, the source's version, and whether they are
@@ -96,10 +96,10 @@ class Files:
         sql = "SELECT path FROM files WHERE gone_ms IS NOT NULL AND gone_ms <= ?"
         return [bytes(path) for (path,) in self._connection.execute(sql, (ms,))]
 
-    def all(self) -> Iterator[Known]:
+    def all(self) -> Iterator[IndexedFile]:
         """Every file."""
         for row in self._connection.execute(FIND):
-            yield _make_known(row)
+            yield _make_file(row)
 
 
 def _values(change: FileRows, signature: Signature, cursor: Cursor) -> dict[str, Any]:
@@ -114,9 +114,9 @@ def _values(change: FileRows, signature: Signature, cursor: Cursor) -> dict[str,
     }
 
 
-def _make_known(row: tuple[Any, ...]) -> Known:
+def _make_file(row: tuple[Any, ...]) -> IndexedFile:
     path, root, source, version, *rest, complete, gone_ms = row
     signature = Signature(*rest[: len(SIGNATURE)])
     fields = dict(zip(CURSOR, rest[len(SIGNATURE) :], strict=True))
     cursor = Cursor(**{**fields, "skipping": bool(fields["skipping"])})
-    return Known(path, root, source, version, signature, cursor, bool(complete), gone_ms is not None)
+    return IndexedFile(path, root, source, version, signature, cursor, bool(complete), gone_ms is not None)

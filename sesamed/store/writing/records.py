@@ -7,7 +7,7 @@ import apsw
 
 from sesamed.store import ids
 from sesamed.store.ids import Kind, home_of, record_at
-from sesamed.store.rows import AnyRow, FileRows, OutcomeRow, ResultRow, Row, UndoneRow
+from sesamed.store.rows import AnyRow, FileRows, OutcomeRow, RecordRow, ResultRow, UndoneRow
 from sesamed.store.writing.chunks import Chunks
 from sesamed.store.writing.holders import Holders, Wording
 from sesamed.store.writing.results import Results
@@ -48,7 +48,7 @@ class Records:
         for index, row in enumerate(change.rows):
             if index == change.loose_from:
                 kept = position
-            if not isinstance(row, Row):
+            if not isinstance(row, RecordRow):
                 self._later(file, position, row)
             elif position >= TOO_LONG and row.key not in self._keys:
                 change.bad_lines += 1
@@ -57,7 +57,7 @@ class Records:
         at_end = change.loose_from in (None, len(change.rows))  # the loose line may have no records
         return (position if at_end else kept), tally
 
-    def _put(self, file: int, session: int, position: int, row: Row, tally: Tally) -> int:
+    def _put(self, file: int, session: int, position: int, row: RecordRow, tally: Tally) -> int:
         """Put a record at a position of a file. Returns the file's next position."""
         if row.key in self._keys:
             return self._again(file, session, position, row, tally)
@@ -83,7 +83,7 @@ class Records:
             sql = "SELECT key, id FROM records WHERE key IN carray(?)"
             self._keys.update(self._connection.execute(sql, (keys,)))
 
-    def _new(self, record: int, row: Row) -> None:
+    def _new(self, record: int, row: RecordRow) -> None:
         self._keys[row.key] = record
         self._records[record] = [
             record, row.key, row.role, row.kind, row.prompt, row.time_ms, row.entry, row.parent, row.tool, row.is_error,
@@ -96,7 +96,7 @@ class Records:
         else:
             self._messages += 1
 
-    def _again(self, file: int, session: int, position: int, row: Row, tally: Tally) -> int:
+    def _again(self, file: int, session: int, position: int, row: RecordRow, tally: Tally) -> int:
         """A record that the index has: the file's own, read again, or a copy. Returns the file's next position."""
         self.flush()
         record = self._keys[row.key]
@@ -113,7 +113,7 @@ class Records:
             self._results.record(record, place, ResultRow(row.key, results[0] if results else None, row.is_error))
         return position + (held is None or held == position)
 
-    def _place(self, place: int, row: Row) -> None:
+    def _place(self, place: int, row: RecordRow) -> None:
         """What the place has of its own."""
         self._touched.extend((place, path) for path in row.touched)
         if row.ordinal is not None:

@@ -15,7 +15,7 @@ from sesamed.store import ids, sqlite
 from sesamed.store.ids import Kind, home_of, record_at
 from sesamed.store.older import OlderIndex
 from sesamed.store.reading import session as read
-from sesamed.store.rows import FileRows, Remark, Row, Text
+from sesamed.store.rows import FileRows, RecordRow, Remark, Text
 from sesamed.store.sqlite import Packer
 from sesamed.store.subwords import inner_words
 from sesamed.store.writing.chunks import Chunks
@@ -117,7 +117,7 @@ class Replay:
     def _text(self, kind: int, text: str) -> Text:
         return Text(kind, text, self._packer.pack(text), inner_words(kind, text))
 
-    def _row(self, place: int, record: int) -> Row:
+    def _row(self, place: int, record: int) -> RecordRow:
         """A record as this place says it."""
         key, role, kind, prompt, time_ms, tool, entry, parent = sqlite.one(
             self._old, SAID, {"place": place, "record": record}
@@ -128,7 +128,7 @@ class Replay:
         texts = {number: text for number, text in read.read_texts(self._old, record).items() if number != Kind.RESULT}
         if answer is not None and answer.text is not None:
             texts[Kind.RESULT] = answer.text.text
-        return Row(
+        return RecordRow(
             key=key, role=role, kind=Kind(kind), texts=tuple(self._text(*text) for text in texts.items()),
             prompt=bool(prompt), time_ms=time_ms, entry=entry, parent=parent, tool=None if tool is None else clean_line(tool),
             is_error=None if answer is None else answer.is_error, touched=tuple(tail for (tail,) in touched),

@@ -11,7 +11,7 @@ from sesamed.keys import digest
 from sesamed.model import Identity
 from sesamed.store import ids, sqlite
 from sesamed.store.ids import Kind
-from sesamed.store.rows import Row
+from sesamed.store.rows import RecordRow
 
 ROLES_WITH_TIMES = ("user", "assistant")
 
@@ -50,7 +50,7 @@ class Tally(msgspec.Struct):
     first_ms: int | None = None
     last_ms: int | None = None
 
-    def add(self, row: Row) -> None:
+    def add(self, row: RecordRow) -> None:
         """Count a record that the session did not hold before."""
         if row.kind == Kind.CALL:
             self.tool_calls += 1
@@ -59,7 +59,7 @@ class Tally(msgspec.Struct):
         self.exchanges += row.prompt
         self.note_time(row)
 
-    def note_time(self, row: Row) -> None:
+    def note_time(self, row: RecordRow) -> None:
         """A record is held at one more place, which has a time of its own."""
         if row.time_ms is not None and row.role in ROLES_WITH_TIMES:
             self.first_ms = row.time_ms if self.first_ms is None else min(self.first_ms, row.time_ms)

@@ -11,7 +11,7 @@ import msgspec
 
 from sesamed.model import SessionKey
 from sesamed.store import sqlite
-from sesamed.store.rows import FileRows, Known, Revision, blank
+from sesamed.store.rows import FileRows, IndexedFile, Revision, blank
 from sesamed.store.writing import forgetting
 from sesamed.store.writing.chunks import Chunks
 from sesamed.store.writing.facts import Facts
@@ -25,7 +25,7 @@ from sesamed.store.writing.sessions import OPENING_RECORDS, Sessions, Tally
 class Written(msgspec.Struct):
     """What a transaction did, and the files as they are known now."""
 
-    known: list[Known] = []
+    known: list[IndexedFile] = []
     added: int = 0
     updated: int = 0
     gone: int = 0

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sesamed.ingest.chunking import Chunking, call_text, clean, cut, decode_arguments, find_touched
 from sesamed.model import Message, ToolCall, ToolResult
 from sesamed.store.ids import Kind, path_key
-from sesamed.store.rows import AnyRow, Cursor, FileRows, ResultRow, Row, Signature
+from sesamed.store.rows import AnyRow, Cursor, FileRows, RecordRow, ResultRow, Signature
 
 ODD = st.text(st.characters() | st.sampled_from("\0\ud800\udfff😀é\u2028"))
 
@@ -117,7 +117,7 @@ def test_any_arguments_make_a_row(arguments: dict[str, object], name: str) -> No
     """With text that can be stored."""
     encoded = json.dumps(arguments).encode()
     (row,) = filled(ToolCall(key=1, name=name, arguments=encoded, cwd="/w"))
-    assert isinstance(row, Row)
+    assert isinstance(row, RecordRow)
     for text in (*[chunk.text for chunk in row.texts], row.tool or "", *row.touched):
         assert text.encode().decode() == text
         assert "\0" not in text
@@ -131,7 +131,7 @@ def test_a_search_of_ours_is_kept_and_not_indexed() -> None:
         ),
         ToolResult(key=2, text="found", is_error=False, hidden=True),
     )
-    assert isinstance(call, Row)
+    assert isinstance(call, RecordRow)
     assert isinstance(result, ResultRow)
     assert [(text.kind, text.text) for text in call.texts] == [(Kind.UNINDEXED, "tool: search_sessions\nquery: x")]
     assert (call.kind, call.is_error, result.text) == (Kind.CALL, False, None)
@@ -141,5 +141,5 @@ def test_a_search_of_ours_is_kept_and_not_indexed() -> None:
 def test_a_message_without_text_is_a_record_without_chunk(text: str) -> None:
     """It counts, and finds nothing."""
     (row,) = filled(Message(key=1, role="user", text=text))
-    assert isinstance(row, Row)
+    assert isinstance(row, RecordRow)
     assert row.texts == ()

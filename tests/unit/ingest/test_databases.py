@@ -102,7 +102,7 @@ def test_a_database_of_another_version_is_said_once(desk: Desk) -> None:
         assert desk.bad() == {}
         owner.run("CREATE TABLE session(id TEXT PRIMARY KEY)")
         desk.look()
-        (state,) = desk.ingest.states.warned()
+        (state,) = desk.ingest.states.list_warned()
         assert (state.target.path, state.trouble) == (bytes(path), None)
         assert desk.bad() == {"tables/x.db": 1}
         assert desk.look().updated == 0
@@ -111,7 +111,7 @@ def test_a_database_of_another_version_is_said_once(desk: Desk) -> None:
         owner.run("CREATE TABLE part(id INTEGER PRIMARY KEY, session TEXT, data)")
         owner.say("s1", "k1", "alpha")
         desk.look()
-        assert desk.ingest.states.warned() == []
+        assert desk.ingest.states.list_warned() == []
         assert desk.bad() == {}
         assert desk.texts("tables:s1") == ["alpha"]
 
@@ -142,11 +142,13 @@ def test_a_damaged_database_keeps_its_sessions(desk: Desk, owner: Owner) -> None
     whole = owner.path.read_bytes()
     owner.path.write_bytes(whole[:4096] + b"\xa5" * (len(whole) - 4096))
     desk.ingest.run([desk.target(owner.path)])
-    assert [state.trouble for state in desk.ingest.states.troubled()] == ["damaged, or written over while it was read"]
+    assert [state.trouble for state in desk.ingest.states.list_unreadable()] == [
+        "damaged, or written over while it was read"
+    ]
     assert len(desk.texts("tables:s1")) == 100
     owner.path.write_bytes(whole)
     desk.look()
-    assert desk.ingest.states.troubled() == []
+    assert desk.ingest.states.list_unreadable() == []
 
 
 def test_many_sessions_take_several_commits(desk: Desk, owner: Owner) -> None:

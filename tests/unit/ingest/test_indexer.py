@@ -14,7 +14,7 @@ import pytest
 from sesamed.errors import StoreError
 from sesamed.ingest import indexer as module
 from sesamed.ingest import look
-from sesamed.ingest.decode import Limits
+from sesamed.ingest.decode import ReadLimits
 from sesamed.ingest.indexer import Indexer
 from sesamed.ingest.queue import Batch
 from sesamed.ingest.state import FileState
@@ -45,7 +45,7 @@ def indexer(tmp_path: Path, root: Path) -> Iterator[Indexer]:
     """One that does nothing yet."""
     index = Index(str(tmp_path / "index.sqlite"))
     sweep = Sweep([Root("pi", str(root))], lambda _: False, {"pi": SOURCES["pi"].shapes})
-    yield Indexer(index, SOURCES, sweep, Limits(), keep_gone_days=30)
+    yield Indexer(index, SOURCES, sweep, ReadLimits(), keep_gone_days=30)
     index.close()
 
 
@@ -280,7 +280,10 @@ async def test_files_beside_a_root_are_asked_for(tmp_path: Path) -> None:
     beside = root.parent / "session_index.jsonl"
     index = Index(str(tmp_path / "index.sqlite"))
     indexer = Indexer(
-        index, SOURCES, Sweep([Root("codex", str(root))], lambda _: False, {"codex": SOURCES["codex"].shapes}), Limits()
+        index,
+        SOURCES,
+        Sweep([Root("codex", str(root))], lambda _: False, {"codex": SOURCES["codex"].shapes}),
+        ReadLimits(),
     )
     indexer.mark_side_files()
     assert indexer.queue.is_empty

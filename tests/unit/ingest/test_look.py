@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sesamed.ingest.decode import Decoder, Limits
+from sesamed.ingest.decode import Decoder, ReadLimits
 from sesamed.ingest.look import Ingest
 from sesamed.sources.pi import Pi
 from sesamed.store.rows import FileRows
@@ -190,7 +190,7 @@ def test_a_source_of_a_newer_version_reads_files_again(history: History) -> None
     class Newer(Pi):
         version = 99
 
-    history.ingest = Ingest(history.ingest.writer, Decoder({"pi": Newer()}, Limits(), lambda: history.now))
+    history.ingest = Ingest(history.ingest.writer, Decoder({"pi": Newer()}, ReadLimits(), lambda: history.now))
     due = history.sweep.due(history.ingest)
     assert [item.target.path for item in due] == [os.fsencode(path)]
     assert history.ingest.run([item.target for item in due]).updated == 1
@@ -205,7 +205,7 @@ def test_a_fault_of_one_file_does_not_stop_the_others(history: History) -> None:
         t for p in (history.roots[0] / "b.jsonl.zst", good) if (t := history.sweep.target(os.fsencode(p))) is not None
     ]
     history.ingest.run(targets)
-    assert [state.target for state in history.ingest.states.troubled()] == targets[:1]
+    assert [state.target for state in history.ingest.states.list_unreadable()] == targets[:1]
     assert texts(history)[0] == "alpha"
 
 
@@ -235,7 +235,7 @@ def with_image(size: int) -> dict[str, Any]:
     }
 
 
-def peak_of(history: History, limits: Limits, path: Path) -> int:
+def peak_of(history: History, limits: ReadLimits, path: Path) -> int:
     """How much memory a look takes at most."""
     ingest = Ingest(history.indexes.open("long"), Decoder({"pi": Pi()}, limits, lambda: history.now))
     history.ingest = ingest
@@ -255,7 +255,7 @@ def test_a_line_with_a_large_image_is_read_in_bounded_memory(history: History) -
     path = history.roots[0] / "a.jsonl"
     line = json.dumps(with_image(60_000_000)).encode()
     path.write_bytes(PiSession(id="talk").bytes() + line + b"\n" + talk().lines()[1] + b"\n")
-    assert peak_of(history, Limits(), path) < 2.3 * len(line)
+    assert peak_of(history, ReadLimits(), path) < 2.3 * len(line)
     assert texts(history) == ["look", "alpha"]
 
 
@@ -267,7 +267,7 @@ def test_a_line_over_the_limit_is_passed_over_in_little_memory(history: History)
         for _ in range(100):
             file.write(b"x" * 1_000_000)
         file.write(b"\n" + talk().lines()[1] + b"\n")
-    assert peak_of(history, Limits(line_bytes=8 << 20), path) < 30_000_000
+    assert peak_of(history, ReadLimits(line_bytes=8 << 20), path) < 30_000_000
     assert texts(history) == ["alpha"]
     assert history.dump()["files"][os.fsencode(path)][0] == 1
 
@@ -292,14 +292,14 @@ def test_one_file_that_cannot_be_written_stops_no_other(history: History, monkey
     result = history.ingest.run(targets)
     assert tried == [3, 1, 1, 1]
     assert (result.added, result.unfinished) == (2, [])
-    (state,) = history.ingest.states.troubled()
+    (state,) = history.ingest.states.list_unreadable()
     assert state.target.path.endswith(b"b.jsonl")
     assert state.trouble is not None
     assert "ValueError" in state.trouble
     assert sorted(history.dump()["sessions"]) == ["pi:a", "pi:c"]
     monkeypatch.setattr(writer, "begin", begin)
     history.look_at_everything()
-    assert not history.ingest.states.troubled()
+    assert not history.ingest.states.list_unreadable()
     assert sorted(history.dump()["sessions"]) == ["pi:a", "pi:b", "pi:c"]
 
 

@@ -3,14 +3,14 @@
 import tracemalloc
 
 from sesamed.ingest.state import FileState, FileStates, Target
-from sesamed.store.rows import Cursor, Known, Signature
+from sesamed.store.rows import Cursor, IndexedFile, Signature
 
 
-def known(name: str, ino: int = 1, *, size: int = 10, gone: bool = False) -> Known:
+def known(name: str, ino: int = 1, *, size: int = 10, gone: bool = False) -> IndexedFile:
     """A file as an index has it."""
     signature = Signature(1, ino, size, 3, 4)
     cursor = Cursor(offset=size, state=b"x")
-    return Known(name.encode(), "/root", "pi", 1, signature, cursor, complete=True, gone=gone)
+    return IndexedFile(name.encode(), "/root", "pi", 1, signature, cursor, complete=True, gone=gone)
 
 
 def torn(states: FileStates, name: str) -> FileState:
@@ -27,7 +27,7 @@ def test_nothing_is_left_of_a_file_that_is_dropped() -> None:
     torn(states, "a")
     states.drop(b"a")
     assert states.get(b"a") is None
-    assert (states.troubled(), states.rest(), states.take_quiet(2.0)) == ([], 0, [])
+    assert (states.list_unreadable(), states.rest(), states.take_quiet(2.0)) == ([], 0, [])
     assert states.has_inode(1)
     states.drop(b"b")
     assert not states.has_inode(1)
@@ -59,7 +59,7 @@ def test_another_index_has_other_files() -> None:
     torn(states, "kept")
     states.take_over(FileStates([known("kept", 4, size=20), known("new", 5)]))
     assert {state.target.path for state in states} == {b"kept", b"asked", b"new"}
-    assert (states.troubled(), states.rest(), asked.signature) == ([], 0, None)
+    assert (states.list_unreadable(), states.rest(), asked.signature) == ([], 0, None)
     kept = states.get(b"kept")
     assert kept is not None
     assert kept.read == 20

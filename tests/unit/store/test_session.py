@@ -9,7 +9,7 @@ from sesamed.model import Fact, Identity
 from sesamed.store import sqlite
 from sesamed.store.ids import Kind
 from sesamed.store.reading import session as read
-from sesamed.store.rows import Cursor, FileRows, Row, Signature, Text, UndoneRow
+from sesamed.store.rows import Cursor, FileRows, RecordRow, Signature, Text, UndoneRow
 from sesamed.store.writing.transaction import Writer
 
 
@@ -20,13 +20,13 @@ def writer(tmp_path: Path) -> Iterator[Writer]:
     made.close()
 
 
-def row(name: str, ordinal: int) -> Row:
+def row(name: str, ordinal: int) -> RecordRow:
     """A prompt with a number in the thread."""
     texts = (Text(Kind.USER, name, name, ""),)
-    return Row(key=hash(name) >> 2, role="user", kind=Kind.USER, texts=texts, ordinal=ordinal)
+    return RecordRow(key=hash(name) >> 2, role="user", kind=Kind.USER, texts=texts, ordinal=ordinal)
 
 
-def write(writer: Writer, name: str, rows: Sequence[Row | UndoneRow], base: str = "") -> int:
+def write(writer: Writer, name: str, rows: Sequence[RecordRow | UndoneRow], base: str = "") -> int:
     """A session with these rows; its number."""
     facts = [Fact(field="base", value=base)] if base else []
     writer.write([FileRows(
@@ -78,7 +78,7 @@ def test_a_base_that_leads_nowhere_is_left_out(writer: Writer, base: str) -> Non
 
 def test_what_was_taken_back_is_marked(writer: Writer) -> None:
     """All that follows, or one alone; what comes later is not."""
-    rows: list[Row | UndoneRow] = [
+    rows: list[RecordRow | UndoneRow] = [
         row("a", 0),
         row("b", 1),
         row("c", 2),

@@ -7,7 +7,7 @@ import pytest
 
 from sesamed.model import Identity
 from sesamed.store.ids import Kind
-from sesamed.store.rows import Cursor, FileRows, Row, Signature, Text
+from sesamed.store.rows import Cursor, FileRows, RecordRow, Signature, Text
 from sesamed.store.writing.transaction import Writer
 
 TORN = "\ud83d"  # half of a surrogate pair: no text that SQLite takes
@@ -19,7 +19,7 @@ def make_change(name: str, *texts: str) -> FileRows:
         path=f"/r/{name}".encode(), root="/r", source="pi", source_version=1, signature=Signature(1, 1, 1, 1, 1), cursor=Cursor(),
         complete=True, identity=Identity(native_id=name, origin=""), counted_from_start=True,
         rows=[
-            Row(key=hash((name, text)), role="user", kind=Kind.USER, prompt=True, texts=(Text(Kind.USER, text, text, ""),))
+            RecordRow(key=hash((name, text)), role="user", kind=Kind.USER, prompt=True, texts=(Text(Kind.USER, text, text, ""),))
             for text in texts
         ],
     )  # fmt: skip

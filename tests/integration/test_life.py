@@ -149,6 +149,8 @@ def test_no_configuration() -> None:
             ("claude", str(daemon.home / ".claude/projects")),
             ("codex", str(daemon.home / ".codex/sessions")),
             ("codex", str(daemon.home / ".codex/archived_sessions")),
+            ("gemini", str(daemon.home / ".gemini/tmp")),
+            ("opencode", str(daemon.home / ".local/share/opencode")),
             ("sesame", str(daemon.data_dir / "sessions")),
         ]
 

@@ -184,3 +184,53 @@ def test_a_tree_of_files_is_read_as_it_grows(daemon: Daemon) -> None:
     assert daemon.call("sync", paths=[str(part)])["ignored"] == []
     assert daemon.found("salsify")
     assert meta(daemon, session.id)["path"].endswith(f"/{session.id}.json")
+
+
+def test_the_files_of_a_gemini_session_are_one(daemon: Daemon) -> None:
+    """The old document, the log that goes on from it, and what a resume in a later minute leaves. The directory is told by others."""
+    session = GeminiSession(cwd=str(daemon.home)).user("a quince tart").answer("baked")
+    old = daemon.home / ".gemini/tmp/birds/chats/session-old.json"
+    old.write_bytes(session.document())
+    (daemon.home / ".gemini/projects.json").write_text(f'{{"projects": {{"{daemon.home}": "birds"}}}}')
+    eventually(lambda: daemon.found("quince") and meta(daemon, session.id)["cwd"] == str(daemon.home))
+    later = GeminiSession(cwd=str(daemon.home), start="2026-03-01T10:00:00.000Z")
+    for log in (session.user("and a medlar jam"), later):
+        (daemon.home / ".gemini/tmp" / log.path).write_bytes(log.bytes())
+    eventually(lambda: daemon.found("medlar"))
+    daemon.sync()
+    (only,) = daemon.call("list_sessions")["sessions"]
+    assert (only["sessionId"], only["messageCount"], only["created"]) == (session.id, 3, "2026-03-01T09:00:02.000Z")
+    daemon.check_index()
+
+
+def test_copied_history_of_opencode_is_indexed_once(daemon: Daemon, owner: Owner) -> None:
+    """In a fork, and in the files that were imported into the database."""
+    session = OpenCodeSession().user("a quince tart").answer("with cream")
+    for member in session.members():
+        path = daemon.home / ".local/share/opencode" / member.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(member.data)
+    eventually(lambda: daemon.found("quince"))
+    store(owner, session, 1)
+    store(owner, session.fork("ses_0002").user("and a medlar jam"), 1)
+    eventually(lambda: daemon.found("medlar"))
+    daemon.sync()
+    counts = {found["sessionId"]: found["messageCount"] for found in daemon.call("list_sessions")["sessions"]}
+    assert counts == {"ses_0001": 2, "ses_0002": 3}
+    assert len(daemon.found("quince")) == 1
+    assert texts(daemon, "ses_0002") == ["a quince tart", "with cream", "and a medlar jam"]
+    daemon.check_index()
+
+
+def test_what_a_prompt_replaces_is_no_more(daemon: Daemon, owner: Owner) -> None:
+    """OpenCode deletes what was taken back when the next prompt is given."""
+    session = OpenCodeSession().user("a quince tart").answer("with cream").user("no, a medlar jam")
+    store(owner, session, 1)
+    eventually(lambda: daemon.found("medlar"))
+    message, _ = session.messages.pop()
+    owner.run("DELETE FROM message WHERE id = ?", message["id"])
+    store(owner, session.user("a salsify pie"), 2)
+    eventually(lambda: daemon.found("salsify"))
+    assert not daemon.found("medlar")
+    assert texts(daemon, session.id) == ["a quince tart", "with cream", "a salsify pie"]
+    daemon.check_index()

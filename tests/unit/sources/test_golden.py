@@ -15,11 +15,8 @@ import pytest
 from sesamed.model import Operation
 from sesamed.source import BadLineError, Document, ForeignFileError, Member, Row, Rows, Shape
 from sesamed.sources import SOURCES
-from sesamed.sources.gemini import Gemini
-from sesamed.sources.opencode import OpenCode
 
 GOLDEN = Path(__file__).parents[2] / "golden"
-READ = {**SOURCES, "gemini": Gemini(), "opencode": OpenCode()}
 CASES = sorted(file for file in GOLDEN.glob("*/**/*.json*") if file.suffixes != [".expected", ".json"])
 
 
@@ -36,7 +33,7 @@ def test_a_file_gives_the_operations_that_stand_beside_it(file: Path) -> None:
 def operations_of(file: Path) -> list[dict[str, Any]]:
     """Each operation as an object, with the number of its line (0: before the first one) and no defaults."""
     agent, *path = file.relative_to(GOLDEN).parts
-    source = READ[agent]
+    source = SOURCES[agent]
     unit, items = read_items(file, PurePath(*path), source.shapes[0])
     state, begun = source.begin(*unit)
     given = [described(0, operation) for operation in begun]

@@ -14,14 +14,12 @@ from hypothesis import strategies as st
 from sesamed.model import Operation
 from sesamed.source import BadLineError, Document, ForeignFileError, Source
 from sesamed.sources import SOURCES, sesame
-from sesamed.sources.gemini import Gemini
 from sesamed.sources.sesame import Line
 from tests.support.claude import ClaudeSession
 from tests.support.codex import CodexSession
 from tests.support.sessions import PiSession
 
 GOLDEN = Path(__file__).parents[2] / "golden"
-READ = {**SOURCES, "gemini": Gemini()}
 SIGNS = (
     b'{ } [ ] , : " \\ \\\\ \\u \\ud83d \\ude00 \\u0000 \0 \r \x0b \xff \xf0\x9f \xef\xbb\xbf 1e999 NaN null true -0'
 )
@@ -62,7 +60,7 @@ def objects(lines: list[bytes]) -> Iterator[dict[str, Any]]:
 
 def case(name: str, paths: list[str], *firsts: bytes) -> Case:
     """A source at the start of each of these files, and after each of these lines of the first one."""
-    source = READ[name]
+    source = SOURCES[name]
     states = [source.begin(PurePath(path))[0] for path in paths]
     states += [source.step(states[0], line)[0] for line in firsts]
     files = sorted(file for file in (GOLDEN / name).rglob("*.json*") if file.suffixes != [".expected", ".json"])

@@ -14,18 +14,20 @@ import msgspec
 
 from sesamed.ingest.chunking import Chunking
 from sesamed.ingest.difference import Difference, Held, is_whole
+from sesamed.ingest.parts import Parts
 from sesamed.ingest.project import Projects
 from sesamed.ingest.state import FileState, Target, path_below
 from sesamed.ingest.tail import COMPRESSED, FileChange, Read, Tail, signature_at
 from sesamed.ingest.units import UnitFinder, look_at, part_signature
 from sesamed.ingest.whole import Whole, count_bytes
 from sesamed.model import Bad, Fact, Operation
-from sesamed.source import BadLineError, Bundle, Document, ForeignFileError, Rows, Shape, Source, Unit
+from sesamed.source import BadLineError, Bundle, Document, ForeignFileError, Lines, Rows, Shape, Source, Unit
 from sesamed.store.foreign import ForeignDatabase, open_database
 from sesamed.store.rows import Cursor, FileRows, IndexedFile, Signature, blank
 from sesamed.store.writing.files import Files
 
 TICK_S = 0.05  # times of files are coarser than that on no system we know
+PARTS_BYTES = 2 << 20  # of a file with several sessions, in one commit
 QUIET_S = 2.0  # a last line without newline is taken as it is when its file was left alone for so long
 
 
@@ -34,6 +36,13 @@ class ReadLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     line_bytes: int = 64 << 20
     chunk_bytes: int = 256 << 10
+
+
+class FileParts(msgspec.Struct):
+    """What one look at a file with several sessions brings."""
+
+    changes: list[FileRows]
+    lost: list[bytes]  # units that are there no more
 
 
 class DatabaseRows(msgspec.Struct):
@@ -121,6 +130,46 @@ class Decoder:
         except ForeignFileError:
             blank(change)
         return change
+
+    def read_parts(self, state: FileState, tail: Tail, known: IndexedFile | None, files: Files) -> FileParts:
+        """What is new in a file that holds several sessions; the file itself comes last."""
+        target, shape = state.target, self.shape(state)
+        assert isinstance(shape, Lines)
+        assert shape.begins is not None
+        file = self._begin(target, tail.signature, None)
+        if known is not None and self._goes_on(file, tail, known):
+            file.cursor = known.cursor
+        else:
+            state.searched = None
+        parts = Parts(file, self._sources[target.source], shape.begins, files.find_known, self._fill)
+        self._read_parts(parts, file, tail, state)
+        there = files.list_parts(target.path)
+        if known is not None and known.gone:
+            for unit in there:
+                parts.restore(unit)
+        beyond = [unit for unit, (*_, gone) in there.items() if not gone and int(Unit.parse(unit).part) > parts.number]
+        return FileParts([*parts.changes.values(), file], beyond if file.complete else [])
+
+    def _goes_on(self, file: FileRows, tail: Tail, known: IndexedFile) -> bool:
+        """Whether a file is what it was, and perhaps more."""
+        is_same_source = (known.source, known.source_version) == (file.source, file.source_version)
+        return is_same_source and tail.compare(known.cursor, known.signature) is not FileChange.REPLACED
+
+    def _read_parts(self, parts: Parts, file: FileRows, tail: Tail, state: FileState) -> None:
+        before = file.cursor
+        read = self._new_lines(state, tail, before, PARTS_BYTES)
+        parts.add(read.lines)
+        file.cursor = msgspec.structs.replace(read.cursor, state=parts.freeze())
+        file.complete = read.at_end
+        if not (read.rest and read.at_end):
+            return
+        rest = len(read.rest), crc32(read.rest)
+        was_taken = rest == (before.loose, before.loose_digest)  # and nothing came after it
+        if not was_taken and (tail.is_compressed or self.may_take_rest(state, tail.signature)):
+            state.tried = tail.signature
+            was_taken = parts.add_rest(read.rest)
+        if was_taken:
+            file.cursor = msgspec.structs.replace(file.cursor, loose=rest[0], loose_digest=rest[1])
 
     def read_document(self, state: FileState, tail: Tail, known: IndexedFile | None, budget: int) -> FileRows:
         """What differs in a document."""

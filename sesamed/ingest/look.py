@@ -23,7 +23,7 @@ from sesamed.ingest.state import FileState, FileStates, Target
 from sesamed.ingest.tail import FileChange, NotRegularError, Tail, open_tail, signature_at
 from sesamed.ingest.whole import count_bytes
 from sesamed.model import SessionKey
-from sesamed.source import Bundle, Document, Rows
+from sesamed.source import Bundle, Document, Lines, Rows
 from sesamed.store.foreign import LockedDatabaseError
 from sesamed.store.rows import FileRows, IndexedFile, Signature
 from sesamed.store.writing.transaction import Writer, Written
@@ -173,6 +173,7 @@ class _Run:
         state.seen = now = self._decoder.look_at(state)
         if now is None:
             if self._is_lost(state):
+                self._settle()
                 self._lost += [target.path, *self._writer.files.list_parts(target.path)]
             self._note_rest(state, 0)
         elif self._ingest.is_due(target.path, now, self._decoder.versions[target.source]):
@@ -193,6 +194,8 @@ class _Run:
                     self._take_whole(
                         state, self._decoder.read_document(state, tail, self._find_known(state), WHOLE_BYTES)
                     )
+                elif isinstance(shape, Lines) and shape.begins is not None:
+                    self._read_parts(state, tail)
                 else:
                     self._read(state, tail)
         if isinstance(shape, Document | Bundle | Rows):
@@ -203,6 +206,18 @@ class _Run:
         self._changes.append(change)
         self._result.bytes += count_bytes(change)
         if not change.complete:
+            self._result.unfinished.append(state.target)
+
+    def _read_parts(self, state: FileState, tail: Tail) -> None:
+        state.seen = tail.signature
+        self._settle()
+        known = self._find_known(state)
+        found = self._decoder.read_parts(state, tail, known, self._writer.files)
+        self._changes += found.changes
+        self._lost += found.lost
+        file = found.changes[-1]
+        self._result.bytes += max(0, file.cursor.offset - (0 if known is None else known.cursor.offset))
+        if not file.complete:
             self._result.unfinished.append(state.target)
 
     def _read_database(self, state: FileState, now: Signature) -> None:

@@ -20,7 +20,7 @@ from sesamed.store.writing.replay import Replay
 from tests.support.dump import dumped
 from tests.support.history import NOON, look_until_done
 from tests.support.indexes import Indexes
-from tests.support.whole_sources import Folders, Letters, Tables
+from tests.support.whole_sources import Chronicles, Folders, Letters, Tables
 
 
 class Desk:
@@ -28,7 +28,9 @@ class Desk:
 
     def __init__(self) -> None:
         self.base = Path(tempfile.mkdtemp(prefix="letters-")).resolve()
-        self.sources: dict[str, Source[Any]] = {source.name: source for source in (Letters(), Folders(), Tables())}
+        self.sources: dict[str, Source[Any]] = {
+            source.name: source for source in (Letters(), Folders(), Tables(), Chronicles())
+        }
         for name in self.sources:
             (self.base / name).mkdir()
         self.now = NOON
@@ -86,6 +88,10 @@ class Desk:
         found = self.sweep.target(os.fsencode(path))
         assert found is not None
         return found
+
+    def drop_gone(self) -> None:
+        """Forget what is gone."""
+        self.ingest.drop(self.ingest.writer.files.list_gone_before(int(self.now * 1000) + 1))
 
     def dump(self, ingest: Ingest | None = None) -> dict[str, Any]:
         """The index as it is."""

@@ -6,12 +6,26 @@ database are one record, or what is said of the session.
 """
 
 import json
+import re
 from pathlib import PurePath
 from typing import Any
 
 from sesamed.keys import digest
 from sesamed.model import Fact, Identity, Message, Operation, ToolCall, ToolResult, Undone
-from sesamed.source import BadLineError, Bundle, Document, Location, Member, Query, Row, Rows, Shape, Source
+from sesamed.source import (
+    BadLineError,
+    Bundle,
+    Document,
+    ForeignFileError,
+    Lines,
+    Location,
+    Member,
+    Query,
+    Row,
+    Rows,
+    Shape,
+    Source,
+)
 
 State = tuple[()]
 BEGAN = Fact(field="began", value="1772355600000")
@@ -89,6 +103,23 @@ class Tables(_Told):
         if item.query == 0:
             return (), [Fact(field="name", value=str(value), rank=3)] if value else []
         return (), tell(decode(value if isinstance(value, bytes) else str(value).encode()))
+
+
+class Chronicles(_Told):
+    """Lines of several sessions, each but the first with a line that begins with `#`."""
+
+    name = "chronicles"
+    shapes: tuple[Shape, ...] = (Lines(files=("**/*.chronicle",), begins=re.compile(rb"#")),)
+
+    def begin(self, path: PurePath, part: str = "") -> tuple[State, list[Operation]]:
+        return (), [Identity(native_id=f"{path.stem}-{part}", origin=""), BEGAN]
+
+    def step(self, state: State, item: bytes) -> tuple[State, list[Operation]]:
+        if item == b"# nobody":
+            raise ForeignFileError
+        if item.startswith(b"#"):
+            return (), [Fact(field="name", value=item[1:].decode(), rank=3)]
+        return (), tell(decode(item))
 
 
 def decode(data: bytes) -> Any:

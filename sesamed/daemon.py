@@ -26,12 +26,11 @@ from sesamed.ingest.indexer import Indexer
 from sesamed.ingest.requests import Requests
 from sesamed.ingest.roots import RootWatcher
 from sesamed.ingest.sweep import Root, Sweep
-from sesamed.manager_report import Reporter, describe, ping
+from sesamed.manager_report import Notifier, Reporter, describe, ping, watchdog_s
 from sesamed.methods.method import Context
 from sesamed.methods.queries import QueryRunner
 from sesamed.methods.table import METHODS
 from sesamed.model import Trouble
-from sesamed.notify import Notifier, watchdog_s
 from sesamed.own_sessions import OwnSessions
 from sesamed.server.connection import ClientLimits
 from sesamed.server.dispatch import Dispatcher

@@ -1,23 +1,67 @@
-"""Reports to the service manager while the daemon runs: what it is doing, and that it is alive.
+"""What the service manager hears: when the daemon answers and when it stops, what it is doing, and that it is alive.
 
 That it is alive is proved, not assumed: a `hello` through the socket shows that the server answers, a turn at writing that the
 writer gives way. If either hangs, the watchdog is not fed and the manager kills us; nothing is lost by that.
 """
 
+import contextlib
 import logging
+import socket
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 import anyio
 
 from sesamed.model import Overview
-from sesamed.notify import Notifier
 
 HELLO = b'{"jsonrpc":"2.0","id":1,"method":"hello","params":{"client":"sesamed"}}\n'
 READY_S = 10.0
 TICK_S = 2.0
 
 log = logging.getLogger(__name__)
+
+
+class Notifier:
+    """Messages by the protocol of sd_notify(3): one datagram each, to a socket that the manager names; silent when it names none.
+
+    Never blocks and never raises: the daemon must not fail because nobody listens. `address` is $NOTIFY_SOCKET; a leading @ means the
+    abstract namespace.
+    """
+
+    def __init__(self, address: str | None) -> None:
+        self._address = "\0" + address[1:] if address and address.startswith("@") else address
+
+    def ready(self, status: str) -> None:
+        """Requests are answered from now on."""
+        self._send("READY=1", f"STATUS={_line(status)}")
+
+    def status(self, text: str) -> None:
+        """A line for people, which `systemctl status` shows."""
+        self._send(f"STATUS={_line(text)}")
+
+    def alive(self) -> None:
+        """Feed the watchdog, which kills us otherwise."""
+        self._send("WATCHDOG=1")
+
+    def stopping(self) -> None:
+        """To be sent before the socket is closed."""
+        self._send("STOPPING=1")
+
+    def _send(self, *assignments: str) -> None:
+        if not self._address:
+            return
+        message = "\n".join(assignments).encode("utf-8", "replace")
+        with contextlib.suppress(OSError, ValueError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
+            channel.setblocking(False)
+            channel.sendto(message, self._address)
+
+
+def watchdog_s(environ: Mapping[str, str], pid: int) -> float | None:
+    """The watchdog's interval for this process in seconds; None when there is no watchdog."""
+    usec, owner = environ.get("WATCHDOG_USEC", ""), environ.get("WATCHDOG_PID", "")
+    if not (usec.isascii() and usec.isdigit() and int(usec[:18])) or owner not in {"", str(pid)}:
+        return None
+    return int(usec[:18]) / 1_000_000
 
 
 async def ping(path: str) -> None:
@@ -80,3 +124,7 @@ class Reporter:
             return
         self._notifier.alive()
         self._due = began + within_s / 4
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())  # a newline would begin another assignment

@@ -12,10 +12,9 @@ import anyio
 import msgspec
 
 from sesamed.errors import BusyError, SesameError
-from sesamed.ingest.carry_over import carry_over_older
 from sesamed.ingest.indexer import Indexer
 from sesamed.ingest.queue import Ticket
-from sesamed.ingest.rebuild import Rebuild
+from sesamed.ingest.rebuild import Rebuild, carry_over_older
 from sesamed.ingest.roots import RootWatcher
 from sesamed.ingest.sweep import Root
 from sesamed.model import IndexReport, Overview, Pending, Progress, RootState, RootWarning, SessionKey, Trouble

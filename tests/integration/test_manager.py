@@ -16,9 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sesamed.errors import ConfigError
-from sesamed.manager_report import Reporter, describe, ping
+from sesamed.manager_report import Notifier, Reporter, describe, ping, watchdog_s
 from sesamed.model import Overview, Progress, RootState, Trouble
-from sesamed.notify import Notifier, watchdog_s
 from sesamed.server.listen import adopt
 from tests.support.daemon import Daemon
 from tests.support.sessions import PiSession

@@ -1,28 +1,47 @@
 """Claude Code's sessions: JSONL, one entry a line, one file a session, the subagents' files below it or beside it.
 
-How a file begins and how its lines are stepped through; `handlers` has what each line becomes. Knows no files (only their names),
-no index, no time. A line is judged by its type, whatever version it claims.
+How a file begins, how its lines are stepped through, and what each type of line becomes: `CHAIN` has the lines of the conversation,
+`ASIDE` those about it. Knows no files (only their names), no index, no time. A line is judged by its type, whatever version it claims.
 """
 
 import re
+from collections.abc import Callable
 from pathlib import PurePath
 from typing import Final
 
 from msgspec.structs import replace
 
-from sesamed.model import Fact, Identity, Operation
+from sesamed.model import Fact, Identity, Operation, Unknown
 from sesamed.source import Document, ForeignFileError, Lines, Location, ResumeCommand, ShapeFinder, Variable
-from sesamed.sources.claude.facts import read_document, read_talk_facts, set_begun
-from sesamed.sources.claude.handlers import ASIDE, CHAIN, count_odd_blocks, skip_unknown
-from sesamed.sources.claude.lines import STARTS, Line
-from sesamed.sources.claude.state import ClaudeState, SessionInfo, Step
+from sesamed.sources.claude.facts import (
+    read_ai_title,
+    read_custom_title,
+    read_document,
+    read_summary,
+    read_talk_facts,
+    set_begun,
+)
+from sesamed.sources.claude.lines import STARTS, Content, Line
+from sesamed.sources.claude.records import (
+    CALLS,
+    blocks,
+    is_by_person,
+    locate,
+    make_message,
+    read_assistant,
+    read_prompt,
+    read_user,
+)
+from sesamed.sources.claude.state import ClaudeState, SessionInfo, Step, advance
 from sesamed.sources.lines import JsonLines
 from sesamed.sources.names import clean_name, stem_of
+from sesamed.sources.records import join_texts
 
 UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 SUBAGENTS: Final = "subagents"
 JOURNALS: Final = frozenset({"journal.jsonl", "history.jsonl"})
 JOURNALED: Final = frozenset({"started", "result"})  # a journal begins so, and no session
+BLOCKS: Final = CALLS | {"text", "thinking", "redacted_thinking", "tool_result", "image", "document", "tool_reference"}
 
 
 class Claude(JsonLines[ClaudeState, Line]):
@@ -109,3 +128,67 @@ def _find_titled_session(path: PurePath) -> str:
     """The session that a document is about: `<session>/custom-title.json`, `agent-<id>.meta.json`."""
     named = path.name.removesuffix(".meta.json")
     return clean_name(path.parent.name if named == path.name else named)
+
+
+def read_system(state: ClaudeState, line: Line) -> Step:
+    """A message of the program's. Only the summary of what happened while the person was away is indexed."""
+    text = join_texts(line.content) if line.subtype == "away_summary" else ""
+    return advance(state, line), [make_message(locate(state, line), "summary", text, text)] if text.strip() else []
+
+
+def read_attachment(state: ClaudeState, line: Line) -> Step:
+    """Something attached to a prompt. A queued prompt is one that was typed while the agent worked."""
+    then, attached = advance(state, line), line.attachment
+    if attached is None or attached.type != "queued_command":
+        return then, []
+    if line.is_meta or attached.is_meta or attached.command_mode == "task-notification":
+        return then, []
+    if not (is_by_person(attached.origin) and is_by_person(line.origin)):
+        return then, []
+    return read_prompt(then, locate(state, line), attached.prompt)
+
+
+def skip(state: ClaudeState, line: Line) -> Step:
+    """A known type without anything to index."""
+    return advance(state, line), []
+
+
+def skip_aside(state: ClaudeState, _: Line) -> Step:
+    """A known type without anything to index."""
+    return state, []
+
+
+def skip_unknown(state: ClaudeState, line: Line) -> Step:
+    """A new type; it may be part of the chain of parents."""
+    return advance(state, line), [Unknown(type=line.type)]
+
+
+def count_odd_blocks(content: Content) -> list[Operation]:
+    """Count blocks of unknown types."""
+    return [
+        Unknown(type=f"block/{block.type}")
+        for block in blocks(content)
+        if block.type not in BLOCKS and not block.type.endswith("_tool_result")
+    ]
+
+
+Handler = Callable[[ClaudeState, Line], Step]
+
+CHAIN: Final[dict[str, Handler]] = {
+    "user": read_user,
+    "assistant": read_assistant,
+    "system": read_system,
+    "attachment": read_attachment,
+    "progress": skip,
+}
+
+ASIDE: Final[dict[str, Handler]] = {
+    "custom-title": read_custom_title,
+    "ai-title": read_ai_title,
+    "summary": read_summary,
+} | dict.fromkeys(
+    """agent-name tag last-prompt pr-link queue-operation file-history-snapshot permission-mode mode agent-setting bridge-session
+    atis-latch cost-state tools-used worktree-state relocated frame-link api-request-shape api-request-blob api-request
+    started result""".split(),
+    skip_aside,
+)

@@ -1,4 +1,7 @@
-"""The statements that read OpenCode's database: with numbered changes (1.17), and without (1.2)."""
+"""The statements that read OpenCode's database: with numbered changes (1.17), and without (1.2).
+
+A room of their own, though a small one: SQL stands in the store, and in a source's `queries`.
+"""
 
 from typing import Final
 

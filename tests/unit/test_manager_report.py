@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sesamed.notify import Notifier
+from sesamed.manager_report import Notifier
 
 
 @pytest.fixture

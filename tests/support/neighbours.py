@@ -39,6 +39,7 @@ class Neighbours:
             root.mkdir(parents=True)
         self.now = NOON
         self.gone: dict[Path, bytes] = {}
+        self.whole: dict[Path, bytes] = {}  # documents as they were when they last decoded
         self.forgotten = False
         shapes = {name: source.shapes for name, source in SOURCES.items()}
         named = [Root(parser, str(path)) for parser, path in roots.items()]
@@ -80,6 +81,10 @@ class Neighbours:
         self.now += 0.001
         os.utime(path, (self.now, self.now))
         self.gone.pop(path, None)
+        if path.suffix == ".json":
+            if data.endswith(b"}"):
+                self.whole[path] = data
+            self.look([path])  # or nobody has seen what the next one may break
 
     def delete(self, path: Path) -> None:
         """Gone; what was read of it stays. All of it was."""
@@ -130,6 +135,7 @@ class Neighbours:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
             os.utime(path, (NOON, NOON))
+        self._read_whole_documents(ingest)
         look_until_done(ingest, self._targets(mix.sample(self.paths(), len(self.paths()))))
         for path in self.gone:
             path.unlink()
@@ -137,6 +143,16 @@ class Neighbours:
         found = dumped(ingest.writer.connection)
         ingest.writer.close()
         return found
+
+    def _read_whole_documents(self, ingest: Ingest) -> None:
+        """What does not decode now keeps what was read before."""
+        for path, data in self.whole.items():
+            if path.exists() and (now := path.read_bytes()) != data:
+                status = path.stat()
+                path.write_bytes(data)
+                look_until_done(ingest, self._targets([path]))
+                path.write_bytes(now)
+                os.utime(path, ns=(status.st_mtime_ns, status.st_mtime_ns))
 
     def carried_over(self) -> dict[str, Any]:
         """The dump of a new index as `index --full` makes it: what is there is read, what is gone comes from the old one."""

@@ -182,7 +182,7 @@ def _cold_row(number: str, run: Round, ratio: float) -> tuple[str, ...]:
 def _start_table(starts: list[Again], opens: tuple[int, str], corpus: str) -> Table:
     rows = [
         ("exec to hello", *_three([start.hello_s for start in starts])),
-        ("exec to everything known as searchable", *_three([start.ready_s for start in starts])),
+        ("exec until everything is searchable", *_three([start.ready_s for start in starts])),
     ]
     count, counter = opens
     note = f"{len(session_files(corpus))} unchanged files; session files opened: **{count}** ({counter})."

@@ -161,7 +161,7 @@ def _measured(daemon: Instance, connection: apsw.Connection, corpus: str, sample
     rows = [_row(name, times, _rg(corpus, queries[name])) for name, times in asked.items()]
     rows.append(_row("all", [one for times in asked.values() for one in times], None))
     rg = "" if shutil.which("rg") else " There is no rg on this machine."
-    sizes = f"{len(words.rare)} rare, {len(words.mid)} mid and {len(words.common)} common words to draw from"
+    sizes = f"Drawn from {len(words.rare)} rare, {len(words.mid)} mid and {len(words.common)} common words"
     return Table("Search, ms", HEADER, rows, f"{sizes}; common: in {COMMON_SHARE:.0%} of the chunks or more.{rg}")
 
 

@@ -210,7 +210,7 @@ class Decoder:
     ) -> bool:
         """Whether all of them are read."""
         source, left = self._sources[target.source], files.list_parts(target.path)
-        for name, version in database.units():
+        for name, version in list(database.units()):  # read to the end: none holds its owner up
             unit = Target(Unit(target.path, os.fsencode(name)).format(), target.root, target.source)
             signature, known = part_signature(now, version), left.pop(unit.path, None)
             if unit.path == target.path or known == (signature.ctime_ns, source.version, True, False):

@@ -77,6 +77,7 @@ class Whole:
         items: list[Row] | None = None
         with suppress(BadLineError):
             items = list(_read_rows(database, Unit.parse(change.path)))
+        database.release()  # decoding takes longer
         self._read(change, known, source, items, 0, budget)
 
     def _read(

@@ -10,11 +10,12 @@ import shutil
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import islice
 from urllib.parse import quote
 
 import apsw
 
-from sesamed.source import BadLineError, Query, Value
+from sesamed.source import Query, Value
 
 BUSY_MS = 100  # owners hold a lock against readers for a moment only
 COPY = "foreign-copy"
@@ -47,24 +48,44 @@ class ForeignDatabase:
         """The sessions with their versions."""
         if self.query is not None:
             for row in self._run(self.query.units, {}):
-                yield str(row[0]), row[1]
+                yield (os.fsdecode(row[0]) if isinstance(row[0], bytes) else str(row[0])), row[1]
 
     def rows(self, number: int, unit: str) -> Iterator[tuple[Value, ...]]:
         """The rows of one of the query's statements, for one session."""
         if self.query is not None:
             yield from self._run(self.query.rows[number], {"unit": unit})
 
+    def release(self) -> None:
+        """End the transaction; the next question begins another one. Without a WAL its owner cannot write meanwhile."""
+        with _errors():
+            self._connection.execute("ROLLBACK")
+            self._connection.execute("BEGIN")
+
     def _run(self, sql: str, values: dict[str, str]) -> Iterator[tuple[Value, ...]]:
+        cursor, count = self._connection.cursor(), 0
         with _errors():
             try:
-                yield from self._connection.execute(sql, values)
+                for row in cursor.execute(sql, values):
+                    count += 1
+                    yield row
             except UnicodeDecodeError:
-                raise BadLineError("text that is no UTF-8") from None
+                columns = len(cursor.get_description())
+                yield from self._run_again(sql, values, columns, count)
+
+    def _run_again(self, sql: str, values: dict[str, str], columns: int, first: int) -> Iterator[tuple[Value, ...]]:
+        """The rows from one on that has text that is no UTF-8: that comes as bytes."""
+        names = [f"c{number}" for number in range(columns)]
+        typed = ", ".join(
+            f"typeof({name}), iif(typeof({name}) = 'text', CAST({name} AS BLOB), {name})" for name in names
+        )
+        rows = self._connection.execute(f"WITH r({', '.join(names)}) AS ({sql}) SELECT {typed} FROM r", values)
+        for row in islice(rows, first, None):
+            yield tuple(_decode(kind, value) for kind, value in zip(row[::2], row[1::2], strict=True))
 
 
 @contextmanager
 def open_database(path: bytes, queries: Sequence[Query], scratch: str) -> Iterator[ForeignDatabase]:
-    """Open a database for one look: everything is read in one transaction. Copies are made below `scratch`, and go with it.
+    """Open a database for one look. Copies are made below `scratch`, and go with it.
 
     Raises ForeignDatabaseError, or OSError when the file cannot be read at all.
     """
@@ -113,6 +134,13 @@ def _fits(connection: apsw.Connection, query: Query) -> bool:
     except apsw.SQLError:
         return False
     return True
+
+
+def _decode(kind: Value, value: Value) -> Value:
+    if kind == "text" and isinstance(value, bytes):
+        with suppress(UnicodeDecodeError):
+            return value.decode()
+    return value
 
 
 @contextmanager

@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from sesamed.model import Operation
+from sesamed.source import Row
 from sesamed.store.rows import Signature
 from tests.support.history import same
 from tests.support.letters import Desk, with_sessions
 from tests.support.owner import Owner
+from tests.support.whole_sources import State, Tables
 
 
 @pytest.fixture(autouse=True)
@@ -82,6 +85,26 @@ def test_a_row_that_does_not_decode_keeps_its_session(desk: Desk, owner: Owner) 
         owner.run("UPDATE session SET version = version + 1")
         desk.look()
         assert desk.bad() == {}
+
+
+def test_an_owner_without_wal_may_write_while_we_decode(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Locks are held while rows are read, and no longer."""
+    with Owner(desk.base / "tables/x.db", "delete") as owner:
+        owner.say("s1", "k1", "alpha")
+        owner.say("s2", "k2", "beta")
+        step, said = Tables.step, list[str]()
+
+        def write_meanwhile(self: Tables, state: State, item: Row) -> tuple[State, list[Operation]]:
+            if not said:
+                said.append("k3")
+                owner.say("s1", "k3", "gamma")
+            return step(self, state, item)
+
+        monkeypatch.setattr(Tables, "step", write_meanwhile)
+        desk.look()
+        desk.look()
+        assert desk.texts("tables:s1") == ["alpha", "gamma"]
+        assert desk.texts("tables:s2") == ["beta"]
 
 
 def test_values_may_be_bytes(desk: Desk, owner: Owner) -> None:

@@ -178,3 +178,13 @@ def test_a_large_table_is_read_row_by_row(tmp_path: Path) -> None:
             assert tracemalloc.get_traced_memory()[1] < 1 << 20
         finally:
             tracemalloc.stop()
+
+
+def test_text_that_is_no_utf8_comes_as_bytes(owner: Owner, tmp_path: Path) -> None:
+    """It alone: other text, and what is bytes, come as they are."""
+    for value in ("'plain'", "CAST(x'ff00fe' AS TEXT)", "x'6162'", "'é'", "7", "NULL"):
+        owner.run(f"INSERT INTO part(session, data) VALUES('s2', {value})")
+    owner.run("INSERT INTO session VALUES('s2', 1, CAST(x'ff' AS TEXT))")
+    with open_database(os.fsencode(owner.path), QUERIES, str(tmp_path)) as database:
+        assert [value for (value,) in database.rows(1, "s2")] == ["plain", b"\xff\x00\xfe", b"ab", "é", 7, None]
+        assert list(database.rows(0, "s2")) == [(b"\xff",)]

@@ -144,11 +144,12 @@ class Requests:
             await indexer.queue.wait_for(tickets)
         counts = indexer.counts - before
         errors = sum(ticket.state.trouble is not None for ticket in tickets)
+        looked_at = sum(not ticket.state.is_gone for ticket in tickets)
         dropped = await indexer.expire(all_gone=True) if drop_gone else 0
         if (counts.added or counts.updated or counts.gone or dropped) and not errors:
             await self._remember_sync()
         return IndexReport(
-            added=counts.added, updated=counts.updated, skipped=max(0, files - len(tickets)), gone=counts.gone,
+            added=counts.added, updated=counts.updated, skipped=max(0, files - looked_at), gone=counts.gone,
             errors=errors, bad_lines=counts.bad_lines, bytes=counts.bytes,
         )  # fmt: skip
 
@@ -215,7 +216,10 @@ class ProgressTicker:
 
     async def __aexit__(self, *error: object) -> bool | None:
         self._group.cancel_scope.cancel()
-        return await self._group.__aexit__(*error)  # type: ignore[arg-type]  # as they came
+        try:
+            return await self._group.__aexit__(*error)  # type: ignore[arg-type]  # as they came
+        except BaseExceptionGroup as group:  # who waits for the run understands its error, and no group
+            raise group.exceptions[0] from None
 
     async def _tick(self, report: Report) -> None:
         while True:

@@ -15,11 +15,6 @@ from tests.support.owner import Owner
 from tests.support.whole_sources import State, Tables
 
 
-@pytest.fixture(autouse=True)
-def _never_blocks() -> None:
-    """There is no loop here, and to look for one at every call of the system costs a tenth of the time."""
-
-
 @pytest.fixture
 def desk() -> Iterator[Desk]:
     made = Desk()

@@ -3,8 +3,6 @@
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
@@ -16,70 +14,15 @@ from sesamed.ingest import indexer as module
 from sesamed.ingest import look
 from sesamed.ingest.decode import ReadLimits
 from sesamed.ingest.indexer import Indexer
-from sesamed.ingest.queue import Batch
-from sesamed.ingest.state import FileState
 from sesamed.ingest.sweep import Root, Sweep
 from sesamed.model import Pending, SessionKey
 from sesamed.sources import SOURCES
 from sesamed.store import sqlite, upkeep
 from sesamed.store.index import Index
 from sesamed.store.writing.transaction import Writer
-from tests.support.sessions import PiSession
+from tests.support.indexing import running, settled, states_of, write
 
 FILES = 8  # each most of a slice, all of them taken at once
-
-
-@pytest.fixture(autouse=True)
-def _never_blocks() -> None:
-    """Not looked at here: the ingest asks for the length of the WAL in the loop, which takes microseconds."""
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    (tmp_path / "root").mkdir()
-    return tmp_path / "root"
-
-
-@pytest.fixture
-def indexer(tmp_path: Path, root: Path) -> Iterator[Indexer]:
-    """One that does nothing yet."""
-    index = Index(str(tmp_path / "index.sqlite"))
-    sweep = Sweep([Root("pi", str(root))], lambda _: False, {"pi": SOURCES["pi"].shapes})
-    yield Indexer(index, SOURCES, sweep, ReadLimits(), keep_gone_days=30)
-    index.close()
-
-
-def write(root: Path, name: str, *words: str) -> Path:
-    """A session of these messages."""
-    session = PiSession(id=name)
-    for word in words:
-        session.user(word)
-    path = root / f"{name}.jsonl"
-    path.write_bytes(session.bytes())
-    return path
-
-
-def states_of(batch: Batch | None) -> list[FileState]:
-    """The files that are looked at."""
-    assert batch is not None
-    return batch.states
-
-
-@asynccontextmanager
-async def running(indexer: Indexer) -> AsyncIterator[None]:
-    """While it works."""
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(indexer.run)
-        with anyio.fail_after(30):
-            yield
-        indexer.leaving = True
-        tasks.cancel_scope.cancel()
-
-
-async def settled(indexer: Indexer) -> None:
-    """Everything on disk is committed."""
-    found = await indexer.look_around()
-    await indexer.queue.wait_for([*indexer.queue.under_way(), *found])
 
 
 async def test_a_load_makes_way(indexer: Indexer, root: Path) -> None:

@@ -299,11 +299,6 @@ def with_sessions(dump: dict[str, Any]) -> dict[str, Any]:
     return {**dump, "files": {path: row for path, row in dump["files"].items() if row[-1] is not None}}
 
 
-@pytest.fixture(autouse=True)
-def _never_blocks() -> None:
-    """There is no loop here, and to look for one at every call of the system costs a tenth of the time."""
-
-
 @pytest.mark.timeout(600)
 def test_any_history_of_neighbours_gives_the_index_of_a_rebuild() -> None:
     """Promise 3 for what spans files."""

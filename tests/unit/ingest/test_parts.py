@@ -21,11 +21,6 @@ KINDS = st.sampled_from(["append", "append", "tear", "rewrite", "restart", "gone
 STEPS = st.lists(st.tuples(KINDS, st.lists(LINES, max_size=4)), max_size=8)
 
 
-@pytest.fixture(autouse=True)
-def _never_blocks() -> None:
-    """There is no loop here, and to look for one at every call of the system costs a tenth of the time."""
-
-
 @pytest.fixture
 def desk() -> Iterator[Desk]:
     made = Desk()

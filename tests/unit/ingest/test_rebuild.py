@@ -6,10 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from sesamed.ingest.indexer import Indexer
 from sesamed.ingest.look import Ingest
+from sesamed.ingest.rebuild import ROUNDS, Rebuild
+from sesamed.store.upkeep import Upkeep
 from sesamed.store.writing.replay import Replay
 from tests.support.dump import dumped
 from tests.support.history import History, look_until_done, same
+from tests.support.indexing import running, settled, write
+from tests.support.sessions import PiSession
 from tests.unit.ingest.test_order import NAMES, written
 
 
@@ -90,3 +95,66 @@ def test_what_cannot_be_read_now_is_carried_over_and_not_gone(history: History) 
     history.away.with_suffix(".away").rename(history.away)
     history.away = None
     assert not history.sweep.due(history.ingest)
+
+
+# -- as the daemon does it, while files change
+
+
+async def test_files_that_grow_meanwhile_are_read_before_the_new_index_takes_over(
+    indexer: Indexer, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often; the last look is made while nobody writes."""
+    path = write(root, "one", "quince")
+    async with running(indexer):
+        await settled(indexer)
+        read, rounds = Rebuild._read_due, list[int]()
+
+        async def grow(rebuild: Rebuild, new: Ingest, upkeep: Upkeep) -> int:
+            found = await read(rebuild, new, upkeep)
+            rounds.append(found)
+            session = PiSession(id=f"new-{len(rounds)}")
+            (root / f"new-{len(rounds)}.jsonl").write_bytes(session.user("medlar").bytes())
+            return found
+
+        monkeypatch.setattr(Rebuild, "_read_due", grow)
+        counts, errors = await Rebuild(indexer, drop_gone=False).run()
+    assert rounds == [1] * ROUNDS
+    assert (counts.added, errors) == (ROUNDS, 0)
+    assert len(indexer.states) == 1 + ROUNDS
+    assert indexer.states.get(os.fsencode(path)) is not None
+
+
+async def test_a_rebuild_merges_as_it_reads(indexer: Indexer, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In steps of some files; upkeep that cannot wait comes in between, and the rest before it is swapped."""
+    for number in range(3):
+        write(root, f"session-{number}", "quince")
+    monkeypatch.setattr("sesamed.ingest.rebuild.FILES_AT_ONCE", 1)
+    monkeypatch.setattr(Upkeep, "must_step", lambda _: True)
+    steps = list[str]()
+    urgent_step, step = Upkeep.urgent_step, Upkeep.step
+
+    def note_urgent(upkeep: Upkeep) -> None:
+        steps.append("urgent")
+        urgent_step(upkeep)
+
+    def note_step(upkeep: Upkeep) -> None:
+        steps.append("step")
+        step(upkeep)
+
+    monkeypatch.setattr(Upkeep, "urgent_step", note_urgent)
+    monkeypatch.setattr(Upkeep, "step", note_step)
+    rebuild = Rebuild(indexer, drop_gone=False)
+    counts, _ = await rebuild.run()
+    assert counts.added == 3
+    assert steps[:3] == ["urgent"] * 3
+    assert "step" in steps[3:]
+    assert rebuild.progress is not None
+    assert (rebuild.progress.files_done, rebuild.progress.files_total) == (3, 3)
+
+
+async def test_what_is_kept_beside_the_rows_is_in_the_new_index(indexer: Indexer) -> None:
+    """What the next start has to know; not what was only true of the old one."""
+    indexer.index.put("last_sync_at", "7")
+    indexer.index.put("something", "else")
+    await Rebuild(indexer, drop_gone=False).run()
+    assert (indexer.index.get("last_sync_at"), indexer.index.get("something")) == ("7", None)

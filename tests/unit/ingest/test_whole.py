@@ -38,11 +38,6 @@ def desk() -> Iterator[Desk]:
     made.close()
 
 
-@pytest.fixture(autouse=True)
-def _never_blocks() -> None:
-    """There is no loop here, and to look for one at every call of the system costs a tenth of the time."""
-
-
 def record(key: int, text: str, **more: Any) -> dict[str, Any]:
     """A message."""
     return {"key": key, "text": text, **more}

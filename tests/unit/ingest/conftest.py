@@ -1,0 +1,33 @@
+"""A root, and an indexer for it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sesamed.ingest.decode import ReadLimits
+from sesamed.ingest.indexer import Indexer
+from sesamed.ingest.sweep import Root, Sweep
+from sesamed.sources import SOURCES
+from sesamed.store.index import Index
+
+
+@pytest.fixture(autouse=True)
+def _never_blocks() -> None:
+    """Not looked at here: most tests have no loop, and to look for one at every call of the system costs a tenth of the time; and the
+    ingest asks for the length of the WAL in the loop, which takes microseconds."""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "root").mkdir()
+    return tmp_path / "root"
+
+
+@pytest.fixture
+def indexer(tmp_path: Path, root: Path) -> Iterator[Indexer]:
+    """One that does nothing yet."""
+    index = Index(str(tmp_path / "index.sqlite"))
+    sweep = Sweep([Root("pi", str(root))], lambda _: False, {"pi": SOURCES["pi"].shapes})
+    yield Indexer(index, SOURCES, sweep, ReadLimits(), keep_gone_days=30)
+    index.close()

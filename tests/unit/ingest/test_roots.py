@@ -1,0 +1,249 @@
+"""How roots are watched, and what is done where events don't work."""
+
+import errno
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from sesamed.ingest import roots as module
+from sesamed.ingest.indexer import Indexer
+from sesamed.ingest.roots import RootWatcher, Wanted
+from sesamed.ingest.sweep import Root
+from tests.support.indexing import running, states_of, write
+from tests.support.watching import StandIn
+
+SWEEP_S = 3600.0
+
+
+class Desk:
+    """A watcher of an indexer's roots, and the stand-in that it watches with."""
+
+    def __init__(self, indexer: Indexer, wanted: Wanted = "events", polled: str | None = None) -> None:
+        self.made: list[StandIn] = []
+        self.indexer = indexer
+        self.watcher = RootWatcher(indexer, self._make, wanted, SWEEP_S, lambda _: polled)
+
+    def _make(self, post: Callable[[str], None], post_tree: Callable[[str], None]) -> StandIn:
+        self.made.append(StandIn(post, post_tree))
+        return self.made[-1]
+
+    @property
+    def watch(self) -> StandIn:
+        """What it watches with."""
+        (watch,) = self.made
+        return watch
+
+    @property
+    def root(self) -> Root:
+        """The only root."""
+        (root,) = self.indexer.sweep.roots
+        return root
+
+    def codes(self) -> list[str]:
+        """Why the root is not watched."""
+        return [warning.code for warning in self.watcher.warnings(self.root)]
+
+
+def test_a_root_is_watched_when_it_comes(indexer: Indexer, root: Path) -> None:
+    """And once; while it is away it is missing, and when its watch has died it is watched again."""
+    desk = Desk(indexer)
+    root.rmdir()
+    assert desk.watcher._look() == []
+    assert (desk.watcher.mode(desk.root), desk.watch.watched) == ("missing", [])
+    root.mkdir()
+    assert desk.watcher._look() == [str(root)]
+    assert (desk.watcher.mode(desk.root), desk.watch.watched) == ("events", [str(root)])
+    assert desk.watcher._look() == []
+    desk.watch.dead.add(str(root))
+    assert desk.watcher._look() == [str(root)]
+    assert desk.codes() == []
+
+
+def test_a_root_that_leads_elsewhere_is_looked_at(indexer: Indexer, root: Path, tmp_path: Path) -> None:
+    """A link that was changed: what is there now is watched."""
+    desk = Desk(indexer)
+    desk.watcher._look()
+    root.rmdir()
+    (tmp_path / "other").mkdir()
+    root.symlink_to("other")
+    assert desk.watcher._look() == [str(tmp_path / "other")]
+    assert desk.watch.watched == [str(root), str(tmp_path / "other")]
+
+
+def test_an_event_marks_a_file_of_ours(indexer: Indexer, root: Path) -> None:
+    """And no other one."""
+    desk = Desk(indexer)
+    desk.watcher._look()
+    path = write(root, "one", "quince")
+    desk.watch.post(str(root / "note.txt"))
+    assert (indexer.queue.is_empty, desk.watcher.last_event_ms) == (True, None)
+    desk.watch.post(str(path))
+    assert desk.watcher.last_event_ms is not None
+    (state,) = states_of(indexer.queue.take())
+    assert state.target.path == os.fsencode(path)
+    desk.watch.post_tree(str(root))
+    assert indexer.queue.trees == {str(root)}
+
+
+def test_a_file_system_without_events_is_polled(indexer: Indexer, root: Path) -> None:
+    """It is said why, and nobody tries to watch it."""
+    desk = Desk(indexer, polled="nfs4")
+    desk.watcher._look()
+    assert (desk.watcher.mode(desk.root), desk.codes()) == ("polling", ["remoteFilesystem"])
+    assert desk.watch.watched == []
+    assert desk.watcher._interval() == module.POLLING_S
+    root.rmdir()
+    desk.watcher._look()
+    assert (desk.watcher.mode(desk.root), desk.codes()) == ("missing", [])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "interval", "mode"),
+    [("events", SWEEP_S, "events"), ("polling", module.POLLING_S, "polling"), ("off", SWEEP_S, "polling")],
+)
+def test_how_often_roots_are_swept(indexer: Indexer, wanted: Wanted, interval: float, mode: str) -> None:
+    """Often only where there are no events, and somebody wants to know."""
+    desk = Desk(indexer, wanted)
+    desk.watcher._look()
+    assert (desk.watcher._interval(), desk.watcher.mode(desk.root)) == (interval, mode)
+    assert len(desk.made) == (wanted == "events")
+
+
+def test_without_instances_all_roots_are_polled(indexer: Indexer) -> None:
+    """The kernel's limit is for all programs of a user."""
+    desk = Desk(indexer)
+    desk.watch.fails = OSError(errno.EMFILE, "Too many open files")
+    desk.watcher._start()
+    desk.watcher._look()
+    assert (desk.watcher.mode(desk.root), desk.codes()) == ("polling", ["tooFewInstances"])
+    assert desk.watcher._interval() == module.POLLING_S
+
+
+def test_a_root_that_cannot_be_watched_is_polled(indexer: Indexer, caplog: pytest.LogCaptureFixture) -> None:
+    """It is tried once. One that has just gone is no reason."""
+    desk = Desk(indexer)
+    desk.watch.fails = FileNotFoundError(errno.ENOENT, "No such file or directory")
+    assert (desk.watcher._look(), desk.codes()) == ([], [])
+    desk.watch.fails = PermissionError(errno.EACCES, "Permission denied")
+    desk.watcher._look()
+    assert (desk.watcher.mode(desk.root), desk.codes()) == ("polling", ["unwatchable"])
+    assert "Permission denied" in caplog.text
+    desk.watch.fails = None
+    desk.watcher._look()
+    assert desk.watch.watched == []
+
+
+async def test_too_few_watches_are_noticed_when_that_lasts(indexer: Indexer, root: Path) -> None:
+    """A directory that was just made may not be watched yet."""
+    (root / "below").mkdir()
+    desk = Desk(indexer)
+    desk.watcher._look()
+    await indexer.look_around()
+    assert desk.root.directories == 2
+    for watched, is_short in [(2, False), (1, True), (2, False), (1, True), (None, False)]:
+        desk.watch.directories = watched
+        desk.watcher._compare_counts()
+        assert (desk.watcher._is_short, desk.codes()) == (is_short, [])
+    desk.watch.directories = 1
+    desk.watcher._compare_counts()
+    desk.watcher._compare_counts()
+    assert (desk.watcher._is_short, desk.codes()) == (False, ["tooFewWatches"])
+    assert desk.watcher.mode(desk.root) == "polling"
+
+
+# -- the task
+
+
+@pytest.fixture
+def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "TICK_S", 0.001)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """As soon as something holds."""
+    with anyio.fail_after(30):
+        while not condition():
+            await anyio.lowlevel.checkpoint()
+
+
+def move(path: Path, name: str) -> None:
+    """Give it another name."""
+    path.rename(path.with_name(name))
+
+
+def write_beside(root: Path) -> Path:
+    """A session is written below a root that is away."""
+    write(root.with_name("away"), "two", "medlar")
+    return root.with_name("away")
+
+
+@pytest.mark.usefixtures("_fast")
+async def test_roots_are_swept_at_the_start_and_when_they_come(indexer: Indexer, root: Path) -> None:
+    """Files that were there, that came without an event, or with a root. The watch ends with the task."""
+    write(root, "one", "quince")
+    desk = Desk(indexer)
+    async with running(indexer), anyio.create_task_group() as tasks:
+        tasks.start_soon(desk.watcher.run)
+        await until(lambda: indexer.counts.added == 1)
+        assert desk.watch.is_running
+        move(root, "away")
+        await until(lambda: desk.watcher.mode(desk.root) == "missing")
+        move(write_beside(root), root.name)
+        await until(lambda: indexer.counts.added == 2)
+        tasks.cancel_scope.cancel()
+    assert not desk.watch.is_running
+
+
+@pytest.mark.usefixtures("_fast")
+async def test_what_is_excluded_by_now_goes_at_the_start(
+    indexer: Indexer, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is watched: no event leads to it."""
+    write(root, "one", "quince")
+    async with running(indexer):
+        await indexer.queue.wait_for(await indexer.look_around())
+        monkeypatch.setattr(indexer.sweep, "_excludes", lambda _: True)
+        desk = Desk(indexer)
+        started = list[int]()
+        monkeypatch.setattr(desk.watch, "start", lambda: started.append(len(indexer.states)))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(desk.watcher.run)
+            await until(lambda: bool(started))
+            tasks.cancel_scope.cancel()
+    assert started == [0]
+
+
+@pytest.mark.usefixtures("_fast")
+async def test_a_clock_that_jumps_is_a_reason_to_sweep(
+    indexer: Indexer, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine slept: events may have been lost."""
+    desk = Desk(indexer)
+    async with running(indexer), anyio.create_task_group() as tasks:
+        tasks.start_soon(desk.watcher.run)
+        await until(lambda: desk.watch.counted == 1)
+        write(root, "one", "quince")
+        clock = time.time
+        monkeypatch.setattr(time, "time", lambda: clock() + module.CLOCK_JUMP_S + 1)
+        await until(lambda: indexer.counts.added == 1)
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.usefixtures("_fast")
+async def test_an_index_that_is_away_is_noticed(indexer: Indexer, root: Path) -> None:
+    """It is made anew from the files that are there."""
+    write(root, "one", "quince")
+    desk = Desk(indexer, "off")
+    async with running(indexer), anyio.create_task_group() as tasks:
+        tasks.start_soon(desk.watcher.run)
+        await until(lambda: indexer.counts.added == 1)
+        for file in root.parent.glob("index.sqlite*"):
+            file.unlink()
+        await until(lambda: indexer.counts.added == 2)
+        tasks.cancel_scope.cancel()
+    assert indexer.index.is_in_place()

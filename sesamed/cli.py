@@ -1,4 +1,4 @@
-"""The command `sesamed`: reads flags and environment, runs the daemon, turns errors into exit codes."""
+"""The command `sesamed`: parses flags, runs the daemon, turns errors into exit codes."""
 
 import argparse
 import os

@@ -1,4 +1,4 @@
-"""config.jsonc -> Config: the keys, their defaults and bounds. An error names file, key and what was expected.
+"""Reads config.jsonc: its keys, their defaults and bounds. An error names the file, the key and what was expected.
 
 The agents' names are passed in. Paths come out absolute, with `~` expanded and links not followed.
 """
@@ -31,14 +31,14 @@ _EXPECTED = {
 
 
 class ConfiguredRoot(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A directory of transcripts, and the parser for what is below it."""
+    """A directory of session files, and the source that reads it."""
 
     parser: str
     path: str
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Bounds on memory and time."""
+    """Limits on memory and time."""
 
     max_line_bytes: Annotated[int, Meta(ge=64 * 1024, le=1024**3)] = 64 * 1024**2
     max_chunk_bytes: Annotated[int, Meta(ge=4 * 1024, le=16 * 1024**2)] = 256 * 1024
@@ -61,14 +61,14 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_u
 
     @property
     def keep_gone_days(self) -> int | None:
-        """Days after which a session is dropped whose file is gone: 0 at once, None never."""
+        """Days after which a session without files is dropped: 0 is at once, None never."""
         if self.gone == "keep":
             return None
         return 0 if self.gone == "drop" else int(self.gone[:-1])
 
 
 def load(file: str, environ: Mapping[str, str], parsers: Collection[str]) -> Config:
-    """The configuration in `file`, the defaults if there is none. `parsers` are the names that a source may have."""
+    """The configuration in `file`, or the defaults if there is none. `parsers` are the names of the sources."""
     try:
         value = read_json5(file)
     except FileNotFoundError:
@@ -105,7 +105,7 @@ def read_json5(file: str) -> Any:
 
 
 def absolute(path: str, home_dir: str) -> str:
-    """The path with `~` expanded, normalised. Raises ValueError when it is not absolute, or no path at all."""
+    """The path with `~` expanded, normalised. Raises ValueError if it is not absolute, or not a path."""
     expanded = home_dir + path[1:] if path == "~" or path.startswith("~/") else path
     if not os.path.isabs(expanded) or "\0" in expanded:
         raise ValueError(f"{path!r} is not an absolute path and does not start with ~/")

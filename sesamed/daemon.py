@@ -1,4 +1,4 @@
-"""The composition root: locks, index, ingest, server, signals. Nothing else builds things.
+"""Builds the daemon and runs it: locks, index, ingest, server, signals. Nothing else builds things.
 
 Life of a daemon: private directories, both locks, the index, the socket, then the tasks; READY once the socket is served. It stops by
 cancellation: the server lets what runs finish, the writer ends its commit, the index is closed, the socket taken away.
@@ -52,7 +52,7 @@ ROOTS = msgspec.json.Decoder(list[ConfiguredRoot])
 
 @dataclass(frozen=True)
 class Setting:
-    """What a daemon is started with."""
+    """What a daemon is started with: paths, configuration, environment."""
 
     paths: paths.Paths
     config: Config
@@ -85,12 +85,12 @@ def run(setting: Setting) -> None:
 
 
 def _unlink(path: str) -> None:
-    """Take the socket away; the lock that we hold says that it is ours."""
+    """Remove the socket. We hold its lock, so it is ours."""
     unlink_own(path)
 
 
 def _open(database: str) -> tuple[Index, list[Trouble]]:
-    """The index; a damaged one is set aside, and what can be is read anew."""
+    """Open the index. A damaged one is set aside, and a new one is built from the session files."""
     remove_index(database + ".new")
     try:
         set_older_aside(database)
@@ -103,7 +103,7 @@ def _open(database: str) -> tuple[Index, list[Trouble]]:
 
 
 def _with_metadata(index: Index) -> Index:
-    """The rest of an older index is carried over once the files are read; who we are, and where, is needed now."""
+    """Copy metadata from an older index: workstation and roots are needed now, the rest is carried over once the files are read."""
     for path in older_indexes(index.path):
         try:
             older = OlderIndex(path)
@@ -179,7 +179,9 @@ class _Daemon:
         return Dispatcher(METHODS, context, log)
 
     def _roots(self) -> list[Root]:
-        """Configured roots, and those that were discovered at the first start: they don't depend on who starts the daemon later."""
+        """The configured roots, and those that were discovered at the first start, so that they don't depend on who starts the daemon
+        later.
+        """
         kept = self._index.get("roots")
         discovered = [] if kept is None else ROOTS.decode(kept)
         parsers = {root.parser for root in discovered}
@@ -192,7 +194,7 @@ class _Daemon:
         return [*named, Root(Sesame.name, self._own_sessions_dir)]
 
     def _workstation(self) -> str:
-        """Who this machine is; kept from the first start on, unless somebody says otherwise."""
+        """The machine's id: stored at the first start, unless it is configured."""
         environ, configured = self._setting.environ, self._setting.config.workstation_id
         kept = self._index.get("workstation")
         if kept is None or configured or environ.get("WORKSTATION_ID"):
@@ -201,7 +203,7 @@ class _Daemon:
         return kept
 
     async def _heed_signals(self) -> None:
-        """The first signal stops gracefully, the second at once. A terminal that closes is no reason to stop."""
+        """Stop gracefully at the first signal, immediately at the second. A closed terminal is no reason to stop."""
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
             async for number in signals:
                 if number == signal.SIGHUP:
@@ -211,7 +213,7 @@ class _Daemon:
                 self._stopping.set()
 
     async def _keep_socket(self, serve: Callable[[socket.socket], None]) -> None:
-        """Somebody may clean up the directory under us: without its file nobody finds the socket."""
+        """Create the socket again if its file was removed: without it no client can connect."""
         path = self._setting.paths.socket
         while True:
             await anyio.sleep(SOCKET_CHECK_S)

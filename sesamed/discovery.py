@@ -1,4 +1,4 @@
-"""Which roots there are: where the agents keep their sessions, and what the configuration makes of it.
+"""Which roots there are: from the sources' locations, the agents' settings and the configuration.
 
 Looks at the agents' settings, opens no session, makes nothing, asks nobody whether a root is there. Where an agent writes is
 its source's to say (`Location`).
@@ -14,7 +14,7 @@ from sesamed.source import Listing, Location, Source
 
 
 def discover(sources: Iterable[Source[Any]], environ: Mapping[str, str], home: str) -> list[ConfiguredRoot]:
-    """The default roots, whether they are there or not."""
+    """The default roots, whether they exist or not."""
     found = [
         ConfiguredRoot(parser=source.name, path=path)
         for source in sources
@@ -33,7 +33,7 @@ def roots(config: Config, discovered: Sequence[ConfiguredRoot]) -> list[Configur
 
 
 def without_nested(found: Sequence[ConfiguredRoot]) -> list[ConfiguredRoot]:
-    """The roots in their order, less those that another one of the same parser holds."""
+    """The roots in their order, without those inside another one of the same source."""
     unique = list(dict.fromkeys(found))
     return [root for root in unique if not any(_holds(other, root) for other in unique)]
 
@@ -49,8 +49,7 @@ def _directories(location: Location, environ: Mapping[str, str], home: str) -> I
 
 
 def _top(location: Location, environ: Mapping[str, str], home: str) -> str | None:
-    """The directory itself. A relative variable without a default means another directory in every project: nothing that a daemon
-    could find."""
+    """The directory of a location. A relative variable without a default means a different directory in every project, so it is ignored."""
     for variable in location.moved_by:
         if path := _resolve(environ.get(variable.name), home, home if location.home else None):
             return os.path.normpath(os.path.join(path, variable.below))
@@ -58,7 +57,7 @@ def _top(location: Location, environ: Mapping[str, str], home: str) -> str | Non
 
 
 def _read_listing(file: str, listing: Listing) -> list[str]:
-    """What a file of the agent's names; a broken one is the agent's concern."""
+    """The directories that a file of the agent's names. If it is broken, that is the agent's concern."""
     try:
         values = [read_json5(file)]
     except (OSError, ValueError):

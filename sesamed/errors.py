@@ -1,4 +1,4 @@
-"""Errors that a user can act on, each with its code on the wire. Any other exception is a bug.
+"""Errors that a user can act on, each with its code in the protocol. Any other exception is a bug.
 
 Codes are listed in docs/protocol.md and never reused.
 """
@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 
 class SesameError(Exception):
-    """An error that the caller can do something about."""
+    """An error that the user or the client can do something about."""
 
     code: ClassVar[int] = -32603
 
@@ -55,7 +55,7 @@ class CancelledError(SesameError):
 
 
 class NotFoundError(SesameError):
-    """It is not in the index."""
+    """The index does not have it."""
 
     code = 1
 
@@ -67,19 +67,19 @@ class AmbiguousError(SesameError):
 
 
 class BusyError(SesameError):
-    """Too many requests at once; try again later."""
+    """The daemon is busy; try again later."""
 
     code = 3
 
 
 class DeadlineError(SesameError):
-    """The caller's deadline, or ours, has passed."""
+    """A deadline passed, the client's or the daemon's."""
 
     code = 4
 
 
 class QueryError(SesameError):
-    """The query is malformed."""
+    """The query, or the answer to it, is too large."""
 
     code = 5
 
@@ -91,7 +91,7 @@ class StoreError(SesameError):
 
 
 class SchemaTooNewError(StoreError):
-    """A newer version wrote this index; it is left untouched."""
+    """A newer version wrote this index; it is not touched."""
 
 
 class RefusedError(SesameError):
@@ -101,7 +101,7 @@ class RefusedError(SesameError):
 
 
 class ConfigError(SesameError):
-    """The configuration is invalid: the message names file, key and what was expected."""
+    """The configuration is invalid; the message names file, key and what was expected."""
 
 
 class LockedError(SesameError):

@@ -1,4 +1,4 @@
-"""Paths that must never be opened: globs over absolute paths, compiled to one regular expression.
+"""Paths that are never opened: globs over absolute paths, compiled into one regular expression.
 
 `*`, `?` and `[abc]` stay within a name, `**` crosses directories. A match excludes everything below it. A glob that
 does not begin with `/` may match at any depth. When in doubt a path is excluded, because the glob may protect secrets.
@@ -14,7 +14,7 @@ _WILD = re.compile(r"[*?\[]")
 
 
 class Exclusion:
-    """Compiled globs. Make a new one when symbolic links on the way to a glob's directory may have changed."""
+    """Compiled globs. Make a new one when symbolic links above a glob's directory may have changed."""
 
     def __init__(self, globs: Iterable[str]) -> None:
         expressions = [expression for glob in globs for expression in _expressions(glob)]

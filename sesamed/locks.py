@@ -1,4 +1,4 @@
-"""A single instance, by a lock that the kernel releases when the process ends, however it ends.
+"""A single instance, by a lock that the kernel releases when the process ends for whatever reason.
 
 The file is never unlinked, because then two processes could hold it. Its contents are for people and for clients that compare
 versions; only the lock counts.
@@ -14,7 +14,7 @@ from sesamed.errors import ConfigError, LockedError
 
 
 class Lock:
-    """An exclusive lock, held until `release` or the end of the process; also when the object is lost."""
+    """An exclusive lock, held until `release`, the end of the process, or the end of the object."""
 
     def __init__(self, path: str, descriptor: int) -> None:
         self.path = path
@@ -40,7 +40,7 @@ class Lock:
 
 
 def acquire(path: str) -> Lock:
-    """Take the lock, or raise LockedError at once, with the holder's pid if known."""
+    """Take the lock, or raise LockedError immediately, with the holder's pid if known."""
     while True:
         descriptor = _open(path)
         try:

@@ -1,4 +1,4 @@
-"""Log lines go to standard error, in a form that suits what that is.
+"""Writes log lines to standard error, in a form that suits what it is connected to.
 
 The journal gets priorities and has its own timestamps. When standard error is our log file (a client that starts the daemon
 redirects it there), the file itself is rotated when full, so that a crash's last words still land in it.
@@ -32,7 +32,7 @@ def configure(level: str, environ: Mapping[str, str]) -> None:
 
 
 def rotate_own_log(data_dir: str) -> None:
-    """When standard error is the log in the data directory, make it private, and rotate it when full."""
+    """If standard error is the log in the data directory, make that private, and rotate it when full."""
     path = os.path.join(data_dir, FILE)
     for handler in logging.getLogger().handlers:
         if isinstance(handler, _Handler) and _is_standard_error(path):
@@ -57,7 +57,7 @@ class _Journal(_Plain):
 
 
 class _Handler(logging.StreamHandler):  # type: ignore[type-arg]  # generic only for type checkers
-    """Standard error. With a `path` it is that file, and rotated."""
+    """Writes to standard error. With a `path` it is that file, which is rotated."""
 
     path: str | None = None
 
@@ -67,7 +67,7 @@ class _Handler(logging.StreamHandler):  # type: ignore[type-arg]  # generic only
         self.rotate()
 
     def rotate(self) -> None:
-        """Start a new file when this one is full. Where that fails, go on with the old one."""
+        """Start a new file when this one is full. If that fails, keep using the old one."""
         if self.path is None:
             return
         with contextlib.suppress(OSError):
@@ -79,7 +79,7 @@ class _Handler(logging.StreamHandler):  # type: ignore[type-arg]  # generic only
 
 
 def _redirect(path: str) -> None:
-    """Point standard error at the file, and standard output as well if both were the same."""
+    """Point standard error at the file, and standard output too if both were the same."""
     same = os.path.samestat(os.fstat(1), os.fstat(2))
     fresh = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
@@ -96,7 +96,7 @@ def _is_standard_error(path: str) -> bool:
 
 
 def _is_journal(environ: Mapping[str, str]) -> bool:
-    """JOURNAL_STREAM names the device and inode of the stream; a process may inherit it and log elsewhere."""
+    """Whether standard error is the journal. JOURNAL_STREAM names its device and inode; a process may inherit that and log elsewhere."""
     with contextlib.suppress(OSError):
         status = os.fstat(2)
         return environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"

@@ -1,4 +1,4 @@
-"""What the service manager hears: when the daemon answers and when it stops, what it is doing, and that it is alive.
+"""Reports to the service manager what the daemon is doing, and that it is alive.
 
 That it is alive is proved, not assumed: a `hello` through the socket shows that the server answers, a turn at writing that the
 writer gives way. If either hangs, the watchdog is not fed and the manager kills us; nothing is lost by that.
@@ -65,7 +65,7 @@ def watchdog_s(environ: Mapping[str, str], pid: int) -> float | None:
 
 
 async def ping(path: str) -> None:
-    """Send ourselves a `hello` as any client would; raises OSError when no answer can come."""
+    """Send ourselves a `hello` as any client would; raises OSError if there is no answer."""
     async with await anyio.connect_unix(path) as stream:
         await stream.send(HELLO)
         await stream.send_eof()
@@ -76,7 +76,7 @@ async def ping(path: str) -> None:
 
 
 def describe(overview: Overview) -> str:
-    """The state in one line for people."""
+    """The state in one line, for people."""
     if overview.troubles:
         return f"degraded: {overview.troubles[0].message}"
     if (progress := overview.indexing) is not None:
@@ -88,7 +88,7 @@ def describe(overview: Overview) -> str:
 
 
 class Reporter:
-    """Reports until cancelled. `prove_alive` returns when the daemon works, raises OSError or waits when it does not."""
+    """Reports until cancelled. `prove_alive` returns if the daemon works; otherwise it raises OSError or does not return."""
 
     def __init__(
         self, notifier: Notifier, watchdog_s: float | None, describe: Callable[[], str], prove_alive: Callable[[], Awaitable[None]]
@@ -101,7 +101,7 @@ class Reporter:
         self._due = 0.0
 
     async def run(self) -> None:
-        """Report every two seconds; feed the watchdog four times as often as required."""
+        """Report every two seconds, and feed the watchdog four times as often as required."""
         pause = TICK_S if self._watchdog_s is None else min(TICK_S, self._watchdog_s / 4)
         while True:
             self._report()

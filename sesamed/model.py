@@ -1,4 +1,4 @@
-"""Values passed between the rings, and the Protocols that keep the rings apart. No I/O, no behaviour.
+"""Values that cross several rings. No I/O, no behaviour. The words are those of the glossary in docs/architecture.md.
 
 Words: a *source* is an agent's format; a *record* is one decoded thing with a native key, a message or a tool call; a *chunk* is one
 row of the full-text index (a message, a call, a result); a *fact* is one file's word on a field of a session.
@@ -15,7 +15,7 @@ Role = Literal["user", "assistant", "custom", "summary"]
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Something said. `key` is the same in every file that holds a copy of it."""
+    """A message. Its `key` is the same in every file that holds a copy of it."""
 
     key: int
     role: Role
@@ -29,7 +29,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ToolCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A tool was called; its result may be known at once (`output`) or come later as a ToolResult."""
+    """A tool call. Its result may be known at once (`output`), or come later as a ToolResult."""
 
     key: int
     name: str
@@ -46,7 +46,7 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ToolResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What the call with this key gave back."""
+    """The result of the call with this key."""
 
     key: int
     text: str
@@ -56,14 +56,14 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """How the call with this key went after all: something told it after its result. The text stays."""
+    """Whether the call with this key failed, if that became known after its result. The text stays."""
 
     key: int
     is_error: bool
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Which session the file belongs to. `origin` tells two sessions with one native id apart."""
+    """Which session the file belongs to. `origin` distinguishes two sessions with the same native id."""
 
     native_id: str
     origin: str
@@ -76,8 +76,9 @@ Field = Literal[
 
 
 class NameRank(IntEnum):
-    """How much a name says, of those that are told of one session: the highest counts. What a level is for is each source's to say; the
-    numbers are in the index."""
+    """How good a name is: of several names of a session, the one with the highest rank is used. Each source decides what it uses a rank
+    for; the numbers are in the index.
+    """
 
     STAND_IN = 0  # a command, a skill: until something is said
     PROMPT = 1  # the beginning of the first prompt
@@ -89,8 +90,8 @@ class NameRank(IntEnum):
 
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """This file's word on a field of a session: its own, or another one of the same source (or of `source`), which is known by its
-    `native_id`, or as the one that has a certain `entry`.
+    """What this file says about a field of a session: of its own, or of another one, of the same source (or of `source`) that has this
+    `native_id`, or that contains a certain `entry`.
 
     Of several facts the highest `rank` that is not empty counts; within one file and rank the first or the last one stands. `base` is
     `<native id>:<ordinal>`: the session goes on from what that one holds before the ordinal.
@@ -106,26 +107,26 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
-    """The file has an entry with this id, whether or not it gave a record: facts of other files may mean it."""
+    """The file contains an entry with this id, whether or not it became a record: facts in other files may refer to it."""
 
     id: str
 
 
 class Undone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The person took back what this file holds so far: from the record with this key on, or that one alone. It stays, marked."""
+    """The person took back what this file contains so far: from the record with this key on, or that one alone. It stays, marked."""
 
     key: int
     alone: bool = False
 
 
 class Unknown(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A line of a type that this source does not know: skipped, counted."""
+    """A line of a type that this source does not know: skipped and counted."""
 
     type: str
 
 
 class Bad(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A line, or a part of one, could not be decoded; what was salvaged of it stands in the other operations."""
+    """A line, or a part of one, that could not be decoded; what could be salvaged of it is in the other operations."""
 
 
 Operation = Message | ToolCall | ToolResult | Outcome | Identity | Fact | Entry | Undone | Unknown | Bad
@@ -148,11 +149,11 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a method gives."""
+    """The base of results of methods."""
 
 
 class Session(Answer, frozen=True, kw_only=True):
-    """A session in a few fields, as lists show it. Times are ISO 8601 in UTC with milliseconds.
+    """A session in a few fields, as in lists. Times are ISO 8601 in UTC with milliseconds.
 
     The store reads a field from the column of its name (`store.reading.summary`), and has it filled by facts (`Field`).
     """
@@ -187,14 +188,14 @@ class IndexReport(Answer, frozen=True, kw_only=True):
 
 
 class RootWarning(msgspec.Struct, frozen=True):
-    """Why a root is not watched, or something in it not read: a code for programs, a sentence for people."""
+    """Why a root is not watched: a code for programs, a sentence for people."""
 
     code: Literal["tooFewInstances", "tooFewWatches", "remoteFilesystem", "unwatchable", "unknownFormat"]
     message: str
 
 
 class RootState(msgspec.Struct, frozen=True, kw_only=True):
-    """A watched directory, as `status` shows it."""
+    """A root, as `status` shows it."""
 
     parser: str
     path: str
@@ -206,7 +207,7 @@ class RootState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Trouble(msgspec.Struct, frozen=True, kw_only=True):
-    """A promise that does not hold at the moment, since when."""
+    """A promise that does not hold at the moment, and since when."""
 
     code: str
     message: str
@@ -214,7 +215,7 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
-    """How the ingest is."""
+    """The state of the ingest."""
 
     roots: list[RootState]
     indexing: Progress | None
@@ -225,7 +226,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionKey(msgspec.Struct, frozen=True):
-    """What a session is, whatever its file is called. Without an `origin` every session with this id is meant."""
+    """What identifies a session, whatever its file is called. Without an `origin` every session with this id is meant."""
 
     source: str
     native_id: str
@@ -233,7 +234,7 @@ class SessionKey(msgspec.Struct, frozen=True):
 
 
 class Annotations(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person says of a session; None leaves what is, an empty text takes it back."""
+    """What a person says about a session; None leaves a field as it is, an empty text removes it."""
 
     title: str | None = None
     summary: str | None = None
@@ -242,7 +243,7 @@ class Annotations(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Utterance(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be added to a session that we store."""
+    """What is appended to a session that the daemon stores."""
 
     role: str
     text: str

@@ -1,4 +1,4 @@
-"""File systems on which inotify misses changes. Knows the mounts of Linux, and nothing else."""
+"""File systems on which inotify misses changes, from the mounts of Linux."""
 
 import re
 
@@ -10,7 +10,7 @@ _ESCAPE = re.compile(r"\\([0-7]{3})")
 
 
 def needs_polling(path: str, mountinfo: str | None = None) -> str | None:
-    """The type of the file system that holds this real path, if events don't work on it; else None."""
+    """The type of the file system of this real path if it reports no events, otherwise None."""
     text = _mountinfo() if mountinfo is None else mountinfo
     best, found = "", None
     for line in text.splitlines():

@@ -1,4 +1,4 @@
-"""Sessions that the daemon stores itself, and words on sessions of any source: files below the data directory.
+"""Sessions that the daemon stores itself, and annotations of any session, as files in the data directory.
 
 They come into the index like everybody else's files: written, marked, looked at. A message is in the file, and searchable, when
 `append` returns; it is not forced onto the disk, as agents don't force theirs: it outlives the daemon, not a power cut. What a
@@ -27,7 +27,7 @@ PATIENCE_S = 20.0
 
 
 class OwnSessions:
-    """The files of one data directory."""
+    """The files in one data directory."""
 
     def __init__(self, directory: str, indexer: Indexer) -> None:
         self._directory = os.path.realpath(directory)
@@ -48,13 +48,13 @@ class OwnSessions:
         return session, path
 
     def key(self, path: str, said: Utterance) -> int | None:
-        """The key of the call that this names by its id."""
+        """The key of the call with this id."""
         if said.call is None or not (said.tool or said.role == "tool"):
             return None
         return sesame.key_of(_session_of(path), sesame.make_line("", "", said))
 
     async def append(self, path: str, said: Utterance) -> int:
-        """Add to a session's file; the key of the record that says it."""
+        """Append to a session's file; returns the key of the new record."""
         if os.path.dirname(path) != self._directory:
             raise RefusedError(
                 f"{path} was not created by this daemon; append_message only works for sessions from new_session"
@@ -65,13 +65,13 @@ class OwnSessions:
         return sesame.key_of(_session_of(path), line)
 
     async def describe(self, session: SessionKey, annotations: Annotations) -> None:
-        """Keep what a person says of a session, of any source."""
+        """Store the annotations of a session of any source."""
         path = self._annotations_file(session)
         async with self._write_lock:
             await self._write(partial(_describe, path, session, annotations), path)
 
     async def forget(self, sessions: Sequence[SessionKey]) -> None:
-        """Let go of what was said of sessions; of two with one id, they are said of both."""
+        """Remove the annotations of sessions; of two sessions with one id they belong to both, and stay."""
         paths = [self._annotations_file(session) for session in sessions if not session.origin]
         async with self._write_lock:
             await self._indexer.in_thread(partial(_remove, paths))
@@ -105,7 +105,7 @@ class OwnSessions:
 
 
 def new_id() -> str:
-    """A UUID of version 7: later ones are greater."""
+    """A UUID of version 7: later ones sort after earlier ones."""
     ms, noise = int(time.time() * 1000), secrets.token_hex(10)
     variant = "89ab"[int(noise[3], 16) & 3]
     return f"{ms >> 16:08x}-{ms & 0xFFFF:04x}-7{noise[:3]}-{variant}{noise[4:7]}-{noise[7:19]}"
@@ -126,7 +126,7 @@ def _session_of(path: str) -> str:
 
 
 def _append(path: str, data: bytes) -> None:
-    """Add a line with one write; what could be written only in part is taken back."""
+    """Append a line with one write; if only a part could be written, it is removed again."""
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         size = os.fstat(descriptor).st_size

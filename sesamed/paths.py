@@ -1,4 +1,4 @@
-"""Where the configuration, the index and the socket are, and that they are private.
+"""Where configuration, index and socket are, and that they are private.
 
 Knows nothing of what is in the files. The socket follows from the uid, not from XDG variables: a shell under ssh and a service
 started at login have different ones, and must meet.
@@ -19,7 +19,7 @@ MAX_SOCKET_BYTES = 103  # sun_path holds 104 bytes on macOS (108 on Linux), and 
 
 @dataclass(frozen=True, kw_only=True)
 class Paths:
-    """Every place that sesame writes to or reads its configuration from, all absolute."""
+    """Every path that sesame writes to or reads its configuration from, all absolute."""
 
     config_dir: str
     data_dir: str
@@ -36,7 +36,7 @@ class Paths:
 
 
 def find(environ: Mapping[str, str]) -> Paths:
-    """The paths of this user. Creates nothing; XDG_* and HOME are platformdirs' business."""
+    """The paths of this user. Creates nothing."""
     defaults = Unix("sesame", appauthor=False)
     socket = _override(environ, "SESAME_SOCKET")
     directory = _override(environ, "SESAME_RUNTIME_DIR") or (os.path.dirname(socket) if socket else None)
@@ -64,7 +64,7 @@ def home(environ: Mapping[str, str]) -> str:
 
 
 def make_private(path: str) -> None:
-    """Create the directory, or check that the existing one is ours and not a link; then close it to everyone else."""
+    """Create the directory, or check that it is ours and not a link; then close it to everyone else."""
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)

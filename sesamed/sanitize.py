@@ -1,4 +1,4 @@
-"""Removes from text what nobody sees. Transcripts are read by people and by programs, and were written by others.
+"""Removes characters that nobody sees from text. Transcripts are read by people and by programs, and were written by others.
 
 Removed are control characters (but newline and tab), terminal sequences, marks that change the direction of text, characters without
 a width, and the tags and selectors in which text can be hidden. The clients' own tables (`sesamectl.render`,
@@ -38,7 +38,7 @@ Clean = Callable[[Any], Any]
 
 
 def clean_text(text: str) -> str:
-    """The visible part of a text. Lines end with a newline, whatever they ended with."""
+    """The visible part of a text. All line ends become newlines."""
     if text.isascii() and text.isprintable():  # most that is short; the expression takes ten times as long
         return text
     if "\r" in text:
@@ -49,7 +49,7 @@ def clean_text(text: str) -> str:
 
 
 def clean_line(text: str) -> str:
-    """The same on one line."""
+    """The visible part of a text, on one line."""
     return " ".join(clean_text(text).split())
 
 
@@ -57,7 +57,7 @@ Ranges = list[tuple[int, int]]
 
 
 def clean_with_ranges(text: str, ranges: Ranges) -> tuple[str, Ranges]:
-    """The visible part of a text, and these ranges of it moved to where they are then."""
+    """The visible part of a text, and these ranges of the text, moved accordingly."""
     if "\r" not in text and _HIDDEN.search(text) is None:
         return text, ranges
     steps: list[
@@ -89,7 +89,7 @@ Line = Annotated[str, Meta(extra={"clean": clean_line})]
 
 
 def clean_answer(answer: S) -> S:
-    """The answer with every text in it cleaned, except those whose type is `Exact`."""
+    """The answer with every text in it cleaned, except those of the type `Exact`."""
     cleaned = {}
     for name, clean in plan_of(type(answer)):
         before = getattr(answer, name)
@@ -100,14 +100,14 @@ def clean_answer(answer: S) -> S:
 
 @cache
 def plan_of(kind: type[Struct]) -> list[tuple[str, Clean]]:
-    """The fields of a struct that need cleaning, and how, by their types."""
+    """Which fields of a struct are cleaned, and how, by their types."""
     hints = get_type_hints(kind, include_extras=True)
     plans = ((name, _clean_of(hints[name])) for name in kind.__struct_fields__)
     return [(name, clean) for name, clean in plans if clean is not None]
 
 
 def _clean_of(hint: Any) -> Clean | None:
-    """How to clean a value of this type; None when it holds no text."""
+    """How a value of this type is cleaned; None if it contains no text."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
         metas = [meta.extra for meta in arguments[1:] if isinstance(meta, Meta) and meta.extra is not None]
@@ -132,7 +132,7 @@ def _clean_list(values: list[Any], clean: Clean) -> list[Any]:
 
 
 def _clean_counts(counts: Mapping[str, int]) -> dict[str, int]:
-    """Counts of names that are equal once they are clean are added."""
+    """Add up counts of names that are equal once they are clean."""
     cleaned: dict[str, int] = {}
     for name, count in counts.items():
         cleaned[clean_line(name)] = cleaned.get(clean_line(name), 0) + count

@@ -1,4 +1,4 @@
-"""File system events, as hints: `post(path)` for a file, `post_tree(directory)` for everything below a directory.
+"""File system events as hints: `post(path)` for a file, `post_tree(directory)` for everything below a directory.
 
 The only importer of watchdog; its oddities (7.1) stay in here. Where events get lost, the tree is posted (overflow), `alive`
 turns false (root gone), or `directories_watched` is too small (no watches left); the sweep finds everything anyway. `post` and
@@ -91,7 +91,7 @@ if sys.platform == "linux":
 
 
 class _Threads(NamedTuple):
-    """watchdog's threads, which all roots share."""
+    """watchdog's threads, shared by all roots."""
 
     observer: BaseObserver
     reader: BaseThread | None = None
@@ -151,7 +151,7 @@ class _Handler(FileSystemEventHandler):
 
 
 class Watch:
-    """Watches roots. Callers pass real paths, check `alive` now and then, and call `watch` again when it is false; from one thread.
+    """Watches roots. Callers pass real paths, check `alive` from time to time, and call `watch` again if it is false; from one thread.
 
     `overflows` counts how often events were lost; then every root is posted as a tree instead.
     """
@@ -163,7 +163,7 @@ class Watch:
         self._watched: dict[str, _Watched] = {}
 
     def start(self) -> None:
-        """Raises OSError when there are too many inotify instances; then only sweeps find changes."""
+        """Start the threads. Raises OSError if there are too many inotify instances; then only sweeps find changes."""
         threads = _make_threads(self._note_overflow)
         threads.start()
         self._threads = threads
@@ -176,7 +176,7 @@ class Watch:
             threads.stop()
 
     def watch(self, root: str) -> None:
-        """Watch a directory and everything below it, unless that is being done. Raises OSError when it cannot be watched."""
+        """Watch a directory and everything below it, unless it is watched already. Raises OSError if it cannot be watched."""
         if self.alive(root):
             return
         self.unwatch(root)
@@ -189,7 +189,7 @@ class Watch:
         self._watched[root] = _Watched(watch, emitter, status)
 
     def unwatch(self, root: str) -> None:
-        """Stop watching it, if it was watched."""
+        """Stop watching a directory, if it is watched."""
         watched = self._watched.pop(root, None)
         if watched is not None and self._threads is not None:
             with contextlib.suppress(KeyError):  # an observer that ended has forgotten it
@@ -206,7 +206,7 @@ class Watch:
             return False
 
     def directories_watched(self) -> int | None:
-        """How many watches the kernel really holds for us: watchdog 7.1 hides that it gets no more."""
+        """How many watches the kernel really holds for us: watchdog 7.1 does not report that it gets no more."""
         if self._threads is None or self._threads.inotify is None:
             return None
         try:
@@ -216,7 +216,7 @@ class Watch:
             return None
 
     def _ensure_threads(self) -> _Threads:
-        """The threads; new ones when one has died, after which no root is alive."""
+        """The threads; new ones if one has died, after which no root is alive."""
         if self._threads is None or not self._threads.is_alive():
             self.stop()
             self.start()

@@ -1,4 +1,4 @@
-"""The first two parts of a session's key: which machine, and which project on it. Eight hex digits of SHA-256 each.
+"""The first two parts of a session's key: the machine and the project on it, eight hex digits of SHA-256 each.
 
 Computed once and stored by the caller, so that a renamed machine keeps its keys.
 """
@@ -18,7 +18,7 @@ MACHINE_ID_FILES = ("/etc/machine-id", "/var/lib/dbus/machine-id")
 
 
 def workstation_id(environ: Mapping[str, str], configured: str | None) -> str:
-    """WORKSTATION_ID, else the configured one, else derived from the host name and the machine id."""
+    """WORKSTATION_ID, or the configured one, or one that is derived from the host name and the machine id."""
     given = environ.get("WORKSTATION_ID") or configured
     if not given:
         return _eight(socket.gethostname() + machine_id())
@@ -28,7 +28,7 @@ def workstation_id(environ: Mapping[str, str], configured: str | None) -> str:
 
 
 def machine_id(files: Sequence[str] = MACHINE_ID_FILES) -> str:
-    """What distinguishes this machine from others of the same name, until it is reinstalled."""
+    """What distinguishes this machine from others with the same name, until it is reinstalled."""
     for file in files:
         with contextlib.suppress(OSError, ValueError), open(file, encoding="ascii") as opened:
             if found := re.match("[0-9a-f]{32}$", opened.read(64)):  # it is "uninitialized" during a first boot

@@ -1,1 +1,1 @@
-"""The way in: a path that may have changed becomes rows and a cursor in one commit."""
+"""From a path that may have changed to rows and a cursor in one commit."""

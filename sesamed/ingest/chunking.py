@@ -1,4 +1,4 @@
-"""Operations to rows: one chunk a message, one a tool call, one a result, as structured text, cleaned, cut and packed. No I/O.
+"""Turns operations into rows: one chunk per message, per tool call and per result, as structured text, cleaned, cut and packed. No I/O.
 
 All text work is done here, before the transaction.
 """
@@ -50,7 +50,7 @@ _ENCODE = msgspec.json.Encoder().encode
 
 
 class Chunking:
-    """Makes rows of one daemon's operations."""
+    """Turns operations into rows."""
 
     def __init__(self, max_chunk_bytes: int) -> None:
         self._max = max_chunk_bytes
@@ -69,7 +69,7 @@ class Chunking:
         }
 
     def fill(self, change: FileRows, operations: Iterable[Operation]) -> None:
-        """Put what a source said into the change."""
+        """Add what a source said to the change."""
         for operation in operations:
             self._take[type(operation)](change, operation)
 
@@ -155,7 +155,7 @@ def clean(text: str) -> str:
 
 
 def cut(text: str, limit: int) -> str:
-    """At most so many bytes of text, with a mark where something is missing."""
+    """At most so many bytes of text, with a note if something was cut."""
     if len(text) * 4 <= limit:
         return text
     head = text[:limit].encode("utf-8", "surrogatepass")  # never all of it: it may have tens of MB
@@ -166,7 +166,7 @@ def cut(text: str, limit: int) -> str:
 
 
 def decode_arguments(arguments: bytes) -> dict[str, Any]:
-    """A call's arguments; what is no object stands under `arguments`."""
+    """A call's arguments; anything but an object is put under the key `arguments`."""
     try:
         return _ARGUMENTS.decode(arguments)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -183,7 +183,7 @@ def call_text(name: str, arguments: Mapping[str, Any]) -> str:
 
 
 def find_touched(arguments: Mapping[str, Any], cwd: str | None) -> Iterator[str]:
-    """The files that a call touched, as keys of the `paths` table; from arguments and patch headers, never from shell text."""
+    """The files that a call touched, as keys of the `paths` table: from arguments and patch headers, never from shell text."""
     found: dict[str, None] = {}
     for key, value in arguments.items():
         if key in PATH_ARGUMENTS:

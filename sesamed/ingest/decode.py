@@ -1,4 +1,4 @@
-"""An open file to its new rows: lines are decoded by the source and made into rows. Nothing is written here.
+"""Reads what is new in an open file, as rows. Nothing is written here.
 
 Here lines are read from a cursor on; what is said whole every time is read by `whole`. Which shape a unit has is asked of `units`.
 """
@@ -32,21 +32,21 @@ QUIET_S = 2.0  # a last line without newline is taken as it is when its file was
 
 
 class ReadLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How large things may be."""
+    """How large lines and chunks may be."""
 
     line_bytes: int = 64 << 20
     chunk_bytes: int = 256 << 10
 
 
 class FileParts(msgspec.Struct):
-    """What one look at a file with several sessions brings."""
+    """The result of one look at a file with several sessions."""
 
     changes: list[FileRows]
     lost: list[bytes]  # units that are there no more
 
 
 class DatabaseRows(msgspec.Struct):
-    """What one look at a database brings."""
+    """The result of one look at a database."""
 
     changes: list[FileRows] = []
     lost: list[bytes] = []  # units that are there no more
@@ -96,22 +96,22 @@ class Decoder:
         return self._clock()
 
     def quiet_for(self, mtime_ns: int) -> float:
-        """How long a file was left alone; a time in the future counts as long ago."""
+        """How long a file has not changed; a time in the future counts as long ago."""
         quiet = self._clock() - mtime_ns / 1e9
         return quiet if quiet >= 0 else QUIET_S
 
     def may_take_rest(self, state: FileState, now: Signature) -> bool:
-        """Whether an unfinished last line is worth a try now."""
+        """Whether to try an unfinished last line now."""
         return self.quiet_for(now.mtime_ns) >= QUIET_S and state.tried != now
 
     def rest_of(self, change: FileRows) -> int:
-        """How many bytes of an unfinished last line are left when this is committed."""
+        """How many bytes of an unfinished last line remain when this is committed."""
         if change.foreign or not change.complete or change.path.endswith(COMPRESSED) or is_whole(change.cursor.state):
             return 0
         return change.signature.size - change.cursor.offset - change.cursor.loose
 
     def read(self, state: FileState, tail: Tail, known: IndexedFile | None, budget: int) -> FileRows:
-        """What is new in a file."""
+        """Read what is new in a file of lines."""
         target = state.target
         source = self._sources[target.source]
         replace = known is not None and (
@@ -132,7 +132,7 @@ class Decoder:
         return change
 
     def read_parts(self, state: FileState, tail: Tail, known: IndexedFile | None, files: Files) -> FileParts:
-        """What is new in a file that holds several sessions; the file itself comes last."""
+        """Read what is new in a file with several sessions; the file itself comes last."""
         target, shape = state.target, self.shape(state)
         assert isinstance(shape, Lines)
         assert shape.begins is not None
@@ -172,7 +172,7 @@ class Decoder:
             file.cursor = msgspec.structs.replace(file.cursor, loose=rest[0], loose_digest=rest[1])
 
     def read_document(self, state: FileState, tail: Tail, known: IndexedFile | None, budget: int) -> FileRows:
-        """What differs in a document."""
+        """Read what differs in a document."""
         shape = self.shape(state)
         assert isinstance(shape, Document)
         change, source = self._begin(state.target, tail.signature, known), self._sources[state.target.source]
@@ -180,7 +180,7 @@ class Decoder:
         return self._settle(state, change)
 
     def read_bundle(self, state: FileState, now: Signature, known: IndexedFile | None, budget: int) -> FileRows:
-        """What differs in a bundle."""
+        """Read what differs in a bundle."""
         shape = self.shape(state)
         assert isinstance(shape, Bundle)
         change, source = self._begin(state.target, now, known), self._sources[state.target.source]
@@ -188,7 +188,7 @@ class Decoder:
         return self._settle(state, change)
 
     def read_database(self, state: FileState, now: Signature, files: Files, scratch: str, budget: int) -> DatabaseRows:
-        """The sessions of a database whose versions are others than before; the database itself last, when all of them are read."""
+        """Read the sessions of a database whose versions have changed; the database itself comes last, when all of them are read."""
         target, shape, found = state.target, self.shape(state), DatabaseRows()
         assert isinstance(shape, Rows)
         itself = self._begin(target, now, None)
@@ -229,7 +229,7 @@ class Decoder:
         return True
 
     def _begin(self, target: Target, now: Signature, known: IndexedFile | None) -> FileRows:
-        """A change of a unit that is said whole."""
+        """A change of a unit that is read completely."""
         version = self.versions[target.source]
         replace = known is not None and (known.source, known.source_version) != (target.source, version)
         return FileRows(
@@ -238,7 +238,7 @@ class Decoder:
         )  # fmt: skip
 
     def _settle(self, state: FileState, change: FileRows) -> FileRows:
-        """What was written this moment may be written again with the same size at the same time: it is looked at again."""
+        """A file that was written just now may be written again with the same size and time, so it is looked at again."""
         quiet_s = self.quiet_for(change.signature.mtime_ns)
         if quiet_s < TICK_S and not change.foreign:
             change.look_again = True
@@ -266,7 +266,7 @@ class Decoder:
         return read
 
     def _read_lines(self, change: FileRows, tail: Tail, source: Source[Any], file: FileState, budget: int) -> None:
-        """What was appended; all of it when the file is another one."""
+        """Read what was appended; everything if it is a different file."""
         if change.replace:
             file.searched = None
         read = self._new_lines(file, tail, change.cursor, budget)
@@ -285,7 +285,7 @@ class Decoder:
     def _decode(
         self, change: FileRows, source: Source[Any], lines: Iterable[bytes | None]
     ) -> tuple[Any, list[Operation]]:
-        """What the lines after the cursor say, and the state behind them; None is a line that was too long to look at."""
+        """Decode the lines after the cursor; gives the state after them. None is a line that was too long."""
         if change.cursor.state:
             state, operations = source.thaw(change.cursor.state), list[Operation]()
         else:

@@ -1,4 +1,5 @@
-"""What a unit says, against what the index holds of it: of units that are said whole every time only what differs is written.
+"""Compares what a unit says with what the index holds of it, so that of units which are read completely each time only the difference is
+written.
 
 With its cursor a unit keeps two digests a record, in order: one of its key, which says that it is the same record as before, and one of
 all that is said of it. The records at the beginning with the same keys stay where they are, those that are said otherwise are written
@@ -36,13 +37,13 @@ class Held(msgspec.Struct, frozen=True, array_like=True):
 
     @classmethod
     def decode(cls, state: bytes) -> "Held | None":
-        """From a cursor's state; None if that is another shape's."""
+        """Held records from a cursor's state; None if it belongs to another shape."""
         if not is_whole(state):
             return None
         return msgspec.msgpack.decode(memoryview(state)[len(MARK) :], type=cls)
 
     def encode(self) -> bytes:
-        """As a cursor's state."""
+        """Held records as a cursor's state."""
         return MARK + _ENCODE(self)
 
     def count_same(self, keys: "array[int]") -> int:
@@ -52,12 +53,12 @@ class Held(msgspec.Struct, frozen=True, array_like=True):
 
 
 def is_whole(state: bytes) -> bool:
-    """Whether a cursor is of a unit that is said whole every time."""
+    """Whether a cursor belongs to a unit that is read completely each time."""
     return state.startswith(MARK)
 
 
 class Content:
-    """All that a unit says: its records, each once, and its words about sessions."""
+    """Everything that a unit says: its records, each once, and its facts about sessions."""
 
     def __init__(self, operations: Iterable[Operation]) -> None:
         self.records: dict[int, Message | ToolCall] = {}
@@ -102,13 +103,13 @@ class Content:
 
 
 class Difference:
-    """Makes rows of what differs."""
+    """Turns what differs into rows."""
 
     def __init__(self, chunking: Chunking) -> None:
         self._chunking = chunking
 
     def fill(self, change: FileRows, content: Content, held: Held | None, budget: int) -> None:
-        """Put what differs into the change, whose words about sessions are in it already; about as much as the budget allows."""
+        """Add what differs to the change, about as much as the budget allows. The change contains the facts already."""
         if change.identity is None:
             content.records, content.undone = {}, []
         change.bad_lines += content.beyond
@@ -146,7 +147,7 @@ class Difference:
 
 
 def index_key(record: Message | ToolCall) -> int:
-    """The key that a record has in the index."""
+    """The key of a record in the index."""
     said: tuple[object, ...]
     if isinstance(record, Message):
         said = (record.key, record.role, record.text, record.prompt, record.hidden)

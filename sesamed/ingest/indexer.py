@@ -37,7 +37,7 @@ DAY_MS = 86_400_000
 
 
 class Indexer:
-    """Keeps one index up to date with what lies below the roots."""
+    """Keeps one index up to date with what is below the roots."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Indexer:
                 await self._back_off(error)
 
     def wake(self) -> None:
-        """There may be upkeep to do."""
+        """Wake the task: there may be upkeep to do."""
         self.queue.waker.ring()
 
     async def _work(self) -> None:
@@ -124,7 +124,7 @@ class Indexer:
         self.queue.finish(unfinished)
 
     def backlog_progress(self) -> Progress | None:
-        """How far the backlog is read; None when there is none."""
+        """How far the backlog has been read; None if there is none."""
         left, files, read = self.queue.backlog(), self._loaded_files, self._loaded_bytes
         if not left.files:
             return None
@@ -133,7 +133,7 @@ class Indexer:
         )
 
     async def _rest(self) -> None:
-        """Nothing is dirty: merge and checkpoint in small steps, and sleep until there is work."""
+        """With nothing to read, merge and checkpoint in small steps, and sleep until there is work."""
         self._loaded_files = self._loaded_bytes = 0
         waker = self.queue.waker
         async with self.write_lock():
@@ -159,22 +159,22 @@ class Indexer:
     # -- finding what is due
 
     async def look_around(self) -> list[Ticket]:
-        """Sweep all roots; how each file that was found will be served."""
+        """Sweep all roots; gives a ticket for each file that is due."""
         found = await self.due(self._ingest)
         self.last_sweep_ms = int(time.time() * 1000)
         return self.queue.add(item for item in found if self._is_still_due(item))
 
     def _is_still_due(self, found: Due) -> bool:
-        """What another sweep has found, too, may have been read meanwhile."""
+        """Whether a file is still due: it may have been read for another sweep meanwhile."""
         version = self._ingest.decoder.versions[found.target.source]
         return found.signature is None or self._ingest.is_due(found.target.path, found.signature, version)
 
     async def due(self, ingest: Ingest) -> list[Due]:
-        """What differs from what an index knows."""
+        """What differs from an index."""
         return await self.in_thread(partial(self.sweep.due, ingest))
 
     async def resolve(self, paths: Iterable[str]) -> list[tuple[str, Target | None]]:
-        """What these paths are to us, as roots and links are now."""
+        """The targets of these paths, by roots and links as they are now."""
         return await self.in_thread(partial(self.sweep.targets, paths))
 
     async def _look_at_trees(self) -> None:
@@ -189,7 +189,7 @@ class Indexer:
                 self.queue.mark(target)
 
     def mark_side_files(self) -> None:
-        """Mark files beside the roots that have changed: asked for, as nobody watches them. In a thread."""
+        """Mark files beside the roots that have changed. They are polled, because nobody watches them. Runs in a thread."""
         for due in self.sweep.beside(self._ingest):
             state = self.states.get(due.target.path)
             if state is None or state.trouble is None:  # the sweeps try those again
@@ -198,7 +198,7 @@ class Indexer:
     # -- taking out
 
     async def expire(self, *, all_gone: bool = False) -> int:
-        """Drop what is excluded by now, and what is gone for longer than the configuration keeps it, or at all."""
+        """Drop what is excluded now, and what has been gone for longer than configured, or all that is gone."""
         paths = {state.target.path for state in self.states if self.sweep.excludes(Unit.parse(state.target.path).path)}
         days = 0 if all_gone else self.keep_gone_days
         if days is not None:
@@ -213,7 +213,7 @@ class Indexer:
         return len(paths)
 
     async def forget(self, sessions: Sequence[SessionKey]) -> None:
-        """Take sessions out, and never in again."""
+        """Take sessions out for good."""
         await self._change(lambda: self._ingest.forget(sessions))
 
     async def _change(self, function: Callable[[], None]) -> None:
@@ -223,16 +223,16 @@ class Indexer:
     # -- another index
 
     def ingest_into(self, writer: Writer) -> Ingest:
-        """Reads files into an index beside this one."""
+        """An ingest into an index beside this one."""
         return Ingest(writer, self._decoder())
 
     async def swap(self, new: Ingest) -> None:
-        """Put a finished index in the place of this one. For those that hold the write lock."""
+        """Replace this index by a finished one. For holders of the write lock."""
         await self.in_thread(lambda: self.index.swap(new.writer))
         await self.in_thread(lambda: self._begin_anew(new.states))
 
     async def replace_index(self) -> None:
-        """Somebody has deleted the index under us: make it anew, from the files that are there."""
+        """Somebody deleted the index: create a new one and read all files again."""
         log.error("the index was removed or replaced; indexing all files again path=%s", self.index.path)
         async with self.write_lock():
             await self.in_thread(self.index.reopen)
@@ -247,7 +247,7 @@ class Indexer:
         self._upkeep = Upkeep(writer)
 
     def reload_states(self) -> None:
-        """Some files were written without a look: what was carried over. In a thread, for those that hold the write lock."""
+        """Load the states of files that were written without a look (carried over). In a thread, for holders of the write lock."""
         with self.states.lock:
             self.states.load(self.index.writer.files.all())
         self._upkeep.wrote()
@@ -259,22 +259,22 @@ class Indexer:
 
     @asynccontextmanager
     async def write_lock(self) -> AsyncIterator[None]:
-        """Nobody else writes."""
+        """A lock that every writer holds."""
         async with self._writing:
             yield
 
     async def prove_alive(self) -> None:
-        """Wait for the write lock, and leave it: the writer makes way with its next commit, unless it hangs."""
+        """Take the write lock and release it: the writer yields with its next commit, unless it hangs."""
         async with self.write_lock():
             return
 
     async def write(self, function: Callable[[], T]) -> T:
-        """Run it in a worker thread while nobody else writes."""
+        """Run it in a worker thread, with the write lock held."""
         async with self.write_lock():
             return await self.in_thread(function)
 
     async def in_thread(self, function: Callable[[], T]) -> T:
-        """Run it in a worker thread, to its end even when cancelled: a half commit is none, and a writer is not left alone."""
+        """Run it in a worker thread, to its end even if cancelled: there are no half commits, and a writer is not abandoned."""
         with anyio.CancelScope(shield=True):
             return await to_thread.run_sync(function)
         raise AssertionError("nobody cancels this scope")

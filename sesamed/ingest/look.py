@@ -1,4 +1,4 @@
-"""Marked files to commits: look, read, write. Runs in one thread, on the one writer.
+"""Takes marked files to commits: look, read, write. Runs in one thread, with the one writer.
 
 Knows nothing of events, clients or priorities: it is given files, and says what is left. Events, sweeps and `sync` all come here, so
 there is one way in.
@@ -39,7 +39,7 @@ SLICE_BYTES = 2 << 20  # of files in one commit: about 60 ms, the longest that a
 
 
 class Counts(msgspec.Struct):
-    """What looks brought."""
+    """What looks added."""
 
     added: int = 0
     updated: int = 0
@@ -63,7 +63,7 @@ class Counts(msgspec.Struct):
 
 
 class LookResult(Counts):
-    """What one run brought, and what it left."""
+    """The result of one run, and what remains."""
 
     reached: int = 0  # so many of the targets were looked at
     unfinished: list[Target] = []  # more to read, now
@@ -92,7 +92,7 @@ class Ingest:
         return state.read < now.size and self.decoder.may_take_rest(state, now)
 
     def run(self, targets: Iterable[Target], stop: Callable[[], bool] = lambda: False) -> LookResult:
-        """Look at the targets and commit what is new, a slice at a time; what was not reached is unfinished.
+        """Look at the targets and commit what is new, a slice at a time. Targets that were not reached remain unfinished.
 
         While one slice is committed the next one is read.
         """
@@ -106,7 +106,7 @@ class Ingest:
             self.states.drop(path)
 
     def forget(self, sessions: Sequence[SessionKey]) -> None:
-        """Take sessions out of the index; when their files are looked at again, nothing of them is kept."""
+        """Take sessions out of the index, so that nothing is kept when their files are looked at again."""
         for path in self.writer.forget(sessions):
             self.states.drop(path)
 
@@ -145,7 +145,7 @@ class _Run:
     # -- looking
 
     def _read_slice(self, left: deque[Target]) -> None:
-        """Look at targets until there is enough for a commit, or something else is more urgent."""
+        """Look at targets until there is enough for a commit, or something more urgent to do."""
         result, looked_at = self._result, list[FileState]()
         enough = result.bytes + SLICE_BYTES
         while left and result.bytes < enough and not (result.bytes and self._stop()):
@@ -181,7 +181,7 @@ class _Run:
                 self._open(state, now)
 
     def _open(self, state: FileState, now: Signature) -> None:
-        """Read a unit as its shape wants it."""
+        """Open a unit and read it according to its shape."""
         shape, begun = state.shape, time.monotonic()
         if isinstance(shape, Rows):
             self._read_database(state, now)
@@ -267,7 +267,7 @@ class _Run:
         return os.lstat(above).st_dev == state.signature.dev
 
     def _find_moved(self, tail: Tail) -> IndexedFile | None:
-        """The file that this one was under another name: the same inode and content, and nothing there any more."""
+        """The file that was at another path: the same inode and content, and nothing at that path any more."""
         now = tail.signature
         for known in self._writer.files.with_inode(now.dev, now.ino):
             there = signature_at(known.path)
@@ -284,7 +284,7 @@ class _Run:
     # -- committing
 
     def _commit(self, *, more: bool = False) -> None:
-        """Write and commit; with more to come, the commit is left to go on by itself."""
+        """Write and commit. If there is more to read, the commit continues in parallel."""
         self._settle()
         changes, lost = self._changes, self._lost
         self._changes, self._lost = [], []
@@ -294,7 +294,7 @@ class _Run:
             self._take(self._writer.mark_gone(lost, int(self._decoder.now() * 1000)))
 
     def _write(self, changes: list[FileRows], *, more: bool = False) -> None:
-        """Write all at once; where that fails for a fault of ours, file by file, so that one file never stops the others."""
+        """Write all at once. If that fails because of a bug, write file by file, so that one file never stops the others."""
         try:
             written = self._writer.begin(changes)
         except StoreError:
@@ -315,7 +315,7 @@ class _Run:
             self._write([change])
 
     def _settle(self) -> None:
-        """Wait until what was begun is committed. Only then is it known, and may the index be asked."""
+        """Wait until the last slice is committed. Only then its files are known, and the index may be queried."""
         if self._begun is None:
             return
         (changes, written, commit), self._begun = self._begun, None
@@ -347,7 +347,7 @@ class _Run:
             self._states.note(state)
 
     def _note_rest(self, state: FileState, rest: int, *, look_again: bool = False) -> None:
-        """So much of the file is an unfinished line; when it falls quiet, it may be taken as it is."""
+        """Note the size of an unfinished last line; when the file is quiet, it may be taken as it is."""
         quiet_at = None
         if (rest or look_again) and state.signature is not None:
             quiet_s = self._decoder.quiet_for(state.signature.mtime_ns)
@@ -358,7 +358,7 @@ class _Run:
 
 
 def log_fault(path: bytes, error: Exception) -> str:
-    """Log a fault of ours without the error's own words, which may quote a transcript."""
+    """Log a bug without the exception's own words, which may quote a transcript."""
     steps = " < ".join(f"{step.name}:{step.lineno}" for step in reversed(traceback.extract_tb(error.__traceback__)))
     log.error("internal error path=%r error=%s at=%s", path, type(error).__name__, steps)
     return f"internal error ({type(error).__name__}); the log says where. Please report it"

@@ -1,4 +1,4 @@
-"""Which project a working directory belongs to: the main worktree of its repository, read from `.git`.
+"""The project of a working directory: the main worktree of its repository, read from `.git`.
 
 Never runs git, follows no link to a file, reads at most two small regular files. The directory comes from a transcript
 and may be anything, or gone; then its parents are asked, and at worst it stands for itself.
@@ -12,14 +12,14 @@ GIT_FILE_BYTES = 4096
 
 
 class Projects:
-    """Answers remembered by directory: transcripts name the same few again and again."""
+    """Caches answers by directory: transcripts name the same few again and again."""
 
     def __init__(self, size: int = 4096) -> None:
         self._size = size
         self._known: dict[str, str | None] = {}
 
     def of(self, cwd: str | None) -> str | None:
-        """As `project_of`, from memory where it was asked before."""
+        """The project of a directory, cached."""
         if cwd is None:
             return None
         if cwd not in self._known:
@@ -30,7 +30,7 @@ class Projects:
 
 
 def project_of(cwd: str | None) -> str | None:
-    """The main worktree of the repository that holds `cwd`; `cwd` itself, normalised, where there is none."""
+    """The main worktree of the repository that contains `cwd`, or `cwd` itself, normalised, if there is none."""
     if not cwd:
         return None
     if not os.path.isabs(cwd):  # of another machine, or nonsense: nothing to look for
@@ -46,7 +46,7 @@ def project_of(cwd: str | None) -> str | None:
 
 
 def _worktree(directory: str) -> str | None:
-    """The main worktree of the repository whose top this directory is, None if it is none."""
+    """The main worktree of the repository with this top directory, None if there is none."""
     marker = os.path.join(directory, ".git")
     try:
         mode = os.lstat(marker).st_mode
@@ -62,7 +62,7 @@ def _worktree(directory: str) -> str | None:
 
 
 def _main_worktree(git_dir: str) -> str | None:
-    """The main worktree where `git_dir` is a linked one's; None for a submodule or a git directory kept elsewhere."""
+    """The main worktree if `git_dir` belongs to a linked one; None for a submodule or a separate git directory."""
     if os.path.basename(os.path.dirname(git_dir)) != "worktrees":
         return None
     named = _small(os.path.join(git_dir, "commondir"))

@@ -25,7 +25,7 @@ TAKE = 512  # several commits: while one goes on, the next slice is read
 
 
 class Ticket(NamedTuple):
-    """What a mark promises: a look that begins after it."""
+    """What a mark returns. It is served when a look that began after the mark is committed."""
 
     state: FileState
     number: int
@@ -37,7 +37,7 @@ class Ticket(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What is looked at next."""
+    """The files to look at next."""
 
     states: list[FileState]
     is_live: bool  # somebody has just written to one of them
@@ -45,7 +45,7 @@ class Batch(NamedTuple):
 
 
 class LoopWaker:
-    """Wakes the loop from any thread; rung many times before it is heard, it rings once."""
+    """Wakes the loop from any thread; however often it rings before that is heard, the loop wakes once."""
 
     def __init__(self) -> None:
         self.is_rung = False
@@ -53,7 +53,7 @@ class LoopWaker:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def ring(self) -> None:
-        """There is work. Any thread."""
+        """Wake the loop. Any thread."""
         if not self.is_rung:
             self.is_rung = True
             if self._loop is not None:
@@ -61,12 +61,12 @@ class LoopWaker:
                     self._loop.call_soon_threadsafe(self._heard.set)
 
     def reset(self) -> None:
-        """From now on it can be rung again."""
+        """Allow the next ring."""
         self.is_rung = False
         self._heard.clear()
 
     async def wait(self) -> None:
-        """Until it is rung."""
+        """Wait for a ring."""
         self._loop = asyncio.get_running_loop()
         if not self.is_rung:
             await self._heard.wait()
@@ -91,18 +91,18 @@ class Queue:
 
     @property
     def live_is_waiting(self) -> bool:
-        """Whether the backlog should step aside."""
+        """Whether the backlog should make way."""
         return bool(self._live)
 
     @property
     def is_empty(self) -> bool:
-        """Nothing to do."""
+        """Whether there is nothing to do."""
         return not (self._live or self._backlog or self.trees or self.sweep_wanted)
 
     # -- marking
 
     def mark(self, target: Target, *, may_rest: bool = False) -> Ticket:
-        """This file has probably just changed. Any thread. One that was read as a whole a moment ago may rest first."""
+        """Mark a file that has probably changed just now. Any thread."""
         with self._lock:
             state = self._states.get(target.path) if may_rest else None
             if state is not None and state.rest_until > time.monotonic():
@@ -138,7 +138,7 @@ class Queue:
             self.waker.ring()
 
     def mark_tree(self, path: str) -> None:
-        """Something happened to this directory. Any thread."""
+        """Note that something happened to a directory. Any thread."""
         with self._lock:
             if len(self.trees) >= MAX_LIVE:
                 self.sweep_wanted = True
@@ -147,7 +147,7 @@ class Queue:
         self.waker.ring()
 
     def add(self, found: Iterable[Due]) -> list[Ticket]:
-        """What a sweep found, in its order; how each will be served."""
+        """Add what a sweep found, in its order; gives their tickets."""
         with self._lock:
             tickets = [self._add(item) for item in found]
         if tickets:
@@ -179,7 +179,7 @@ class Queue:
     # -- looking
 
     def take(self) -> Batch | None:
-        """The next files to look at: those that were just written to, or some of the backlog. What comes after this rings again."""
+        """Take the next files to look at: those that were just written to, or some of the backlog. Later marks ring again."""
         self.waker.reset()
         with self._lock:
             line = self._live or self._backlog
@@ -193,7 +193,7 @@ class Queue:
         return Batch(states, any(state.look_since is not None for state in states), len(self._backlog))
 
     def finish(self, unfinished: Collection[bytes] = ()) -> None:
-        """What was taken is committed; the unfinished files go to the front of the backlog."""
+        """The batch is committed; unfinished files go to the front of the backlog."""
         with self._lock:
             taken, again = list(self._under_way.values()), dict[bytes, FileState]()
             for state in taken:
@@ -212,7 +212,7 @@ class Queue:
         self._finished = anyio.Event()
 
     def put_back(self) -> None:
-        """What was taken could not be committed."""
+        """The batch could not be committed."""
         with self._lock:
             for state in self._under_way.values():
                 if state.look_since is not None:  # it is as late as that
@@ -228,18 +228,18 @@ class Queue:
     # -- waiting
 
     def under_way(self) -> list[Ticket]:
-        """What is being looked at: it may be committed and not yet finished, so that a sweep does not find it any more."""
+        """Tickets for what is being looked at: it may be committed but not finished, so that a sweep does not find it any more."""
         with self._lock:
             return [Ticket(state, state.looking) for state in self._under_way.values()]
 
     async def wait_for(self, tickets: Iterable[Ticket]) -> None:
-        """Wait until all are served."""
+        """Wait until all tickets are served."""
         for ticket in tickets:
             while not ticket.is_served:
                 await self._finished.wait()
 
     def pending(self, tickets: Iterable[Ticket] | None = None) -> Pending:
-        """What is on disk and not searchable, as far as is known; an unfinished line counts in bytes only.
+        """What is on disk but not searchable, as far as is known; an unfinished line counts in bytes only.
 
         With tickets: what of these is not served.
         """
@@ -251,7 +251,7 @@ class Queue:
         return Pending(files=len(states), bytes=sum(state.unread for state in states) + self._states.rest())
 
     def backlog(self) -> Pending:
-        """What waits that nobody has just written to."""
+        """What waits in the backlog."""
         with self._lock:
             looked_at = {path: state for path, state in self._under_way.items() if state.look_since is None}
             states = (self._backlog | looked_at).values()

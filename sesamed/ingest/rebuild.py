@@ -37,7 +37,7 @@ class Rebuild:
         self._counts = Counts()
 
     async def run(self) -> tuple[Counts, int]:
-        """What was read, and how many files could not be."""
+        """Build the new index; gives what was read, and how many files could not be."""
         indexer = self._indexer
         path = indexer.index.path + ".new"
         remove_index(path)
@@ -85,7 +85,7 @@ class Rebuild:
         return len(due)
 
     async def _carry_over(self, writer: Writer) -> None:
-        """What can't be read now stays as it was indexed."""
+        """Copy what cannot be read now from the old index."""
         indexer = self._indexer
 
         def is_wanted(path: bytes, gone: bool) -> bool:
@@ -100,7 +100,7 @@ class Rebuild:
         await play_back(indexer, Replay(indexer.index.writer, writer, is_wanted))
 
     async def _swap(self, new: Ingest) -> None:
-        """Nobody writes: read what has come meanwhile, and put the new index in the place of the old one."""
+        """With the write lock held, read what has changed meanwhile, and replace the old index."""
         indexer = self._indexer
         async with indexer.write_lock():
             due = await indexer.due(new)

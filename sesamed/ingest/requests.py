@@ -1,4 +1,4 @@
-"""What clients ask of the ingest, and what they are told of it: syncs, index runs, forgetting, and how it is.
+"""What clients ask of the ingest: syncs, index runs, forgetting, troubles, progress.
 
 Index runs come one at a time.
 """
@@ -30,7 +30,7 @@ Report: TypeAlias = Callable[[Progress], Awaitable[None]]
 
 
 class Requests:
-    """What may be asked of the ingest. Keeps since when something is wrong."""
+    """Serves requests to the ingest, and remembers since when something is wrong."""
 
     def __init__(self, indexer: Indexer, watcher: RootWatcher, standing: Iterable[Trouble] = ()) -> None:
         self._indexer = indexer
@@ -44,12 +44,12 @@ class Requests:
     # -- how it is
 
     def pending(self) -> Pending:
-        """What is on disk and not searchable, as far as is known."""
+        """What is on disk but not searchable, as far as is known."""
         queue = self._indexer.queue
         return queue.pending() if queue.unserved or self._indexer.states.notable else Pending()
 
     def overview(self) -> Overview:
-        """How the ingest is."""
+        """The state of the ingest."""
         return Overview(
             roots=self._roots(), indexing=self._progress(),
             freshness_ms=list(self._indexer.freshness), last_event_ms=self._watcher.last_event_ms,
@@ -57,7 +57,7 @@ class Requests:
         )  # fmt: skip
 
     def troubles(self) -> list[Trouble]:
-        """What is wrong now; each with the time at which it was first seen."""
+        """What is wrong now, each with the time when it was first noticed."""
         found: dict[str, str] = {}
         if self._indexer.trouble is not None:
             found["storage"] = self._indexer.trouble.message
@@ -76,7 +76,7 @@ class Requests:
         ]
 
     def _progress(self) -> Progress | None:
-        """How far an index run or the backlog is; before the first sweep nobody knows what there is."""
+        """The progress of an index run or of the backlog; before the first sweep it is unknown."""
         if self._rebuild is not None and self._rebuild.progress is not None:
             return self._rebuild.progress
         unknown = Progress() if self._indexer.last_sweep_ms is None else None
@@ -102,7 +102,9 @@ class Requests:
     # -- syncs and index runs
 
     async def sync(self, paths: Iterable[str] | None, timeout_s: float) -> tuple[Pending, list[str]]:
-        """Wait until everything on disk at the call is searchable; what is not when time is up, and which paths are none of ours."""
+        """Wait until everything on disk at the call is searchable. Gives what still is not when the time is up, and the paths outside
+        every root.
+        """
         indexer, queue = self._indexer, self._indexer.queue
         ignored, tickets = list[str](), list[Ticket]()
         with anyio.move_on_after(timeout_s):
@@ -119,7 +121,7 @@ class Requests:
         return queue.pending(tickets), ignored
 
     async def index(self, *, full: bool, drop_gone: bool, report: Report | None) -> IndexReport:
-        """Look at every file now; with `full`, into a new index."""
+        """Check every file now; with `full`, build a new index."""
         if self._turn.locked():
             raise BusyError("an index run is already in progress; wait for it (`sesamectl status` shows how far it is)")
         begun = time.monotonic()
@@ -172,7 +174,7 @@ class Requests:
     # -- forgetting
 
     async def forget(self, sessions: Sequence[SessionKey]) -> None:
-        """Take sessions out, and build the index anew: free pages hold what was deleted, a new file does not."""
+        """Take sessions out, and rebuild the index: free pages contain what was deleted, a new file does not."""
         if self._turn.locked():
             raise BusyError(
                 "an index run is in progress and would bring back what is forgotten now; try again when it is done"
@@ -184,7 +186,9 @@ class Requests:
     # -- what an earlier daemon left
 
     async def finish_left_over(self) -> None:
-        """Forgetting that was stopped in between, and an index of an older schema. What fails now is tried again at the next start."""
+        """Finish what an earlier daemon could not: forgetting, and carrying over from an older index. If it fails, the next start tries
+        again.
+        """
         await self._finish_forgetting()
         if not older_indexes(self._indexer.index.path):
             return
@@ -202,7 +206,7 @@ class Requests:
 
 
 class ProgressTicker:
-    """Reports the progress now and then while something runs."""
+    """Reports progress from time to time while something runs."""
 
     def __init__(self, report: Report | None, progress: Callable[[], Progress]) -> None:
         self._report = report

@@ -1,4 +1,4 @@
-"""The roots: those that are there are watched, those that come are noticed, and all are swept now and then.
+"""Watches the roots that exist, notices new ones, and sweeps all of them from time to time.
 
 Events only speed things up: with a watcher that does nothing, sweeps find everything all the same.
 """
@@ -27,7 +27,7 @@ Wanted = Literal["events", "polling", "off"]
 
 
 class Watcher(Protocol):
-    """What is needed of a watch; `sesamed.watch.Watch` is one."""
+    """The part of a watch that is used here; `sesamed.watch.Watch` is one."""
 
     def start(self) -> None: ...
     def stop(self) -> None: ...
@@ -102,7 +102,7 @@ class RootWatcher:
                 await self._indexer.replace_index()
 
     def _post(self, path: str) -> None:
-        """A session file has probably changed. In the watcher's thread."""
+        """Called in the watcher's thread: a file has probably changed."""
         name = os.fsencode(path)
         state = self._indexer.states.get(name)
         target = self._indexer.sweep.target(name) if state is None else state.target
@@ -124,13 +124,13 @@ class RootWatcher:
             self._no_events = RootWarning("tooFewInstances", text)
 
     def _tick(self) -> tuple[list[str], bool]:
-        """The roots that have just come, and whether the index is where it was: all that is asked when nothing happens."""
+        """Which roots have just appeared, and whether the index is still in place: all that is checked while nothing happens."""
         fresh = self._look()
         self._indexer.mark_side_files()
         return fresh, self._indexer.index.is_in_place()
 
     def _look(self) -> list[str]:
-        """See which roots are there, and watch them. Gives those that were not watched a moment ago."""
+        """See which roots exist, and watch them. Gives those that were not watched before."""
         fresh = []
         for root in self._indexer.sweep.roots:
             changed = root.resolve()
@@ -142,7 +142,7 @@ class RootWatcher:
         return fresh
 
     def _watch(self, root: Root, real: str) -> bool:
-        """Watch a root that is not watched; says whether something may have been missed."""
+        """Watch a root that is not watched; says whether changes may have been missed."""
         if self._watcher is None or self._reasons.get(root.path) or self._watcher.alive(real):
             return False
         if (kind := self._polled(real)) is not None:
@@ -163,7 +163,7 @@ class RootWatcher:
         return True
 
     def _compare_counts(self) -> None:
-        """watchdog says nothing when the kernel gives no more watches; then the roots are polled.
+        """Poll the roots if the kernel gave fewer watches than there are directories: watchdog does not report that.
 
         A directory that was just made may not be watched yet, so that only a shortage that lasts is one.
         """

@@ -1,4 +1,4 @@
-"""What is known of each file, in one place: as it is committed, as it was last seen, and what is asked of it.
+"""Everything that is known about each file, in one place: as committed, as last seen, and its tickets.
 
 A file is known by its key, `Target.path`, which means nothing here: only `tail`, `look` and `sweep` touch the disk. There is a state for
 every file that the index has, that could not be read, or that somebody asked for; when none of this holds any more, it goes.
@@ -15,7 +15,7 @@ from sesamed.store.rows import IndexedFile, Signature
 
 
 class Target(msgspec.Struct, frozen=True, gc=False):
-    """Something to read: its key, and the root and the source that it belongs to."""
+    """Something to read: its key, its root and its source."""
 
     path: bytes
     root: str
@@ -23,12 +23,12 @@ class Target(msgspec.Struct, frozen=True, gc=False):
 
 
 def path_below(root: str, path: bytes) -> bytes:
-    """A path as it is below its root."""
+    """A path relative to its root."""
     return path[len(os.fsencode(root).rstrip(b"/")) + 1 :]
 
 
 class FileState(msgspec.Struct, gc=False, eq=False):
-    """All that is known of one file. Small: there may be a hundred thousand.
+    """Everything that is known about one file. Small: there may be a hundred thousand.
 
     Tickets are numbers that grow. Each mark takes the next one (`asked`); a look that begins will serve all that were asked for before
     it (`looking`), and has served them when it is committed (`served`). The file waits or is being looked at exactly while
@@ -69,14 +69,14 @@ class FileState(msgspec.Struct, gc=False, eq=False):
         return self.served == self.asked
 
     def forget(self) -> None:
-        """The index does not have it any more, and nothing of what was seen counts."""
+        """The index does not have it any more, and what was seen of it is void."""
         self.signature = self.seen = self.trouble = self.warning = None
         self.quiet_at = self.tried = self.searched = None
         self.read = self.version = self.rest = 0
         self.is_complete = self.is_gone = False
 
     def take_over(self, other: "FileState") -> None:
-        """Be what the same file is to another index; what is asked of it stays."""
+        """Take the values that the same file has in another index; its tickets stay."""
         self.signature, self.read, self.version = other.signature, other.read, other.version
         self.is_complete, self.is_gone = other.is_complete, other.is_gone
         self.seen, self.trouble, self.rest = other.seen, other.trouble, other.rest
@@ -96,7 +96,7 @@ class FileState(msgspec.Struct, gc=False, eq=False):
 
 
 class FileStates:
-    """The states of all files of one index. What changes the set of states takes the lock; marks come from any thread."""
+    """The states of all files of one index. Changing the set of states takes the lock; marks come from any thread."""
 
     def __init__(self, known: Iterable[IndexedFile] = ()) -> None:
         self.lock = threading.Lock()
@@ -117,7 +117,7 @@ class FileStates:
         return len(self._states)
 
     def find_or_add(self, target: Target) -> FileState:
-        """The state of a file. For those that hold the lock, or whose file is being looked at."""
+        """The state of a file. For holders of the lock, or for a file that is being looked at."""
         state = self._states.get(target.path)
         if state is None:
             state = self._states[target.path] = FileState(target)
@@ -126,7 +126,7 @@ class FileStates:
         return state
 
     def drop(self, path: bytes) -> None:
-        """Forget all that is known of a file; only what is asked of it is still to be answered."""
+        """Forget a file, except for tickets that are not served yet."""
         with self.lock:
             if (state := self._states.get(path)) is not None:
                 self._count_inode(state, -1)
@@ -135,7 +135,7 @@ class FileStates:
                 self._prune(state)
 
     def prune(self, states: Iterable[FileState]) -> None:
-        """Let those go of which nothing is known or asked."""
+        """Remove states of files about which nothing is known or asked."""
         with self.lock:
             for state in states:
                 self._prune(state)
@@ -143,19 +143,19 @@ class FileStates:
     # -- the index
 
     def load(self, known: Iterable[IndexedFile]) -> None:
-        """What an index has."""
+        """Load the files of an index."""
         for item in known:
             self.commit(item)
 
     def commit(self, known: IndexedFile) -> None:
-        """This is in the index now."""
+        """These are in the index now."""
         state = self.find_or_add(Target(known.path, known.root, known.source))
         self._count_inode(state, -1)
         state.commit(known)
         self._count_inode(state, 1)
 
     def take_over(self, other: "FileStates") -> None:
-        """The index is another one now."""
+        """The index was replaced."""
         with self.lock:
             self._inodes = {}
             for state in self:
@@ -171,7 +171,7 @@ class FileStates:
                 self._count_inode(state, 1)
 
     def has_inode(self, ino: int) -> bool:
-        """Whether a file of the index had this inode when it was read; perhaps on another device."""
+        """Whether a file of the index had this inode when it was read, perhaps on another device."""
         return ino in self._inodes
 
     def _count_inode(self, state: FileState, change: int) -> None:
@@ -192,7 +192,7 @@ class FileStates:
             self.notable[state.target.path] = state
 
     def list_unreadable(self) -> list[FileState]:
-        """The files that could not be read."""
+        """The files that cannot be read."""
         return [state for state in list(self.notable.values()) if state.trouble is not None]
 
     def list_warned(self) -> list[FileState]:
@@ -200,7 +200,7 @@ class FileStates:
         return [state for state in list(self.notable.values()) if state.warning is not None]
 
     def rest(self) -> int:
-        """How many bytes unfinished last lines have."""
+        """The size of all unfinished last lines."""
         return sum(state.rest for state in list(self.notable.values()))
 
     def take_quiet(self, now: float) -> list[Target]:

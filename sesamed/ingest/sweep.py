@@ -1,4 +1,5 @@
-"""Roots and what lies below them: the truth that events only hint at. Looks at directories and `stat`s; opens no file.
+"""Compares the files below the roots with their states: the truth that events only hint at. Looks at directories and `stat`; opens no
+file.
 
 A sweep of 10,000 files takes some tens of milliseconds, so it runs every minute, after anything was lost, and before a `fresh` answer.
 """
@@ -27,14 +28,14 @@ class Root(msgspec.Struct):
     directories: int = 0
 
     def resolve(self) -> bool:
-        """Find out where it is now; says whether that changed."""
+        """Find out where it is now; says whether that has changed."""
         real = os.path.realpath(self.path)
         before, self.real = self.real, real if os.path.isdir(real) else None
         return self.real != before
 
 
 class Due(msgspec.Struct, frozen=True, gc=False):
-    """A file that has to be looked at."""
+    """A file that must be looked at."""
 
     target: Target
     mtime_ns: int
@@ -55,12 +56,12 @@ class Sweep:
         self._resolve()
 
     def targets(self, paths: Iterable[str]) -> list[tuple[str, Target | None]]:
-        """Whose these paths are, as roots and links are now."""
+        """The targets of these paths, by roots and links as they are now."""
         self._resolve()
         return [(path, self.target(_real(path))) for path in paths]
 
     def target(self, path: bytes) -> Target | None:
-        """Whose a path is, if it is a session file below a root; the deepest root counts."""
+        """The target of a path, if it is a session file below a root; with nested roots, of the deepest one."""
         if (beside := self._beside().get(path)) is not None:
             return None if self._excludes(os.fsdecode(path)) else beside
         above = [
@@ -79,7 +80,7 @@ class Sweep:
         return self._excludes(os.fsdecode(path))
 
     def due(self, ingest: Ingest) -> list[Due]:
-        """Everything that differs from what the index knows, newest first; and what could not be read and is not there any more."""
+        """Everything that differs from its state, newest first; including what could not be read and no longer exists."""
         self._resolve()
         found, seen = self.beside(ingest), set(self._beside())
         for root in self.roots:
@@ -95,7 +96,7 @@ class Sweep:
         return found
 
     def tree(self, path: str, ingest: Ingest) -> list[Due]:
-        """The same for one directory below a root."""
+        """What is due in one directory below a root."""
         found: list[Due | None] = []
         walked = [name for name, _ in self._walk(os.fsencode(path), lambda name: True)]
         for target in dict.fromkeys(target for name in walked if (target := self.target(name)) is not None):

@@ -1,4 +1,4 @@
-"""A file and its cursor to what is new in it. Knows nothing of what lines mean, nor of the index.
+"""Compares an open file with its cursor and reads what is new in it. Does not know what lines mean, nor the index.
 
 Only regular files are opened, without following links and below their root. The same signature is unchanged and not opened; any
 difference is decided by content: inodes are used again, and modification times lie.
@@ -31,7 +31,7 @@ class NotRegularError(Exception):
 
 
 class FileChange(Enum):
-    """How a file differs from what its cursor says."""
+    """How a file differs from its cursor."""
 
     SAME = "same"
     GROWN = "grown"
@@ -39,7 +39,7 @@ class FileChange(Enum):
 
 
 class Read(NamedTuple):
-    """What was read: whole lines (None: too long), the cursor behind them, the unfinished line after it, and whether that is all."""
+    """What was read: whole lines (None: too long), the cursor after them, the unfinished line after that, and whether that is all."""
 
     lines: list[bytes | None]
     cursor: Cursor
@@ -48,7 +48,7 @@ class Read(NamedTuple):
 
 
 class Cutter:
-    """Takes bytes as they come, gives lines when they are whole.
+    """Takes bytes as they come, gives lines when they are complete.
 
     Cuts at `\\n` and nowhere else, in bytes: a torn UTF-8 sequence, `\\r`, U+2028 or a NUL never end a line. A line longer than the
     limit is passed over in bounded memory and comes out as None. However the bytes are cut, the lines are the same.
@@ -67,7 +67,7 @@ class Cutter:
         return bytes(self._rest)
 
     def feed(self, data: bytes) -> list[bytes | None]:
-        """The lines that are whole with these bytes."""
+        """The lines that these bytes complete."""
         end = data.rfind(b"\n") + 1
         lines = self._lines(data, end) if end else []
         if not self.skipping:
@@ -141,11 +141,11 @@ class Tail:
         return bytes(data)
 
     def has_newline(self, start: int) -> bool:
-        """Whether a line ends behind `start`; so that a long line that grows slowly is not read again with every growth."""
+        """Whether a line ends after `start`, so that a long line that grows slowly is not read again each time."""
         return any(b"\n" in block for block in self._plain_blocks(start))
 
     def mark(self, start: int, end: int) -> int:
-        """A checksum of the ends of a part of the file, enough to recognise it by."""
+        """A checksum of both ends of a part of the file, enough to recognise it."""
         first, last = min(end, start + HEAD_BYTES), max(start, end - TAIL_BYTES)
         return crc32(self._pread(end - last, last), self._checksum(start, first))
 
@@ -218,7 +218,7 @@ def _decompress(descriptor: int, offset: int) -> Iterator[bytes]:
 
 @contextmanager
 def open_tail(path: bytes, root: str) -> Iterator[Tail]:
-    """Open a session file. Raises NotRegularError, or OSError as it comes."""
+    """Open a session file. Raises NotRegularError, or OSError."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY)
     except OSError as error:
@@ -234,7 +234,7 @@ def open_tail(path: bytes, root: str) -> Iterator[Tail]:
 
 
 def signature_at(path: bytes) -> Signature | None:
-    """The signature of the regular file at a path; None when there is none."""
+    """The signature of the regular file at a path; None if there is none."""
     try:
         status = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):

@@ -1,5 +1,5 @@
-"""Which unit a file belongs to, which files a unit has, and how it looks: what `stat` says of a file, of all members, or of a database
-with its WAL. Looks at directories and `stat`s.
+"""Which unit a file belongs to, which files a unit has, and its signature: what `stat` says about a file, all members, or a database with
+its WAL.
 """
 
 import os
@@ -25,7 +25,7 @@ _found: dict[
 
 
 class UnitFinder:
-    """Finds the shapes of a source's units, and the units of its files."""
+    """Finds the shapes of a source's units, and the units of files."""
 
     def __init__(self, shapes: Sequence[Shape]) -> None:
         self._find = ShapeFinder(shapes).find
@@ -44,7 +44,7 @@ class UnitFinder:
         return self._find(BESIDE.encode() + os.path.basename(path))
 
     def find_unit(self, path: bytes, root: str) -> bytes | None:
-        """The path of the unit that a file belongs to; None if it is none of the source's."""
+        """The path of the unit that a file belongs to; None if it does not belong to the source."""
         below = path_below(root, path)
         shape = self._find(below)
         if shape is None and below.endswith(WAL):

@@ -27,7 +27,7 @@ ITEM_BYTES = 64  # what a value has at least
 
 
 class Whole:
-    """Reads units whole. `fill` takes what they say of sessions."""
+    """Reads units that are read completely each time."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Whole:
             change.cursor = msgspec.structs.replace(change.cursor, offset=size, digest=mark if change.complete else 0)
 
     def _keep(self, change: FileRows, known: IndexedFile | None, bad: int | None) -> None:
-        """What was last read stays."""
+        """Keep what was last read."""
         change.replace = False
         if known is None:
             change.cursor = Cursor(state=Held().encode())

@@ -15,6 +15,7 @@ from tests.support.daemon import CODE, surroundings
 from tests.support.sessions import PiSession
 
 Run = subprocess.CompletedProcess[str]
+NOTICE = "sesamectl: waiting for sesamed to start ...\n"  # after a second, which a busy machine may take for a start
 
 
 class Machine:
@@ -47,9 +48,10 @@ class Machine:
         )  # fmt: skip
 
     def run(self, *words: str) -> Run:
+        """Its output and exit code; without the notice that a start takes long, which depends on the machine alone."""
         process = self.start(*words)
         out, err = process.communicate(timeout=PATIENCE_S)
-        return subprocess.CompletedProcess(words, process.returncode, out, err)
+        return subprocess.CompletedProcess(words, process.returncode, out, err.replace(NOTICE, "", 1))
 
     def pid(self) -> int:
         return int(json.loads(self.run("status", "--json").stdout)["pid"])

@@ -75,8 +75,8 @@ def test_nothing_hidden_is_left(text: str) -> None:
 
 @pytest.mark.parametrize("opener", ["\x9d", "\x1b]", "\x9b", "\x1b[0", "\r", "\u200b"])
 def test_the_work_is_linear(opener: str) -> None:
-    """Openers of sequences that never end are looked at once each; with the square of them this would take hours."""
-    assert clean_text(f"{opener * 1_000_000}漢").endswith("漢")
+    """Openers of sequences that never end are looked at once each; with the square of them this would take many minutes."""
+    assert clean_text(f"{opener * 200_000}漢").endswith("漢")
 
 
 @given(st.text(st.characters(categories=["L", "N", "P", "S", "Zs"], exclude_characters="\u115f\u1160\u3164\uffa0")))

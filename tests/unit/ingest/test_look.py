@@ -253,7 +253,7 @@ def peak_of(history: History, limits: ReadLimits, path: Path) -> int:
 def test_a_line_with_a_large_image_is_read_in_bounded_memory(history: History) -> None:
     """What is not needed is never decoded: twice the line, and not a third time."""
     path = history.roots[0] / "a.jsonl"
-    line = json.dumps(with_image(60_000_000)).encode()
+    line = json.dumps(with_image(15_000_000)).encode()
     path.write_bytes(PiSession(id="talk").bytes() + line + b"\n" + talk().lines()[1] + b"\n")
     assert peak_of(history, ReadLimits(), path) < 2.3 * len(line)
     assert texts(history) == ["look", "alpha"]

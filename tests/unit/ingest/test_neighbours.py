@@ -290,8 +290,9 @@ class Histories(RuleBasedStateMachine):
         whole = (
             with_sessions if self.files.forgotten else lambda dump: dump
         )  # a forgotten file that is gone is not known any more
-        same(whole(self.files.dump()), whole(self.files.rebuilt(seed)))
-        same(with_sessions(self.files.dump()), with_sessions(self.files.carried_over()))
+        dump = self.files.dump()
+        same(whole(dump), whole(self.files.rebuilt(seed)))
+        same(with_sessions(dump), with_sessions(self.files.carried_over()))
 
 
 def with_sessions(dump: dict[str, Any]) -> dict[str, Any]:

@@ -6,11 +6,12 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.history import same
 from tests.support.letters import Desk, with_sessions
+from tests.support.state_machines import machine_settings
 
 KEYS = st.integers(0, 9)
 LINES = st.one_of(
@@ -85,6 +86,7 @@ def test_a_last_line_without_newline_is_the_last_sessions(desk: Desk) -> None:
     assert desk.dump()["sessions"]["chronicles:a-2"]["name"] == "third"
 
 
+@settings(max_examples=machine_settings().max_examples)
 @given(steps=STEPS, seed=st.integers(0, 9))
 def test_any_history_of_a_file_gives_the_index_of_a_rebuild(steps: list[tuple[str, list[bytes]]], seed: int) -> None:
     """Two of them share records."""

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sesamed.ingest import look
 from tests.support.history import same
 from tests.support.letters import Desk, with_sessions
+from tests.support.state_machines import machine_settings
 from tests.support.whole_sources import Letters
 
 TEXTS = st.sampled_from(["alpha", "beta gamma", "make", "done boom", "", "é😀 alpha", "\ud800 lone"])
@@ -43,6 +45,7 @@ def record(key: int, text: str, **more: Any) -> dict[str, Any]:
     return {"key": key, "text": text, **more}
 
 
+@settings(max_examples=machine_settings().max_examples)
 @given(steps=STEPS, seed=st.integers(0, 99))
 def test_any_history_of_documents_gives_the_index_of_a_rebuild(steps: list[tuple[int, Any, bool]], seed: int) -> None:
     """In any order of reading; records that several documents share, and that one of them says otherwise or no more, among them."""
@@ -80,14 +83,14 @@ def test_any_history_of_documents_gives_the_index_of_a_rebuild(steps: list[tuple
 
 
 def test_what_is_appended_or_grows_costs_what_changed(desk: Desk) -> None:
-    """Of a document of 20 MB that is rewritten with each message, only the new message is written, or the one that grew."""
-    records = [record(number, f"word{number} " * 800) for number in range(3000)]
+    """Of a long document that is rewritten with each message, only the new message is written, or the one that grew."""
+    records = [record(number, f"word{number} " * 400) for number in range(800)]
     document = {"session": "long", "name": "long", "records": records}
     desk.write("letters/long.letter", document)
     desk.look()
     connection = desk.ingest.writer.connection
     before = len(desk.texts("letters:long"))
-    assert (desk.base / "letters/long.letter").stat().st_size > 20_000_000
+    assert (desk.base / "letters/long.letter").stat().st_size > look.SLICE_BYTES  # the first look takes several commits
 
     def written() -> int:
         desk.write("letters/long.letter", document)
@@ -106,15 +109,16 @@ def test_what_is_appended_or_grows_costs_what_changed(desk: Desk) -> None:
     assert max(appended, grown) <= 30
 
 
-def test_a_first_look_at_a_large_document_takes_several_commits(desk: Desk) -> None:
+def test_a_first_look_at_a_large_document_takes_several_commits(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for all of it."""
+    monkeypatch.setattr(look, "SLICE_BYTES", look.SLICE_BYTES // 10)
     desk.write(
-        "letters/a.letter", {"session": "a", "records": [record(n, "x" * 10_000, undone=n == 5) for n in range(2000)]}
+        "letters/a.letter", {"session": "a", "records": [record(n, "x" * 10_000, undone=n == 5) for n in range(200)]}
     )
     commits = desk.ingest.writer.commits
     desk.look()
     assert desk.ingest.writer.commits - commits >= 3
-    assert len(desk.texts("letters:a")) == 2000
+    assert len(desk.texts("letters:a")) == 200
     same(
         desk.dump(),
         desk.rebuilt({desk.base / "letters/a.letter": [(desk.base / "letters/a.letter").read_bytes()]}, set(), 0),
@@ -173,7 +177,7 @@ def test_a_document_over_its_limit_keeps_what_it_had(desk: Desk) -> None:
     desk.look()
     shape = Letters.shapes[0]
     assert shape.max_bytes == 64 << 20  # type: ignore[union-attr]  # a document
-    desk.write("letters/a.letter", json.dumps({"session": "a", "records": [record(1, "x" * (64 << 20))]}).encode())
+    desk.write("letters/a.letter", json.dumps({"session": "a", "records": []}).encode() + b" " * (64 << 20))
     desk.look()
     assert desk.bad() == {"letters/a.letter": 1}
     assert desk.texts("letters:a") == ["alpha"]

@@ -324,7 +324,7 @@ def test_the_files_of_the_tests_are_there() -> None:
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=max(100, settings().max_examples))
 def test_a_growing_file_gives_a_growing_list(data: st.DataObject) -> None:
     """Wherever it is cut: the records so far, in their order, and nothing but a bad file or a foreign one."""
     whole = data.draw(st.sampled_from(LOGS)).read_bytes()

@@ -111,6 +111,14 @@ class ClaudeSession(Transcript):
         self.last = line["uuid"]
         return self.raw(encoded(line | fields).encode())
 
+    def bare(self) -> "ClaudeSession":
+        """The last line has neither id nor time, as a converter may write it."""
+        line = json.loads(self._lines[-1])
+        for name in ("uuid", "parentUuid", "timestamp"):
+            del line[name]
+        self._lines[-1] = encoded(line).encode()
+        return self
+
     def copied(self, id: str, **changes: Any) -> "ClaudeSession":  # noqa: A002
         """A session that begins with a copy of this one's conversation: new session id, and in each line these changes."""
         child = ClaudeSession(id=id, cwd=self.cwd, branch=self.branch, version=self.version, agent=self.agent)

@@ -49,6 +49,14 @@ class Transcript:
         self._lines.append(line)
         return self
 
+    def without(self, *fields: str) -> Self:
+        """The same lines as a converter may write them: none of these fields, but in a header."""
+        for number, line in enumerate(self._lines):
+            values = json.loads(line)
+            if values["type"] != "session":
+                self._lines[number] = encoded({name: values[name] for name in values if name not in fields}).encode()
+        return self
+
     def lines(self) -> list[bytes]:
         """The lines, without their newlines."""
         return list(self._lines)

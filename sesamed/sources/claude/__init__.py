@@ -49,7 +49,7 @@ class Claude(JsonLines[ClaudeState, Line]):
 
     name = "claude"
     label = "Claude Code"
-    version = 2
+    version = 3
     locations = (Location(home="~/.claude", moved_by=(Variable("CLAUDE_CONFIG_DIR"),), directories=("projects",)),)
     shapes = (
         Lines(files=("**/*.jsonl", "**/*.jsonl.zst")),

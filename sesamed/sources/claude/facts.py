@@ -93,17 +93,16 @@ def _title(title: str, rank: int) -> Fact:
 def _set_identity(info: SessionInfo, line: Line, operations: list[Operation]) -> SessionInfo:
     """The first line of the conversation identifies the session."""
     agent = bool(line.is_sidechain and line.agent_id) and not info.lasting  # a subagent's file under another name
-    session = f"agent-{line.agent_id}" if agent else line.session_id
-    operations.append(
-        Identity(native_id=info.file_id if info.lasting else session or info.file_id, origin=line.uuid or "")
-    )
+    named = f"agent-{line.agent_id}" if agent else line.session_id
+    session = info.file_id if info.lasting else named or info.file_id
+    operations.append(Identity(native_id=session, origin=line.uuid or ""))
     if agent and not info.subagent:
         operations.append(Fact(field="subagent", value="1"))
     subagent = info.subagent or agent
     parented = info.parented or bool(subagent and line.session_id)
     if parented and not info.parented:
         operations.append(Fact(field="parent_id", value=line.session_id or ""))
-    return replace(info, begun=True, subagent=subagent, parented=parented)
+    return replace(info, begun=True, session=session, subagent=subagent, parented=parented)
 
 
 def _set_place(info: SessionInfo, line: Line, operations: list[Operation]) -> SessionInfo:

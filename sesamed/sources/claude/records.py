@@ -34,9 +34,16 @@ def locate(state: ClaudeState, line: Line) -> Place:
         parent=link_parent(line.parent_uuid, state.last),
         time_ms=millis(line.timestamp),
         cwd=line.cwd or state.info.cwd,
-        stamp="" if line.timestamp is None else str(line.timestamp),
+        stamp=_stamp(state, line),
         side=bool(line.is_sidechain) and not state.info.subagent,
     )
+
+
+def _stamp(state: ClaudeState, line: Line) -> str:
+    """What tells equal texts apart: the time, else what there is."""
+    if line.timestamp is not None:
+        return str(line.timestamp)
+    return line.uuid or f"{state.info.session}\0{state.undated}"
 
 
 def read_user(state: ClaudeState, line: Line) -> Step:
@@ -64,12 +71,12 @@ def read_assistant(state: ClaudeState, line: Line) -> Step:
         return advance(state, line), operations
     operations = []
     new: dict[str, OpenCall] = {}
-    for block in spoken.content or ():
+    for part, block in enumerate(spoken.content or ()):
         if block.type == "text" and block.text and not block.text.isspace():
             if (spoken.model, block.text) != NOTHING_SAID:
                 operations.append(_answer(place, spoken.id, block.text))
         elif block.type in CALLS:
-            call = _tool_call(place, block)
+            call = _tool_call(place, block, part)
             operations.append(call)
             if block.id:
                 new[block.id] = OpenCall(call.key, call.hidden)
@@ -131,12 +138,12 @@ def _read_results(
 ) -> tuple[dict[str, OpenCall], list[Operation]]:
     """Results; one whose call is not known becomes a call of its own."""
     operations: list[Operation] = []
-    for block in blocks(content):
+    for part, block in enumerate(blocks(content)):
         if block.type == "tool_result" or block.type.endswith("_tool_result"):
             name, text, is_error = block.tool_use_id or "", output_of(block.content), bool(block.is_error)
             call = calls.get(name)
             if call is None:
-                key = record_key(f"claude\0{_lasting(block.tool_use_id, place)}\0tool_result", text)
+                key = record_key(f"claude\0{_lasting(block.tool_use_id, place, part)}\0tool_result", text)
                 operations.append(place.call(key, "", output=text, is_error=is_error))
             else:
                 operations.append(place.result(call, text, is_error=is_error))
@@ -170,10 +177,10 @@ def _answer(place: Place, message_id: str | None, text: str) -> Message:
     return place.message(record_key(f"claude\0{_lasting(message_id, place)}\0assistant", text), "assistant", text)
 
 
-def _tool_call(place: Place, block: Block) -> ToolCall:
-    """A call of the model's. A server's tool has the server's name before its own: `mcp__sesame__search_sessions`."""
+def _tool_call(place: Place, block: Block, part: int) -> ToolCall:
+    """A call of the model's, in block number `part`. A server's tool has the server's name in front: `mcp__sesame__search_sessions`."""
     name, arguments = block.name or "", bytes(block.input)
-    key = record_key(f"claude\0{_lasting(block.id, place)}\0tool_use\0{name}", arguments)
+    key = record_key(f"claude\0{_lasting(block.id, place, part)}\0tool_use\0{name}", arguments)
     tool = name.rpartition("__")[2] if name.startswith("mcp__") else name
     return place.call(key, name, arguments, tool=tool)
 
@@ -185,6 +192,8 @@ def _shell_call(place: Place, command: str | None, output: str | None) -> ToolCa
     return place.command(key, "bash", arguments, output=output, is_error=None if output is None else False)
 
 
-def _lasting(name: str | None, place: Place) -> str:
-    """An id that no other record has."""
-    return name if name and len(name) >= RANDOM_CHARS else f"{name}\0{place.stamp}"
+def _lasting(name: str | None, place: Place, part: int = 0) -> str:
+    """An id that no other record has. Without one, calls in one line are told apart by the number of their block."""
+    if name and len(name) >= RANDOM_CHARS:
+        return name
+    return f"{name}\0{place.stamp}\0{part}" if part and not name else f"{name}\0{place.stamp}"

@@ -20,6 +20,7 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     file_id: str  # what the file's name says
     lasting: bool = False  # and that is the session's id
+    session: str = ""  # the session's id
     foreign: bool = False  # known by its name to be no session
     known: bool = False  # a line of Claude's was seen
     begun: bool = False  # a line of the conversation was seen
@@ -48,6 +49,7 @@ class ClaudeState(msgspec.Struct, frozen=True, kw_only=True):
 
     info: SessionInfo = msgspec.field(name="told")  # as indexes have it
     last: str | None = None  # the uuid of the line before
+    undated: int = 0  # lines so far with neither time nor uuid: position is all that tells them apart
     calls: dict[str, OpenCall] = {}  # without result yet, by tool_use_id, oldest first
     answers: tuple[Answer, ...] = ()  # the last ones
 
@@ -58,7 +60,8 @@ Step = tuple[ClaudeState, list[Operation]]
 def advance(state: ClaudeState, line: Line, calls: dict[str, OpenCall] | None = None) -> ClaudeState:
     """The state after this line of the conversation."""
     last = line.uuid if line.uuid and len(line.uuid) <= ID_CHARS else state.last
-    return replace(state, last=last, calls=state.calls if calls is None else calls)
+    undated = state.undated + (line.timestamp is None and not line.uuid)
+    return replace(state, last=last, undated=undated, calls=state.calls if calls is None else calls)
 
 
 def replace_answers(state: ClaudeState, line: Line, operations: list[Operation]) -> Step:

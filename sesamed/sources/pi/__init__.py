@@ -33,10 +33,12 @@ class PiState(msgspec.Struct, frozen=True, kw_only=True):
     """What earlier lines mean for the next one. Never changed in place, nor is its dict: a caller may step twice from one state."""
 
     file_id: str  # the session's id as the file's name has it
+    origin: str = ""  # the session's id and time as its header has them
     begun: bool = False  # the header was seen
     named: bool = False  # the first text stated a name
     cwd: str | None = None
     last: str | None = None  # the id of the entry before
+    undated: int = 0  # lines so far with neither id nor time: position is all that tells them apart
     calls: dict[str, OpenCall] = {}  # by toolCallId, oldest first
 
 
@@ -48,7 +50,7 @@ class Pi(JsonLines[PiState, Line]):
 
     name = "pi"
     label = "pi"
-    version = 1
+    version = 2
     locations = (
         Location(home=HOME, moved_by=MOVED_BY, directories=("sessions",)),
         Location(moved_by=(Variable("PI_CODING_AGENT_SESSION_DIR"),)),
@@ -95,7 +97,7 @@ def _read_header(state: PiState, header: Line) -> Step:
         Fact(field="parent_id", value=native_id(base_name(parent))),
     )
     identity = Identity(native_id=session, origin=f"{session} {stamp}")
-    state = PiState(file_id=state.file_id, begun=True, cwd=header.cwd)
+    state = PiState(file_id=state.file_id, origin=identity.origin, begun=True, cwd=header.cwd)
     return state, [identity, *(fact for fact in facts if fact.value)]
 
 
@@ -105,26 +107,35 @@ def advance(
     """The state after this line. (`msgspec.structs.replace` takes three times as long.)"""
     return PiState(
         file_id=state.file_id,
+        origin=state.origin,
         begun=True,
         named=state.named if named is None else named,
         cwd=state.cwd,
         last=line.id if line.id and len(line.id) <= ID_CHARS else state.last,
+        undated=state.undated + (not line.id and line.timestamp is None),
         calls=state.calls if calls is None else calls,
     )
 
 
 def locate(state: PiState, line: Line, spoken: Spoken) -> Place:
     """Where the line stands. The time is the message's own, else the entry's."""
-    stamp = "" if line.timestamp is None else str(line.timestamp)
-    dated = "" if "2" <= stamp < FIRST_IDS else line.id or ""
     time_ms = millis(spoken.timestamp)
     return Place(
         entry=line.id,
         parent=link_parent(line.parent_id, state.last),
         time_ms=millis(line.timestamp) if time_ms is None else time_ms,
         cwd=state.cwd,
-        stamp=f"{dated}\0{stamp}",
+        stamp=_stamp(state, line, time_ms),
     )
+
+
+def _stamp(state: PiState, line: Line, time_ms: int | None) -> str:
+    """What keys begin with: id and time of the line. Converters leave them out: the message's own time, else session and position."""
+    if not line.id and line.timestamp is None:
+        return f"\0{time_ms}" if time_ms is not None else f"\0{state.origin}\0{state.undated}"
+    stamp = "" if line.timestamp is None else str(line.timestamp)
+    dated = "" if "2" <= stamp < FIRST_IDS else line.id or ""
+    return f"{dated}\0{stamp}"
 
 
 def read_message(state: PiState, line: Line) -> Step:

@@ -93,7 +93,7 @@ class Histories(RuleBasedStateMachine):
         self.grown(path, session)
 
     @precondition(has_claude)
-    @rule(number=NUMBERS, text=TEXTS, kind=st.integers(0, 5))
+    @rule(number=NUMBERS, text=TEXTS, kind=st.integers(0, 6))
     def append_claude(self, number: int, text: str, kind: int) -> None:
         """Something is said, done or named."""
         path, session = self.some_claude(number)
@@ -104,6 +104,7 @@ class Histories(RuleBasedStateMachine):
             lambda: session.title(text),
             lambda: session.ai_title(text),
             lambda: session.compaction(text),
+            lambda: session.user(text).bare(),
         )[kind]()
         self.grown(path, session)
 

@@ -1,6 +1,7 @@
 """A record has the same key in each file that holds a copy of it, and no other record has it."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any
@@ -154,6 +155,59 @@ class TestAll:
     def test_keys_fit_sqlites_integers(self, agent: Agent) -> None:
         """63 bits."""
         assert all(0 <= key < 1 << 63 for key in keys(agent.talk(agent.make())))
+
+
+IDS = ("id", "parentId", "uuid", "parentUuid", "timestamp")
+
+
+class TestWithoutIds:
+    """Converters and forks of the agents leave ids and times out."""
+
+    @pytest.mark.parametrize("agent", [AGENTS["pi"], AGENTS["claude"]], ids=["pi", "claude"])
+    @pytest.mark.parametrize("fields", [IDS, ("id", "uuid"), ("timestamp",)], ids=["neither", "times only", "ids only"])
+    def test_no_two_records_of_a_session_share_a_key(self, agent: Agent, fields: tuple[str, ...]) -> None:
+        """Equal prompts are so many prompts."""
+        session = agent.talk(agent.make()).user("yes").user("yes")
+        found = keys(without_inner_times(session.without(*fields)))
+        assert len(found) == len(set(found)) == agent.records + 2
+
+    @pytest.mark.parametrize("agent", [AGENTS["pi"], AGENTS["claude"]], ids=["pi", "claude"])
+    def test_two_sessions_that_say_the_same_share_nothing(self, agent: Agent) -> None:
+        """Not even under the same call ids."""
+        one, two = (
+            without_inner_times(session.user("again").without(*IDS)) for session in (agent.make(), agent.make(id=CHILD))
+        )
+        assert not set(keys(one)) & set(keys(two))
+
+    @pytest.mark.parametrize("agent", [AGENTS["pi"], AGENTS["claude"]], ids=["pi", "claude"])
+    def test_a_copy_of_the_file_has_the_same_keys(self, agent: Agent) -> None:
+        """It is the same session."""
+        one, two = (without_inner_times(agent.talk(agent.make()).without(*IDS)) for _ in range(2))
+        assert keys(one) == keys(two)
+
+    def test_the_time_within_a_message_of_pi_tells_it_apart(self) -> None:
+        """And makes it the same in a fork."""
+        parent = PiSession(id="parent").user("continue").assistant("done").user("continue")
+        child = parent.fork(id="child").without(*IDS)
+        found = keys(parent.without(*IDS))
+        assert len(set(found)) == 3
+        assert keys(child) == found
+
+    def test_equal_calls_of_claude_in_one_line_are_two(self) -> None:
+        """The blocks have no ids."""
+        block = {"type": "tool_use", "name": "Read", "input": {}}
+        assert len(set(keys(ClaudeSession().response([block, block])))) == 2
+
+    def test_equal_results_of_claude_in_one_line_are_two(self) -> None:
+        """Each becomes a call of its own."""
+        block = {"type": "tool_result", "content": "done"}
+        assert len(set(keys(ClaudeSession().user([block, block])))) == 2
+
+
+def without_inner_times(session: Any) -> Any:
+    """A message of pi's has a time of its own."""
+    session._lines = [re.sub(rb',"timestamp":\d+', b"", line) for line in session.lines()]
+    return session
 
 
 class TestPi:

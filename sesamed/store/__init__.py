@@ -1,1 +1,1 @@
-"""The index in SQLite. Only this package knows SQL, and only `sqlite` knows apsw's connections and errors."""
+"""The index. Only this package contains SQL, and only it imports apsw."""

@@ -1,4 +1,4 @@
-"""Whether an index agrees with itself: what `sesamectl doctor` looks at. Reads; the deep check writes, and gets a copy."""
+"""Checks whether an index is consistent."""
 
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ class FileRow(NamedTuple):
 
 
 def quick_check(path: str) -> list[str]:
-    """Look at pages and rows; what is wrong with them."""
+    """Check pages and rows; gives the problems."""
     connection = sqlite.connect_reader(path)
     try:
         return _problems(connection, "PRAGMA quick_check(10)")
@@ -27,7 +27,7 @@ def quick_check(path: str) -> list[str]:
 
 
 def deep_check(path: str, copy: str) -> list[str]:
-    """Look at every page, row and full-text entry of a copy, which is made here: such a check would hold up who writes."""
+    """Check every page, row and full-text entry, on a copy that is made here, because such a check would hold up the writer."""
     with sqlite.errors(path):
         sqlite.copy(path, copy)
         connection = sqlite.connect_writer(copy)
@@ -53,7 +53,7 @@ def files(path: str) -> dict[bytes, FileRow]:
 
 
 def _problems(connection: sqlite.Connection, sql: str) -> list[str]:
-    """What a check complains of; a statement that fails on damage is a complaint, too."""
+    """The problems that a check reports; a statement that fails on damage is a problem, too."""
     try:
         with sqlite.errors("index"):
             return [str(row[0]) for row in connection.execute(sql) if row[0] != "ok"]

@@ -1,4 +1,4 @@
-"""Somebody else's SQLite databases: opened to read, without leaving anything beside them and without standing in their owner's way.
+"""Other programs' SQLite databases: reads them without leaving files beside them and without blocking their owners.
 
 A database in WAL mode is read through its `-shm` file, which its owner has made; it is opened read-only, too. Where there is none nobody
 has the database open: then all of it is in one file, or what its owner left in the WAL is read in a copy, since SQLite would make a
@@ -29,11 +29,11 @@ _one_at_a_time = threading.Lock()
 
 
 class ForeignDatabaseError(OSError):
-    """It cannot be read: damaged, or changed while it was read."""
+    """The database cannot be read: damaged, or changed while it was read."""
 
 
 class LockedDatabaseError(ForeignDatabaseError):
-    """Its owner has it for itself at the moment."""
+    """Its owner has an exclusive lock at the moment."""
 
 
 class ForeignDatabase:
@@ -56,7 +56,7 @@ class ForeignDatabase:
             yield from self._run(self.query.rows[number], {"unit": unit})
 
     def release(self) -> None:
-        """End the transaction; the next question begins another one. Without a WAL its owner cannot write meanwhile."""
+        """End the transaction; the next query begins another one. Without a WAL, its owner cannot write meanwhile."""
         with _errors():
             self._connection.execute("ROLLBACK")
             self._connection.execute("BEGIN")
@@ -94,7 +94,7 @@ def open_database(path: bytes, queries: Sequence[Query], scratch: str) -> Iterat
 
 
 def read_counters(path: bytes) -> bytes:
-    """What SQLite counts changes by: it differs after every commit, while size and times may be the same."""
+    """SQLite's own change counters: they differ after every commit, even if size and times are the same."""
     with _one_at_a_time:
         return _start(path, HEADER_BYTES) + _start(path + b"-shm", COUNTERS_BYTES)
 

@@ -17,7 +17,7 @@ LAST_POSITION = (1 << POSITION_BITS) - 1
 
 
 class Kind(IntEnum):
-    """The low bits of a chunk's row number: what the text is. Whatever was said comes before whatever was done."""
+    """The low bits of a chunk's row number: what the text is. Messages have lower numbers than calls and results."""
 
     USER = 0
     ASSISTANT = 1
@@ -126,7 +126,7 @@ def sql_kind(chunk: str) -> str:
 
 
 def sql_is_message(chunk: str) -> str:
-    """Whether a chunk is something said, not done."""
+    """Whether a chunk is a message, not a call or a result."""
     return f"{sql_kind(chunk)} < {Kind.CALL}"
 
 
@@ -153,15 +153,15 @@ OWNER_FIRST = "s.created_ms, coalesce(s.began_ms, s.created_ms), s.source, s.nat
 
 
 def line_digest(source: str, line: str) -> int:
-    """A line's id, as facts of other files mean it."""
+    """An entry's id as facts in other files refer to it."""
     return digest(f"{source}\0{line}".encode("utf-8", "surrogatepass"))
 
 
 def path_key(path: str) -> str:
-    """A path from its last part to its first, so that trailing parts are a prefix: `/a/b.ts` is `b.ts/a/`."""
+    """A path from its last part to its first, so that trailing parts become a prefix: `/a/b.ts` is `b.ts/a/`."""
     return "/".join(reversed([part for part in path.split("/") if part])) + "/"
 
 
 def after_path_key(key: str) -> str:
-    """The first key that does not begin so: paths with these trailing parts are a range."""
+    """The first key that does not have this prefix, so that paths with these trailing parts are a range."""
     return key[:-1] + "0"  # the character after '/'

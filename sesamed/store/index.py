@@ -1,4 +1,4 @@
-"""The index as a whole: the file, its one writer, its readers, and what is kept beside the rows."""
+"""The index as a whole: the file, its one writer, its readers, and metadata."""
 
 import os
 import queue
@@ -27,8 +27,8 @@ class Readers:
 
     @contextmanager
     def lend(self) -> Iterator[apsw.Connection]:
-        """A connection, when one is free, with a snapshot: all statements of a question see the same index, so that a session that is
-        dropped meanwhile stays whole. Whoever wants to close comes first, or readers that never pause would keep it waiting.
+        """A connection, when one is free, with a snapshot: all statements of a query see the same index, so that a session that is
+        dropped meanwhile stays complete. Whoever wants to close comes first, or readers that never pause would keep it waiting.
         """
         self._open.wait()
         connection = self._free.get()
@@ -40,7 +40,7 @@ class Readers:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Nobody reads: wait for those who do, close, and open again after."""
+        """Wait until nobody reads, close all connections, and open them again afterwards."""
         self._open.clear()
         for connection in [self._free.get() for _ in range(READERS)]:
             connection.close()
@@ -71,12 +71,12 @@ class Index:
         self._identity = _identity(path)
 
     def is_in_place(self) -> bool:
-        """Whether the file that is open is still the one at the path; else all that is written goes into nothing."""
+        """Whether the open file is still the one at the path; otherwise everything that is written is lost."""
         with self._changing:
             return _identity(self.path) == self._identity
 
     def reopen(self) -> None:
-        """Open what is at the path now; an empty index where there is none."""
+        """Open the file that is at the path now, or an empty index if there is none."""
         with self.readers.exclusive(), self._changing:
             self.writer.close()
             if _identity(self.path) is None:
@@ -85,12 +85,12 @@ class Index:
             self._identity = _identity(self.path)
 
     def close(self) -> None:
-        """Close all connections; SQLite folds the WAL in."""
+        """Close all connections; SQLite checkpoints the WAL."""
         self.readers.close()
         self.writer.close()
 
     def swap(self, new: Writer) -> None:
-        """Put a finished index in the place of this one. A crash in between leaves the old one or the new one, whole."""
+        """Replace this index by a finished one. A crash leaves the old one or the new one, complete."""
         new.close()
         sqlite.remove_empty_wal(new.path)
         with self.readers.exclusive(), self._changing:
@@ -104,16 +104,16 @@ class Index:
                 self._identity = _identity(self.path)
 
     def get(self, name: str) -> str | None:
-        """A value kept beside the rows."""
+        """A value of the metadata."""
         return self.writer.metadata(name)
 
     def put(self, name: str, value: str) -> None:
-        """Keep a value."""
+        """Store a value in the metadata."""
         self.writer.set_metadata(name, value)
 
 
 def remove_index(path: str) -> None:
-    """Delete an index that nobody has open, with its siblings."""
+    """Delete an index that nobody has open, with the files beside it."""
     for suffix in FILES:
         try:
             os.unlink(path + suffix)
@@ -122,7 +122,7 @@ def remove_index(path: str) -> None:
 
 
 def set_aside(path: str, stamp: str) -> str:
-    """Move a damaged index out of the way, with its siblings; one is kept."""
+    """Move a damaged index away, with the files beside it; only the last one is kept."""
     target = f"{path}.damaged-{stamp}"
     for suffix in FILES:
         if os.path.exists(path + suffix):

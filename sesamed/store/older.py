@@ -1,5 +1,5 @@
-"""Indexes of older schemas. What files say is read anew; what no file says any more is carried over from the old index, which stays
-beside the new one until that is done.
+"""Indexes of older schemas: set aside, and read by today's names of tables and columns, until everything that only they contain is in the
+new index.
 
 The steps, each of which may be the last one before a crash: the old index becomes one file (its WAL is folded in) and is renamed; a
 new one is made; what is kept beside the rows is copied; files are read; the rest is played back (`writing.replay`); the old
@@ -54,7 +54,7 @@ class OlderIndex:
         return self.version in VIEWS
 
     def copy_metadata(self, new: Writer) -> None:
-        """What is kept beside the rows, unless the new index has it already; and what must never come in again."""
+        """Copy metadata that the new index does not have yet, and the list of what is forgotten."""
         with sqlite.errors(new.path), new.connection:
             for name in CARRIED_METADATA:
                 sql = "SELECT value FROM metadata WHERE name = ?"
@@ -66,12 +66,12 @@ class OlderIndex:
                 new.connection.executemany(sql, forgotten)
 
     def close(self) -> None:
-        """Close it; it stays."""
+        """Close it; the file stays."""
         self.connection.close()
 
 
 def older_indexes(path: str) -> list[str]:
-    """The indexes that were set aside, and are still needed."""
+    """The indexes that were set aside and are still needed."""
     return sorted(glob(f"{escape(path)}.old-*[0-9]"))
 
 

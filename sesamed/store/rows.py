@@ -1,4 +1,4 @@
-"""What the ingest hands to the store: a file's new rows and its cursor, ready to be written.
+"""What the ingest gives to the store: a file's new rows and its cursor, ready to be written.
 
 All text work (cleaning, cutting, packing) is done before, so that a transaction only writes.
 """
@@ -11,7 +11,7 @@ from sesamed.model import Fact, Field, Identity
 
 
 class Signature(msgspec.Struct, frozen=True, gc=False):
-    """What `stat` says of a file. The same signature means: unchanged, not opened."""
+    """What `stat` says about a file. If it is the same, the file is unchanged and not opened."""
 
     dev: int
     ino: int
@@ -39,7 +39,7 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Text(msgspec.Struct, frozen=True, gc=False):
-    """A chunk: its kind, its text, the text as it is stored, and the words within its words (store/subwords.py)."""
+    """A chunk: its kind, its text, the text as it is stored, and its subwords (store/subwords.py)."""
 
     kind: int
     text: str
@@ -73,14 +73,14 @@ class ResultRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class OutcomeRow(msgspec.Struct, frozen=True, gc=False):
-    """How the call with this key went after all; its text stays."""
+    """Whether the call with this key failed, known after its result; its text stays."""
 
     key: int
     is_error: bool
 
 
 class Remark(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A fact of the session that has an entry, by the entry's digest."""
+    """A fact about the session that contains an entry, by the entry's digest."""
 
     entry: int
     field: Field
@@ -90,7 +90,7 @@ class Remark(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class UndoneRow(msgspec.Struct, frozen=True, gc=False):
-    """What the file holds so far is taken back, from the record with this key on."""
+    """What the file contains so far is taken back, from the record with this key on."""
 
     key: int
     alone: bool
@@ -111,7 +111,7 @@ class Revision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class FileRows(msgspec.Struct, kw_only=True):
-    """All that one look at a file brings."""
+    """Everything that one look at a file found."""
 
     path: bytes
     root: str
@@ -138,7 +138,7 @@ class FileRows(msgspec.Struct, kw_only=True):
 
 
 def blank(change: FileRows) -> None:
-    """Keep nothing of a file but its signature."""
+    """Keep nothing of a file except its signature."""
     change.replace, change.foreign, change.complete = True, True, True
     change.cursor, change.identity, change.loose_from, change.revision = Cursor(), None, None, None
     change.rows, change.facts, change.remarks, change.entries, change.undone = [], [], [], [], []

@@ -1,7 +1,4 @@
-"""The schema: always the present truth, and the steps that lead to it from older ones. What can't be rebuilt (sessions whose files
-are gone) lives in these tables, so they change by migration only.
-What the numbers of rows mean is in `ids`.
-"""
+"""The schema of the index as it is today. An index of an older schema is set aside (`older`)."""
 
 import apsw
 

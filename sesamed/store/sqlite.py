@@ -1,4 +1,4 @@
-"""Connections, pragmas, transactions, packing of texts, and the one place where SQLite's errors become ours.
+"""Connections, pragmas, transactions, packing of texts, and the one place where SQLite's errors become StoreError.
 
 Contains no business logic. One writer makes every commit and every checkpoint (the WAL-reset fault of SQLite before 3.51.3 needs
 two); readers cannot write.
@@ -59,21 +59,21 @@ LIBRARY_VERSION = apsw.sqlite_lib_version()
 
 
 class DamagedError(StoreError):
-    """The file is not a database any more."""
+    """The file is not a valid database any more."""
 
 
 class SchemaTooOldError(StoreError):
-    """An index that has to be set aside (store/older.py)."""
+    """The index is of an older schema and must be set aside (store/older.py)."""
 
 
 class Packer:
-    """Packs texts for the index. Not for two threads at once: a compressor has a context."""
+    """Packs texts for the index. Not thread-safe: a compressor has a context."""
 
     def __init__(self) -> None:
         self._compressor = zstd.ZstdCompressor(level=PACK_LEVEL)
 
     def pack(self, text: str) -> str | bytes:
-        """The text as it is stored: a zstd frame where that is smaller."""
+        """The text as it is stored: a zstd frame if that is smaller."""
         if len(text) <= PACK_OVER_BYTES:
             return text
         data = text.encode()
@@ -82,13 +82,13 @@ class Packer:
 
 
 def plain(stored: str | bytes) -> str:
-    """The text from what is stored of it."""
+    """The text from its stored form."""
     return stored if isinstance(stored, str) else zstd.decompress(stored).decode()
 
 
 @contextmanager
 def errors(path: str) -> Iterator[None]:
-    """Turn what a user can act on into StoreError; everything else is a bug and stays itself."""
+    """Turn errors that a user can act on into StoreError. Everything else is a bug and is not changed."""
     try:
         yield
     except (apsw.CorruptError, apsw.NotADBError) as error:
@@ -100,7 +100,7 @@ def errors(path: str) -> Iterator[None]:
 
 
 def connect_writer(path: str) -> apsw.Connection:
-    """Open or make the index for its one writer."""
+    """Open or create the index for its one writer."""
     _reserve(path)
     with errors(path):
         _check_ours(path)
@@ -117,7 +117,7 @@ def connect_writer(path: str) -> apsw.Connection:
 
 
 def connect_reader(path: str) -> apsw.Connection:
-    """Open the index for questions only."""
+    """Open the index for queries only."""
     with errors(path):
         connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
         _prepare(connection, READER_PRAGMAS)
@@ -125,7 +125,7 @@ def connect_reader(path: str) -> apsw.Connection:
 
 
 def schema_of(path: str) -> int:
-    """The version of an index's schema; 0 where there is none, or not one of ours."""
+    """The version of an index's schema; 0 if there is none, or if it is not sesame's."""
     if not os.path.exists(path):
         return 0
     _reserve(path)
@@ -139,7 +139,7 @@ def schema_of(path: str) -> int:
 
 
 def fold_wal(path: str) -> None:
-    """Make a database one file. Raises StoreError when another program has it open."""
+    """Make a database a single file. Raises StoreError if another program has it open."""
     connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
@@ -150,7 +150,7 @@ def fold_wal(path: str) -> None:
 
 
 def remove_empty_wal(path: str) -> None:
-    """What SQLite leaves beside a database that is closed. A WAL of one file beside another one is how databases get damaged."""
+    """Remove the files that SQLite leaves beside a closed database. A WAL beside the wrong file is how databases get damaged."""
     wal = path + "-wal"
     if os.path.exists(wal) and os.path.getsize(wal):
         raise StoreError(f"{wal} is still in use by another program; stop that and try again")
@@ -160,7 +160,7 @@ def remove_empty_wal(path: str) -> None:
 
 
 def sync_directory(path: str) -> None:
-    """What was renamed in it stays so over a power cut."""
+    """Make renames in it survive a power failure."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -169,7 +169,7 @@ def sync_directory(path: str) -> None:
 
 
 def copy(path: str, target: str) -> None:
-    """Copy an index that may be in use, page by page as it is."""
+    """Copy an index that may be in use, page by page."""
     _reserve(target)
     source, copied = connect_reader(path), apsw.Connection(target)
     try:
@@ -182,7 +182,7 @@ def copy(path: str, target: str) -> None:
 
 
 def _reserve(path: str) -> None:
-    """Make the file ourselves, so that it and its siblings are 0600 whatever the umask."""
+    """Create the file ourselves, so that it and the files beside it are 0600 whatever the umask."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -202,14 +202,14 @@ def _prepare(connection: apsw.Connection, pragmas: tuple[str, ...]) -> None:
 
 
 def add_functions(connection: apsw.Connection) -> None:
-    """What the schema's views need to be read."""
+    """Define the functions that the schema's views need."""
     functions: list[tuple[str, Any, int]] = [("plain", plain, 1), ("inner_words", inner_words, 2)]
     for name, function, count in functions:
         connection.create_scalar_function(name, function, count, deterministic=True, flags=apsw.SQLITE_INNOCUOUS)
 
 
 def _check_ours(path: str) -> None:
-    """Refuse what is not ours, or newer than we are, without writing to it: not even a WAL is folded in by a reader."""
+    """Refuse a database that is not sesame's, or newer, without writing to it: a reader does not even checkpoint a WAL."""
     connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
     try:
         _refuse_others(connection, path)
@@ -252,18 +252,18 @@ Values = Sequence[Any] | Mapping[str, Any]
 
 
 def one(connection: apsw.Connection, sql: str, values: Values = ()) -> tuple[Any, ...]:
-    """The row of a statement that always has one."""
+    """The row of a statement that always gives one."""
     row = connection.execute(sql, values).fetchone()
     assert row is not None
     return tuple(row)
 
 
 def rows(connection: apsw.Connection, sql: str, values: Values = ()) -> list[tuple[Any, ...]]:
-    """All rows, read to the end, so that the next statement may change what they come from."""
+    """All rows, read to the end, so that the next statement may change the tables they come from."""
     found: list[tuple[Any, ...]] = connection.execute(sql, values).fetchall()
     return found
 
 
 def numbers(values: Iterable[int]) -> Any:
-    """Numbers of rows for `carray(?)`, which takes no empty array."""
+    """Row numbers for `carray(?)`, which accepts no empty array."""
     return apsw.carray(array("q", [0, *sorted(values)]))

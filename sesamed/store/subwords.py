@@ -1,4 +1,4 @@
-"""Words within words: the parts of `parseHTTPDate`, and pairs of characters where a script has no spaces.
+"""Subwords: the parts of `parseHTTPDate`, and pairs of characters in scripts without spaces.
 
 FTS5's tokenizer takes `streamSimple` and a whole run of Chinese for one word each. A second column of the full-text index holds what
 stands inside them. The parts are made when a text is indexed; what is made here is part of the schema, because FTS5 is given
@@ -36,7 +36,7 @@ BESIDE = re.compile(f"[A-Za-z0-9]+(?=[{CHARACTERS}])|(?<=[{CHARACTERS}])[A-Za-z0
 
 
 class Subword(NamedTuple):
-    """A word within a word, and where it stands, in bytes."""
+    """A word within a word, and where it is, in bytes."""
 
     begin: int
     end: int
@@ -44,7 +44,7 @@ class Subword(NamedTuple):
 
 
 def inner_words(kind: int, text: str) -> str:
-    """What the index holds of a text besides its words: each identifier once. Not those of results, most of which is noise."""
+    """A text's subwords, as the index holds them: those of each identifier once. Not those of results, most of which is noise."""
     if kind == Kind.RESULT and text.isascii():
         return ""
     data = text.encode()
@@ -58,7 +58,7 @@ def inner_words(kind: int, text: str) -> str:
 
 
 def inner_parts(text: str, *, with_pairs: bool) -> list[Subword]:
-    """The same words with their places, each time that they occur; the many pairs only if they are wanted."""
+    """The same subwords with their places, each time they occur; the many pairs only if they are wanted."""
     data = text.encode()
     mask = data.translate(CLASSES)
     parts: list[Subword] = []
@@ -86,7 +86,7 @@ def identifier_parts(word: str) -> list[str]:
 
 
 class Inner(NamedTuple):
-    """What stands within a word that was asked for."""
+    """The subwords of a word in a query."""
 
     identifiers: list[str]  # the parts of each identifier
     runs: list[list[str]]  # the pairs of each run of characters in a script without spaces
@@ -97,13 +97,13 @@ NOTHING = Inner([], [], [])
 
 
 def take_apart(word: str) -> Inner:
-    """The words within a word."""
+    """The subwords of a word."""
     runs = RUN.findall(word)
     return Inner(identifier_parts(word), list(map(_pairs, runs)), BESIDE.findall(word) if runs else [])
 
 
 def _pairs(run: str) -> list[str]:
-    """Each character with the next one; a single one is itself."""
+    """Each character with the next one; a single one stands for itself."""
     return [run[at : at + 2] for at in range(len(run) - 1)] or [run]
 
 

@@ -1,4 +1,4 @@
-"""Merging and checkpointing: work that appends must not wait for. Done in small steps, when nothing else is to do.
+"""Merging and checkpointing, in small steps while the daemon is idle, so that appends don't wait for them.
 
 A bulk load leaves many FTS segments; the first append after it would pay for merging them (0.2 to 0.8 s at 100,000 messages). So a
 bulk load merges nothing, and `step` does it afterwards, some pages at a time.
@@ -29,7 +29,7 @@ class Upkeep:
         self._written = True  # perhaps an earlier run left something
 
     def bulk(self, *, on: bool) -> None:
-        """Begin or end loading much at once."""
+        """Begin or end a bulk load."""
         if on == self._bulk:
             return
         self._bulk = on
@@ -42,7 +42,7 @@ class Upkeep:
 
     @property
     def is_merging(self) -> bool:
-        """A bulk load has left segments to merge."""
+        """Whether a bulk load has left segments to merge."""
         return self._merging
 
     @property
@@ -51,16 +51,16 @@ class Upkeep:
         return self._merging or self._written
 
     def wrote(self) -> None:
-        """Something was committed."""
+        """Note that something was committed."""
         self._written = True
 
     def must_step(self) -> bool:
-        """Whether upkeep can't wait until there is nothing else to do."""
+        """Whether upkeep cannot wait until the daemon is idle."""
         too_long = wal_bytes(self._writer.path) > (BULK_WAL_BYTES if self._bulk else WAL_BYTES)
         return too_long or self._too_many_segments()
 
     def urgent_step(self) -> None:
-        """Do what can't wait."""
+        """Do what cannot wait."""
         with sqlite.errors(self._writer.path):
             if self._too_many_segments():
                 self._fts("merge", BULK_MERGE_PAGES)
@@ -68,7 +68,7 @@ class Upkeep:
                 self.checkpoint()
 
     def step(self) -> None:
-        """Do a little."""
+        """Do one small step: merge or checkpoint."""
         with sqlite.errors(self._writer.path):
             if self._merging:
                 self._merging = self._merge()
@@ -79,7 +79,7 @@ class Upkeep:
                 self._written = False
 
     def checkpoint(self) -> None:
-        """Fold the WAL into the database, as far as readers let it be done without waiting for them."""
+        """Checkpoint the WAL, as far as that is possible without waiting for readers."""
         connection = self._writer.connection
         _, pages, done = sqlite.one(connection, "PRAGMA wal_checkpoint(PASSIVE)")
         if pages == done:
@@ -91,7 +91,7 @@ class Upkeep:
         connection.execute("PRAGMA shrink_memory").fetchall()
 
     def _was_loading(self) -> bool:
-        """Whether a process ended in mid-load: FTS5 keeps its settings in the index."""
+        """Whether a process was killed during a load: FTS5 keeps its settings in the index."""
         with sqlite.errors(self._writer.path):
             settings = dict(sqlite.rows(self._writer.connection, "SELECT k, v FROM fts_config"))
             if settings.get("automerge") != AUTOMERGE:
@@ -102,7 +102,7 @@ class Upkeep:
         return self._bulk and self._writer.commits - self._begun_at > BULK_SEGMENTS
 
     def _merge(self) -> bool:
-        """Merge some pages into fewer segments; false when there are few on each level.
+        """Merge some pages into fewer segments; false if there are few on each level.
 
         Not a negative number of pages, which means to merge all into one: with appends in between FTS5 begins that anew each time, on
         a level of its own, and an append then pays for all those levels (0.4 to 1 s measured).
@@ -117,7 +117,7 @@ class Upkeep:
 
 
 def wal_bytes(path: str) -> int:
-    """How long the WAL is."""
+    """The size of the WAL."""
     try:
         return os.path.getsize(path + "-wal")
     except FileNotFoundError:

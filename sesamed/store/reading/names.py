@@ -28,13 +28,13 @@ def split_words(name: str) -> tuple[str, ...]:
 
 
 def find_same(reference: str, names: Mapping[T, str]) -> list[T]:
-    """Those whose words are the same."""
+    """The names with the same words."""
     wanted = split_words(reference)
     return [key for key, name in names.items() if wanted and split_words(name) == wanted]
 
 
 def find_like(reference: str, names: Mapping[T, str]) -> list[T]:
-    """Those of the nearest kind of likeness."""
+    """The names that are most similar."""
     wanted = split_words(reference)
     if not wanted:
         return []
@@ -49,18 +49,18 @@ Names = Mapping[T, tuple[str, ...]]
 
 
 def _match_in_row(wanted: tuple[str, ...], names: Names[T]) -> list[T]:
-    """The words follow each other in the name; the last one may be the beginning of a word."""
+    """The words follow each other in the name; the last one may be a prefix."""
     text = " " + " ".join(wanted)
     return [key for key, name in names.items() if text in " " + " ".join(name)]
 
 
 def _match_beginnings(wanted: tuple[str, ...], names: Names[T]) -> list[T]:
-    """Each word begins a word of the name."""
+    """Each word is a prefix of a word of the name."""
     return [key for key, name in names.items() if all(any(word.startswith(part) for word in name) for part in wanted)]
 
 
 def _match_mistyped(wanted: tuple[str, ...], names: Names[T]) -> list[T]:
-    """Each word is nearly a word of the name. Each different word of all names is compared once."""
+    """Each word is nearly a word of the name. Each distinct word of all names is compared once."""
     vocabulary = {word for name in names.values() for word in name}
     near = [{word for word in vocabulary if _is_near(part, word)} for part in wanted]
     return [key for key, name in names.items() if all(not words.isdisjoint(name) for words in near)]

@@ -1,4 +1,4 @@
-"""What the index knows about the daemon's own sessions: which can be written to, and where a record came to stand."""
+"""What the index knows about the daemon's own sessions: which can be appended to, and where a record ended up."""
 
 import os
 
@@ -12,7 +12,7 @@ from sesamed.store.reading.session import find_position
 
 
 def find_writable(connection: apsw.Connection, reference: str) -> str:
-    """The file of a session that can be appended to. Its number would not do: the index may be swapped in between."""
+    """The file of a session that can be appended to. A row number would not do, because the index may be swapped in between."""
     session = find(connection, reference)
     source, public, gone = sqlite.one(
         connection, "SELECT source, public_id, gone FROM sessions WHERE id = ?", (session,)
@@ -28,7 +28,7 @@ def find_writable(connection: apsw.Connection, reference: str) -> str:
 
 
 def check_call(connection: apsw.Connection, key: int, utterance: Utterance) -> None:
-    """A call's id names one call of the session, which has one result."""
+    """Check that a call's id is new in the session, or that its call has no result yet."""
     row = connection.execute("SELECT is_error FROM records WHERE key = ?", (key,)).fetchone()
     if row is None:
         return
@@ -39,7 +39,7 @@ def check_call(connection: apsw.Connection, key: int, utterance: Utterance) -> N
 
 
 def find_written(connection: apsw.Connection, key: int, path: str) -> int:
-    """Where the record with this key stands in the session that it was written to."""
+    """The number of the record with this key in the session that it was written to."""
     sql = "SELECT f.session, r.id FROM files f JOIN records r ON r.key = ?2 WHERE f.path = ?1 AND f.session IS NOT NULL"
     row = connection.execute(sql, (os.fsencode(path), key)).fetchone()
     if row is None:
@@ -48,7 +48,7 @@ def find_written(connection: apsw.Connection, key: int, path: str) -> int:
 
 
 def identify(connection: apsw.Connection, reference: str) -> tuple[SessionKey, str]:
-    """A session's key, and a reference that means only this session."""
+    """A session's key, and a reference to this session only."""
     session = find(connection, reference)
     source, native_id, public = sqlite.one(
         connection, "SELECT source, native_id, public_id FROM sessions WHERE id = ?", (session,)

@@ -20,7 +20,7 @@ SHOWN_CHARACTERS = 200
 
 
 class Project(NamedTuple):
-    """The project that a reference was typed in: its sessions are preferred."""
+    """The project in which a reference was typed; its sessions are preferred."""
 
     cwd: str
     main: str | None  # the repository's main worktree
@@ -56,7 +56,7 @@ def _resolve_one(connection: apsw.Connection, reference: str, project: Project |
 
 
 def _choose(connection: apsw.Connection, reference: str, found: list[int], project: Project | None) -> int:
-    """The only one, or the only one of the project."""
+    """The only session, or the only one of the project."""
     here = [session for session in found if project is not None and _is_of(connection, session, project)]
     if len(found) == 1 or len(here) == 1:
         return (here if len(here) == 1 else found)[0]
@@ -86,7 +86,7 @@ def _find_ancestor(connection: apsw.Connection, session: int, count: int, refere
 
 
 def find(connection: apsw.Connection, reference: str) -> int:
-    """The session with this id (with or without `source:`), or with an id that begins so and no other does."""
+    """The session with this id (with or without `source:`), or the only one whose id starts with it."""
     found = find_exact(connection, reference) or find_beginning(connection, reference)
     if not found:
         raise NotFoundError(
@@ -102,7 +102,7 @@ def find(connection: apsw.Connection, reference: str) -> int:
 
 
 def find_exact(connection: apsw.Connection, reference: str) -> list[int]:
-    """The sessions with this id; several where sources share one."""
+    """The sessions with this id; several if sources share one."""
     sql = "SELECT id FROM sessions WHERE public_id = ?"
     found = sqlite.rows(connection, sql, (reference,))
     if not found and ":" in reference:
@@ -113,7 +113,7 @@ def find_exact(connection: apsw.Connection, reference: str) -> list[int]:
 
 
 def find_beginning(connection: apsw.Connection, prefix: str) -> list[int]:
-    """The sessions whose id begins so."""
+    """The sessions whose id starts with this."""
     if not prefix:
         return []
     sql = "SELECT id FROM sessions WHERE public_id >= ? AND public_id < ? ORDER BY public_id LIMIT 1000"
@@ -121,7 +121,7 @@ def find_beginning(connection: apsw.Connection, prefix: str) -> list[int]:
 
 
 def list_candidates(connection: apsw.Connection, sessions: Sequence[int]) -> list[str]:
-    """Some ids to choose from, each so that it names one session only."""
+    """Some ids to choose from, each of which means one session only."""
     sql = """
         SELECT iif((SELECT count(*) FROM sessions o WHERE o.public_id = s.public_id) > 1, source || ':', '') || public_id
         FROM sessions s WHERE id = ?
@@ -130,7 +130,7 @@ def list_candidates(connection: apsw.Connection, sessions: Sequence[int]) -> lis
 
 
 def describe(connection: apsw.Connection, sessions: Sequence[int]) -> list[dict[str, str | None]]:
-    """The same sessions, with what tells them apart for a person."""
+    """The same sessions, with what distinguishes them for a person."""
     sql = "SELECT public_id, source, name, cwd, modified_ms FROM sessions WHERE id = ?"
     rows = (sqlite.one(connection, sql, (session,)) for session in sessions[:MAX_CANDIDATES])
     return [
@@ -140,7 +140,7 @@ def describe(connection: apsw.Connection, sessions: Sequence[int]) -> list[dict[
 
 
 def find_parent(connection: apsw.Connection, session: int) -> int | None:
-    """The session that this one was begun from, when it is indexed."""
+    """The session that this one was forked from, if it is indexed."""
     sql = """
         SELECT coalesce(
           (SELECT f.session FROM files f WHERE f.path = CAST(s.parent_path AS BLOB) AND f.session <> s.id),

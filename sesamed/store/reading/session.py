@@ -1,4 +1,4 @@
-"""A session's records in file order, including those that it shares with others, and before them what it inherits.
+"""A session's records in file order, including those it shares with other sessions, and before them what it inherits.
 
 A fork that copies nothing continues another session. It names the ordinal at which it left that session; what it inherits is read
 and counted first.
@@ -76,7 +76,7 @@ class Item(NamedTuple):
 
 
 def read_items(connection: apsw.Connection, session: int, first: int, count: int) -> list[Item]:
-    """Some of a session's records, counted from 0 over messages and tool calls in file order; what it inherits comes first."""
+    """Some of a session's records, counted from 0 over messages and tool calls in file order; inherited ones come first."""
     found: list[Item] = []
     before = 0
     for segment in find_segments(connection, session):
@@ -97,7 +97,7 @@ def count_items(connection: apsw.Connection, session: int) -> tuple[str, int]:
 
 
 def read_item(connection: apsw.Connection, session: int, record: int) -> Item:
-    """One record, as this session counts it."""
+    """One record, with its number in this session."""
     files = _list_files(connection, session)
     here = _find_own_position(connection, session, files, record)
     before = count_inherited(connection, session)
@@ -105,13 +105,13 @@ def read_item(connection: apsw.Connection, session: int, record: int) -> Item:
 
 
 def find_position(connection: apsw.Connection, session: int, record: int) -> int:
-    """Where a record stands in a session that holds it."""
+    """The number of a record in a session that holds it."""
     own = _find_own_position(connection, session, _list_files(connection, session), record)
     return count_inherited(connection, session) + own
 
 
 def _find_own_position(connection: apsw.Connection, session: int, files: list[int], record: int) -> int:
-    """Where a record stands in what the session's own files hold."""
+    """The number of a record in the session's own files."""
     if len(files) > 1:
         sql = f"{IN_ORDER} SELECT position FROM ordered WHERE record = :record"
         return int(sqlite.one(connection, sql, {"session": session, "record": record})[0])
@@ -119,7 +119,7 @@ def _find_own_position(connection: apsw.Connection, session: int, files: list[in
 
 
 def _read_own(connection: apsw.Connection, session: int, files: list[int], first: int, count: int) -> list[Item]:
-    """Some of what the session's own files hold."""
+    """Some of the records in the session's own files."""
     if len(files) == 1:
         rows = connection.execute(ONE_FILE, {"file": files[0], "first": first, "count": count})
         return [_make_item(row) for row in rows]
@@ -130,7 +130,7 @@ def _read_own(connection: apsw.Connection, session: int, files: list[int], first
 
 
 class Chunk(NamedTuple):
-    """A chunk's text, and its record with all of its texts."""
+    """A chunk's text, and its record with all texts."""
 
     text: str
     record: int
@@ -145,12 +145,12 @@ def read_chunk(connection: apsw.Connection, chunk: int) -> Chunk:
 
 
 def read_texts(connection: apsw.Connection, record: int) -> dict[int, str]:
-    """A record's chunks by kind."""
+    """A record's texts by kind."""
     return {kind: sqlite.plain(text) for kind, text in connection.execute(TEXTS, (record,))}
 
 
 def read_whole_text(connection: apsw.Connection, record: int) -> str:
-    """A record as it is read: a call with its result."""
+    """A record's text as it is read: a call with its result."""
     parts = read_texts(connection, record)
     result = parts.pop(ids.Kind.RESULT, None)
     text = next(iter(parts.values()), "")
@@ -184,7 +184,7 @@ class Segment(NamedTuple):
 
 
 def find_segments(connection: apsw.Connection, session: int) -> list[Segment]:
-    """What a session consists of; most sessions of themselves. What is not indexed is left out."""
+    """What a session consists of: mostly of itself. Ancestors that are not indexed are left out."""
     found, seen, end = [Segment(session, None)], {session}, None
     while len(found) <= MAX_DEPTH and (base := _find_fork_point(connection, found[0].session)) is not None:
         above, ordinal = base
@@ -197,12 +197,12 @@ def find_segments(connection: apsw.Connection, session: int) -> list[Segment]:
 
 
 def count_inherited(connection: apsw.Connection, session: int) -> int:
-    """How many records come before a session's own."""
+    """How many records a session inherits."""
     return sum(segment.length or 0 for segment in find_segments(connection, session))
 
 
 def _find_fork_point(connection: apsw.Connection, session: int) -> tuple[int, int] | None:
-    """The session that this one goes on from, and up to where."""
+    """The session that this one continues, and up to where."""
     row = connection.execute(BASE, (session,)).fetchone()
     if row is None:
         return None

@@ -23,7 +23,7 @@ class Totals(NamedTuple):
 
 
 class Holdings(NamedTuple):
-    """Totals, sessions by their root, and when somebody last waited for everything."""
+    """Totals, sessions by root, and when somebody last waited for everything."""
 
     totals: Totals
     sessions_by_root: dict[str, int]
@@ -31,7 +31,7 @@ class Holdings(NamedTuple):
 
 
 def read_holdings(connection: apsw.Connection) -> Holdings:
-    """Small tables are counted; the writer keeps the totals of the large ones."""
+    """Count the small tables; the writer keeps totals of the large ones."""
     chunks, messages, tool_calls = sqlite.one(connection, "SELECT chunks, messages, tool_calls FROM totals")
     sql = "SELECT count(*) FILTER (WHERE session IS NOT NULL), coalesce(sum(bad_lines), 0) FROM files"
     files, bad_lines = sqlite.one(connection, sql)

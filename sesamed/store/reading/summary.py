@@ -34,7 +34,7 @@ NOT_FOLDED = """NOT (s.subagent AND EXISTS(
 
 
 def show_path(path: bytes | None) -> str:
-    """The path of a unit's file as text; bytes that are none are shown as U+FFFD."""
+    """A path as text; bytes that are not text become U+FFFD."""
     if path is None:
         return ""
     if b"\0" in path:  # most units are a whole file, and called as it is
@@ -43,12 +43,12 @@ def show_path(path: bytes | None) -> str:
 
 
 def show_name(text: str | None) -> str | None:
-    """A name on one line; None when there is nothing in it to be seen."""
+    """A name on one line; None if nothing of it is visible."""
     return None if text is None else clean_line(text) or None
 
 
 def _conversions() -> Mapping[str, Callable[[Any], Any]]:
-    """How columns become fields, by the type of the field or by its name; the others are taken as they are."""
+    """How columns become fields, by the field's type or name; others are taken as they are."""
     hints = get_type_hints(Session, include_extras=True)
     names = dict.fromkeys((field for field, hint in hints.items() if hint == Line | None), show_name)
     truths = dict.fromkeys((field for field, hint in hints.items() if hint is bool), bool)
@@ -73,14 +73,14 @@ def read_sessions(connection: apsw.Connection, sessions: Iterable[int], workstat
 
 
 def read_session(connection: apsw.Connection, session: int, workstation: str) -> Session:
-    """One of them."""
+    """A session by its number."""
     return read_sessions(connection, [session], workstation)[session]
 
 
 def list_sessions(
     connection: apsw.Connection, where: Conditions, limit: int, offset: int, workstation: str
 ) -> tuple[int, dict[int, Session]]:
-    """Sessions that pass, newest activity first, and how many there are."""
+    """Sessions that pass the filters, newest activity first, and how many there are."""
     conditions = [where.session] if where.session else []
     if where.record:
         conditions.append(f"s.id IN ({_sessions_with_record(where.record)})")
@@ -101,7 +101,7 @@ def _sessions_with_record(condition: str) -> str:
 
 
 class Details(NamedTuple):
-    """What else is known about a session; the fields are columns."""
+    """More about a session; the fields are columns."""
 
     description: str | None
     summary: str | None
@@ -119,7 +119,7 @@ def read_details(connection: apsw.Connection, session: int) -> Details:
 
 
 def list_children(connection: apsw.Connection, session: int) -> list[str]:
-    """The sessions that were begun from this one, oldest first."""
+    """The sessions that were forked from this one, oldest first."""
     sql = """
         SELECT c.public_id FROM sessions s JOIN sessions c ON c.source = s.source AND c.id <> s.id
         WHERE s.id = ?1 AND (c.parent_id = s.native_id OR c.parent_path IN (SELECT CAST(path AS TEXT) FROM files WHERE session = ?1))
@@ -129,7 +129,7 @@ def list_children(connection: apsw.Connection, session: int) -> list[str]:
 
 
 class Origin(NamedTuple):
-    """What the agent itself calls a session, and where it was."""
+    """The agent's own id of a session, and where it was."""
 
     source: str
     native_id: str
@@ -139,7 +139,7 @@ class Origin(NamedTuple):
 
 
 def read_origin(connection: apsw.Connection, session: int) -> Origin:
-    """How the agent would find a session again."""
+    """What the agent needs to find a session again."""
     sql = """
         SELECT s.source, s.native_id, s.cwd, s.subagent,
           (SELECT path FROM files WHERE session = s.id AND gone_ms IS NULL ORDER BY path LIMIT 1)

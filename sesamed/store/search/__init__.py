@@ -1,1 +1,1 @@
-"""Questions: words to ranked sessions, with what matched."""
+"""Queries: from words to ranked sessions, with what matched."""

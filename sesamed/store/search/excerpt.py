@@ -1,4 +1,4 @@
-"""Words in texts, as the index sees them: FTS5's own tokenizer says what a word is, so that what is highlighted is what matched."""
+"""Finds a query's words in texts, as the index sees them: FTS5's own tokenizer is used, so that what is highlighted is what matched."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -40,7 +40,7 @@ class Excerpter:
         self._begun = tuple(pattern.stems[-1] for term in terms for pattern in term.wholes if pattern.is_prefix)
 
     def match(self, *texts: str) -> tuple[list[str], list[str]]:
-        """The words that stand in the texts, and those that don't."""
+        """The words that are in the texts, and those that are not."""
         found: set[Term] = set()
         for text in texts:
             found.update(self._find_standing(text, found))
@@ -56,7 +56,7 @@ class Excerpter:
         return standing
 
     def excerpt(self, text: str) -> Excerpt:
-        """The part of a text where the most different words stand closest together, clean and on one line.
+        """The part of a text where the most different words are closest together, cleaned and on one line.
 
         What matches is found in the text as it is indexed, what is shown is cleaned; so its places are moved.
         """
@@ -96,7 +96,7 @@ class Excerpter:
         return [token for token in tokens if token[2] in wanted]
 
     def _inner(self, text: str) -> list[Token]:
-        """The words within words, once each word has been stemmed."""
+        """The subwords, each word stemmed once."""
         parts = inner_parts(text, with_pairs=self._wide)
         stems = {word: self._list_tokens(word) for word in {part.word for part in parts}}
         return [(part.begin, part.end, stem) for part in parts for _, _, stem in stems[part.word]]
@@ -122,7 +122,7 @@ def _find_standing_in(tokens: list[Token], terms: list[Term], *, inner: bool) ->
 
 
 def _may_be_within(terms: list[Term], text: str) -> bool:
-    """Whether a look at the words within words could find one of the terms; it is dear, and mostly in vain."""
+    """Whether the subwords can contain one of the terms; looking is expensive, and mostly in vain."""
     lowered = text.lower()
     patterns = (pattern for term in terms for pattern in term.wholes)
     return any(
@@ -132,12 +132,12 @@ def _may_be_within(terms: list[Term], text: str) -> bool:
 
 
 def one_line(text: str) -> str:
-    """Without line breaks; every character keeps its place."""
+    """The text without line breaks; every character keeps its place."""
     return "".join(character if character.isprintable() else " " for character in text)
 
 
 def _separate(tokens: Iterable[Token]) -> list[Token]:
-    """Without those that begin inside the one before: pairs of characters overlap."""
+    """The ranges without those that begin inside the one before: pairs of characters overlap."""
     found: list[Token] = []
     for begin, end, stem in tokens:
         if found and begin < found[-1][1]:

@@ -1,4 +1,4 @@
-"""Filters as SQL. One table says what each one means and whether it looks at sessions (`s`) or at records (`r`).
+"""Filters as SQL. One table says what each filter means and whether it applies to sessions (`s`) or to records (`r`).
 
 All act before LIMIT. What a client sends is made into a Where by the server: times in milliseconds, one or many as many.
 """
@@ -36,14 +36,14 @@ IS_CALL = ids.sql_is_call("r")
 
 
 class Filter(NamedTuple):
-    """A filter's scope, and what it adds to a statement; None when it is not set."""
+    """A filter's scope, and its condition; None if it is not set."""
 
     scope: Literal["session", "record"]
     sql: Callable[[Where, Values], str | None]
 
 
 class Conditions(NamedTuple):
-    """Conditions, and the values in them; and whether what subagents did is shown as their parent's."""
+    """Conditions and their values; and whether the work of subagents is shown as their parent's."""
 
     session: str
     record: str
@@ -52,7 +52,7 @@ class Conditions(NamedTuple):
 
 
 def to_sql(where: Where) -> Conditions:
-    """All filters as two conditions; an empty one means that there is none."""
+    """All filters as two conditions; an empty one means none."""
     values: Values = {}
     parts: dict[str, list[str]] = {"session": [], "record": []}
     for scope, sql in FILTERS.values():

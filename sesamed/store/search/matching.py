@@ -1,4 +1,4 @@
-"""What matches a question, in both halves of the ranking: chunks, and sessions as a whole.
+"""What matches a query, for both halves of the ranking: chunks, and sessions as a whole.
 
 Chunks: BM25 over the OR of all patterns, weighed by kind, the best three a file; filters before LIMIT. The row number carries file and
 kind, so that the many rows of a common word are grouped before anything is joined.
@@ -96,7 +96,7 @@ def find_best(
 
 
 def is_bounded(terms: Terms) -> bool:
-    """Whether everything can be looked at in little time."""
+    """Whether everything can be searched in little time."""
     return sum(pattern.chunks for pattern in terms.patterns) <= ROWS_OF_ALL_KINDS
 
 
@@ -108,7 +108,7 @@ def find_other_holders(connection: apsw.Connection, record: int, session: int) -
 def _ask(
     connection: apsw.Connection, terms: Terms, where: filters.Conditions, *, everything: bool
 ) -> tuple[list[str], dict[str, Any]]:
-    """What FTS5 is asked, in one or two questions. Asked for rare words *and* all of them, it weighs all, but visits the rare ones."""
+    """One or two FTS5 queries. For rare words *and* all words, FTS5 scores by all of them but only visits the rare ones."""
     also = ""
     if where.session and not _has_copies(connection):
         also = f"AND {ids.sql_file_of('rowid')} IN (SELECT f.id FROM files f JOIN sessions s ON s.id = f.session WHERE {where.session})"
@@ -126,7 +126,7 @@ def _ask(
 
 
 def _split(patterns: list[Pattern], most: int) -> tuple[list[Pattern], list[Pattern]]:
-    """Patterns that are looked for everywhere, and those that are too common for it."""
+    """Patterns that are looked up everywhere, and those that are too common for it."""
     total, rare = 0, 0
     for pattern in patterns:
         total += pattern.chunks
@@ -170,7 +170,7 @@ class Counts(NamedTuple):
 
 
 def count_patterns(connection: apsw.Connection, terms: Terms) -> Counts:
-    """Count all patterns of a question."""
+    """Count all patterns of a query."""
     patterns = {pattern.match: pattern for term in terms.terms for pattern in term.patterns}
     called = {match: count_headings(connection, match) for match in patterns}
     in_messages = {
@@ -190,7 +190,7 @@ def count_patterns(connection: apsw.Connection, terms: Terms) -> Counts:
 
 
 def count_headings(connection: apsw.Connection, match: str) -> Counter[int]:
-    """The sessions with this in their heading, and how much that counts."""
+    """The sessions with this in their heading, and its weight."""
     found: Counter[int] = Counter()
     for columns, times in ((TITLE, TITLE_COUNT), (PLACE, PLACE_COUNT)):
         for (session,) in connection.execute(HEADED, (f"{{{' '.join(columns)}}} : {match}",)):
@@ -209,7 +209,7 @@ def _count_messages(connection: apsw.Connection, pattern: Pattern) -> Mapping[in
 
 
 def score_sessions(connection: apsw.Connection, counted: Counts) -> dict[int, float]:
-    """BM25 of each session. Words in most sessions weigh little, but never nothing: an answer can be made of them alone."""
+    """BM25 of each session. Words in most sessions have little weight, but never none: an answer can consist of them alone."""
     sessions, messages = next(connection.execute("SELECT (SELECT count(*) FROM sessions), messages FROM totals"))
     average = messages / max(1, sessions) + 1
     result: dict[int, float] = defaultdict(float)

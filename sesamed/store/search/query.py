@@ -1,4 +1,4 @@
-"""What a person typed, as words: single ones, phrases in quotes, prefixes, and what is to be left out. Pure.
+"""What a person typed, as words: single ones, phrases, prefixes, and exclusions. Pure.
 
 Only four things mean anything: `"a phrase"`, `-word`, `-"a phrase"` and a trailing `*`. Everything else is text, whatever characters
 it has; what FTS5 is asked is put together from quoted strings (store/search/terms.py).
@@ -24,7 +24,7 @@ STOP_WORDS = frozenset(
 
 
 class Word(msgspec.Struct, frozen=True):
-    """A word, phrase or prefix: what was typed, without its marks."""
+    """A word, phrase or prefix, without its marks."""
 
     text: str
     is_phrase: bool = False
@@ -32,7 +32,7 @@ class Word(msgspec.Struct, frozen=True):
 
 
 class Query(msgspec.Struct, frozen=True):
-    """A question. `everything` asks for all sessions."""
+    """A parsed query. `everything` asks for all sessions."""
 
     words: tuple[Word, ...] = ()
     excluded: tuple[Word, ...] = ()
@@ -41,7 +41,7 @@ class Query(msgspec.Struct, frozen=True):
 
 
 def parse(text: str) -> Query:
-    """Take a question apart; there is no text that is refused."""
+    """Parse a query. Every text is valid."""
     if text.strip() in EVERYTHING:
         return Query(everything=True)
     wanted: dict[tuple[str, bool], Word] = {}

@@ -44,8 +44,9 @@ SHOWN = """(
 
 
 class Found(NamedTuple):
-    """A session to show, the one that really matched, its best chunk (None: only what it is called matches), how good that is, how
-    many subagents are folded into it, and which other sessions are shown as this one because they begin alike."""
+    """A session to show, the one that really matched, its best chunk (None: only its heading matches), its score, how many subagents are
+    folded into it, and which other sessions with the same opening are.
+    """
 
     shown: int
     session: int
@@ -72,7 +73,7 @@ class _Shown(NamedTuple):
 def rank_sessions(
     connection: apsw.Connection, terms: Terms, where: filters.Conditions, limit: int, *, recent: bool = False
 ) -> list[Found]:
-    """The sessions that fit a question best."""
+    """The sessions that match a query best."""
     counted = matching.count_patterns(connection, terms)
     one_word = len(terms.terms) == 1
 
@@ -102,7 +103,7 @@ def count_hits(connection: apsw.Connection, terms: Terms, where: filters.Conditi
 
 
 def is_weak(terms: Terms, matched: Collection[str]) -> bool:
-    """Whether the best hit, which holds these words, is hardly about the question: rare words tell more than common ones."""
+    """Whether the best hit, which contains these words, is hardly relevant: rare words weigh more than common ones."""
     if len(terms.terms) >= MANY_WORDS and len(matched) <= 1:
         return True
     whole = sum(_weight(term, terms.chunks) for term in terms.terms)
@@ -165,7 +166,7 @@ def _find_called(
 
 
 def _find_excluded(connection: apsw.Connection, terms: Terms, sessions: set[int]) -> set[int]:
-    """Sessions in which something is said, or called, that is to be left out."""
+    """Sessions whose messages or names contain what is excluded."""
     if not terms.excluded:
         return set()
     match = " OR ".join(terms.excluded)
@@ -176,7 +177,7 @@ def _find_excluded(connection: apsw.Connection, terms: Terms, sessions: set[int]
 
 
 def fold(connection: apsw.Connection, scored: list[Scored], where: filters.Conditions, *, recent: bool) -> list[Found]:
-    """Subagents under their parents, then sessions of a project that begin alike under the best of them."""
+    """Fold subagents into their parents, and sessions of a project with the same opening into the best of them."""
     shown = _find_shown(connection, [one.session for one in scored], folds=where.folds)
     groups: dict[int, list[Scored]] = defaultdict(list)
     for one in sorted(scored, key=lambda one: (-one.score, shown[one.session].order, one.session)):
@@ -209,7 +210,7 @@ def _find_shown(connection: apsw.Connection, sessions: list[int], *, folds: bool
 
 
 def append_rest(found: list[Found], more: list[Found]) -> list[Found]:
-    """Hits, and after them those of a longer list that are none of them: the order is the same on every page."""
+    """These hits, followed by those of a longer list that are not among them: the order is the same on every page."""
     place_of = {session: place for place, hit in enumerate(found) for session in (hit.shown, *hit.similar)}
     whole = list(found)
     for hit in more:

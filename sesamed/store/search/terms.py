@@ -1,4 +1,4 @@
-"""A question in the words of one index: what FTS5 is asked for each word, in how many chunks that stands, and what is left out.
+"""A query in the words of one index: what FTS5 is asked for each word, how many chunks contain it, and what is dropped.
 
 FTS5 makes a phrase of `package.json` by itself. Besides the word as it was typed, its parts are asked for, the parts of identifiers,
 pairs of characters in scripts without spaces, and for a word that the index does not know the nearest ones that it does.
@@ -49,7 +49,7 @@ class Pattern(NamedTuple):
 
 
 class Term(NamedTuple):
-    """One word. `chunks` is of the word as it was typed, `patterns` are all that is searched for it."""
+    """One word. `chunks` counts the word as typed, `patterns` are all that is searched for it."""
 
     word: Word
     chunks: int
@@ -60,7 +60,7 @@ class Term(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """A whole question."""
+    """All terms of a query."""
 
     terms: tuple[Term, ...]
     excluded: tuple[str, ...]
@@ -74,7 +74,7 @@ class Terms(NamedTuple):
 
 
 def expand(connection: apsw.Connection, query: Query) -> Terms:
-    """Put a question into the index's words."""
+    """Translate a query into the words of the index."""
     maker = TermMaker(connection)
     kept = [word for word in query.words if not _is_stop_word(word)] or list(query.words)
     terms = [term for term in map(maker.term, kept) if term.patterns]
@@ -103,7 +103,7 @@ class TermMaker:
         self.message_counts: dict[str, dict[int, int]] = {}
 
     def term(self, word: Word, *, exact: bool = False) -> Term:
-        """What is searched for a word; nothing when FTS5 sees no word in it."""
+        """What is searched for a word; nothing if FTS5 sees no word in it."""
         typed = self.tokens(word.text)
         if not typed:
             return Term(word, 0, (), ())
@@ -130,7 +130,7 @@ class TermMaker:
         return Term(word, chunks, tuple(patterns), tuple(corrected), wholes, bool(inner.runs))
 
     def tokens(self, text: str) -> list[tuple[str, str]]:
-        """The words of a text, as they stand there and as the index keeps them."""
+        """The words of a text, as written and as the index keeps them."""
         data = text.encode()
         found: Any = self._tokenize(data, apsw.FTS5_TOKENIZE_DOCUMENT, None, include_colocated=False)
         return [(data[begin:end].decode("utf-8", "replace"), stem) for begin, end, stem in found]
@@ -139,7 +139,7 @@ class TermMaker:
         return tuple(stem for _, stem in self.tokens(text))
 
     def _chunks_with(self, match: str) -> int:
-        """In how many chunks something stands."""
+        """How many chunks match."""
         stems = self._stems(match)
         if len(stems) == 1 and not match.endswith("*"):
             row = self._connection.execute("SELECT doc FROM vocabulary WHERE term = ?", (stems[0],)).fetchone()
@@ -163,7 +163,7 @@ class TermMaker:
         return list(dict.fromkeys(word for word in words if word is not None))
 
     def _near(self, stem: str, most: int) -> Iterator[tuple[int, int, str]]:
-        """Distance, how rare, and the stem."""
+        """Distance, rarity, and stem."""
         sql = """
             SELECT term, doc FROM vocabulary WHERE term >= ? AND term < ? AND length(term) BETWEEN ? AND ? AND doc >= ?
         """
@@ -174,7 +174,7 @@ class TermMaker:
                 yield found, -chunks, term
 
     def _as_written(self, term: str) -> str | None:
-        """A word with this stem, as it stands in a text: FTS5 would stem a stem again."""
+        """A word with this stem, as it is written in a text: FTS5 would stem a stem again."""
         for kind, packed in self._connection.execute(OCCURRENCE, (term,)):
             text = sqlite.plain(packed)
             word = self._find_word(text, term)
@@ -186,7 +186,7 @@ class TermMaker:
 
 
 def _affordable(terms: list[Term]) -> list[Term]:
-    """The rarest, as long as not too many rows are to be looked at; at least one."""
+    """The rarest, as long as there are not too many rows to visit; at least one."""
     rows, kept = 0, set[Term]()
     for term in sorted(terms, key=lambda term: term.chunks):
         rows += term.chunks
@@ -206,7 +206,7 @@ def quote(word: str) -> str:
 
 
 def distance(one: str, other: str, limit: int) -> int:
-    """How many letters have to be put in, left out, changed or swapped with the next; more than `limit` is limit + 1."""
+    """How many letters must be inserted, removed, changed or swapped; more than `limit` is limit + 1."""
     if abs(len(one) - len(other)) > limit:
         return limit + 1
     before, last = list[int](), list(range(len(other) + 1))

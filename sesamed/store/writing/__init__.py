@@ -1,1 +1,1 @@
-"""What changes the index: one transaction for rows and cursors."""
+"""Everything that changes the index, in transactions."""

@@ -30,13 +30,13 @@ class Chunks:
         self._words: list[tuple[int, int, str, str]] = []
 
     def add(self, record: int, text: Text) -> None:
-        """Take a chunk of the record; it is written with `flush`."""
+        """Take a chunk of a record; `flush` writes it."""
         self._rows.append((record, text.kind, text.packed))
         if text.kind != Kind.UNINDEXED:
             self._words.append((record, text.kind, text.text, text.inner))
 
     def flush(self) -> None:
-        """Write what was taken; full-text rows last, since any other statement makes FTS5 write out what it has gathered."""
+        """Write the chunks that were taken; full-text rows last, because any other statement makes FTS5 write out what it has gathered."""
         if not self._rows:
             return
         self._connection.executemany(ADD_CHUNK, self._rows)
@@ -47,12 +47,12 @@ class Chunks:
         self._words.clear()
 
     def chunk(self, record: int, kind: int) -> Text | None:
-        """A chunk of a record that is written already."""
+        """A chunk of a record that is already written."""
         row = self._connection.execute("SELECT text FROM chunks WHERE id = ?", (ids.chunk_of(record, kind),)).fetchone()
         return None if row is None else unpack(kind, row[0])
 
     def remove(self, record: int, kind: int) -> None:
-        """Take one chunk out."""
+        """Remove one chunk."""
         number = ids.chunk_of(record, kind)
         self._remove(sqlite.rows(self._connection, "SELECT id, text FROM chunks WHERE id = ?", (number,)))
 
@@ -85,6 +85,6 @@ class Chunks:
 
 
 def unpack(kind: int, packed: str | bytes) -> Text:
-    """A chunk from what is stored of it."""
+    """A chunk from its stored form."""
     text = plain(packed)
     return Text(kind, text, packed, inner_words(kind, text))

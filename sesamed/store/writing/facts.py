@@ -1,5 +1,5 @@
-"""What files say of sessions: kept file by file, and chosen from. A file speaks of its own session, of another one by its
-id, or of whichever has a certain entry; who is meant may come later, and a file's word goes with the file.
+"""What files say about sessions: stored per file, and chosen from. A file's facts are about its own session, another one by its id, or
+whichever contains a certain entry, which may come later. They go with the file.
 """
 
 import hashlib
@@ -53,7 +53,7 @@ OTHERS = """
 
 
 def project_id(cwd: str | None) -> str:
-    """The project's part of a key; an unknown directory counts as the empty string."""
+    """The project's part of a key; without a directory, that of the empty string."""
     return hashlib.sha256((cwd or "").encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
@@ -95,11 +95,11 @@ class Facts:
         return bool(sqlite.one(self._connection, sql, (numbers,))[0])
 
     def find_others(self, file: int) -> set[int]:
-        """The sessions that a file speaks of, its own aside."""
+        """The other sessions that a file has facts about."""
         return self._numbers(OTHERS, (file,))
 
     def forget(self, file: int) -> None:
-        """Take a file's word back."""
+        """Remove a file's facts."""
         others = self.find_others(file)
         for table in ("facts", "remarks", "line_ids"):
             self._connection.execute(f"DELETE FROM {table} WHERE file = ?", (file,))

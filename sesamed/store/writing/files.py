@@ -51,7 +51,7 @@ class Files:
         return _make_file(next(self._connection.execute(sql, values)))
 
     def set_session(self, file: int, session: int | None) -> None:
-        """Put a file into a session."""
+        """Assign a file to a session."""
         self._connection.execute("UPDATE files SET session = ? WHERE id = ?", (session, file))
 
     def count(self, session: int) -> int:
@@ -59,26 +59,26 @@ class Files:
         return int(sqlite.one(self._connection, "SELECT count(*) FROM files WHERE session = ?", (session,))[0])
 
     def mark_gone(self, path: bytes, now_ms: int) -> tuple[int, int | None] | None:
-        """Mark a file as gone; None when it is unknown, or gone already."""
+        """Mark a file as gone; None if it is unknown, or already gone."""
         sql = "UPDATE files SET gone_ms = ? WHERE path = ? AND gone_ms IS NULL RETURNING id, session"
         row = self._connection.execute(sql, (now_ms, path)).fetchone()
         return None if row is None else (row[0], row[1])
 
     def remove(self, file: int) -> None:
-        """Forget a file; it holds nothing any more."""
+        """Remove a file that holds nothing any more."""
         self._connection.execute("DELETE FROM files WHERE id = ?", (file,))
 
     def read(self, path: bytes) -> IndexedFile:
-        """A file as it is known now."""
+        """A file as the index has it."""
         return _make_file(sqlite.one(self._connection, f"{FIND} WHERE path = ?", (path,)))
 
     def find_known(self, path: bytes) -> IndexedFile | None:
-        """A file, if it is known."""
+        """A file, if the index has it."""
         row = self._connection.execute(f"{FIND} WHERE path = ?", (path,)).fetchone()
         return None if row is None else _make_file(row)
 
     def with_inode(self, dev: int, ino: int) -> list[IndexedFile]:
-        """The files that were last seen with this inode; inodes are used again, so only their content tells."""
+        """The files that were last seen with this inode; inodes are reused, so only their content decides."""
         sql = f"{FIND} WHERE ino = ? AND dev = ?"
         return [_make_file(row) for row in self._connection.execute(sql, (ino, dev))]
 
@@ -92,7 +92,7 @@ class Files:
         }
 
     def list_gone_before(self, ms: int) -> list[bytes]:
-        """The files that are gone since then."""
+        """The files that have been gone since before this time."""
         sql = "SELECT path FROM files WHERE gone_ms IS NOT NULL AND gone_ms <= ?"
         return [bytes(path) for (path,) in self._connection.execute(sql, (ms,))]
 

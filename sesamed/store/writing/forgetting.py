@@ -1,4 +1,4 @@
-"""What must never come in again. A file beside the index says it, so that an index which is made anew, for whatever reason, knows it, too.
+"""What must never be indexed again. It is also in a file beside the index, so that an index that is created again knows it, too.
 
 A line a session: source, id and origin, nothing else of it. The file is written, and on the disk, before anything is let go of.
 """
@@ -36,7 +36,7 @@ CHUNKS = f"""
 
 
 def choose(connection: apsw.Connection, reference: str | None, where: Where) -> tuple[list[SessionKey], int]:
-    """The sessions to forget, their subagents among them, and how many chunks only they hold."""
+    """The sessions to forget, including their subagents, and how many chunks only they hold."""
     if reference is not None:
         condition, values = "s.id = :session", {"session": find(connection, reference)}
     else:
@@ -59,13 +59,13 @@ def choose(connection: apsw.Connection, reference: str | None, where: Where) -> 
 
 
 def is_forgotten(connection: apsw.Connection, source: str, identity: Identity) -> bool:
-    """Whether this must not come in."""
+    """Whether this must not be indexed."""
     sql = "SELECT EXISTS(SELECT 1 FROM forgotten WHERE (source, native_id) = (?, ?) AND origin IN ('', ?))"
     return bool(sqlite.one(connection, sql, (source, identity.native_id, identity.origin))[0])
 
 
 def forget_session(connection: apsw.Connection, session: SessionKey) -> list[bytes]:
-    """Never let it in again, and let go of what other files say of it; the files that hold it."""
+    """Never index a session again, and remove what other files say about it; gives the files that hold it."""
     key = (session.source, session.native_id, session.origin)
     connection.execute("INSERT OR IGNORE INTO forgotten(source, native_id, origin) VALUES(?, ?, ?)", key)
     if not session.origin:
@@ -82,12 +82,12 @@ def forget_session(connection: apsw.Connection, session: SessionKey) -> list[byt
 
 
 def file_beside(index: str) -> str:
-    """The file for an index."""
+    """The path of that file."""
     return os.path.join(os.path.dirname(index), NAME)
 
 
 def write_down(index: str, sessions: Iterable[SessionKey]) -> None:
-    """Write sessions down; they are on the disk when this returns."""
+    """Record sessions; they are on disk when this returns."""
     data = b"".join(msgspec.json.encode(session) + b"\n" for session in sessions)
     try:
         descriptor = os.open(file_beside(index), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -104,7 +104,7 @@ def write_down(index: str, sessions: Iterable[SessionKey]) -> None:
 
 
 def load(connection: apsw.Connection, index: str) -> None:
-    """Tell an index that was just opened."""
+    """Tell an index that was just opened what is forgotten."""
     known = [(session.source, session.native_id, session.origin) for session in _read(file_beside(index))]
     if known:
         with connection:

@@ -1,4 +1,4 @@
-"""Where records are: at home in one file, copied in others. Keeps each record in the earliest created session that holds it.
+"""Which files hold a record: its home, and the files with copies. Keeps each record in the earliest created session that holds it.
 
 A record's number names its home. When an earlier holder turns up, or the home lets go of it, the record moves; so the order in
 which files are read makes no difference.
@@ -26,7 +26,7 @@ PLACES = f"""
 
 
 class Wording(NamedTuple):
-    """What a place says of its record, and other places may say otherwise."""
+    """What one place says about its record; other places may differ."""
 
     entry: str | None
     parent: str | None
@@ -34,7 +34,7 @@ class Wording(NamedTuple):
 
 
 class Holders:
-    """Holdings within one transaction."""
+    """The holders of records, within one transaction."""
 
     def __init__(self, connection: apsw.Connection, chunks: Chunks, results: Results) -> None:
         self._connection = connection

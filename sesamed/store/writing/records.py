@@ -18,7 +18,7 @@ UNDO = "REPLACE INTO undone(file, first, last) VALUES(?, ?, ?)"
 
 
 class Records:
-    """Puts the rows of files where they belong: new records, copies of known ones, and what comes later about either."""
+    """Puts the rows of files in their place: new records, copies of known ones, and later additions to either."""
 
     def __init__(self, connection: apsw.Connection, chunks: Chunks, results: Results, holders: Holders) -> None:
         self._connection = connection
@@ -32,7 +32,7 @@ class Records:
         self._messages = self._tool_calls = 0
 
     def forget_keys(self) -> None:
-        """Records may have moved: where they are is to be asked of the index."""
+        """Records may have moved, so ask the index again where they are."""
         self._keys.clear()
 
     def put_all(self, file: int, session: int | None, change: FileRows) -> tuple[int, Tally]:
@@ -66,7 +66,7 @@ class Records:
         return position + 1
 
     def _later(self, file: int, position: int, row: ResultRow | OutcomeRow | UndoneRow) -> None:
-        """Something about a record that came before."""
+        """Take an addition to an earlier record."""
         if (record := self._keys.get(row.key)) is None:
             return
         if isinstance(row, ResultRow):
@@ -97,7 +97,7 @@ class Records:
             self._messages += 1
 
     def _again(self, file: int, session: int, position: int, row: RecordRow, tally: Tally) -> int:
-        """A record that the index has: the file's own, read again, or a copy. Returns the file's next position."""
+        """Take a record that the index has: the file's own, read again, or a copy. Gives the file's next position."""
         self.flush()
         record = self._keys[row.key]
         held = self._holders.position_in(file, record)
@@ -114,7 +114,7 @@ class Records:
         return position + (held is None or held == position)
 
     def _place(self, place: int, row: RecordRow) -> None:
-        """What the place has of its own."""
+        """Take what belongs to the place, not to the record."""
         self._touched.extend((place, path) for path in row.touched)
         if row.ordinal is not None:
             self._ordinals.append((*home_of(place), row.ordinal))
@@ -127,7 +127,7 @@ class Records:
             self._connection.execute(UNDO, (file, first, last))
 
     def _result(self, file: int, record: int, result: ResultRow) -> None:
-        """Give a call its result."""
+        """Add a call's result."""
         pending = self._records.get(record)
         if pending is not None and pending[-1] is None:
             pending[-1] = result.is_error
@@ -139,7 +139,7 @@ class Records:
             self._results.record(record, record_at(file, position), result)
 
     def _correct(self, file: int, record: int, outcome: OutcomeRow) -> None:
-        """A call went otherwise than its result says."""
+        """Change whether a call failed."""
         self.flush()
         if (position := self._holders.position_in(file, record)) is not None:
             self._results.correct(record, record_at(file, position), is_error=outcome.is_error)
@@ -150,7 +150,7 @@ class Records:
         self._keys.clear()
 
     def flush(self) -> None:
-        """Write records, texts and touched files that were gathered."""
+        """Write the records, texts and touched files that were gathered."""
         if self._records:
             columns = "id, key, role, kind, prompt, time_ms, entry, parent, tool, is_error"
             sql = f"INSERT INTO records({columns}) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"

@@ -1,5 +1,5 @@
-"""What files hold that can't be read now (gone, unmounted, unreadable) is played back from one index into another, through the same
-writer as everything else: so a rebuild, and an index of an older schema, have one way in, too.
+"""Copies what files hold that cannot be read now (gone, unmounted, unreadable) from one index into another, through the same writer as
+everything else. So a rebuild, and carrying over an older index, have one way in, too.
 
 A file comes in pieces, each a commit. Until the last one it has a version that no source has, so that who begins again after a crash
 sees that it is not whole.
@@ -47,7 +47,7 @@ TOUCHED = "SELECT p.tail FROM touched t JOIN paths p ON p.id = t.path WHERE t.pl
 
 
 class Replay:
-    """Brings files over from one index to another."""
+    """Copies files from one index into another."""
 
     def __init__(self, old: Writer | OlderIndex, new: Writer, wanted: Callable[[bytes, bool], bool]) -> None:
         self._old = old.connection
@@ -57,7 +57,7 @@ class Replay:
         self._results = Results(self._old, Chunks(self._old))
 
     def run(self) -> Iterator[None]:
-        """One step each time it is advanced, so that live work goes on between them."""
+        """Do one step each time it is advanced, so that live work continues in between."""
         for file, path, gone_ms in sqlite.rows(self._old, FILES):
             known = self._new.files.find_known(path)
             if known is not None and known.source_version == UNFINISHED:
@@ -118,7 +118,7 @@ class Replay:
         return Text(kind, text, self._packer.pack(text), inner_words(kind, text))
 
     def _row(self, place: int, record: int) -> RecordRow:
-        """A record as this place says it."""
+        """A record as this place has it."""
         key, role, kind, prompt, time_ms, tool, entry, parent = sqlite.one(
             self._old, SAID, {"place": place, "record": record}
         )

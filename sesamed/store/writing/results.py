@@ -1,4 +1,4 @@
-"""What calls gave back, where files differ about it. A session that was forked between a call and its result may have another one.
+"""Results of calls, where files differ. A session that was forked between a call and its result may have another one.
 
 One result is shown for all: the smallest, so that the order in which files are read makes no difference. Of a shared call each holder's
 result is kept as a digest, and the texts that are not shown beside it; so one holder can be dropped without reading the others again.
@@ -19,14 +19,14 @@ DIGESTS = f"""
 
 
 class Results:
-    """The results within one transaction."""
+    """The results, within one transaction."""
 
     def __init__(self, connection: apsw.Connection, chunks: Chunks) -> None:
         self._connection = connection
         self._chunks = chunks
 
     def record(self, record: int, place: int, result: ResultRow) -> None:
-        """A holder says what a call gave back."""
+        """A holder has this result for a call."""
         if self._is_shared(record):
             self._record_digest(place, _digest(result))
         current = self._current(record)
@@ -41,7 +41,7 @@ class Results:
             self._keep_other(record, result)
 
     def correct(self, record: int, place: int, *, is_error: bool) -> None:
-        """A holder says that the call ended otherwise than it said before, with the same text."""
+        """A holder says that the call failed, or not, after all; the text is the same."""
         before = self.result_at(place, record)
         if before is None or before.is_error == is_error:
             return
@@ -54,7 +54,7 @@ class Results:
         self.choose_again(record)
 
     def begin_sharing(self, record: int) -> None:
-        """The record gets its first copy: the current result is its home's."""
+        """The record gets its first copy: the current result is that of its home."""
         if not self._is_shared(record) and (current := self._current(record)) is not None:
             self._record_digest(record, _digest(current))
 
@@ -75,7 +75,7 @@ class Results:
         self._connection.execute("UPDATE other_results SET record = ? WHERE record = ?", (target, record))
 
     def result_at(self, place: int, record: int) -> ResultRow | None:
-        """What the holder at this place has."""
+        """The result of the holder at this place."""
         current = self._current(record)
         if not self._is_shared(record):
             return current
@@ -84,7 +84,7 @@ class Results:
         return next((result for result in results if row is not None and _digest(result) == row[0]), None)
 
     def _keep_other(self, record: int, result: ResultRow) -> None:
-        """Keep a result that is not the current one."""
+        """Keep a result that is not the one shown."""
         sql = "INSERT OR IGNORE INTO other_results(record, digest, is_error, text) VALUES(?, ?, ?, ?)"
         text = None if result.text is None else result.text.packed
         self._connection.execute(sql, (record, _digest(result), result.is_error, text))

@@ -1,4 +1,4 @@
-"""Sessions: made when a file names one, counted and dated by what they hold. What they are called is in `facts`.
+"""Sessions: created when a file names one, counted and dated by what they hold. What they are called is in `facts`.
 
 How a session begins is kept as a digest of its first prompts: agents on patrol, forks and copies begin alike, and such sessions are shown
 as one hit. One prompt is enough unless it is short: many sessions begin with `hello`, and differ all the same.
@@ -41,7 +41,7 @@ PROMPTS = f"""
 
 
 class Tally(msgspec.Struct):
-    """What a session gains by one change of a file, and which of that other files hold, too."""
+    """What a session gains by one change of a file, and which of it other files hold, too."""
 
     shared: set[int] = set()  # records
     messages: int = 0
@@ -60,7 +60,7 @@ class Tally(msgspec.Struct):
         self.note_time(row)
 
     def note_time(self, row: RecordRow) -> None:
-        """A record is held at one more place, which has a time of its own."""
+        """A record is held at one more place, which has its own time."""
         if row.time_ms is not None and row.role in ROLES_WITH_TIMES:
             self.first_ms = row.time_ms if self.first_ms is None else min(self.first_ms, row.time_ms)
             self.last_ms = row.time_ms if self.last_ms is None else max(self.last_ms, row.time_ms)
@@ -73,7 +73,7 @@ class Sessions:
         self._connection = connection
 
     def find_or_add(self, source: str, identity: Identity) -> int:
-        """The session with this identity; made when there is none."""
+        """The session with this identity; created if there is none."""
         key = (source, identity.native_id, identity.origin)
         sql = "SELECT id FROM sessions WHERE (source, native_id, origin) = (?, ?, ?)"
         if row := self._connection.execute(sql, key).fetchone():
@@ -82,7 +82,7 @@ class Sessions:
         return int(sqlite.one(self._connection, sql, key)[0])
 
     def renumber(self, session: int) -> None:
-        """Number the sessions that share this one's native id in order of path: id, id~2, ..."""
+        """Number the sessions with this native id by path: id, id~2, ..."""
         self._renumber(*sqlite.one(self._connection, "SELECT source, native_id FROM sessions WHERE id = ?", (session,)))
 
     def _renumber(self, source: str, native_id: str) -> None:
@@ -108,7 +108,7 @@ class Sessions:
         self._connection.execute(sql, values)
 
     def recount(self, session: int) -> None:
-        """Count anew what the session holds, after something was let go of."""
+        """Count what the session holds, after something was removed."""
         counted = sqlite.one(self._connection, HELD, {"session": session})
         sql = "UPDATE sessions SET messages = ?, tool_calls = ?, exchanges = ?, first_ms = ?, last_ms = ? WHERE id = ?"
         self._connection.execute(sql, (*counted, session))
@@ -125,7 +125,7 @@ class Sessions:
         return bool(self._connection.execute(sql, (session,)).fetchone() != before)
 
     def drop_if_empty(self, session: int) -> bool:
-        """A session without a file is none."""
+        """Drop a session without files."""
         sql = """
             DELETE FROM sessions WHERE id = ?1 AND NOT EXISTS(SELECT 1 FROM files WHERE session = ?1) RETURNING source, native_id
         """
@@ -134,7 +134,7 @@ class Sessions:
         return bool(left)
 
     def update_opening(self, session: int) -> None:
-        """Bring the digest of the first prompts up to date; what is looked at does not grow with the session."""
+        """Update the digest of the first prompts; the work does not grow with the session."""
         opening, opened = self._opening(session), None
         if sum(len(text.split()) for text in opening) >= LEAST_WORDS:
             opened = digest("\n".join(opening).encode())

@@ -23,7 +23,7 @@ from sesamed.store.writing.sessions import OPENING_RECORDS, Sessions, Tally
 
 
 class Written(msgspec.Struct):
-    """What a transaction did, and the files as they are known now."""
+    """What a transaction did, and the files as they are now."""
 
     known: list[IndexedFile] = []
     added: int = 0
@@ -44,21 +44,21 @@ class Writer:
             forgetting.load(self.connection, path)
 
     def close(self) -> None:
-        """Close; the WAL is folded in by SQLite when nobody else has the index open."""
+        """Close; SQLite checkpoints the WAL if nobody else has the index open."""
         self.connection.close()
 
     def metadata(self, name: str) -> str | None:
-        """A value kept beside the rows."""
+        """A value of the metadata."""
         row = self.connection.execute("SELECT value FROM metadata WHERE name = ?", (name,)).fetchone()
         return None if row is None else str(row[0])
 
     def set_metadata(self, name: str, value: str) -> None:
-        """Keep a value."""
+        """Store a value in the metadata."""
         with sqlite.errors(self.path):
             self.connection.execute("REPLACE INTO metadata(name, value) VALUES(?, ?)", (name, value))
 
     def set_metadata_durably(self, name: str, value: str) -> None:
-        """Keep a value, and force all commits so far onto the disk with it: otherwise a power cut may take the last ones."""
+        """Store a value, and force it and all commits so far onto the disk: otherwise a power failure may lose the last ones."""
         self.connection.execute("PRAGMA synchronous=FULL").fetchall()
         try:
             self.set_metadata(name, value)
@@ -79,26 +79,26 @@ class Writer:
         return self._commit(work)
 
     def mark_gone(self, paths: Iterable[bytes], now_ms: int) -> Written:
-        """Files are gone: their sessions stay, marked."""
+        """Mark files as gone; their sessions stay."""
         return self._commit(lambda transaction: transaction.mark_all_gone(paths, now_ms))
 
     def drop(self, paths: Iterable[bytes]) -> Written:
-        """Take files and what only they held out of the index."""
+        """Remove files, and what only they held, from the index."""
         return self._commit(lambda transaction: transaction.drop_all(paths))
 
     def forget(self, sessions: Sequence[SessionKey]) -> list[bytes]:
-        """Take sessions out, and never in again; the files that they were in. Free pages still hold them: only a new index does not."""
+        """Remove sessions for good; gives the files that they were in. Free pages still contain them: only a new index does not."""
         forgetting.write_down(self.path, sessions)
         paths: list[bytes] = []
         self._commit(lambda transaction: paths.extend(transaction.forget_all(sessions)))
         return paths
 
     def begin(self, changes: Sequence[FileRows]) -> Written:
-        """Write changes; `commit` has to follow, and may do so in another thread: half of the time is spent in it, without the GIL."""
+        """Write changes. `commit` must follow, and may do so in another thread: it takes half of the time, without the GIL."""
         return self._begin(lambda transaction: transaction.apply_all(changes))
 
     def commit(self) -> None:
-        """Make what was begun last, or undo it."""
+        """Commit what was begun last, or roll it back."""
         with sqlite.errors(self.path):
             try:
                 self.connection.execute("COMMIT")
@@ -160,7 +160,7 @@ class Transaction:
             self._drop(path)
 
     def forget_all(self, sessions: Iterable[SessionKey]) -> list[bytes]:
-        """Forget sessions; the files that they were in."""
+        """Forget sessions; gives the files that they were in."""
         self._connection.execute("REPLACE INTO metadata(name, value) VALUES(?, '1')", (forgetting.UNFINISHED,))
         paths = [path for session in sessions for path in forgetting.forget_session(self._connection, session)]
         self.drop_all(paths)
@@ -245,7 +245,7 @@ class Transaction:
         return before if change.identity is None else self._sessions.find_or_add(change.source, change.identity)
 
     def _describe(self, session: int, tally: Tally, *, has_news: bool, joined: bool, came_back: bool) -> None:
-        """Bring a session up to date with what one of its files now says; the file may just have joined it, or come back."""
+        """Update a session from what one of its files now says; the file may just have joined it, or come back."""
         order_moved = (has_news or joined or came_back) and self._facts.resolve(session)
         self._sessions.add_counts(session, tally)
         if joined and self._files.count(session) > 1:
@@ -269,14 +269,14 @@ class Transaction:
             self._rehome(self._holders.find_shared(session))
 
     def _rehome(self, records: Iterable[int]) -> None:
-        """The order of their holders may have changed."""
+        """The order of holders may have changed."""
         for record in records:
             self._records.flush()
             self._records.forget_keys()
             self._holders.rehome(record)
 
     def _drop_holdings(self, file: int, session: int | None) -> None:
-        """Let go of all that a file holds and says."""
+        """Remove everything that a file holds and says."""
         self._records.flush()
         self._forget_words(file)
         self._holders.drop(file)

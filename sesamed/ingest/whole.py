@@ -18,12 +18,18 @@ from sesamed.ingest.tail import NotRegularError, Tail, open_tail
 from sesamed.ingest.units import list_members, relative
 from sesamed.model import Operation
 from sesamed.source import BadLineError, Bundle, Document, ForeignFileError, Member, Row, Source, Unit
-from sesamed.store import rows as rows_of_store
 from sesamed.store.foreign import ForeignDatabase
-from sesamed.store.rows import Cursor, FileRows, IndexedFile, Revision, blank
+from sesamed.store.rows import Cursor, FileRows, IndexedFile, RecordRow, Revision, blank
 
-BYTES = 64 << 20  # of a session in a database
+MAX_BYTES = 64 << 20  # of a session in a database
 ITEM_BYTES = 64  # what a value has at least
+
+
+class Items(msgspec.Struct):
+    """All that a unit has, and a checksum of it; 0 if there is none."""
+
+    items: list[Any]
+    mark: int = 0
 
 
 class Whole:
@@ -43,20 +49,20 @@ class Whole:
         self, change: FileRows, known: IndexedFile | None, source: Source[Any], shape: Document, tail: Tail, budget: int
     ) -> None:
         """A file."""
-        data = _read_text(tail, shape.max_bytes)
-        self._read(change, known, source, None if data is None else [data], 0 if data is None else crc32(data), budget)
+        data = tail.read_all(shape.max_bytes)
+        is_there = data is not None and data and not data.isspace()
+        self._read(change, known, source, Items([data], crc32(data or b"")) if is_there else None, budget)
 
     def read_bundle(
         self, change: FileRows, known: IndexedFile | None, source: Source[Any], shape: Bundle, budget: int
     ) -> None:
         """Many files."""
-        items: list[Member] | None = None
+        items: Items | None = None
         with suppress(FileNotFoundError, NotRegularError, BadLineError):
-            items = list(self._members(shape, change.path, change.root))
-        mark = 0
-        for item in items or ():
-            mark = crc32(item.data, crc32(os.fsencode(item.path), mark))
-        self._read(change, known, source, items, mark, budget)
+            items = Items(list(self._members(shape, change.path, change.root)))
+            for member in items.items:
+                items.mark = crc32(member.data, crc32(os.fsencode(member.path), items.mark))
+        self._read(change, known, source, items, budget)
 
     def _members(self, bundle: Bundle, path: bytes, root: str) -> Iterator[Member]:
         left = bundle.max_bytes
@@ -74,82 +80,72 @@ class Whole:
         self, change: FileRows, known: IndexedFile | None, source: Source[Any], database: ForeignDatabase, budget: int
     ) -> None:
         """A session in a database."""
-        items: list[Row] | None = None
+        items: Items | None = None
         with suppress(BadLineError):
-            items = list(_read_rows(database, Unit.parse(change.path)))
+            items = Items(list(_read_rows(database, Unit.parse(change.path))))
         database.release()  # decoding takes longer
-        self._read(change, known, source, items, 0, budget)
+        self._read(change, known, source, items, budget)
 
     def _read(
-        self,
-        change: FileRows,
-        known: IndexedFile | None,
-        source: Source[Any],
-        items: Iterable[Any] | None,
-        mark: int,
-        budget: int,
+        self, change: FileRows, known: IndexedFile | None, source: Source[Any], items: Items | None, budget: int
     ) -> None:
         change.counted_from_start = True
-        if known is not None and not change.replace and mark and mark == known.cursor.digest:
-            self._keep(change, known, bad=None)
+        if known is not None and items is not None and _is_same(change, known, items):
+            _keep(change, known.cursor)
+            change.counted_from_start = False
             return
         try:
             operations = _decode(change, source, items)
         except ForeignFileError:
             blank(change)
         except BadLineError:
-            self._keep(change, known, bad=1)
+            _keep(change, Cursor(state=Held().encode()) if known is None else known.cursor)
+            change.cursor = msgspec.structs.replace(change.cursor, offset=0, digest=0)
+            change.bad_lines, change.look_again = 1, True
         else:
             content = Content(operations)
             self._fill(change, content.others)
             held = None if known is None or change.replace else Held.decode(known.cursor.state)
             self._difference.fill(change, content, held, budget)
-            size = change.signature.size
-            change.cursor = msgspec.structs.replace(change.cursor, offset=size, digest=mark if change.complete else 0)
+            mark = items.mark if items is not None and change.complete else 0
+            change.cursor = msgspec.structs.replace(change.cursor, offset=change.signature.size, digest=mark)
 
-    def _keep(self, change: FileRows, known: IndexedFile | None, bad: int | None) -> None:
-        """Keep what was last read."""
-        change.replace = False
-        if known is None:
-            change.cursor = Cursor(state=Held().encode())
-        else:
-            kept = known.cursor
-            offset, mark = (0, 0) if bad else (change.signature.size, kept.digest)
-            change.cursor = msgspec.structs.replace(kept, offset=offset, digest=mark)
-        change.revision = Revision(kept=change.cursor.position)
-        if bad is None:
-            change.counted_from_start = False
-        else:
-            change.bad_lines, change.look_again = bad, True
+
+def _is_same(change: FileRows, known: IndexedFile, items: Items) -> bool:
+    """Whether a unit was only touched."""
+    before, now = (known.signature.size, known.cursor.digest), (change.signature.size, items.mark)
+    return not change.replace and items.mark != 0 and before == now
+
+
+def _keep(change: FileRows, cursor: Cursor) -> None:
+    """Keep what was last read."""
+    change.replace = False
+    change.cursor = msgspec.structs.replace(cursor, offset=change.signature.size)
+    change.revision = Revision(kept=cursor.position)
 
 
 def count_bytes(change: FileRows) -> int:
     """About what it costs to write a change."""
     changed = () if change.revision is None else (row for _, row in change.revision.changed)
-    rows = (*changed, *(row for row in change.rows if isinstance(row, rows_of_store.RecordRow)))
+    rows = (*changed, *(row for row in change.rows if isinstance(row, RecordRow)))
     return difference.ROW_BYTES + sum(map(difference.count_bytes, rows))
 
 
-def _decode(change: FileRows, source: Source[Any], items: Iterable[Any] | None) -> list[Operation]:
+def _decode(change: FileRows, source: Source[Any], items: Items | None) -> list[Operation]:
     """What a source says of a unit."""
     if items is None:
         raise BadLineError
     unit = Unit.parse(change.path)
-    state, operations = source.begin(relative(unit.path, change.root), os.fsdecode(unit.part))
-    for item in items:
+    state, place = source.begin(relative(unit.path, change.root), os.fsdecode(unit.part))
+    operations = list(place)
+    for item in items.items:
         state, found = source.step(state, item)
-        operations = operations + found
+        operations += found
     return operations
 
 
-def _read_text(tail: Tail, most: int) -> bytes | None:
-    """All of a file; None if that is too much, or nothing."""
-    data = tail.read_all(most)
-    return None if data is None or not data or data.isspace() else data
-
-
 def _read_rows(database: ForeignDatabase, unit: Unit) -> Iterator[Row]:
-    left = BYTES
+    left = MAX_BYTES
     for number in range(len(database.query.rows) if database.query is not None else 0):
         for values in database.rows(number, os.fsdecode(unit.part)):
             left -= sum(len(value) if isinstance(value, str | bytes) else ITEM_BYTES for value in values)

@@ -25,6 +25,7 @@ MARK = b"whole"  # what the state of such a cursor begins with
 ROW_BYTES = 64  # what a record has besides its texts, about
 
 _ENCODE = msgspec.msgpack.Encoder().encode
+_ENCODE_SORTED = msgspec.json.Encoder(order="sorted").encode
 
 
 class Held(msgspec.Struct, frozen=True, array_like=True):
@@ -76,7 +77,7 @@ class Content:
             if len(self._order) >= LAST_POSITION:
                 self.beyond += 1
                 return
-            self.records[operation.key] = operation
+            self.records[operation.key] = _sort_arguments(operation)
             self._order.append(operation.key)
         elif isinstance(operation, ToolResult | Outcome):
             self._finish(operation)
@@ -144,6 +145,17 @@ class Difference:
 
     def _row(self, record: Message | ToolCall) -> RecordRow:
         return self._chunking.make_row(msgspec.structs.replace(record, key=index_key(record)))
+
+
+def _sort_arguments(record: Message | ToolCall) -> Message | ToolCall:
+    """A record as any unit says it: some agents write the fields of a call in another order each time."""
+    if isinstance(record, Message):
+        return record
+    try:
+        arguments = _ENCODE_SORTED(msgspec.json.decode(record.arguments))
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return record
+    return msgspec.structs.replace(record, arguments=arguments)
 
 
 def index_key(record: Message | ToolCall) -> int:

@@ -234,3 +234,24 @@ def test_what_a_prompt_replaces_is_no_more(daemon: Daemon, owner: Owner) -> None
     assert not daemon.found("medlar")
     assert texts(daemon, session.id) == ["a quince tart", "with cream", "a salsify pie"]
     daemon.check_index()
+
+
+def test_a_session_that_is_imported_into_the_database_is_one(daemon: Daemon, owner: Owner) -> None:
+    """OpenCode leaves the files where they are; what is said later stands in the database only."""
+    session = (
+        OpenCodeSession().user("a quince tart").answer("with cream", tool_part("bash", {"command": "bake"}, "burnt"))
+    )
+    for member in session.members():
+        path = owner.path.parent / member.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(member.data)
+    store(owner, session, 1)
+    daemon.sync()
+    shown = meta(daemon, session.id)
+    assert (shown["messageCount"], shown["toolCounts"]) == (2, {"bash": 1})
+    assert daemon.call("search", query="quince")["resultCount"] == 1
+    store(owner, session.user("salsify"), 2)
+    daemon.sync()
+    assert texts(daemon, session.id)[-1] == "salsify"
+    assert meta(daemon, session.id)["messageCount"] == 3
+    daemon.check_index()

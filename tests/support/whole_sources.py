@@ -157,7 +157,7 @@ def _record(record: Any) -> list[Operation]:
             )
         ]
     else:
-        arguments = json.dumps({"path": record.get("text", "")}).encode()
+        arguments = record.get("raw", json.dumps({"path": record.get("text", "")})).encode()
         said = [ToolCall(key=key, name=record["tool"], arguments=arguments, time_ms=time_ms, cwd="/w")]
         if "output" in record:
             said.append(ToolResult(key=key, text=record["output"], is_error=bool(record.get("failed"))))

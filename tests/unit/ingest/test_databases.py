@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sesamed.model import Operation
 from sesamed.source import Row
@@ -249,3 +251,42 @@ def test_a_bundle_that_goes_is_kept(desk: Desk) -> None:
     desk.look()
     assert desk.dump()["sessions"]["folders:s1"]["gone"]
     same(with_sessions(desk.dump()), with_sessions(desk.carried_over()))
+
+
+SESSIONS, KEYS = st.sampled_from(["s1", "s2", "s3"]), st.integers(0, 4)
+EVENTS = st.one_of(
+    st.tuples(st.just("say"), SESSIONS, KEYS, st.sampled_from(["alpha", "beta gamma", "", "make"])),
+    st.tuples(st.just("unsay"), SESSIONS, KEYS, st.just("")),
+    st.tuples(st.sampled_from(["leave", "look", "restart"]), SESSIONS, KEYS, st.just("")),
+)
+
+
+@given(events=st.lists(EVENTS, max_size=20))
+def test_any_history_of_a_database_gives_the_index_of_a_rebuild(events: list[tuple[str, str, int, str]]) -> None:
+    """Sessions share records, say them otherwise, and leave."""
+    desk = Desk()
+    try:
+        with Owner(desk.base / "tables/x.db") as owner:
+            for kind, session, key, text in events:
+                if kind == "say":
+                    owner.run("INSERT OR IGNORE INTO session VALUES(?, 0, ?)", session, session)
+                    row = (session[1] + str(key), session, json.dumps({"key": key, "text": text}))
+                    owner.run("REPLACE INTO part VALUES(CAST(? AS INTEGER), ?, ?)", *row)
+                elif kind == "unsay":
+                    owner.run("DELETE FROM part WHERE id = CAST(? AS INTEGER)", session[1] + str(key))
+                elif kind == "leave":
+                    owner.run("DELETE FROM session WHERE id = ?", session)
+                    owner.run("DELETE FROM part WHERE session = ?", session)
+                owner.run("UPDATE session SET version = version + 1 WHERE id = ?", session)
+                if kind == "restart":
+                    desk.restart()
+                if kind in ("look", "leave"):
+                    desk.look()
+            desk.look()
+            same(with_sessions(desk.dump()), with_sessions(desk.carried_over()))
+            desk.drop_gone()
+            fresh = desk.make_empty_index()
+            desk.look(fresh)
+            same(desk.dump(), desk.dump(fresh))
+    finally:
+        desk.close()

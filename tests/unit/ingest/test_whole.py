@@ -183,6 +183,20 @@ def test_a_document_over_its_limit_keeps_what_it_had(desk: Desk) -> None:
     assert desk.texts("letters:a") == ["alpha"]
 
 
+def test_a_call_is_one_however_its_arguments_are_written(desk: Desk) -> None:
+    """With spaces or without, and in any order: OpenCode's files and its database differ in that, and each update of a part may."""
+    call = {"key": 1, "tool": "bash", "text": "x", "raw": '{"command": "make", "cwd": "/"}'}
+    desk.write("letters/a.letter", {"session": "a", "records": [call]})
+    desk.write("letters/b.letter", {"session": "b", "records": [{**call, "raw": '{"cwd":"/","command":"make"}'}]})
+    desk.look()
+    assert desk.dump()["totals"][2] == 1
+    assert desk.texts("letters:a") == desk.texts("letters:b") == ["tool: bash\ncommand: make\ncwd: /"]
+    changes = desk.ingest.writer.connection.total_changes()
+    desk.write("letters/a.letter", {"session": "a", "records": [{**call, "raw": '{"cwd": "/", "command": "make"}'}]})
+    desk.look()
+    assert desk.ingest.writer.connection.total_changes() - changes <= 5
+
+
 def test_what_is_no_longer_said_is_dropped(desk: Desk) -> None:
     """Also a name, and from the full-text index; what another document holds as well stays with it."""
     both = [record(1, "alpha"), record(2, "shared zebra")]

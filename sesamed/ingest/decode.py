@@ -3,8 +3,10 @@
 Here lines are read from a cursor on; what is said whole every time is read by `whole`. Which shape a unit has is asked of `units`.
 """
 
+import logging
 import os
 import time
+import traceback
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePath
 from typing import Any
@@ -25,6 +27,8 @@ from sesamed.source import BadLineError, Bundle, Document, ForeignFileError, Lin
 from sesamed.store.foreign import ForeignDatabase, open_database
 from sesamed.store.rows import Cursor, FileRows, IndexedFile, Signature, blank
 from sesamed.store.writing.files import Files
+
+log = logging.getLogger(__name__)
 
 TICK_S = 0.05  # times of files are coarser than that on no system we know
 PARTS_BYTES = 2 << 20  # of a file with several sessions, in one commit
@@ -51,6 +55,7 @@ class DatabaseRows(msgspec.Struct):
     changes: list[FileRows] = []
     lost: list[bytes] = []  # units that are there no more
     warning: str | None = None
+    trouble: str | None = None  # a unit could not be read because of a bug
 
 
 class Decoder:
@@ -219,14 +224,20 @@ class Decoder:
                 return False
             before = None if known is None else files.find_known(unit.path)
             change = self._begin(unit, signature, before)
-            self._whole.read_rows(change, before, source, database, budget)
+            try:
+                self._whole.read_rows(change, before, source, database, budget)
+            except OSError:
+                raise
+            except Exception as error:
+                found.trouble = log_fault(unit.path, error)
+                continue
             change.look_again = False
             found.changes.append(change)
             if not change.complete:
                 return False
             budget -= count_bytes(change)
         found.lost = [path for path, (_, _, _, gone) in left.items() if not gone]
-        return True
+        return found.trouble is None
 
     def _begin(self, target: Target, now: Signature, known: IndexedFile | None) -> FileRows:
         """A change of a unit that is read completely."""
@@ -332,3 +343,10 @@ class Decoder:
         for fact in list(change.facts):
             if fact.field == "cwd" and (project := self._projects.of(fact.value)):
                 change.facts.append(Fact(field="project_path", value=project, rank=fact.rank, keep=fact.keep))
+
+
+def log_fault(path: bytes, error: Exception) -> str:
+    """Log a bug without the exception's own words, which may quote a transcript."""
+    steps = " < ".join(f"{step.name}:{step.lineno}" for step in reversed(traceback.extract_tb(error.__traceback__)))
+    log.error("internal error path=%r error=%s at=%s", Unit.parse(path).path, type(error).__name__, steps)
+    return f"internal error ({type(error).__name__}); the log says where. Please report it"

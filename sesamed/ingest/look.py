@@ -8,7 +8,6 @@ import logging
 import os
 import tempfile
 import time
-import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,12 +17,12 @@ from typing import Self
 import msgspec
 
 from sesamed.errors import StoreError
-from sesamed.ingest.decode import QUIET_S, Decoder
+from sesamed.ingest.decode import QUIET_S, Decoder, log_fault
 from sesamed.ingest.state import FileState, FileStates, Target
 from sesamed.ingest.tail import FileChange, NotRegularError, Tail, open_tail, signature_at
 from sesamed.ingest.whole import count_bytes
 from sesamed.model import SessionKey
-from sesamed.source import Bundle, Document, Lines, Rows
+from sesamed.source import Bundle, Document, Lines, Rows, Unit
 from sesamed.store.foreign import LockedDatabaseError
 from sesamed.store.rows import FileRows, IndexedFile, Signature
 from sesamed.store.writing.transaction import Writer, Written
@@ -36,6 +35,10 @@ REST_S, REST_TIMES = (
 )  # so long a unit rests that is read whole each time, and so much longer than the reading took
 WHOLE_BYTES = 8 << 20  # the same of units that are read whole each time
 SLICE_BYTES = 2 << 20  # of files in one commit: about 60 ms, the longest that a live append waits for the backlog
+
+
+class UnitError(OSError):
+    """A session of a file with several could not be read; the others were."""
 
 
 class Counts(msgspec.Struct):
@@ -227,6 +230,8 @@ class _Run:
         self._changes += found.changes
         self._lost += found.lost
         self._result.bytes += sum(map(count_bytes, found.changes))
+        if found.trouble is not None:
+            raise UnitError(found.trouble)
         if not found.changes or found.changes[-1].path != state.target.path:
             self._result.unfinished.append(state.target)
         if found.warning != state.warning:
@@ -308,11 +313,17 @@ class _Run:
 
     def _write_alone(self, changes: list[FileRows], error: Exception) -> None:
         if len(changes) == 1:
-            target = Target(changes[0].path, changes[0].root, changes[0].source)
-            self._note_trouble(self._state(target), log_fault(target.path, error))
+            (change,) = changes
+            target = Target(Unit.parse(change.path).path, change.root, change.source)
+            self._note_trouble(self._state(target), log_fault(change.path, error))
             return
+        failed = set[bytes]()
         for change in changes:
-            self._write([change])
+            if change.path not in failed:  # a file with several units is not done when one of them is not
+                self._write([change])
+            state = self._states.get(path := Unit.parse(change.path).path)
+            if state is not None and state.trouble is not None:
+                failed.add(path)
 
     def _settle(self) -> None:
         """Wait until the last slice is committed. Only then its files are known, and the index may be queried."""
@@ -355,10 +366,3 @@ class _Run:
         if (rest, quiet_at) != (state.rest, state.quiet_at):
             state.rest, state.quiet_at = rest, quiet_at
             self._states.note(state)
-
-
-def log_fault(path: bytes, error: Exception) -> str:
-    """Log a bug without the exception's own words, which may quote a transcript."""
-    steps = " < ".join(f"{step.name}:{step.lineno}" for step in reversed(traceback.extract_tb(error.__traceback__)))
-    log.error("internal error path=%r error=%s at=%s", path, type(error).__name__, steps)
-    return f"internal error ({type(error).__name__}); the log says where. Please report it"

@@ -10,8 +10,9 @@ import os
 from functools import partial
 
 from sesamed.errors import SesameError
+from sesamed.ingest.decode import log_fault
 from sesamed.ingest.indexer import Indexer
-from sesamed.ingest.look import Counts, Ingest, log_fault
+from sesamed.ingest.look import Counts, Ingest
 from sesamed.model import Progress
 from sesamed.source import Unit
 from sesamed.store import sqlite

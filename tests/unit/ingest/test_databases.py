@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from sesamed.model import Operation
 from sesamed.source import Row
-from sesamed.store.rows import Signature
+from sesamed.store.rows import FileRows, Signature
+from sesamed.store.writing.records import Records
+from sesamed.store.writing.sessions import Tally
 from tests.support.history import same
 from tests.support.letters import Desk, with_sessions
 from tests.support.owner import Owner
@@ -102,6 +104,34 @@ def test_an_owner_without_wal_may_write_while_we_decode(desk: Desk, monkeypatch:
         desk.look()
         assert desk.texts("tables:s1") == ["alpha", "gamma"]
         assert desk.texts("tables:s2") == ["beta"]
+
+
+def test_one_session_never_stops_the_others(desk: Desk, owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether it fails when it is decoded or when it is written; it is tried again, and well when that works."""
+    for number in range(3):
+        owner.say(f"s{number}", f"k{number}", f"alpha{number}")
+    step, put_all = Tables.step, Records.put_all
+
+    def fail_to_decode(self: Tables, state: State, item: Row) -> tuple[State, list[Operation]]:
+        assert b"alpha1" not in str(item.values).encode()
+        return step(self, state, item)
+
+    def fail_to_write(self: Records, file: int, session: int | None, change: FileRows) -> tuple[int, Tally]:
+        assert not change.path.endswith(b"s1")
+        return put_all(self, file, session, change)
+
+    for kind, name, function in ((Tables, "step", fail_to_decode), (Records, "put_all", fail_to_write)):
+        with monkeypatch.context() as patch:
+            patch.setattr(kind, name, function)
+            for _ in range(2):
+                desk.ingest.run([due.target for due in desk.sweep.due(desk.ingest)])
+                (state,) = desk.ingest.states.list_unreadable()
+                assert state.target.path == bytes(owner.path)
+                assert sorted(desk.dump()["sessions"]) == ["tables:s0", "tables:s2"]
+        desk.look()
+        assert len(desk.dump()["sessions"]) == 3
+        assert desk.ingest.states.list_unreadable() == []
+        desk.ingest.drop([state.target.path for state in desk.ingest.states])
 
 
 def test_values_may_be_bytes(desk: Desk, owner: Owner) -> None:

@@ -10,12 +10,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from sesamed.model import Identity, Unknown
+from sesamed.model import Identity, Message, ToolCall, Unknown
 from sesamed.source import ForeignFileError, Lines, Location, ResumeCommand, Variable
 from sesamed.sources.codex import calls
 from sesamed.sources.codex.events import Handler, read_event, skip
 from sesamed.sources.codex.lines import STARTS, Line, Payload, is_dropped
-from sesamed.sources.codex.messages import add_agent_message, add_message, read_message
+from sesamed.sources.codex.messages import add_agent_message, add_message, read_message, release_prompts
 from sesamed.sources.codex.meta import (
     INDEX,
     file_ids,
@@ -39,7 +39,7 @@ class Codex(JsonLines[CodexState, Line]):
 
     name = "codex"
     label = "Codex"
-    version = 2
+    version = 3
     locations = (
         Location(home="~/.codex", moved_by=(Variable("CODEX_HOME"),), directories=("sessions", "archived_sessions")),
     )
@@ -118,7 +118,12 @@ def _read_enveloped(state: CodexState, line: Line) -> Step:
     handler = LINES_OF.get(line.type)
     if handler is None or line.payload is None:
         return state, [Unknown(type=line.type)]
-    return handler(state, line, line.payload)
+    after, operations = handler(state, line, line.payload)
+    if after.held and any(isinstance(said, Message | ToolCall) and said.role != "user" for said in operations):
+        state, prompts = release_prompts(state)
+        after, operations = handler(state, line, line.payload)
+        operations = prompts + operations
+    return after, operations
 
 
 def _by_line(handler: Callable[[CodexState, Line], Step]) -> Handler:

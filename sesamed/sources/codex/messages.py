@@ -2,7 +2,8 @@
 
 A typed prompt stands in a file twice, as a response item and as an event, in either order and not far from each other.
 Whichever comes first is kept; the other one finds its digest in the state and is dropped. The event has exactly what
-was typed. A response item may be injected: marks tell in newer builds, else its beginning does.
+was typed. A response item may be injected: marks tell in newer builds, else its beginning does. If that leaves a doubt, a file
+with events of prompts has the answer; before the first of them the item is held back, until there is an answer to it.
 """
 
 from msgspec.structs import replace
@@ -12,7 +13,16 @@ from sesamed.sources.codex.calls import add_shell_command, locate
 from sesamed.sources.codex.lines import NOTHING, Line, Payload
 from sesamed.sources.codex.meta import set_directory
 from sesamed.sources.codex.outputs import review_of
-from sesamed.sources.codex.state import CodexState, Step, add_prompt, add_record, add_waiting, take_pair
+from sesamed.sources.codex.state import (
+    CodexState,
+    HeldPrompt,
+    Step,
+    add_prompt,
+    add_record,
+    add_waiting,
+    hold_prompt,
+    take_pair,
+)
 from sesamed.sources.codex.text import (
     SHELL,
     beginning_of,
@@ -50,8 +60,26 @@ def _read_user(state: CodexState, line: Line, item: Payload) -> Step:
     rest = take_pair(state.event_digests, digest)
     if rest is not None:
         return replace(state, event_digests=rest), []
-    if marked is None and state.events and is_doubtful(text):
-        return state, []
+    if marked is None and is_doubtful(text):
+        if state.events:
+            return state, []
+        if (waiting := hold_prompt(state, HeldPrompt(digest, text, line.timestamp, line.ordinal))) is not None:
+            return waiting, []
+    return _add_item(state, line, text, digest)
+
+
+def release_prompts(state: CodexState) -> Step:
+    """Take what was held back as prompts: they were answered, and no event told otherwise."""
+    held, operations = state.held, list[Operation]()
+    state = replace(state, held=())
+    for prompt in held:
+        line = Line(timestamp=prompt.timestamp, ordinal=prompt.ordinal)
+        state, more = _add_item(state, line, prompt.text, prompt.digest)
+        operations += more
+    return state, operations
+
+
+def _add_item(state: CodexState, line: Line, text: str, digest: int) -> Step:
     return _add_prompt(replace(state, item_digests=add_waiting(state.item_digests, digest)), line, text)
 
 
@@ -75,12 +103,16 @@ def read_user_item(state: CodexState, line: Line, item: Payload) -> Step:
 
 
 def add_typed(state: CodexState, line: Line, text: str) -> Step:
-    """A prompt that is certainly the person's."""
+    """A prompt that is certainly the person's. What was held back till now is one if it is this one."""
     digest = digest_of(squeeze(text))
+    is_held = any(prompt.digest == digest for prompt in state.held)
+    state = replace(state, events=True, held=())
     waiting = take_pair(state.item_digests, digest)
     if waiting is not None:
-        return replace(state, events=True, item_digests=waiting), []
-    return _add_prompt(replace(state, events=True, event_digests=add_waiting(state.event_digests, digest)), line, text)
+        return replace(state, item_digests=waiting), []
+    if not is_held:
+        state = replace(state, event_digests=add_waiting(state.event_digests, digest))
+    return _add_prompt(state, line, text)
 
 
 def add_answer(state: CodexState, line: Line, text: str) -> Step:

@@ -25,11 +25,13 @@ from msgspec.structs import replace
 
 from sesamed.keys import record_key
 from sesamed.model import Operation, Outcome
-from sesamed.sources.records import ID_CHARS, OpenCall, add_open, drop_open
+from sesamed.sources.records import ID_CHARS, OpenCall, Time, add_open, drop_open
 
 KEYS = 128
 TURNS = 64  # so many can be taken back
 UNPAIRED = 8
+HELD = 4
+HELD_CHARS = 1 << 15  # they are stored with the cursor; what is longer is taken as it looks
 DONE = 32
 
 RANDOM: Final = re.compile(r"(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[0-9A-Za-z]{16}|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-")
@@ -40,6 +42,15 @@ class PendingCall(OpenCall, frozen=True, array_like=True, gc=False):
     """A call without an output yet, and whether it failed, if an event already said so."""
 
     failed: bool | None = None
+
+
+class HeldPrompt(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A text in the user's name that may be Codex' own, before the first event of a prompt."""
+
+    digest: int
+    text: str
+    timestamp: Time
+    ordinal: int | None
 
 
 class CodexState(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,6 +80,7 @@ class CodexState(msgspec.Struct, frozen=True, kw_only=True):
     event_digests: tuple[int, ...] = msgspec.field(
         default=(), name="told"
     )  # prompts from events that no response item has told
+    held: tuple[HeldPrompt, ...] = ()  # until an event, or an answer, tells whether they are prompts
     turns: tuple[int, ...] = ()  # the keys of the last prompts that were not taken back
     review: int = 0  # how the review begins that an event told
     answered: int = 0  # how the last answer begins
@@ -154,6 +166,13 @@ def record_outcome(state: CodexState, call_id: str, failed: bool | None) -> Step
         return state, []
     outcomes: list[Operation] = [Outcome(key=key, is_error=True)] if failed else []
     return replace(state, uncertain=drop_open(state.uncertain, call_id)), outcomes
+
+
+def hold_prompt(state: CodexState, prompt: HeldPrompt) -> CodexState | None:
+    """The state with a prompt to be decided on; None if it cannot be kept so long."""
+    if state.bare or state.events or len(state.held) >= HELD or len(prompt.text) > HELD_CHARS:
+        return None
+    return replace(state, held=(*state.held, prompt))
 
 
 def take_pair(waiting: tuple[int, ...], digest: int) -> tuple[int, ...] | None:

@@ -7,15 +7,20 @@ from sesamed.keys import record_key
 from sesamed.sources.codex.lines import Block, Mark, Marks
 from sesamed.sources.names import session_name
 
-# Blocks of role `user` that Codex wrote.
+# Blocks of role `user` that Codex wrote: its own frozen list (`is_known_contextual_user_text` in
+# https://github.com/openai/codex/blob/main/codex-rs/thread-store/src/local/rollout_migration/rollback.rs), and the fragments of
+# codex-rs/core/src/context.
 INJECTED: Final = re.compile(
     r"\s*(?:<(?:environment_context|user_instructions|INSTRUCTIONS|permissions instructions|skills_instructions|skill"
     r"|turn_aborted|user_shell_command|user_action|subagent_notification|goal_context|codex_internal_context"
-    r"|collaboration_mode|multi_agent_mode|model_switch|personality_spec|realtime_conversation|hook_prompt|memor(?:y|ies)"
-    r"|external_\w+|apps_instructions|plugins_instructions|recommended_plugins)(?=[\s>])"
-    r"|# AGENTS\.md instructions for|Warning: (?:apply_patch was requested via|The maximum number of unified exec))"
+    r"|collaboration_mode|multi_agent_(?:mode|role)|model_switch|personality_spec|realtime_(?:conversation|delegation)|hook_prompt"
+    r"|memor(?:y|ies)|external_\w+|apps_instructions|plugins_instructions|recommended_plugins|environments_instructions"
+    r"|managed_developer_instructions|git_attribution|token_budget|rollout_budget|context_window(?:_guidance)?|current_time_reminder"
+    r"|image_resize_notice|guardian_sync_review)(?=[\s>])"
+    r"|# AGENTS\.md instructions(?: for|\s*<INSTRUCTIONS>|\s(?s:.*)</INSTRUCTIONS>\s*\Z)"
+    r"|Warning: (?:apply_patch was requested via|The maximum number of unified exec|Your account was flagged for potentially))"
 )
-# What looks as if: with events of prompts in the file, it is none unless an event says so.
+# What looks as if: it is none where events tell of prompts, unless one says so.
 DOUBTFUL: Final = re.compile(r"\s*(?:<[a-zA-Z]|Warning: |# AGENTS\.md)")
 IMAGE: Final = re.compile(r"\s*</?image\b[^>]*>\s*")
 # What the editors' extension and the app put before a prompt ends with this heading.

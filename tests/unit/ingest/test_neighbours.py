@@ -146,11 +146,13 @@ class Histories(RuleBasedStateMachine):
 
     # -- Codex
 
-    @rule(text=TEXTS, ordinal=st.sampled_from([None, 0]))
-    def begin_codex(self, text: str, ordinal: int | None) -> None:
-        """A rollout, paginated or not."""
-        session = CodexSession(id=f"019e0000-0000-7000-8000-{self.files.number():012}", ordinal=ordinal)
-        self.write_codex(session.turn().user(text or "alpha"))
+    @rule(text=TEXTS, ordinal=st.sampled_from([None, 0]), doubtful=st.booleans())
+    def begin_codex(self, text: str, ordinal: int | None, doubtful: bool) -> None:
+        """A rollout, paginated or not; all there is may be a text that looks injected."""
+        session = CodexSession(id=f"019e0000-0000-7000-8000-{self.files.number():012}", ordinal=ordinal).turn()
+        self.write_codex(
+            session.said("user", f"<looks injected> {text}") if doubtful else session.user(text or "alpha")
+        )
 
     def write_codex(self, session: CodexSession) -> None:
         """As Codex does."""
@@ -159,7 +161,7 @@ class Histories(RuleBasedStateMachine):
         self.codex[path] = session
 
     @precondition(has_codex)
-    @rule(number=NUMBERS, text=TEXTS, kind=st.integers(0, 7))
+    @rule(number=NUMBERS, text=TEXTS, kind=st.integers(0, 8))
     def append_codex(self, number: int, text: str, kind: int) -> None:
         """Something is said, done, named or taken back."""
         path, session = self.some_codex(number)
@@ -172,6 +174,7 @@ class Histories(RuleBasedStateMachine):
             lambda: session.rolled_back(1 + len(text) % 3),
             lambda: session.tool("exec_command", {"cmd": text}, "It runs on.", "call_0123456789abcdef"),
             lambda: session.event("exec_command_end", call_id="call_0123456789abcdef", exit_code=len(text) % 2),
+            lambda: session.said("user", f"<looks injected> {text}"),
         )[kind]()
         self.grown(path, session)
 

@@ -31,6 +31,8 @@ INJECTED = [
     "<environment_context>\n  <cwd>/x</cwd>\n</environment_context>",
     "<user_instructions>\n\nx</user_instructions>",
     "# AGENTS.md instructions for /home/me\n\n<INSTRUCTIONS>\nx",
+    "# AGENTS.md instructions\n\n<INSTRUCTIONS>\nx\n</INSTRUCTIONS>",
+    "# AGENTS.md instructions\n\nx\n</INSTRUCTIONS>\n",
     "<permissions instructions>\nx",
     "<skill>\n<name>x</name>",
     "<turn_aborted>\nx",
@@ -39,7 +41,14 @@ INJECTED = [
     "<codex_internal_context source='goal'>x",
     "<external_codex_git_state>x",
     "Warning: apply_patch was requested via exec_command. Use the apply_patch tool instead.",
+    "Warning: The maximum number of unified exec processes you can keep open is 64",
+    "Warning: Your account was flagged for potentially high-risk cyber activity and this request was routed to another model.",
+    "<realtime_delegation>\n  <input>x</input>\n</realtime_delegation>",
+    "<goal_context>x</goal_context>",
+    "<recommended_plugins>x</recommended_plugins>",
+    "<hook_prompt hook_run_id='1'>x</hook_prompt>",
 ]
+DOUBTFUL = ["<tomorrow>x</tomorrow>", "Warning: it fails", "# AGENTS.md is ignored"]
 ORDERS: list[Order] = ["item first", "event first", "item", "event"]
 
 
@@ -265,6 +274,46 @@ class TestPrompts:
         """In a file without events they are the best that there is."""
         assert said(CodexSession().user("a").said("user", "<tomorrow>x</tomorrow>"), "user") == ["a"]
         assert said(CodexSession(bare=True).said("user", "<div>why?</div>"), "user") == ["<div>why?</div>"]
+
+    @pytest.mark.parametrize("text", DOUBTFUL)
+    def test_a_doubtful_text_before_the_first_event_is_no_prompt(self, text: str) -> None:
+        """The event that comes then says what was typed; the session is named by that."""
+        session = CodexSession().said("user", text).user("why?").assistant("Because.")
+        assert (said(session, "user"), facts(session, "name")) == (["why?"], ["why?"])
+
+    @pytest.mark.parametrize("text", DOUBTFUL)
+    @pytest.mark.parametrize("order", ORDERS)
+    def test_a_doubtful_text_that_was_typed_is_a_prompt(self, text: str, order: Order) -> None:
+        """Once, in its place, whether an event says so or an answer follows."""
+        session = CodexSession().user(text, order).assistant("Because.").user("go on", order)
+        assert said(session, "user") == [text, "go on"]
+        assert [op.text for op in run(session)[1] if isinstance(op, Message)][1] == "Because."
+
+    def test_a_doubtful_text_is_a_prompt_once_a_tool_is_called(self) -> None:
+        """At the time at which it was said."""
+        session = CodexSession().said("user", DOUBTFUL[0]).tool("shell", {"command": "ls"}, "x")
+        prompt, call = [op for op in run(session)[1] if isinstance(op, Message | ToolCall)]
+        assert (prompt.time_ms, call.time_ms) == (1772355601000, 1772355602000)
+
+    def test_a_doubtful_text_too_long_to_hold_is_taken_as_it_looks(self) -> None:
+        """What is held is stored with each commit."""
+        assert said(CodexSession().said("user", "<tomorrow>" + "x" * 40_000), "user") != []
+        assert said(CodexSession().said("user", *["<tomorrow>x"]), "user") == []
+
+    def test_a_restart_between_two_lines_changes_nothing(self) -> None:
+        """The state is all that is known."""
+        session = CodexSession().said("user", "<tomorrow>").said("user", "<div>why?").said("user", "Warning: x")
+        lines = session.event("user_message", message="<div>why?").assistant("Because.").lines()
+        state, found = CODEX.begin(PurePath(session.file_name))
+        for line in lines:
+            state, more = CODEX.step(CODEX.thaw(CODEX.freeze(state)), line)
+            found += more
+        assert [op.text for op in found if isinstance(op, Message)] == ["<div>why?", "Because."]
+
+    def test_a_person_may_write_of_agents_md(self) -> None:
+        """In a file without events, too."""
+        text = "# AGENTS.md instructions are ignored, why?"
+        assert said(CodexSession(bare=True).said("user", text), "user") == [text]
 
     def test_a_queued_prompt_without_an_event_is_kept(self) -> None:
         """Builds of 2025 wrote none for what was typed while the model worked."""

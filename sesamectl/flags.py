@@ -19,8 +19,14 @@ class Flag:
     __slots__ = ("choices", "convert", "dest", "help", "many", "metavar", "name")
 
     def __init__(
-        self, name: str, metavar: str, help: str, convert: Callable[[str], Any] = str, *, dest: str = ""  # noqa: A002
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        metavar: str,
+        help: str,  # noqa: A002
+        convert: Callable[[str], Any] = str,
+        *,
+        dest: str = "",
+    ) -> None:
         self.name = name
         self.dest = dest or name
         self.choices = tuple(metavar.split("|")) if "|" in metavar else ()

@@ -135,9 +135,14 @@ class _Start:
         self._managed = command is not None
         detach = [] if self._managed else self._detach
         process = subprocess.Popen(  # noqa: S603  # our own words
-            command or [*detach, sys.executable, "-P", "-m", "sesamed"], env=daemon_environment(), cwd="/", start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log,
-        )  # fmt: skip
+            command or [*detach, sys.executable, "-P", "-m", "sesamed"],
+            env=daemon_environment(),
+            cwd="/",
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+        )
         _children.append(process)
         return process
 

@@ -6,9 +6,13 @@ from sesamectl import __version__
 from sesamectl.flags import COMMANDS, Command
 
 EXITS = (
-    ("0", "Success, also without hits."), ("1", "doctor found problems."), ("2", "Wrong usage."),
-    ("3", "The daemon cannot be reached or started, or speaks another protocol."), ("4", "Refused, or failed."), ("130", "Interrupted."),
-)  # fmt: skip
+    ("0", "Success, also without hits."),
+    ("1", "doctor found problems."),
+    ("2", "Wrong usage."),
+    ("3", "The daemon cannot be reached or started, or speaks another protocol."),
+    ("4", "Refused, or failed."),
+    ("130", "Interrupted."),
+)
 VARIABLES = (
     (
         "SESAME_CONFIG_DIR, SESAME_DATA_DIR, SESAME_RUNTIME_DIR",

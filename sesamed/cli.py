@@ -52,16 +52,19 @@ def _exit_with(error: SesameError, code: int) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="sesamed", description="Indexes the sessions of coding agents as they are written, and answers searches over a Unix socket.",
-        epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
+        prog="sesamed",
+        description="Indexes the sessions of coding agents as they are written, and answers searches over a Unix socket.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--version", action="version", version=f"sesamed {__version__}")
     parser.add_argument("--watch", choices=("events", "polling", "off"), help="how to notice changes (default: events)")
     parser.add_argument(
         "--log-level", choices=("debug", "info", "warning", "error"), default="info", help="default: info"
     )
     parser.add_argument(
-        "--give-up-quietly", action="store_true",
+        "--give-up-quietly",
+        action="store_true",
         help="exit with 0 instead of 75 and 78, where a restart would not help (for launchd, which restarts after any other code)",
-    )  # fmt: skip
+    )
     return parser

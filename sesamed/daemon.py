@@ -172,10 +172,15 @@ class _Daemon:
 
     def _dispatcher(self, requests: Requests, own_sessions: OwnSessions) -> Dispatcher:
         context = Context(
-            queries=QueryRunner(self._index, self._setting.config.limits.query_timeout_ms), ingest=requests, own=own_sessions,
-            socket=self._setting.paths.socket, database=self._setting.paths.database, workstation=self._workstation(),
-            started_at=iso(int(time.time() * 1000)), stop=self._stopping.set,
-        )  # fmt: skip
+            queries=QueryRunner(self._index, self._setting.config.limits.query_timeout_ms),
+            ingest=requests,
+            own=own_sessions,
+            socket=self._setting.paths.socket,
+            database=self._setting.paths.database,
+            workstation=self._workstation(),
+            started_at=iso(int(time.time() * 1000)),
+            stop=self._stopping.set,
+        )
         return Dispatcher(METHODS, context, log)
 
     def _roots(self) -> list[Root]:

@@ -91,8 +91,12 @@ class Reporter:
     """Reports until cancelled. `prove_alive` returns if the daemon works; otherwise it raises OSError or does not return."""
 
     def __init__(
-        self, notifier: Notifier, watchdog_s: float | None, describe: Callable[[], str], prove_alive: Callable[[], Awaitable[None]]
-    ) -> None:  # fmt: skip
+        self,
+        notifier: Notifier,
+        watchdog_s: float | None,
+        describe: Callable[[], str],
+        prove_alive: Callable[[], Awaitable[None]],
+    ) -> None:
         self._notifier = notifier
         self._watchdog_s = watchdog_s
         self._describe = describe

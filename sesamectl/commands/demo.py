@@ -85,9 +85,14 @@ def _daemon(directory: str) -> Iterator[str]:
     environ = {**daemon_environment(), **own, "SESAME_SOCKET": path}
     with open(os.path.join(directory, "log"), "w+b") as log:
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "sesamed"], env=environ, cwd="/", start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-        )  # fmt: skip
+            [sys.executable, "-P", "-m", "sesamed"],
+            env=environ,
+            cwd="/",
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
         try:
             _wait_until_ready(path, process, log.name)
             yield path

@@ -167,6 +167,8 @@ def _describe_unit(answer: Mapping[str, Any]) -> str:
 
 
 def _describe_owner(answer: Mapping[str, Any]) -> str:
-    return ", not started by the service" if answer.get("pid") not in {None, answer["answers"]} or (
-        "active" in answer and answer["active"] != "active"
-    ) else ""  # fmt: skip
+    return (
+        ", not started by the service"
+        if answer.get("pid") not in {None, answer["answers"]} or ("active" in answer and answer["active"] != "active")
+        else ""
+    )

@@ -88,10 +88,14 @@ class Launchd:
         code, output = self._print()
         pid = re.search(r"^\s*pid = (\d+)$", output, re.MULTILINE)
         return {
-            "active": ("active" if pid else "inactive") if code == 0 else "not loaded", "enabled": code == 0,
-            "pid": int(pid[1]) if pid else None, "says": "", "restarts": None, "result": "",
+            "active": ("active" if pid else "inactive") if code == 0 else "not loaded",
+            "enabled": code == 0,
+            "pid": int(pid[1]) if pid else None,
+            "says": "",
+            "restarts": None,
+            "result": "",
             "socket": "<key>Sockets</key>" in (read_text(self.unit_path()) or ""),
-        }  # fmt: skip
+        }
 
     def _unload(self) -> bool:
         """Returns whether it was loaded."""

@@ -107,11 +107,14 @@ class Systemd:
         code, output = self._systemctl("show", SERVICE, *(f"--property={name}" for name in PROPERTIES))
         shown = dict(line.partition("=")[::2] for line in output.split("\n")) if code == 0 else {}
         return {
-            "active": shown.get("ActiveState", "unknown"), "enabled": shown.get("UnitFileState") == "enabled",
-            "pid": int(shown.get("MainPID") or 0) or None, "says": shown.get("StatusText", ""),
-            "restarts": int(shown.get("NRestarts") or 0), "result": shown.get("Result", ""),
+            "active": shown.get("ActiveState", "unknown"),
+            "enabled": shown.get("UnitFileState") == "enabled",
+            "pid": int(shown.get("MainPID") or 0) or None,
+            "says": shown.get("StatusText", ""),
+            "restarts": int(shown.get("NRestarts") or 0),
+            "result": shown.get("Result", ""),
             "socket": read_text(self._socket_unit()) is not None,
-        }  # fmt: skip
+        }
 
     def _socket_unit(self) -> str:
         return os.path.join(self._directory, SOCKET)

@@ -15,8 +15,13 @@ from sesamectl.locations import data_directory, socket_path
 
 # What leads to our files. With the variables of the agents, the service finds what the daemon would find from this shell.
 CARRIED = (
-    "SESAME_CONFIG_DIR", "SESAME_DATA_DIR", "SESAME_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "WORKSTATION_ID",
-)  # fmt: skip
+    "SESAME_CONFIG_DIR",
+    "SESAME_DATA_DIR",
+    "SESAME_RUNTIME_DIR",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "WORKSTATION_ID",
+)
 COMMAND_S = 60.0  # `systemctl start` waits for the daemon itself
 
 
@@ -96,9 +101,14 @@ def run_command(words: list[str], environ: Mapping[str, str]) -> tuple[int, str]
     """Run a service manager's program; returns its exit code and output."""
     try:
         ran = subprocess.run(  # noqa: S603  # our own words
-            words, env=dict(environ), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            timeout=COMMAND_S, check=False,
-        )  # fmt: skip
+            words,
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=COMMAND_S,
+            check=False,
+        )
     except subprocess.TimeoutExpired:
         raise RpcError(
             0, f"`{' '.join(words)}` did not finish within {COMMAND_S:g} s; run it yourself to see why"

@@ -81,9 +81,16 @@ class Chunking:
         kind = KIND_OF_ROLE[message.role]
         texts = self._texts(Kind.UNINDEXED if message.hidden else kind, message.text)
         return RecordRow(
-            key=message.key, role=message.role, kind=kind, texts=tuple(texts), prompt=message.prompt,
-            time_ms=message.time_ms, entry=_clean_or_none(message.entry), parent=_clean_or_none(message.parent), ordinal=message.ordinal,
-        )  # fmt: skip
+            key=message.key,
+            role=message.role,
+            kind=kind,
+            texts=tuple(texts),
+            prompt=message.prompt,
+            time_ms=message.time_ms,
+            entry=_clean_or_none(message.entry),
+            parent=_clean_or_none(message.parent),
+            ordinal=message.ordinal,
+        )
 
     def _call(self, call: ToolCall) -> RecordRow:
         arguments, name = decode_arguments(call.arguments), clean_line(clean(call.name))
@@ -92,10 +99,18 @@ class Chunking:
         if call.output is not None and not call.hidden:
             texts += self._texts(Kind.RESULT, call.output)
         return RecordRow(
-            key=call.key, role=call.role, kind=Kind.CALL, texts=tuple(texts), time_ms=call.time_ms, entry=_clean_or_none(call.entry),
-            parent=_clean_or_none(call.parent), tool=name, is_error=call.is_error,
-            touched=tuple(find_touched(arguments, call.cwd)), ordinal=call.ordinal,
-        )  # fmt: skip
+            key=call.key,
+            role=call.role,
+            kind=Kind.CALL,
+            texts=tuple(texts),
+            time_ms=call.time_ms,
+            entry=_clean_or_none(call.entry),
+            parent=_clean_or_none(call.parent),
+            tool=name,
+            is_error=call.is_error,
+            touched=tuple(find_touched(arguments, call.cwd)),
+            ordinal=call.ordinal,
+        )
 
     def _result(self, result: ToolResult) -> ResultRow:
         texts = [] if result.hidden else [*self._texts(Kind.RESULT, result.text)]

@@ -126,10 +126,17 @@ class Decoder:
         )
         cursor = Cursor() if known is None or replace else known.cursor
         change = FileRows(
-            path=target.path, root=target.root, source=target.source, source_version=source.version, signature=tail.signature,
-            cursor=cursor, complete=True, replace=replace, counted_from_start=not cursor.state,
+            path=target.path,
+            root=target.root,
+            source=target.source,
+            source_version=source.version,
+            signature=tail.signature,
+            cursor=cursor,
+            complete=True,
+            replace=replace,
+            counted_from_start=not cursor.state,
             moved_from=known.path if known is not None and known.path != target.path else None,
-        )  # fmt: skip
+        )
         try:
             self._read_lines(change, tail, source, state, budget)
         except ForeignFileError:
@@ -244,9 +251,15 @@ class Decoder:
         version = self.versions[target.source]
         replace = known is not None and (known.source, known.source_version) != (target.source, version)
         return FileRows(
-            path=target.path, root=target.root, source=target.source, source_version=version, signature=now,
-            cursor=Cursor(), complete=True, replace=replace,
-        )  # fmt: skip
+            path=target.path,
+            root=target.root,
+            source=target.source,
+            source_version=version,
+            signature=now,
+            cursor=Cursor(),
+            complete=True,
+            replace=replace,
+        )
 
     def _settle(self, state: FileState, change: FileRows) -> FileRows:
         """A file that was written just now may be written again with the same size and time, so it is looked at again."""

@@ -131,8 +131,10 @@ class Difference:
         if not change.replace:
             change.revision = Revision(kept=kept, changed=changed, drops=kept < len(before), facts=restated)
         change.cursor = msgspec.structs.replace(
-            change.cursor, position=kept, state=Held(identity, words, keys[:end].tobytes(), said[:end].tobytes()).encode()
-        )  # fmt: skip
+            change.cursor,
+            position=kept,
+            state=Held(identity, words, keys[:end].tobytes(), said[:end].tobytes()).encode(),
+        )
 
     def _append(self, change: FileRows, names: list[Message | ToolCall], first: int, budget: int) -> int:
         """Take records from the first one on; gives the position behind the last one that was taken."""

@@ -60,9 +60,12 @@ class Counts(msgspec.Struct):
 
     def __sub__(self, other: "Counts") -> "Counts":
         return Counts(
-            added=self.added - other.added, updated=self.updated - other.updated, gone=self.gone - other.gone,
-            bad_lines=self.bad_lines - other.bad_lines, bytes=self.bytes - other.bytes,
-        )  # fmt: skip
+            added=self.added - other.added,
+            updated=self.updated - other.updated,
+            gone=self.gone - other.gone,
+            bad_lines=self.bad_lines - other.bad_lines,
+            bytes=self.bytes - other.bytes,
+        )
 
 
 class LookResult(Counts):

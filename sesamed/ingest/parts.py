@@ -109,7 +109,12 @@ class Parts:
             known = self._find(unit)
             seen = file.signature
             self.changes[number] = FileRows(
-                path=unit, root=file.root, source=file.source, source_version=file.source_version, complete=True,
-                signature=Signature(seen.dev, 0, 0, seen.mtime_ns, 0), cursor=Cursor() if known is None else known.cursor,
-            )  # fmt: skip
+                path=unit,
+                root=file.root,
+                source=file.source,
+                source_version=file.source_version,
+                complete=True,
+                signature=Signature(seen.dev, 0, 0, seen.mtime_ns, 0),
+                cursor=Cursor() if known is None else known.cursor,
+            )
         return self.changes[number]

@@ -51,10 +51,13 @@ class Requests:
     def overview(self) -> Overview:
         """The state of the ingest."""
         return Overview(
-            roots=self._roots(), indexing=self._progress(),
-            freshness_ms=list(self._indexer.freshness), last_event_ms=self._watcher.last_event_ms,
-            last_sweep_ms=self._indexer.last_sweep_ms, troubles=self.troubles(),
-        )  # fmt: skip
+            roots=self._roots(),
+            indexing=self._progress(),
+            freshness_ms=list(self._indexer.freshness),
+            last_event_ms=self._watcher.last_event_ms,
+            last_sweep_ms=self._indexer.last_sweep_ms,
+            troubles=self.troubles(),
+        )
 
     def troubles(self) -> list[Trouble]:
         """What is wrong now, each with the time when it was first noticed."""
@@ -85,11 +88,16 @@ class Requests:
     def _roots(self) -> list[RootState]:
         return [
             RootState(
-                parser=root.parser, path=root.path, real=root.real, mode=self._watcher.mode(root), files=root.files,
-                directories=root.directories, warnings=[*self._watcher.warnings(root), *self._warnings(root)],
+                parser=root.parser,
+                path=root.path,
+                real=root.real,
+                mode=self._watcher.mode(root),
+                files=root.files,
+                directories=root.directories,
+                warnings=[*self._watcher.warnings(root), *self._warnings(root)],
             )
             for root in self._indexer.sweep.roots
-        ]  # fmt: skip
+        ]
 
     def _warnings(self, root: Root) -> list[RootWarning]:
         """What below a root is not read, although it could be."""
@@ -151,9 +159,14 @@ class Requests:
         if (counts.added or counts.updated or counts.gone or dropped) and not errors:
             await self._remember_sync()
         return IndexReport(
-            added=counts.added, updated=counts.updated, skipped=max(0, files - looked_at), gone=counts.gone,
-            errors=errors, bad_lines=counts.bad_lines, bytes=counts.bytes,
-        )  # fmt: skip
+            added=counts.added,
+            updated=counts.updated,
+            skipped=max(0, files - looked_at),
+            gone=counts.gone,
+            errors=errors,
+            bad_lines=counts.bad_lines,
+            bytes=counts.bytes,
+        )
 
     async def _index_all(self, drop_gone: bool, report: Report | None) -> IndexReport:
         """Read every file into a new index."""

@@ -156,9 +156,14 @@ class Tail:
                 head = self._checksum(0, min(offset, HEAD_BYTES))
             tail = self._checksum(max(0, offset - TAIL_BYTES), offset)
         return Cursor(
-            offset=offset, skipping=cutter.skipping, head=head, tail=tail, digest=cutter.digest,
-            position=before.position, state=before.state,
-        )  # fmt: skip
+            offset=offset,
+            skipping=cutter.skipping,
+            head=head,
+            tail=tail,
+            digest=cutter.digest,
+            position=before.position,
+            state=before.state,
+        )
 
     def _has_same_content(self, cursor: Cursor) -> bool:
         offset, loose = cursor.offset, cursor.loose

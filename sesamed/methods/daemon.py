@@ -1,4 +1,4 @@
-"""The daemon itself: its status, cancelling a request, and stopping it."""
+"""The daemon itself: its status, cancelling a request, shutdown."""
 
 import os
 from collections.abc import Iterable
@@ -37,7 +37,7 @@ class Counts(Answer, frozen=True, kw_only=True):
 
 
 class SourceStatus(Answer, frozen=True, kw_only=True):
-    """One root."""
+    """A root."""
 
     parser: str
     path: Exact
@@ -68,7 +68,7 @@ class Queries(Answer, frozen=True, kw_only=True):
 
 
 class Warn(Answer, frozen=True, kw_only=True):
-    """A problem, and since when there is one."""
+    """A problem, and since when it exists."""
 
     code: str
     message: str
@@ -103,15 +103,24 @@ async def status(context: Context, call: Call, params: NoParams) -> Status:
     overview = context.ingest.overview()
     holdings = await context.queries.ask(read_holdings)
     return Status(
-        version=__version__, pid=os.getpid(), protocol=PROTOCOL, started_at=context.started_at, state=_find_state(overview),
-        socket=context.socket, database=_describe_database(context.database), counts=Counts(**holdings.totals._asdict()),
-        sources=_list_sources(overview, holdings.sessions_by_root), pending=context.ingest.pending(), indexing=overview.indexing,
+        version=__version__,
+        pid=os.getpid(),
+        protocol=PROTOCOL,
+        started_at=context.started_at,
+        state=_find_state(overview),
+        socket=context.socket,
+        database=_describe_database(context.database),
+        counts=Counts(**holdings.totals._asdict()),
+        sources=_list_sources(overview, holdings.sessions_by_root),
+        pending=context.ingest.pending(),
+        indexing=overview.indexing,
         freshness=Freshness(**_find_percentiles(overview.freshness_ms), samples=len(overview.freshness_ms)),
         queries=Queries(**_find_percentiles(context.queries.times_ms), count=context.queries.count),
-        last_sync_at=iso_or_none(holdings.last_sync_ms), last_event_at=iso_or_none(overview.last_event_ms),
+        last_sync_at=iso_or_none(holdings.last_sync_ms),
+        last_event_at=iso_or_none(overview.last_event_ms),
         last_sweep_at=iso_or_none(overview.last_sweep_ms),
         warnings=[Warn(code=t.code, message=t.message, since=iso(t.since_ms)) for t in overview.troubles],
-    )  # fmt: skip
+    )
 
 
 def _find_state(overview: Overview) -> Literal["ready", "indexing", "degraded"]:
@@ -133,12 +142,17 @@ def _describe_database(path: str) -> Database:
 def _list_sources(overview: Overview, sessions: dict[str, int]) -> list[SourceStatus]:
     return [
         SourceStatus(
-            parser=root.parser, path=root.path, mode=root.mode, files=root.files, sessions=sessions.get(root.real or root.path, 0),
-            directories=root.directories, warnings=[warning.message for warning in root.warnings],
+            parser=root.parser,
+            path=root.path,
+            mode=root.mode,
+            files=root.files,
+            sessions=sessions.get(root.real or root.path, 0),
+            directories=root.directories,
+            warnings=[warning.message for warning in root.warnings],
             warning_codes=[warning.code for warning in root.warnings],
         )
         for root in overview.roots
-    ]  # fmt: skip
+    ]
 
 
 def _find_percentiles(samples: Iterable[float]) -> dict[str, float | None]:
@@ -157,7 +171,7 @@ class CancelParams(Params, frozen=True, kw_only=True):
 
 
 class CancelResult(Answer, frozen=True, kw_only=True):
-    """Whether there was something to cancel."""
+    """Whether there was a request to cancel."""
 
     cancelled: bool
 
@@ -170,6 +184,6 @@ async def cancel(context: Context, call: Call, params: CancelParams) -> CancelRe
 
 @method
 async def shutdown(context: Context, call: Call, params: NoParams) -> Empty:
-    """Stop the daemon; the answer goes out first."""
+    """Stop the daemon, after this is answered."""
     context.stop()
     return Empty()

@@ -1,4 +1,4 @@
-"""The filters that searches and lists take, as clients write them; `store.search.filters` says what each means in SQL."""
+"""The filters of searches and lists, as clients write them; `store.search.filters` says what each means in SQL."""
 
 import os
 import re
@@ -20,7 +20,7 @@ AGO = re.compile(r"([0-9]{1,6})([hdwm])")
 
 
 class Filters(Params, frozen=True, kw_only=True):
-    """Which sessions and records are considered."""
+    """Which sessions and records to consider."""
 
     cwd: str | None = None
     after: str | None = None
@@ -42,7 +42,7 @@ EVERYTHING = filters.to_sql(filters.Where())
 
 
 async def make_condition(context: Context, params: Filters) -> filters.Conditions:
-    """The filters as conditions of the store's statements."""
+    """The filters as conditions for the store's statements."""
     if all(getattr(params, name) == getattr(NO_FILTERS, name) for name in Filters.__struct_fields__):
         return EVERYTHING
     return filters.to_sql(await make_where(context, params))
@@ -68,8 +68,9 @@ async def make_where(context: Context, params: Filters) -> filters.Where:
 
 
 async def find_main_worktree(context: Context, cwd: str, *, only_top: bool = False) -> str | None:
-    """The main worktree of the repository that contains a directory. With `only_top` only if the directory is the top of a worktree:
-    a filter on it means all worktrees of the repository."""
+    """The main worktree of the repository that contains a directory. With `only_top`, only if the directory is the top of a worktree: as
+    a filter, that means all worktrees of the repository.
+    """
     if not cwd.startswith("/"):
         raise RefusedError(f"cwd: {cwd[:200]!r} is a relative path; the daemon needs an absolute one")
     return await context.queries.run_in_thread(partial(_main_worktree, cwd, only_top))
@@ -80,7 +81,7 @@ def _main_worktree(cwd: str, only_top: bool) -> str | None:
 
 
 def to_milliseconds(text: str, name: str, now_ms: int) -> int:
-    """The time that `12h`, `7d`, `2w`, `1m`, `2026-01-31` or an ISO time means; without a zone it is UTC."""
+    """The time that `12h`, `7d`, `2w`, `1m`, `2026-01-31` or an ISO time means; UTC unless it has a zone."""
     if ago := AGO.fullmatch(text.strip()):
         return now_ms - int(ago[1]) * UNIT_MS[ago[2]]
     try:

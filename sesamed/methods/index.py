@@ -1,4 +1,4 @@
-"""The index as a whole: index runs, waiting for what is on disk, and forgetting."""
+"""The index as a whole: index runs, waiting for what is on disk, forgetting."""
 
 from functools import partial
 
@@ -23,14 +23,14 @@ class IndexParams(Params, frozen=True, kw_only=True):
 
 
 class ProgressLine(Progress, frozen=True, kw_only=True, rename="camel"):
-    """A progress notification: it names the request that it is about."""
+    """A progress notification, with the id of the request it belongs to."""
 
     id: str | int | None
 
 
 @method
 async def index(context: Context, call: Call, params: IndexParams) -> IndexReport:
-    """Look at every file now; with full, build the index anew beside the old one."""
+    """Check every file now; with full, rebuild the index."""
 
     async def notify(progress: Progress) -> None:
         await call.notify("progress", ProgressLine(id=call.id, **asdict(progress)))
@@ -41,7 +41,7 @@ async def index(context: Context, call: Call, params: IndexParams) -> IndexRepor
 
 
 class SyncParams(Params, frozen=True, kw_only=True):
-    """Which files may have grown; all of them when none is named."""
+    """Which files may have changed; all of them if none is named."""
 
     paths: list[str] | None = None
     timeout_ms: NonNegative | None = None
@@ -56,7 +56,7 @@ class SyncResult(Answer, frozen=True, kw_only=True):
 
 @method
 async def sync(context: Context, call: Call, params: SyncParams) -> SyncResult:
-    """Wait until everything on disk at the call is searchable."""
+    """Wait until everything on disk at the time of the call is searchable."""
     timeout_ms = SYNC_TIMEOUT_MS if params.timeout_ms is None else params.timeout_ms
     pending, ignored = await context.ingest.sync(params.paths, timeout_ms / 1000)
     return SyncResult(pending=pending, ignored=ignored)
@@ -80,7 +80,7 @@ class Forgotten(Answer, frozen=True, kw_only=True):
 
 @method
 async def forget(context: Context, call: Call, params: ForgetParams) -> Forgotten:
-    """Take sessions out of the index for good; their files stay."""
+    """Remove sessions from the index for good; their files stay."""
     given = [name for name in ("session_id", "source", "cwd") if getattr(params, name) is not None]
     if len(given) != 1:
         raise ParamsError("forget: give exactly one of sessionId, source and cwd")

@@ -1,4 +1,4 @@
-"""What a method is, what its handler gets, and the structs that methods share. Structs on the wire are frozen and keyword-only.
+"""What a method is, what its handler is given, and the structs that methods share. Structs on the wire are frozen and keyword-only.
 
 Field names are camelCase on the wire. Params refuse unknown fields by name; results may grow, so clients ignore what they do not
 know. Texts in a result are cleaned when it leaves, except those declared `Exact` (see `sesamed.sanitize`).
@@ -24,7 +24,7 @@ NonNegative = Annotated[int, Meta(ge=0)]
 
 
 class Params(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What a method takes."""
+    """The parameters of a method."""
 
 
 class NoParams(Params, frozen=True, kw_only=True):
@@ -32,12 +32,12 @@ class NoParams(Params, frozen=True, kw_only=True):
 
 
 class Empty(Answer, frozen=True, kw_only=True):
-    """An answer without fields."""
+    """A result without fields."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """The request being served: its id, and what its handler can do on the connection."""
+    """The request being served: its id, and what its handler can do with the connection."""
 
     id: Id | None
     notify: Callable[[str, Struct], Awaitable[None]]  # send a line that the client does not answer
@@ -75,6 +75,6 @@ class Method(Generic[P, R]):
 
 
 def method(handler: Handler[P, R]) -> Method[P, R]:
-    """Make a method of its handler: the function's name is the method's, its annotations are parameters and result."""
+    """Make a method of its handler: name, parameters and result are those of the function."""
     hints: dict[str, Any] = get_type_hints(handler)
     return Method(handler.__name__, hints["params"], hints["return"], handler)

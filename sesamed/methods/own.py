@@ -1,4 +1,4 @@
-"""Sessions that the daemon stores itself, and annotations of any session. What may be written is decided here."""
+"""Sessions that the daemon stores itself, and annotations of any session. Decides what may be written."""
 
 from functools import partial
 from typing import Literal
@@ -18,7 +18,7 @@ MAX_TAGS = 100
 
 
 class NewSessionParams(Params, frozen=True, kw_only=True):
-    """Whose session it is, who asks for it, where, and what it is called."""
+    """Whose session it is, who asks for it, where it is, and its title."""
 
     agent: str | None = None
     sender: str | None = None
@@ -47,7 +47,7 @@ async def new_session(context: Context, call: Call, params: NewSessionParams) ->
 
 
 class AppendMessageParams(Params, frozen=True, kw_only=True):
-    """A message; with `toolName` a call (`text`: its arguments), in the role `tool` what a call gave back."""
+    """A message; with `toolName` a call (`text` is its arguments), with the role `tool` a result."""
 
     session_id: str
     role: Literal["user", "assistant", "custom", "summary", "tool"]
@@ -58,14 +58,14 @@ class AppendMessageParams(Params, frozen=True, kw_only=True):
 
 
 class Appended(Answer, frozen=True, kw_only=True):
-    """Its position in the session; a result has that of its call."""
+    """The message number; a result has that of its call."""
 
     msg_idx: NonNegative
 
 
 @method
 async def append_message(context: Context, call: Call, params: AppendMessageParams) -> Appended:
-    """Add to such a session; written and searchable when answered."""
+    """Append to such a session; the message is written and searchable when this is answered."""
     utterance = _make_utterance(params)
     async with context.appending:
         path = await context.queries.ask(partial(reading.find_writable, reference=params.session_id))
@@ -76,7 +76,7 @@ async def append_message(context: Context, call: Call, params: AppendMessagePara
 
 
 class SetSessionMetaParams(Params, frozen=True, kw_only=True):
-    """What a person says of a session. What is not named stays; an empty text takes it back."""
+    """Annotations. Fields that are left out stay; an empty text removes a field."""
 
     session_id: str
     title: str | None = None
@@ -110,7 +110,7 @@ def _check_length(name: str, value: str | None, limit: int) -> None:
 
 
 def _make_utterance(params: AppendMessageParams) -> Utterance:
-    """What to write; raises ParamsError where it would make no sense to a reader."""
+    """What to write; raises ParamsError if it would make no sense to a reader."""
     is_result = params.role == "tool"
     is_call = params.tool_name is not None and not is_result
     if is_call and params.role not in SPEAKERS:

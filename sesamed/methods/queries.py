@@ -32,12 +32,12 @@ class QueryRunner:
         self.count = 0
 
     def record_time(self, milliseconds: float) -> None:
-        """Count a search, and keep how long it took."""
+        """Count a search and the time it took."""
         self.times_ms.append(milliseconds)
         self.count += 1
 
     def limit_ms(self, timeout_ms: int | None) -> int:
-        """The time that a query has."""
+        """How long a query may take."""
         return self._timeout_ms if timeout_ms is None else min(timeout_ms, self._timeout_ms)
 
     async def run_in_thread(self, function: Callable[[], T]) -> T:
@@ -45,7 +45,7 @@ class QueryRunner:
         return await to_thread.run_sync(function)
 
     async def ask(self, question: Callable[[Connection], T], timeout_ms: int | None = None) -> T:
-        """Run a query. Raises DeadlineError when it takes longer than the client, or the configuration, allows.
+        """Run a query. Raises DeadlineError if it takes longer than the client or the configuration allows.
 
         When it is given up, at the deadline or because the client left, its statement is interrupted; if it has not begun, it never will.
         """

@@ -1,4 +1,4 @@
-"""How to resume a session in the agent itself: a command as a list of words, never for a shell, and the directory to run it in.
+"""How the agent itself resumes a session: a command as a list of words, never for a shell, and the directory to run it in.
 
 What is offered here gets run, and comes from files that others wrote. So the id must be a plain word, the path one that the index
 knows, and the directory must exist and belong to the user; otherwise nothing is offered.
@@ -35,7 +35,7 @@ def make_resume(origin: Origin) -> Resume | None:
 
 
 def _is_printable(path: bytes) -> bool:
-    """Whether a path can be shown and typed. One that cannot be decoded would become another path."""
+    """Whether a path can be shown and typed. One that cannot be decoded would become a different path."""
     try:
         return path.startswith(b"/") and path.decode().isprintable()
     except UnicodeDecodeError:

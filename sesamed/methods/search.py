@@ -1,4 +1,4 @@
-"""The search method: turns a query into hits that explain themselves. Ranking is done in the store."""
+"""The search method: turns a query into hits that explain themselves. The ranking is in the store."""
 
 import time
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ class SearchParams(Filters, frozen=True, kw_only=True):
 
 
 class Match(Answer, frozen=True, kw_only=True):
-    """The record that matched, in the session and file that really hold it."""
+    """The record that matched, in the session and file that really contain it."""
 
     session_id: Exact
     path: Exact
@@ -66,7 +66,7 @@ class Hit(Session, frozen=True, kw_only=True):
 
 
 class WordCount(Answer, frozen=True, kw_only=True):
-    """In how many chunks a word of the query stands, whatever the filters."""
+    """How many chunks contain a word of the query, whatever the filters."""
 
     word: Exact
     chunks: int
@@ -91,7 +91,7 @@ class SearchResult(Answer, frozen=True, kw_only=True):
 
 @method
 async def search(context: Context, call: Call, params: SearchParams) -> SearchResult:
-    """Sessions that match the words best, each with the place that matched."""
+    """Sessions that match the words best, each with the record that matched."""
     begun = time.perf_counter()
     pending = context.ingest.pending()
     if params.fresh:
@@ -111,12 +111,19 @@ async def search(context: Context, call: Call, params: SearchParams) -> SearchRe
     took_ms = (time.perf_counter() - begun) * 1000
     context.queries.record_time(took_ms)
     return SearchResult(
-        query=params.query, result_count=len(found.hits), results=found.hits,
+        query=params.query,
+        result_count=len(found.hits),
+        results=found.hits,
         words=found.words,
-        corrected=found.terms.corrected, dropped=list(found.terms.dropped), weak=found.weak,
-        filtered_out=found.filtered_out, content_trust="untrusted-transcript", pending=pending,
-        warnings=[trouble.message for trouble in context.ingest.troubles()], took_ms=round(took_ms, 3),
-    )  # fmt: skip
+        corrected=found.terms.corrected,
+        dropped=list(found.terms.dropped),
+        weak=found.weak,
+        filtered_out=found.filtered_out,
+        content_trust="untrusted-transcript",
+        pending=pending,
+        warnings=[trouble.message for trouble in context.ingest.troubles()],
+        took_ms=round(took_ms, 3),
+    )
 
 
 class Page(NamedTuple):
@@ -176,9 +183,13 @@ class Searcher:
             hit = _make_hit(shown, self._excerpter.excerpt(text), _make_match(session, item))
         matched, missing = self._match_words(found, texts)
         return replace(
-            hit, score=round(score, 4), matched_words=matched, missing_words=missing,
-            similar=len(similar - {found.shown}), subagents=found.subagents,
-        )  # fmt: skip
+            hit,
+            score=round(score, 4),
+            matched_words=matched,
+            missing_words=missing,
+            similar=len(similar - {found.shown}),
+            subagents=found.subagents,
+        )
 
     def _find_matched_words(self, found: Found) -> list[str]:
         """Which words match a hit that is not on the page."""
@@ -186,7 +197,7 @@ class Searcher:
         return self._match_words(found, texts)[0]
 
     def _match_words(self, found: Found, texts: Mapping[int, str]) -> tuple[list[str], list[str]]:
-        """Which words are in the best record or the session's headings, and which are not."""
+        """Which words are in the best record or the session's heading, and which are not."""
         return self._excerpter.match(*texts.values(), *matching.read_heading(self._connection, found.session))
 
     def _show_opening(self, number: int, session: Session, shown: Session) -> Hit:
@@ -199,13 +210,27 @@ class Searcher:
 
 def _make_hit(session: Session, excerpt: Excerpt, place: Match | None) -> Hit:
     return Hit(
-        **asdict(session), score=1.0, matched_snippet=excerpt.text, highlights=excerpt.highlights,
-        matched_words=[], missing_words=[], match=place, similar=0, subagents=0,
-    )  # fmt: skip
+        **asdict(session),
+        score=1.0,
+        matched_snippet=excerpt.text,
+        highlights=excerpt.highlights,
+        matched_words=[],
+        missing_words=[],
+        match=place,
+        similar=0,
+        subagents=0,
+    )
 
 
 def _make_match(session: Session, item: read.Item) -> Match:
     return Match(
-        session_id=session.session_id, path=session.path, kind="message" if item.kind < Kind.CALL else "tool_call", role=item.role,
-        tool_name=item.tool, msg_idx=item.position, entry_id=item.entry, timestamp=iso_or_none(item.time_ms), undone=item.undone,
-    )  # fmt: skip
+        session_id=session.session_id,
+        path=session.path,
+        kind="message" if item.kind < Kind.CALL else "tool_call",
+        role=item.role,
+        tool_name=item.tool,
+        msg_idx=item.position,
+        entry_id=item.entry,
+        timestamp=iso_or_none(item.time_ms),
+        undone=item.undone,
+    )

@@ -1,4 +1,4 @@
-"""Sessions: lists, pages of messages, metadata, and which session a reference means."""
+"""Sessions: lists, pages of messages, metadata, and resolving references."""
 
 import json
 from collections.abc import Mapping
@@ -119,10 +119,17 @@ def _make_message(connection: Connection, item: read.Item, text_offset: int) -> 
     text = clean_text(read.read_whole_text(connection, item.record))[text_offset:]
     kept = cut(text, TEXT_BYTES)
     return MessageItem(
-        msg_idx=item.position, role=item.role, kind="message" if item.kind < Kind.CALL else "tool_call", tool_name=item.tool,
-        is_error=item.is_error, timestamp=iso_or_none(item.time_ms), entry_id=item.entry, text=kept, truncated=len(kept) < len(text),
+        msg_idx=item.position,
+        role=item.role,
+        kind="message" if item.kind < Kind.CALL else "tool_call",
+        tool_name=item.tool,
+        is_error=item.is_error,
+        timestamp=iso_or_none(item.time_ms),
+        entry_id=item.entry,
+        text=kept,
+        truncated=len(kept) < len(text),
         undone=item.undone,
-    )  # fmt: skip
+    )
 
 
 def cut(text: str, limit: int) -> str:
@@ -137,7 +144,7 @@ class SessionParams(Params, frozen=True, kw_only=True):
 
 
 class SessionMeta(Session, frozen=True, kw_only=True):
-    """All that is known about a session, except its text."""
+    """Everything that is known about a session, except its text."""
 
     description: str | None
     summary: str | None
@@ -152,22 +159,28 @@ class SessionMeta(Session, frozen=True, kw_only=True):
 
 @method
 async def get_session_meta(context: Context, call: Call, params: SessionParams) -> SessionMeta:
-    """All that is known about a session, except its text."""
+    """Everything that is known about a session, except its text."""
     return await context.queries.ask(
         lambda connection: read_meta(connection, find(connection, params.session_id), context.workstation)
     )
 
 
 def read_meta(connection: Connection, session: int, workstation: str) -> SessionMeta:
-    """All that is known about a session, except its text. Runs in a reader's thread."""
+    """Everything that is known about a session, except its text. Runs in a reader's thread."""
     about = summary.read_session(connection, session, workstation)
     details = summary.read_details(connection, session)
     return SessionMeta(
-        **msgspec.structs.asdict(about), description=details.description, summary=details.summary,
-        tags=TAGS.decode(details.tags or "[]"), tool_counts=read.count_tools(connection, session),
-        exchange_count=details.exchanges, agent=details.agent or about.source, created_by=details.created_by,
-        children=summary.list_children(connection, session), resume=make_resume(summary.read_origin(connection, session)),
-    )  # fmt: skip
+        **msgspec.structs.asdict(about),
+        description=details.description,
+        summary=details.summary,
+        tags=TAGS.decode(details.tags or "[]"),
+        tool_counts=read.count_tools(connection, session),
+        exchange_count=details.exchanges,
+        agent=details.agent or about.source,
+        created_by=details.created_by,
+        children=summary.list_children(connection, session),
+        resume=make_resume(summary.read_origin(connection, session)),
+    )
 
 
 class ResolveParams(Params, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from sesamed.store.schema import VERSION
 
 
 class HelloParams(Params, frozen=True, kw_only=True):
-    """Who asks, and which protocol it speaks."""
+    """Who asks, and which protocol version it speaks."""
 
     client: str | None = None
     protocol: int | None = None
@@ -33,11 +33,17 @@ class Hello(Answer, frozen=True, kw_only=True):
 
 @method
 async def hello(context: Context, call: Call, params: HelloParams) -> Hello:
-    """Who answers, which protocol it speaks and which methods it has. Clients compare the protocol with their own."""
+    """Who answers, which protocol version it speaks, and which methods it has. Clients compare the version with their own."""
     return Hello(
-        name="sesamed", version=__version__, protocol=PROTOCOL, min_protocol=MIN_PROTOCOL, pid=os.getpid(), schema=VERSION,
-        methods=[method.name for method in METHODS], started_at=context.started_at,
-    )  # fmt: skip
+        name="sesamed",
+        version=__version__,
+        protocol=PROTOCOL,
+        min_protocol=MIN_PROTOCOL,
+        pid=os.getpid(),
+        schema=VERSION,
+        methods=[method.name for method in METHODS],
+        started_at=context.started_at,
+    )
 
 
 TOPICS = (daemon, search, windows, sessions, index, own)

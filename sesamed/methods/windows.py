@@ -1,4 +1,4 @@
-"""The search_sessions method: each hit with the messages around it. Ranking is that of `search`."""
+"""The search_sessions method: each hit with the messages around it. The ranking is that of `search`."""
 
 import time
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ class SearchSessionsParams(Filters, frozen=True, kw_only=True):
 
 
 class WindowItem(Answer, frozen=True, kw_only=True):
-    """A message or a tool call near a hit; of the hit itself, the part that matched."""
+    """A message or a tool call near a hit; for the hit itself, the part that matched."""
 
     role: str
     msg_idx: int
@@ -42,7 +42,7 @@ class WindowItem(Answer, frozen=True, kw_only=True):
 
 
 class WindowHit(Answer, frozen=True, kw_only=True):
-    """A place that matched, in the session that really holds it."""
+    """A message that matched, in the session that really contains it."""
 
     session_id: Exact
     msg_idx: int
@@ -52,7 +52,7 @@ class WindowHit(Answer, frozen=True, kw_only=True):
 
 
 class Windows(Answer, frozen=True, kw_only=True):
-    """The best places, each with what is around it."""
+    """The best hits, each with what is around it."""
 
     hits: list[WindowHit]
 
@@ -76,7 +76,7 @@ async def search_sessions(context: Context, call: Call, params: SearchSessionsPa
 
 
 def limit_window(before: int, after: int) -> tuple[int, int]:
-    """How many items to show before and after a hit: as asked for, or as many as fit, the shorter side whole."""
+    """How many items to show before and after a hit: as requested, or as many as fit, with the shorter side complete."""
     before, after = min(before, WINDOW_ITEMS), min(after, WINDOW_ITEMS)
     while before + after + 1 > WINDOW_ITEMS:
         before, after = (before - 1, after) if before > after else (before, after - 1)
@@ -84,7 +84,7 @@ def limit_window(before: int, after: int) -> tuple[int, int]:
 
 
 def _make_window(connection: Connection, hit: Hit, before: int, after: int, workstation: str) -> Iterator[WindowHit]:
-    """What stands around a hit; a session without a message has nothing."""
+    """The items around a hit; none for a session without messages."""
     if hit.match is None:
         return
     session = find(connection, f"{hit.source}:{hit.match.session_id}")

@@ -1,4 +1,4 @@
-"""One client: reads its lines, sends answers as they finish, and limits what it can use. Knows nothing about the methods.
+"""One client: reads its lines, sends answers as they finish, and limits what it can use. Knows nothing about methods.
 
 It ends when the client is gone, breaks a limit, or `stop` is called. A client that only closed its sending half
 (`printf ... | nc -U`) still gets its answers; one that is gone altogether takes its running requests with it.
@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ClientLimits:
-    """What clients can use of the server."""
+    """How much a client can use of the server."""
 
     connections: int = 64
     in_flight: int = 8
@@ -71,7 +71,7 @@ class Connection:
         self._group = create_task_group()
 
     async def serve(self, closed: Callable[["Connection"], None]) -> None:
-        """Answer until the client leaves, then close. An unexpected error ends this connection only."""
+        """Answer until the client leaves, then close. An unexpected error ends only this connection."""
         try:
             async with self._stream, self._group:
                 with self._reading, self._drop_when_broken():
@@ -83,7 +83,7 @@ class Connection:
             closed(self)
 
     def stop(self) -> None:
-        """Read no more; what runs is answered, then the connection closes."""
+        """Stop reading; running requests are answered, then the connection closes."""
         self._reading.cancel()
 
     async def _read(self) -> None:
@@ -115,7 +115,7 @@ class Connection:
         return line
 
     async def _receive_first_bytes(self) -> bytes:
-        """Wait for a line to begin; a connection on which nothing runs is not kept open for ever."""
+        """Wait for a line to begin; an idle connection is not kept open for ever."""
         while self._running or current_time() < self._active_at + self._limits.idle_s:
             quiet_since = current_time() if self._running else self._active_at
             with CancelScope(deadline=quiet_since + self._limits.idle_s):
@@ -148,7 +148,7 @@ class Connection:
                     await self._stream.send(line)
 
     async def _notify(self, line: bytes) -> None:
-        """Send from a task of its own: the request may be cancelled in the middle, and must not leave half a line."""
+        """Send in a task of its own: the request may be cancelled in the middle, and must not leave half a line."""
         sent = Event()
 
         async def send() -> None:
@@ -160,7 +160,7 @@ class Connection:
 
     @contextmanager
     def _drop_when_broken(self) -> Iterator[None]:
-        """End everything when the client is gone, or reads too slowly for an answer to be kept for it."""
+        """Close everything when the client is gone, or reads too slowly for an answer to be kept."""
         try:
             yield
         except (BrokenResourceError, ClosedResourceError, TimeoutError):
@@ -177,7 +177,7 @@ def raw_socket(stream: SocketStream) -> socket.socket:
 
 
 def peer_uid(sock: socket.socket) -> int | None:
-    """The user at the other end; None when the kernel does not say."""
+    """The user at the other end; None if the kernel does not say."""
     try:
         if sys.platform == "linux":
             credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)  # pid, uid, gid

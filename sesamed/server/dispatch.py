@@ -1,4 +1,4 @@
-"""One request line in, one answer line out, through the table of methods. No sockets: a connection hands in its lines.
+"""One request line in, one answer line out, by the table of methods. No sockets: a connection passes in its lines.
 
 A method's handler gets a `Call` and typed params, and gives the result or raises a SesameError. Whatever else it raises
 is a fault of ours: it is logged without any text of the request, and the client learns only that it happened.
@@ -38,7 +38,7 @@ class Conversation:
     running: dict[Id, CancelScope] = field(default_factory=dict)
 
     async def notify(self, method: str, params: Struct) -> None:
-        """Send the client a line that it does not answer."""
+        """Send the client a line that needs no answer."""
         await self.send(envelope.encode_notification(method, params))
 
     def cancel(self, own: Id | None, request_id: Id) -> bool:
@@ -51,7 +51,7 @@ class Conversation:
 
     @contextmanager
     def track(self, request_id: Id | None) -> Iterator[CancelScope]:
-        """Let the request be cancelled by its id for as long as this lasts."""
+        """Allow the request to be cancelled by its id for as long as this lasts."""
         scope = CancelScope()
         if request_id is not None:
             self.running[request_id] = scope
@@ -63,7 +63,7 @@ class Conversation:
 
 
 class Dispatcher:
-    """Answers lines, each by the method that it names."""
+    """Answers lines, each with the method that it names."""
 
     def __init__(self, methods: Sequence[Method[Any, Any]], context: Context, log: Logger) -> None:
         self._methods = {method.name: (method.handler, msgspec.json.Decoder(method.params)) for method in methods}
@@ -129,7 +129,7 @@ def _decode_params(request: Request, decoder: msgspec.json.Decoder[Any]) -> Any:
 
 
 def _describe_fault(error: BaseException) -> str:
-    """Where it happened and which classes of errors; not their messages, since those may quote a transcript."""
+    """Where it happened, and the classes of the exceptions; not their messages, because those may quote a transcript."""
     inner = [error.__cause__ or error.__context__, *getattr(error, "exceptions", ())]
     earlier = "".join(_describe_fault(e) for e in inner if e is not None)
     return f"{earlier}{''.join(traceback.format_tb(error.__traceback__))}{type(error).__qualname__}\n"

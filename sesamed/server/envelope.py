@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0 on one line: bytes -> Request or Refusal, values -> an answer line. Pure; knows no method and no socket.
+"""JSON-RPC 2.0 on one line: from bytes to Request or Refusal, from values to an answer line. Pure; knows no method and no socket.
 
 The envelope is decoded with every field raw, so that a wrong one can be told from a wrong line, and the id is known
 when the rest is wrong. Lines that leave are ASCII: no terminal, log or line reader sees U+2028, bidi marks or half a
@@ -34,7 +34,7 @@ class Request(Struct, frozen=True, kw_only=True):
 
 
 class Refusal(Struct, frozen=True, kw_only=True):
-    """A line that is not a request, and why."""
+    """Why a line is not a request."""
 
     id: Id | None
     error: SesameError
@@ -99,7 +99,7 @@ def _decode(decoder: msgspec.json.Decoder[T], raw: Raw, otherwise: str) -> T:
 
 
 def encode_answer(request_id: Id | None, result: Struct) -> bytes:
-    """The line with a result, its texts cleaned. Raises QueryError when it would be too long."""
+    """The line with a result, its texts cleaned. Raises QueryError if it would be too long."""
     line = _encode_line({"jsonrpc": "2.0", "id": request_id, "result": clean_answer(result)})
     if len(line) > MAX_ANSWER_BYTES:
         raise QueryError("the answer is too large; ask for less", bytes=len(line), limit=MAX_ANSWER_BYTES)

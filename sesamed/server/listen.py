@@ -1,5 +1,5 @@
-"""The socket: bound so that a live one is never replaced and only its owner connects, accepted from, and taken away; or adopted from a
-service manager that holds it for us.
+"""The socket: binds it so that a live one is never replaced and only its owner can connect, or adopts it from a service manager; accepts
+clients; removes it.
 
 Knows nothing of lines or methods. Who may bind at all is decided by a lock that the caller holds.
 """
@@ -54,7 +54,7 @@ def bind(path: str) -> socket.socket:
 
 
 def _make_sure_dead(path: str) -> None:
-    """Return when nothing is on the path but, at most, a socket that its owner left behind."""
+    """Return if nothing is at the path except, perhaps, a socket that its owner left behind."""
     try:
         mode = os.lstat(path).st_mode
     except FileNotFoundError:
@@ -70,7 +70,7 @@ def _make_sure_dead(path: str) -> None:
 
 
 def _name_beside(path: str) -> str:
-    """A name beside the path, no longer than it: a longer one might not fit into a socket address."""
+    """A name in the same directory, no longer than this one: a longer one might not fit into a socket address."""
     return path[:-1] + ("~" if path[-1] != "~" else "#")
 
 
@@ -100,7 +100,7 @@ def unlink_own(path: str, inode: int | None = None) -> bool:
 
 
 def adopt(environ: Mapping[str, str], path: str, library: ctypes.CDLL | None = None) -> socket.socket | None:
-    """The listening socket at this path that a manager offers; None when there is none, or it leads nowhere any more."""
+    """The listening socket at this path that a manager offers; None if there is none, or if clients cannot reach it any more."""
     descriptors = _from_systemd(environ) or _from_launchd(library)
     found = [_take_over(descriptor, path) for descriptor in descriptors]
     if not found:
@@ -139,7 +139,7 @@ def _from_launchd(library: ctypes.CDLL | None) -> list[int]:
 
 
 def _take_over(descriptor: int, path: str) -> socket.socket:
-    """The socket behind a descriptor; refused unless it is the one that clients look for."""
+    """The socket behind a descriptor; refused unless it is the one that clients use."""
     try:
         os.set_inheritable(descriptor, False)
         offered = socket.socket(fileno=descriptor)
@@ -163,7 +163,7 @@ def _take_over(descriptor: int, path: str) -> socket.socket:
 
 
 def _leads_to_it(path: str) -> bool:
-    """Whether a client would reach the socket: its file may be gone, and then it listens for nobody."""
+    """Whether clients can reach the socket: its file may be gone."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)  # a full queue blocks: it is there
         try:
@@ -226,7 +226,7 @@ class Server:
             await self._admit(stream, clients)
 
     async def _pause(self, error: BaseException | None) -> None:
-        """Out of descriptors, mostly: the waiting client stays readable, so that going on at once would spin."""
+        """Wait: we are mostly out of descriptors, and as the waiting client stays readable, accepting again immediately would spin."""
         number = getattr(error, "errno", None)
         if number in DEAD_LISTENER:
             raise RuntimeError(f"the listening socket is gone: {error}") from error

@@ -1,4 +1,4 @@
-"""What sources of JSON Lines have in common.
+"""JSON Lines: what the sources that read them have in common.
 
 A line becomes a flat view struct, losing as little as can be of one that is not quite what it should be: there is a fast path (one
 typed decoder), repairs, a conversion field by field, and the salvage of what still is whole in a torn or glued line. Knows no
@@ -45,7 +45,7 @@ STRING = msgspec.json.Decoder(str).decode
 
 
 class LineDecoder(Generic[T]):
-    """Decodes the lines of one format. `starts` matches where an object of the top level may begin, for salvage."""
+    """Decodes the lines of one format. `starts` matches where a top-level object may begin, for salvage."""
 
     def __init__(self, shape: type[T], starts: re.Pattern[str]) -> None:
         self._shape = shape
@@ -60,7 +60,7 @@ class LineDecoder(Generic[T]):
             return self._slow(line)
 
     def salvage(self, line: bytes) -> list[T]:
-        """The whole objects in a broken line: glued to a fragment, to each other, or between NULs."""
+        """The complete objects in a broken line: glued to a fragment, to each other, or between NULs."""
         if len(line) > SALVAGE_BYTES:
             return []
         text = repair(line).decode()
@@ -111,7 +111,7 @@ class JsonState(Generic[S]):
 
 
 class JsonLines(JsonState[S], Generic[S, T]):
-    """`step` of a source of JSON Lines: lines are decoded, torn ones salvaged, and `take` gets the objects."""
+    """`step` for JSON Lines: lines are decoded, torn ones salvaged, and `take` gets the objects."""
 
     def __init__(self, state: type[S], line: type[T], starts: re.Pattern[str]) -> None:
         super().__init__(state)
@@ -126,11 +126,11 @@ class JsonLines(JsonState[S], Generic[S, T]):
         return self.take(state, entry, item)
 
     def take(self, state: S, entry: T, line: bytes) -> tuple[S, list[Operation]]:
-        """The operations of a whole line."""
+        """The operations of a complete line."""
         raise NotImplementedError
 
     def choose_whole(self, state: S, found: list[T]) -> list[T]:
-        """Those of the objects in a torn line that are whole lines; others are parts of one."""
+        """The objects in a torn line that are complete lines; others are parts of one."""
         raise NotImplementedError
 
     def _salvage(self, state: S, line: bytes) -> tuple[S, list[Operation]]:
@@ -158,7 +158,7 @@ def text_in(raw: bytes) -> str:
 
 
 def repair(line: bytes) -> bytes:
-    """The line as valid UTF-8, without a BOM, and with U+FFFD for each half of a surrogate pair without its other.
+    """The line as valid UTF-8, without a BOM, and with U+FFFD for each unpaired half of a surrogate pair.
 
     JavaScript writes such halves when it cuts a text in the middle of an emoji.
     """

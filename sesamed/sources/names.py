@@ -1,4 +1,4 @@
-"""Names: of sessions that nobody named (a line of the first prompt), and of files."""
+"""Names of sessions that nobody named (a line of the first prompt), and of files."""
 
 import re
 
@@ -20,7 +20,7 @@ def session_name(text: str) -> str:
 
 
 def clean_name(name: str) -> str:
-    """A file's name as text that can be stored: names that are not UTF-8 come with lone surrogates."""
+    """A file's name as text that can be stored: names that are not UTF-8 contain lone surrogates."""
     return name.encode("utf-8", "backslashreplace").decode()
 
 

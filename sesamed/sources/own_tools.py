@@ -1,5 +1,5 @@
-"""Which tool calls are searches of ours, and which messages hold their results. They are kept, not indexed: else a search would find
-the searches before it.
+"""Which tool calls are searches of sesame, and which messages contain their results. They are kept, but not indexed: otherwise a search
+would find the searches before it.
 
 A shell command counts when it *runs* sesamectl. One that only mentions it (`grep sesamectl README.md`) is somebody's
 work, and stays findable. The shell is not parsed, only its quotes are seen: a wrong guess costs one hit.
@@ -45,7 +45,7 @@ ARGUMENTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def is_own_call(tool: str, arguments: bytes) -> bool:
-    """Whether this call searches or reads our index."""
+    """Whether this call searches or reads sesame's index."""
     if tool in TOOLS:
         return True
     return PROGRAM in arguments and any(runs_client(command) for command in _commands(arguments))

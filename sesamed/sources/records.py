@@ -1,4 +1,4 @@
-"""Making messages and calls: what is the same for all agents, their times, and the calls that have no result yet."""
+"""Makes messages and calls: what is the same for all agents, their times, and the calls that have no result yet."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -47,7 +47,7 @@ class Place(msgspec.Struct, frozen=True, gc=False):
     side: bool = False  # a subagent's line within its parent's file
 
     def message(self, key: int, role: Role, text: str, *, prompt: bool = False, hidden: bool = False) -> Message:
-        """Something was said."""
+        """A message."""
         return Message(
             key=key,
             role=role,
@@ -70,7 +70,7 @@ class Place(msgspec.Struct, frozen=True, gc=False):
         output: str | None = None,
         is_error: bool | None = None,
     ) -> ToolCall:
-        """The model called a tool. With an output, no result follows; a result whose call is not known is made like this, too."""
+        """A tool call by the model. With an output, no result follows. A result whose call is not known becomes a call like this, too."""
         return ToolCall(
             key=key,
             name=name,
@@ -86,7 +86,7 @@ class Place(msgspec.Struct, frozen=True, gc=False):
         )
 
     def command(self, key: int, name: str, arguments: bytes, *, output: str | None, is_error: bool | None) -> ToolCall:
-        """The person ran a command."""
+        """A command that the person ran."""
         call = self.call(key, name, arguments, output=output, is_error=is_error)
         return msgspec.structs.replace(call, role="user")
 
@@ -113,7 +113,7 @@ def link_parent(parent: str | msgspec.UnsetType | None, last: str | None) -> str
 
 
 def add_open(calls: dict[str, C], new: dict[str, C]) -> dict[str, C]:
-    """The open calls and these; the oldest are dropped, since calls of an aborted turn never get a result."""
+    """The open calls and these; the oldest are dropped, because calls of an aborted turn never get a result."""
     everything = {name: call for name, call in calls.items() if name not in new} | new
     for name in [name for name in new if len(name) > ID_CHARS]:
         del everything[name]

@@ -1,4 +1,4 @@
-"""Sessions that the daemon stores itself, and people's notes on sessions of any source. JSONL, one message a line.
+"""Sessions that the daemon stores itself, and annotations of sessions of any source. JSONL, one message per line.
 
 Owns the lines, read and written: nobody else knows their fields. A call and its result are tied by `toolCallId` alone, so that who
 writes a line knows the record's key without reading the file.
@@ -39,7 +39,7 @@ ROLES: Final[dict[str, Role]] = {
 
 
 class Line(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
-    """Any line: the header of a session, a message, or notes on a session."""
+    """Any line: the header of a session, a message, or annotations of a session."""
 
     type: str
     id: str = ""
@@ -74,7 +74,7 @@ DECODE: Final = msgspec.json.Decoder(Line).decode
 
 
 class Sesame(JsonState[State]):
-    """The source of our own sessions."""
+    """The source of the daemon's own sessions."""
 
     name = "sesame"
     label = "sesame"
@@ -108,9 +108,15 @@ class Sesame(JsonState[State]):
 def make_line(entry: str, timestamp: str, what: Utterance) -> Line:
     """A line of a session."""
     return Line(
-        type=SAID, id=entry, timestamp=timestamp, role=what.role, text=what.text, tool_name=what.tool, tool_call_id=what.call,
+        type=SAID,
+        id=entry,
+        timestamp=timestamp,
+        role=what.role,
+        text=what.text,
+        tool_name=what.tool,
+        tool_call_id=what.call,
         is_error=what.is_error,
-    )  # fmt: skip
+    )
 
 
 def encode_line(line: Line) -> bytes:
@@ -119,7 +125,7 @@ def encode_line(line: Line) -> bytes:
 
 
 def merge_annotations(session: SessionKey, annotations: Annotations, before: bytes) -> bytes:
-    """The one line of a file of notes on a session: the old notes, overlaid with the new ones."""
+    """The one line of an annotations file: the old annotations, overlaid with the new ones."""
     try:
         line = DECODE(before.split(b"\n", 1)[0])
     except ValueError:
@@ -134,7 +140,7 @@ def merge_annotations(session: SessionKey, annotations: Annotations, before: byt
 
 
 def key_of(session: str, line: Line) -> int:
-    """The key of the record that a line makes or adds to."""
+    """The key of the record that a line creates or adds to."""
     if line.tool_call_id and _is_of_tool(line):
         return record_key(f"sesame\0{session}\0call", line.tool_call_id)
     return record_key(f"sesame\0{session}\0{line.id}\0{line.timestamp}\0{line.role}\0{line.tool_name or ''}", line.text)

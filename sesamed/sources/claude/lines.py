@@ -1,4 +1,4 @@
-"""What is read of Claude Code's lines: flat views with the few fields that are needed.
+"""The parts of Claude Code's lines that are read: flat views with the few fields that are needed.
 
 What is not named here (thinking, images' base64, usage, `toolUseResult` with whole files, hooks' data) is skipped by the
 decoder and never becomes an object. Every field has a default, and a `type` is a string: new ones appear monthly.

@@ -1,4 +1,4 @@
-"""What earlier lines of a file mean for the next one. Small: it is stored with the cursor at each commit."""
+"""What earlier lines of a file mean for the next one. Small, because it is stored with the cursor at each commit."""
 
 from zlib import crc32
 
@@ -16,7 +16,7 @@ TITLE_CHARS = 256
 
 
 class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of the session. Changes a few times in a file."""
+    """What is known about the session. Changes a few times in a file."""
 
     file_id: str  # what the file's name says
     lasting: bool = False  # and that is the session's id

@@ -1,4 +1,4 @@
-"""What is read of Codex's lines: flat views with the few fields that are needed.
+"""The parts of Codex's lines that are read: flat views with the few fields that are needed.
 
 A line is an envelope around a payload; in the oldest files it is the payload itself. What is not named here (encrypted
 reasoning, replaced histories, instructions, images) is skipped by the decoder. One shape serves all payloads and the

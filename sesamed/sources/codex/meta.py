@@ -92,12 +92,20 @@ def _read_first(state: CodexState, meta: Payload, session: str) -> Step:
         isinstance(source, dict) and bool({"subagent", "internal"} & set(source))
     )
     facts = _facts(
-        ("cwd", meta.cwd or ""), ("began", _millis(meta.timestamp)), ("parent_id", parent), ("subagent", "1" if subagent else "")
-    )  # fmt: skip
+        ("cwd", meta.cwd or ""),
+        ("began", _millis(meta.timestamp)),
+        ("parent_id", parent),
+        ("subagent", "1" if subagent else ""),
+    )
     state = replace(
-        state, begun=True, session=session, cwd=meta.cwd or state.cwd, subagent=subagent, began_ms=millis(meta.timestamp),
+        state,
+        begun=True,
+        session=session,
+        cwd=meta.cwd or state.cwd,
+        subagent=subagent,
+        began_ms=millis(meta.timestamp),
         rollout=_other(meta.rollout_id or state.rollout, session),
-    )  # fmt: skip
+    )
     state = set_root(_mark_copied(state, meta), _root(state, meta))
     return state, [_identity(session, meta.timestamp), *facts, *_branch(meta.git), *_base(state, meta)]
 

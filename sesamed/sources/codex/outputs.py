@@ -1,4 +1,4 @@
-"""Outputs of calls, and whether the call failed: Codex has no flag for that."""
+"""Outputs of calls, and whether the call failed, for which Codex has no flag."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What we read of Gemini CLI's files: flat views with the few fields that we need.
+"""The parts of Gemini CLI's files that are read: flat views with the few fields that are needed.
 
 A line is a header, a message, a patch (`$set`) or a rewind; a file of the older kind is a header with all messages in it. Fields that are
 not listed here (thoughts, tokens, schemas) are skipped by the decoder.

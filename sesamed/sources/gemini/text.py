@@ -1,4 +1,4 @@
-"""Which of Gemini CLI's texts the user wrote, and what calls returned. Pure text and JSON, no lines."""
+"""What a person said in Gemini CLI's texts, and what a call returned. Pure text and JSON, no lines."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What we read of OpenCode's sessions, messages and parts: flat views with the few fields that we need.
+"""The parts of OpenCode's sessions, messages and parts that are read: flat views with the few fields that are needed.
 
 Files and rows hold the same JSON, except that a row has the ids in columns. Fields that are not listed here (reasoning, tokens, diffs,
 snapshots, attached files) are skipped by the decoder.

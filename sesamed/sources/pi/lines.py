@@ -1,4 +1,4 @@
-"""What is read of pi's lines: flat views with the few fields that are needed, and the names of its files.
+"""The parts of pi's lines that are read: flat views with the few fields that are needed, and the names of its files.
 
 What is not named here (thinking, images' base64, usage, tool schemas) is skipped by the decoder and never becomes an
 object. Every field has a default, and a `type` is a string: new ones appear monthly, and a tagged union would refuse
@@ -80,10 +80,10 @@ def native_id(file_name: str) -> str:
 
 
 def is_timed(file_name: str) -> bool:
-    """Whether this is the name of a session of pi's."""
+    """Whether this is the name of a session of pi."""
     return TIMED_NAME.fullmatch(file_name) is not None
 
 
 def base_name(path: str) -> str:
-    """The last part of a path of any system."""
+    """The last part of a path of any operating system."""
     return re.split(r"[\\/]", path)[-1]

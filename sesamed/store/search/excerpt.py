@@ -116,9 +116,10 @@ def _find_standing_in(tokens: list[Token], terms: list[Term], *, inner: bool) ->
     stems = [stem for _, _, stem in tokens]
     present = set(stems)
     return {
-        term for term in terms
+        term
+        for term in terms
         if any(_stands(pattern, stems, present) for pattern in term.wholes if inner or not pattern.is_inner)
-    }  # fmt: skip
+    }
 
 
 def _may_be_within(terms: list[Term], text: str) -> bool:
@@ -156,8 +157,9 @@ def _stands(pattern: Pattern, stems: list[str], present: set[str]) -> bool:
     length = len(first)
     return any(
         stems[at : at + length] == first and at + length < len(stems) and _fits(stems[at + length], last, pattern)
-        for at, stem in enumerate(stems) if stem == first[0]
-    )  # fmt: skip
+        for at, stem in enumerate(stems)
+        if stem == first[0]
+    )
 
 
 def _fits(stem: str, wanted: str, pattern: Pattern) -> bool:

@@ -87,10 +87,14 @@ def expand(connection: apsw.Connection, query: Query) -> Terms:
     excluded = [pattern.match for word in query.excluded for pattern in maker.term(word, exact=True).patterns]
     patterns = {pattern.match: pattern for term in telling for pattern in term.patterns if pattern.chunks}
     return Terms(
-        terms=tuple(telling), excluded=tuple(excluded), dropped=tuple(dropped), chunks=maker.chunks, message_counts=maker.message_counts,
+        terms=tuple(telling),
+        excluded=tuple(excluded),
+        dropped=tuple(dropped),
+        chunks=maker.chunks,
+        message_counts=maker.message_counts,
         patterns=sorted(patterns.values(), key=lambda pattern: (pattern.chunks, pattern.match)),
         corrected={term.word.text: ", ".join(term.corrected) for term in telling if term.corrected},
-    )  # fmt: skip
+    )
 
 
 class TermMaker:

@@ -86,8 +86,17 @@ class Records:
     def _new(self, record: int, row: RecordRow) -> None:
         self._keys[row.key] = record
         self._records[record] = [
-            record, row.key, row.role, row.kind, row.prompt, row.time_ms, row.entry, row.parent, row.tool, row.is_error,
-        ]  # fmt: skip
+            record,
+            row.key,
+            row.role,
+            row.kind,
+            row.prompt,
+            row.time_ms,
+            row.entry,
+            row.parent,
+            row.tool,
+            row.is_error,
+        ]
         for text in row.texts:
             self._chunks.add(record, text)
         self._place(record, row)

@@ -87,13 +87,19 @@ class Replay:
         while True:
             items = sqlite.rows(self._old, read.ONE_FILE, {"file": file, "first": position, "count": RECORDS_AT_ONCE})
             change = FileRows(
-                path=path, root=known.root, source=known.source,
-                source_version=known.source_version if len(items) < RECORDS_AT_ONCE else UNFINISHED, signature=known.signature,
-                cursor=msgspec.structs.replace(known.cursor, position=position), complete=known.complete,
+                path=path,
+                root=known.root,
+                source=known.source,
+                source_version=known.source_version if len(items) < RECORDS_AT_ONCE else UNFINISHED,
+                signature=known.signature,
+                cursor=msgspec.structs.replace(known.cursor, position=position),
+                complete=known.complete,
                 identity=None if native_id is None else Identity(native_id=native_id, origin=origin),
                 rows=[self._row(record_at(file, item[0]), item[1]) for item in items],
-                bad_lines=bad, unknown_lines=unknown, counted_from_start=True,
-            )  # fmt: skip
+                bad_lines=bad,
+                unknown_lines=unknown,
+                counted_from_start=True,
+            )
             if position == 0:
                 self._add_words(file, change)
             yield change
@@ -129,8 +135,16 @@ class Replay:
         if answer is not None and answer.text is not None:
             texts[Kind.RESULT] = answer.text.text
         return RecordRow(
-            key=key, role=role, kind=Kind(kind), texts=tuple(self._text(*text) for text in texts.items()),
-            prompt=bool(prompt), time_ms=time_ms, entry=entry, parent=parent, tool=None if tool is None else clean_line(tool),
-            is_error=None if answer is None else answer.is_error, touched=tuple(tail for (tail,) in touched),
+            key=key,
+            role=role,
+            kind=Kind(kind),
+            texts=tuple(self._text(*text) for text in texts.items()),
+            prompt=bool(prompt),
+            time_ms=time_ms,
+            entry=entry,
+            parent=parent,
+            tool=None if tool is None else clean_line(tool),
+            is_error=None if answer is None else answer.is_error,
+            touched=tuple(tail for (tail,) in touched),
             ordinal=None if numbered is None else numbered[0],
-        )  # fmt: skip
+        )

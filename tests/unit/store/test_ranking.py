@@ -136,6 +136,14 @@ def test_a_slip_is_corrected_and_said(words: Tiny) -> None:
     assert hit.matched_snippet[slice(*hit.highlights[0])] == "optimistic"
 
 
+def test_a_slip_in_a_word_within_a_word_is_corrected() -> None:
+    """The word as it is written stands nowhere by itself."""
+    with tiny(session(0).user("parseOptimistic"), session(1).user("an idle optimisticLock")) as index:
+        answered = index.ask("optmistic")
+        assert answered.terms.corrected == {"optmistic": "optimistic"}
+        assert sorted(hit.session_id for hit in answered.hits) == ["s0", "s1"]
+
+
 def test_stop_words_are_left_out_when_there_are_others(words: Tiny) -> None:
     """And named."""
     answered = words.ask("the fox and the")

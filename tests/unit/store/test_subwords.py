@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sesamed.store.ids import Kind
-from sesamed.store.subwords import identifier_parts, inner_parts, inner_words
+from sesamed.store.subwords import HAS_INNER, NOTHING, identifier_parts, inner_parts, inner_words, take_apart
 
 PIECES = [
     "parseHTTPDate",
@@ -63,3 +63,9 @@ def test_identifiers_are_split_where_a_capital_begins(word: str, parts: list[str
 def test_pairs_overlap() -> None:
     """So that any two neighbours are found; a single character is itself."""
     assert inner_words(Kind.USER, "檔設定 猫") == "檔設 設定 猫"
+
+
+@given(TEXTS | st.from_regex(r"[a-zA-Z0-9]{1,6}", fullmatch=True))
+def test_only_a_word_with_something_in_it_is_taken_apart(word: str) -> None:
+    """What is asked first overlooks nothing: `sha256Sum` has parts, `SHA256` has none."""
+    assert HAS_INNER.search(word) or take_apart(word) == NOTHING

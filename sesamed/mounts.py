@@ -1,4 +1,7 @@
-"""File systems on which inotify misses changes, from the mounts of Linux."""
+"""File systems on which inotify misses changes, from the mounts of Linux.
+
+Apart from `watch`, since the doctor asks, too, and needs no watchdog for it.
+"""
 
 import re
 

@@ -2,7 +2,7 @@
 
 They come into the index like everybody else's files: written, marked, looked at. A message is in the file, and searchable, when
 `append` returns; it is not forced onto the disk, as agents don't force theirs: it outlives the daemon, not a power cut. What a
-person says once (a new session, words on one) is forced.
+person says once (a new session, annotations) is forced.
 """
 
 import errno

@@ -1,6 +1,7 @@
 """Reads what is new in an open file, as rows. Nothing is written here.
 
-Here lines are read from a cursor on; what is said whole every time is read by `whole`. Which shape a unit has is asked of `units`.
+Lines are read here, from the cursor on; units that are read completely each time are read by `whole`. Which shape a unit has is asked of
+`units`.
 """
 
 import logging

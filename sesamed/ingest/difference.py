@@ -1,12 +1,13 @@
 """Compares what a unit says with what the index holds of it, so that of units which are read completely each time only the difference is
 written.
 
-With its cursor a unit keeps two digests a record, in order: one of its key, which says that it is the same record as before, and one of
-all that is said of it. The records at the beginning with the same keys stay where they are, those that are said otherwise are written
-anew in their places, and from the first one with another key on all is taken out and appended again. So what is appended, and a last
-message that grows, cost what changed. No I/O.
+With its cursor a unit keeps two digests per record, in order: one of its key, which tells whether it is the same record as before, and
+one of its content. Records at the beginning with the same keys stay where they are, those with other content are rewritten in their
+places, and from the first different key on everything is removed and appended again. So an appended message, or a last message that
+grows, costs what changed. No I/O.
 
-In the index a record's key is made of the source's and of what it says: a record that another unit says otherwise is another one.
+In the index a record's key is made from the source's key and the record's content: with different content in another unit it is another
+record.
 """
 
 from array import array

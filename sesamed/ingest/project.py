@@ -1,7 +1,7 @@
 """The project of a working directory: the main worktree of its repository, read from `.git`.
 
 Never runs git, follows no link to a file, reads at most two small regular files. The directory comes from a transcript
-and may be anything, or gone; then its parents are asked, and at worst it stands for itself.
+and may be anything, or gone; then its parents are tried, and at worst it is its own project.
 """
 
 import os

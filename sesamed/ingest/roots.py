@@ -1,6 +1,6 @@
 """Watches the roots that exist, notices new ones, and sweeps all of them from time to time.
 
-Events only speed things up: with a watcher that does nothing, sweeps find everything all the same.
+Events only speed things up: with a watcher that does nothing, sweeps still find everything.
 """
 
 import logging

@@ -1,7 +1,7 @@
-"""Units that are said whole every time (a document, a bundle of files, a session in a database) to their new rows: read, decoded by the
-source, and compared with what the index holds. Nothing is written here.
+"""Units that are read completely each time (a document, a bundle of files, a session in a database): read, decoded by the source, and
+compared with what the index holds. Nothing is written here.
 
-What does not decode keeps what was last read, and counts as bad.
+If a unit does not decode, what was last read stays, and it counts as bad.
 """
 
 import os

@@ -24,7 +24,7 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How far a file has been read, and how its content is recognised.
 
     `head` and `tail` are checksums of the first bytes and of the bytes just before `offset`; `digest` is one of all of them. A last
-    line without newline that was read all the same is `loose` bytes long and lies behind the offset.
+    line without a newline that was read nevertheless is `loose` bytes long and begins at the offset.
     """
 
     offset: int = 0
@@ -100,9 +100,10 @@ AnyRow = RecordRow | ResultRow | OutcomeRow | UndoneRow
 
 
 class Revision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """How a unit that is said whole every time differs from what the index holds of it: its first `kept` records stay where they are, but
-    for the `changed` ones (by position), and what came after them goes. `facts`: what it says of sessions takes the place of what it
-    said before."""
+    """How a unit that is read completely each time differs from what the index holds of it: its first `kept` records stay where they are,
+    but for the `changed` ones (by position), and what came after them goes. `facts`: what it says of sessions takes the place of what it
+    said before.
+    """
 
     kept: int
     changed: tuple[tuple[int, RecordRow], ...] = ()

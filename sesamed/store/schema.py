@@ -53,8 +53,8 @@ CREATE TABLE records(
 );
 CREATE UNIQUE INDEX records_by_key ON records(key);
 
--- The other places that hold a record: forks and resumed sessions copy history. Indexed once, read everywhere. What a place
--- says otherwise than the record's home is its own: pi's migration gives old
+-- The other places that hold a record: forks and resumed sessions copy history. Indexed once, read everywhere. Where a place
+-- differs from the record's home, it keeps its own values: pi's migration gives old
 -- copies ids that differ, and forks of Codex have other times.
 CREATE TABLE copies(
   file INTEGER NOT NULL, position INTEGER NOT NULL, record INTEGER NOT NULL, entry TEXT, parent TEXT, time_ms INTEGER,
@@ -91,7 +91,7 @@ CREATE TABLE facts(
 ) WITHOUT ROWID;
 CREATE INDEX facts_by_session ON facts(native_id) WHERE native_id <> '';
 
--- What must never come in again; `forgotten.jsonl` beside the index says the same, so that an index that is made anew knows it, too.
+-- What must never be indexed again; `forgotten.jsonl` beside the index says the same, so that an index that is created again knows it, too.
 -- No origin: every session with this id.
 CREATE TABLE forgotten(
   source TEXT NOT NULL, native_id TEXT NOT NULL, origin TEXT NOT NULL, PRIMARY KEY(source, native_id, origin)
@@ -134,7 +134,7 @@ def _sql_has_changed(columns: str) -> str:
 # FTS5's own settings, kept inside the index. pgsz fits the page size of 16 KiB; merging after a bulk load is done when idle.
 FTS_SETTINGS = (("pgsz", 16000), ("hashsize", 16 << 20), ("automerge", 4))
 
-# What a session is called, and where it worked. A row is written anew when one of its columns changes, never because a session grew.
+# What a session is called, and where it worked. A row is rewritten when one of its columns changes, never because a session grew.
 HEADING = "title, summary, description, tags, cwd, git_branch"
 HEADINGS = f"""
 CREATE INDEX sessions_by_opening ON sessions(opening) WHERE opening IS NOT NULL;

@@ -77,7 +77,7 @@ def command_of(text: str) -> str:
 
 
 def inner(text: str, tag: str) -> str | None:
-    """What stands in the first element of this name, None if there is none."""
+    """The content of the first element of this name, None if there is none."""
     _, begin, rest = text.partition(f"<{tag}>")
     end = rest.find(f"</{tag}>")
     return rest[:end] if begin and end >= 0 else None

@@ -1,6 +1,6 @@
 """Messages: prompts apart from what Codex injects, answers, summaries.
 
-A typed prompt stands in a file twice, as a response item and as an event, in either order and not far from each other.
+A typed prompt is in a file twice, as a response item and as an event, in either order and close to each other.
 Whichever comes first is kept; the other one finds its digest in the state and is dropped. The event has exactly what
 was typed. A response item may be injected: marks tell in newer builds, else its beginning does. If that leaves a doubt, a file
 with events of prompts has the answer; before the first of them the item is held back, until there is an answer to it.

@@ -162,7 +162,7 @@ HEADED = "SELECT rowid FROM headings WHERE headings MATCH ?"
 
 
 class Counts(NamedTuple):
-    """How often each pattern stands in each session, how many messages those have, and the sessions whose headings hold any."""
+    """How often each session contains each pattern, how many messages those have, and the sessions whose headings hold any."""
 
     patterns: tuple[Mapping[int, int], ...]
     messages: Mapping[int, int]

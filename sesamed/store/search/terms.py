@@ -13,7 +13,7 @@ from sesamed.store import ids, sqlite, subwords
 from sesamed.store.search.query import STOP_WORDS, Query, Word
 
 TOKENIZER = ("porter", ["unicode61"])
-# Phrases and prefixes are counted by looking for them, which is dear: what else needs to be known of them is found in the same pass.
+# Phrases and prefixes are counted by looking for them, which is expensive, so everything else that is needed is counted in the same pass.
 STANDS = f"""
     SELECT {ids.sql_file_of("rowid")}, count(*), count(*) FILTER (WHERE {ids.sql_is_message("rowid")})
     FROM fts WHERE fts MATCH ? GROUP BY 1

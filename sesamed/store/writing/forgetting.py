@@ -1,6 +1,6 @@
 """What must never be indexed again. It is also in a file beside the index, so that an index that is created again knows it, too.
 
-A line a session: source, id and origin, nothing else of it. The file is written, and on the disk, before anything is let go of.
+One line per session: source, id and origin, nothing else. The file is written and on disk before anything is removed.
 """
 
 import json

@@ -1,6 +1,6 @@
 """Which files hold a record: its home, and the files with copies. Keeps each record in the earliest created session that holds it.
 
-A record's number names its home. When an earlier holder turns up, or the home lets go of it, the record moves; so the order in
+A record's number contains its home. When an earlier holder turns up, or the home drops the record, it moves; so the order in
 which files are read makes no difference.
 """
 

@@ -285,7 +285,7 @@ class Transaction:
             self._sessions.recount(session)
 
     def _revise(self, file: int, session: int | None, revision: Revision) -> None:
-        """Let go of what a file says otherwise now, or no more."""
+        """Remove what the file no longer contains, or contains differently."""
         self._records.flush()
         if revision.facts:
             self._forget_words(file)

@@ -2,9 +2,9 @@
  * A question to the daemon, whatever it takes: over the socket; if nothing listens, `sesamectl` starts the daemon; if the
  * socket is still out of reach, `sesamectl` asks. What the daemon itself refuses is thrown, and nobody else is asked then.
  */
-import { overClient } from "./client.ts";
-import { call, isRecord, TIMEOUT_MS, Unreachable } from "./rpc.ts";
-import { clientProgram, socketPath } from "./where.ts";
+import { overClient } from "./fallback.ts";
+import { call, isRecord, TIMEOUT_MS, Unreachable } from "./client.ts";
+import { clientProgram, socketPath } from "./locations.ts";
 
 export type Exec = (
   command: string,

@@ -1,7 +1,7 @@
 /** Tells the daemon which file grew, so that a search right after finds what was just said. Never starts it, never complains. */
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
-import { call } from "./rpc.ts";
-import { socketPath } from "./where.ts";
+import { call } from "./client.ts";
+import { socketPath } from "./locations.ts";
 
 const PATIENCE_MS = 1_000; // at the end somebody waits for it
 

@@ -5,10 +5,10 @@ import { Names, provider } from "./completion.ts";
 import { registerFreshness } from "./freshness.ts";
 import { CUSTOM_TYPE } from "./references.ts";
 import { referenceLine } from "./render.ts";
-import { registerReferences } from "./resolving.ts";
-import { call } from "./rpc.ts";
+import { registerReferences } from "./resolve.ts";
+import { call } from "./client.ts";
 import { registerTools } from "./tools.ts";
-import { socketPath } from "./where.ts";
+import { socketPath } from "./locations.ts";
 
 export default function sesame(pi: ExtensionAPI): void {
   registerTools(pi);

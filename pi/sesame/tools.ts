@@ -2,7 +2,7 @@
 import type { AgentToolResult, ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { type Ask, asker, STARTED, type Way, way } from "./ask.ts";
 import * as present from "./present.ts";
-import { RpcError } from "./rpc.ts";
+import { RpcError } from "./client.ts";
 import { callLine, resultText } from "./render.ts";
 import { filters, type Given, LIST, READ, SEARCH } from "./schema.ts";
 import { explained, NOT_FOUND } from "./trouble.ts";

@@ -1,5 +1,5 @@
 /** What goes wrong, as a person or a model can act on it. */
-import { RpcError } from "./rpc.ts";
+import { RpcError } from "./client.ts";
 import { cut, day, line } from "./text.ts";
 
 const SHOWN = 10;

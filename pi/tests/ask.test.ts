@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import { asker, type Exec, way } from "../sesame/ask.ts";
-import { RpcError } from "../sesame/rpc.ts";
+import { RpcError } from "../sesame/client.ts";
 import { Place, reply } from "./server.ts";
 
 let place: Place;

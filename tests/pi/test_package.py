@@ -52,7 +52,7 @@ def test_its_types(beside: Path) -> None:
 
 def test_it_asks_where_everybody_asks(tmp_path: Path) -> None:
     """The order of docs/protocol.md stands in three places: the daemon's, sesamectl's, and this one's."""
-    script = "import { socketPath } from './sesame/where.ts'; console.log(socketPath())"
+    script = "import { socketPath } from './sesame/locations.ts'; console.log(socketPath())"
     for environ in (
         {},
         {"HOME": str(tmp_path)},
@@ -70,7 +70,7 @@ def test_it_judges_login_directories_as_everybody(tmp_path: Path, case: str) -> 
     """The same directories are private here as for the daemon and sesamectl, a link never; and the same paths too long."""
     directory = login.make_login_directory(tmp_path, case)
     script = (
-        "import { defaultDirectory } from './sesame/where.ts'; import { MAX_SOCKET_BYTES } from './sesame/rpc.ts';"
+        "import { defaultDirectory } from './sesame/locations.ts'; import { MAX_SOCKET_BYTES } from './sesame/client.ts';"
         "console.log(JSON.stringify([defaultDirectory(process.argv[1]), MAX_SOCKET_BYTES]))"
     )
     printed = run(npm.node_22(), "--input-type=module", "--eval", script, str(tmp_path))

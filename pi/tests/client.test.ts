@@ -3,7 +3,7 @@ import { chmodSync, linkSync, writeFileSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
-import { call, RpcError, Unreachable } from "../sesame/rpc.ts";
+import { call, RpcError, Unreachable } from "../sesame/client.ts";
 import { Place, reply } from "./server.ts";
 
 let place: Place;

@@ -6,7 +6,7 @@ import type { ExtensionAPI, ExtensionContext, InputEvent, InputEventResult } fro
 import { type Ask, asker, STARTED, way } from "./ask.ts";
 import { about, name, QUOTED } from "./present.ts";
 import { CUSTOM_TYPE, references, toldOf } from "./references.ts";
-import { RpcError } from "./rpc.ts";
+import { RpcError } from "./client.ts";
 import { clean, cut, line, quoted } from "./text.ts";
 import { AMBIGUOUS, explained } from "./trouble.ts";
 import type { Message, Meta, Page, Session } from "./wire.ts";

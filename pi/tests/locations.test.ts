@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { clientProgram, isPrivate, socketPath } from "../sesame/where.ts";
+import { clientProgram, isPrivate, socketPath } from "../sesame/locations.ts";
 
 test("the environment says, or the user", () => {
   assert.equal(socketPath({ SESAME_SOCKET: "/x/s", SESAME_RUNTIME_DIR: "/y" }), "/x/s");

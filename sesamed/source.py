@@ -251,6 +251,11 @@ class ShapeFinder:
 
     def __init__(self, shapes: Sequence[Shape]) -> None:
         self._matchers = [_Matcher(shape) for shape in shapes]
+        self._ways = [_Way(pattern.split("/")[:-1]) for shape in shapes for pattern in _files(shape)]
+        self._ways += [
+            _Way(shape.unit.split("/")) for shape in shapes if isinstance(shape, Bundle)
+        ]  # may be a directory
+        self._leads_everywhere = any(way.is_open and not way.heads for way in self._ways)
 
     def find(self, path: bytes) -> Shape | None:
         """The shape of a file, by its path below the root; None if the source does not read it."""
@@ -258,6 +263,26 @@ class ShapeFinder:
             if path.endswith(matcher.ends) and matcher.matches(path):
                 return matcher.shape
         return None
+
+    def may_hold(self, directory: bytes) -> bool:
+        """Whether a pattern may match in or below a directory, given as a path below the root; others are neither walked nor watched."""
+        if self._leads_everywhere or not directory:
+            return True
+        parts = directory.split(b"/")
+        return any(way.leads_into(parts) for way in self._ways)
+
+
+class _Way:
+    """The directories through which a pattern leads."""
+
+    def __init__(self, parts: list[str]) -> None:
+        self.is_open = "**" in parts  # from there on, into all of them
+        self.heads = [_compile(part) for part in (parts[: parts.index("**")] if self.is_open else parts)]
+
+    def leads_into(self, parts: list[bytes]) -> bool:
+        if len(parts) > len(self.heads) and not self.is_open:
+            return False
+        return all(head.fullmatch(part) for head, part in zip(self.heads, parts, strict=False))
 
 
 class _Matcher:
@@ -272,21 +297,6 @@ class _Matcher:
         if path.endswith(self._suffixes) and not path.startswith(b"../"):
             return True
         return any(pattern.fullmatch(path) for pattern in self._patterns)
-
-
-def may_hold(shapes: Sequence[Shape], directory: bytes) -> bool:
-    """Whether a pattern may match below a directory, given as a path below the root; others need not be walked or watched."""
-    parts = directory.split(b"/") if directory else []
-    return any(_leads_on(pattern.split("/")[:-1], parts) for shape in shapes for pattern in _files(shape))
-
-
-def _leads_on(heads: list[str], parts: list[bytes]) -> bool:
-    for head, part in zip(heads, parts, strict=False):
-        if head == "**":
-            return True
-        if not _compile(head).fullmatch(part):
-            return False
-    return len(parts) <= len(heads)
 
 
 def list_beside(shapes: Sequence[Shape]) -> list[str]:

@@ -1,8 +1,9 @@
 """File system events as hints: `post(path)` for a file, `post_tree(directory)` for everything below a directory.
 
-The only importer of watchdog; its oddities (7.1) stay in here. Where events get lost, the tree is posted (overflow), `alive`
-turns false (root gone), or `directories_watched` is too small (no watches left); the sweep finds everything anyway. `post` and
-`post_tree` are called in watchdog's threads, and should only store a string.
+Only directories that `enters` allows are watched, and nothing below the others; where the system watches whole trees, events from there are
+dropped. The only importer of watchdog; its oddities (7.1) stay in here. Where events get lost, the tree is posted (overflow), `alive`
+turns false (root gone), or `directories_watched` is too small (no watches left); the sweep finds everything anyway. `post`,
+`post_tree` and `enters` are called in watchdog's threads, and should do little.
 """
 
 import contextlib
@@ -11,8 +12,8 @@ import logging
 import os
 import stat
 import sys
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 from watchdog.events import (
     DirCreatedEvent,
@@ -45,8 +46,16 @@ EVENTS: list[type[FileSystemEvent]] = [
 ]
 
 if sys.platform == "linux":
-    from watchdog.observers.inotify import InotifyEmitter
-    from watchdog.observers.inotify_c import CallbackId, InotifyEvent, InotifyFD, Mask, WatchCallback, WatchDescriptor
+    from watchdog.observers.inotify import InotifyEmitter, InotifyWatchGroup
+    from watchdog.observers.inotify_c import (
+        CallbackId,
+        InotifyConstants,
+        InotifyEvent,
+        InotifyFD,
+        Mask,
+        WatchCallback,
+        WatchDescriptor,
+    )
     from watchdog.observers.inotify_move_event_grouper import InotifyMoveEventGrouper
 
     # A file moved out of the tree holds back all later events for this long, 500 ms in 7.1. The halves of a move come
@@ -89,6 +98,66 @@ if sys.platform == "linux":
             if watch is not None and id_ in watch.callbacks:
                 super()._remove_callback(wd, id_)
 
+    class _WatchGroup(InotifyWatchGroup):
+        """The watches of one root. 7.1 watches every directory below it; this one, those that are entered."""
+
+        def __init__(self, enters: Callable[[str], bool], reader: InotifyFD, path: bytes, mask: Mask) -> None:
+            self._enters = enters
+            super().__init__(reader, path, mask, is_recursive=True)
+
+        def on_event(self, event: InotifyEvent) -> None:
+            if event.mask & InotifyConstants.IN_ISDIR and event.name:
+                with self._lock:
+                    path = self._build_event_source_path(event)
+                    if path is None or not self._enters(os.fsdecode(path)):
+                        return
+                    if event.is_moved_from:
+                        self._unwatch(path)
+            super().on_event(event)
+
+        def _unwatch(self, path: bytes) -> None:
+            """For a directory that moves. It is watched again under its new name if it is entered there; so are those below it."""
+            below = path + b"/"
+            moved = [wd for name, wd in self._active_callbacks_by_path.items() if (name + b"/").startswith(below)]
+            self._remove_callbacks(moved)
+
+        def _add_all_callbacks(self, path: bytes) -> None:
+            self._add_callback(path)
+            for directory, names, _ in self._walk(path):
+                for name in names:
+                    self._add_callback(os.path.join(directory, name))
+
+        def _recursive_simulate(self, src_path: bytes) -> list[InotifyEvent]:
+            """Events for what a new directory already held when it began to be watched."""
+            found = []
+            for directory, names, files in self._walk(src_path):
+                wd = self._active_callbacks_by_path.get(directory)
+                if wd is not None:  # otherwise its own event is still to come, or it cannot be watched
+                    mask = Mask(InotifyConstants.IN_CREATE | InotifyConstants.IN_ISDIR)
+                    found += [InotifyEvent(wd, mask, 0, name) for name in names]
+                    found += [InotifyEvent(wd, InotifyConstants.IN_CREATE, 0, name) for name in files]
+            return found
+
+        def _walk(self, top: bytes) -> Iterator[tuple[bytes, list[bytes], list[bytes]]]:
+            """Walk through the directories that are entered. Each is listed only after the caller has watched it."""
+            for directory, names, files in os.walk(top):
+                names[:] = [name for name in names if self._is_entered(os.path.join(directory, name))]
+                yield directory, names, files
+
+        def _is_entered(self, path: bytes) -> bool:
+            return self._enters(os.fsdecode(path)) and not os.path.islink(path)
+
+    class _Emitter(InotifyEmitter):
+        """One root's events."""
+
+        def __init__(self, *args: Any, enters: Callable[[str], bool], inotify_fd: InotifyFD, **kwargs: Any) -> None:
+            super().__init__(*args, inotify_fd=inotify_fd, **kwargs)
+            self._enters = enters
+
+        def on_thread_start(self) -> None:
+            path, mask = os.fsencode(self.watch.path), self.get_event_mask_from_filter()
+            self._inotify = _WatchGroup(self._enters, self._inotify_fd, path, mask)
+
 
 class _Threads(NamedTuple):
     """watchdog's threads, shared by all roots."""
@@ -112,10 +181,10 @@ class _Threads(NamedTuple):
                 thread.join()
 
 
-def _make_threads(on_overflow: Callable[[], None]) -> _Threads:
+def _make_threads(on_overflow: Callable[[], None], enters: Callable[[str], bool]) -> _Threads:
     if sys.platform == "linux":
         reader = _Inotify(on_overflow)
-        return _Threads(BaseObserver(InotifyEmitter, inotify_fd=reader), reader, reader.descriptor)
+        return _Threads(BaseObserver(_Emitter, inotify_fd=reader, enters=enters), reader, reader.descriptor)
     return _Threads(Observer())
 
 
@@ -126,17 +195,22 @@ class _Watched(NamedTuple):
 
 
 class _Handler(FileSystemEventHandler):
-    def __init__(self, post: Callable[[str], None], post_tree: Callable[[str], None]) -> None:
+    def __init__(
+        self, post: Callable[[str], None], post_tree: Callable[[str], None], enters: Callable[[str], bool]
+    ) -> None:
+        self.is_all_watched = False  # the system also reports directories that are not entered
         self._post = post
         self._post_tree = post_tree
+        self._enters = enters
         self._failed: set[type[Exception]] = set()
 
     def dispatch(self, event: FileSystemEvent) -> None:
-        for path in (event.src_path, event.dest_path):
+        for path in map(os.fsdecode, (event.src_path, event.dest_path)):
             if path and event.is_directory:
-                self.tree(os.fsdecode(path))
-            elif path:
-                self._forward(self._post, os.fsdecode(path))
+                if self._enters(path):
+                    self.tree(path)
+            elif path and (not self.is_all_watched or self._enters(os.path.dirname(path))):
+                self._forward(self._post, path)
 
     def tree(self, path: str) -> None:
         self._forward(self._post_tree, path)
@@ -156,15 +230,22 @@ class Watch:
     `overflows` counts how often events were lost; then every root is posted as a tree instead.
     """
 
-    def __init__(self, post: Callable[[str], None], post_tree: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        post: Callable[[str], None],
+        post_tree: Callable[[str], None],
+        enters: Callable[[str], bool] = lambda directory: True,
+    ) -> None:
         self.overflows = 0
-        self._handler = _Handler(post, post_tree)
+        self._enters = enters
+        self._handler = _Handler(post, post_tree, enters)
         self._threads: _Threads | None = None
         self._watched: dict[str, _Watched] = {}
 
     def start(self) -> None:
         """Start the threads. Raises OSError if there are too many inotify instances; then only sweeps find changes."""
-        threads = _make_threads(self._note_overflow)
+        threads = _make_threads(self._note_overflow, self._enters)
+        self._handler.is_all_watched = threads.inotify is None
         threads.start()
         self._threads = threads
 
@@ -176,7 +257,7 @@ class Watch:
             threads.stop()
 
     def watch(self, root: str) -> None:
-        """Watch a directory and everything below it, unless it is watched already. Raises OSError if it cannot be watched."""
+        """Watch a directory and all below it that is entered, unless it is watched already. Raises OSError if it cannot be watched."""
         if self.alive(root):
             return
         self.unwatch(root)

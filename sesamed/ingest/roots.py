@@ -43,13 +43,15 @@ class RootWatcher:
     def __init__(
         self,
         indexer: Indexer,
-        make_watcher: Callable[[Callable[[str], None], Callable[[str], None]], Watcher],
+        make_watcher: Callable[[Callable[[str], None], Callable[[str], None], Callable[[str], bool]], Watcher],
         wanted: Wanted,
         sweep_s: float,
         polled: Callable[[str], str | None],
     ) -> None:
         self._indexer = indexer
-        self._watcher = make_watcher(self._post, indexer.queue.mark_tree) if wanted == "events" else None
+        self._watcher = None
+        if wanted == "events":
+            self._watcher = make_watcher(self._post, indexer.queue.mark_tree, indexer.sweep.enters)
         self._wanted = wanted
         self._sweep_s = sweep_s
         self._polled = polled  # the file system's name, where events don't work
@@ -170,7 +172,10 @@ class RootWatcher:
         watched = None if self._watcher is None else self._watcher.directories_watched()
         roots = [root for root in self._indexer.sweep.roots if root.path in self._watched]
         was_short = self._is_short
-        self._is_short = watched is not None and watched < sum(root.directories for root in roots)
+        swept = dict[str | None, int]()  # sources that share a directory share its watches
+        for root in roots:
+            swept[root.real] = max(root.directories, swept.get(root.real, 0))
+        self._is_short = watched is not None and watched < sum(swept.values())
         if not (self._is_short and was_short):
             return
         self._is_short = False

@@ -64,16 +64,31 @@ class Sweep:
         """The target of a path, if it is a session file below a root; with nested roots, of the deepest one."""
         if (beside := self._beside().get(path)) is not None:
             return None if self._excludes(os.fsdecode(path)) else beside
-        above = [
-            root for root in self.roots if root.real is not None and path.startswith(os.fsencode(root.real) + b"/")
-        ]
-        if not above or self._excludes(os.fsdecode(path)):
+        roots = self._roots_of(os.path.dirname(path))
+        if not roots or self._excludes(os.fsdecode(path)):
             return None
-        root = max(above, key=lambda root: len(root.real or ""))
+        root = roots[0]
         unit = self._finders[root.parser].find_unit(path, root.real or "")
         if unit is None or (unit != path and self._excludes(os.fsdecode(unit))):
             return None
         return Target(unit, root.real or "", root.parser)
+
+    def enters(self, directory: str) -> bool:
+        """Whether a directory is swept, and so has to be watched: some pattern leads into it, and it is not excluded."""
+        path = os.fsencode(directory)
+        roots = self._roots_of(path)
+        leads = any(self._finders[root.parser].may_hold(path_below(root.real or "", path)) for root in roots)
+        return leads and not self._excludes(directory)
+
+    def _roots_of(self, directory: bytes) -> list[Root]:
+        """The deepest roots that a directory is, or lies below: several where sources share one."""
+        above = [
+            root
+            for root in self.roots
+            if root.real is not None and (directory + b"/").startswith(os.fsencode(root.real) + b"/")
+        ]
+        deepest = max((len(root.real or "") for root in above), default=0)
+        return [root for root in above if len(root.real or "") == deepest]
 
     def excludes(self, path: bytes) -> bool:
         """Whether the configuration excludes a path."""
@@ -98,7 +113,8 @@ class Sweep:
     def tree(self, path: str, ingest: Ingest) -> list[Due]:
         """What is due in one directory below a root."""
         found: list[Due | None] = []
-        walked = [name for name, _ in self._walk(os.fsencode(path), lambda name: True)]
+        roots = self._roots_of(os.fsencode(path)) if self.enters(path) else []
+        walked = [name for root in roots for name, _ in self._walk(os.fsencode(path), root, lambda name: True)]
         for target in dict.fromkeys(target for name in walked if (target := self.target(name)) is not None):
             if (now := self._look_at(target)) is not None:
                 found.append(_due(target, now, ingest))
@@ -149,7 +165,7 @@ class Sweep:
                 state.shape = shape
             return shape
 
-        for path, status in self._walk(os.fsencode(real), lambda path: find_shape(path) is not None):
+        for path, status in self._walk(os.fsencode(real), root, lambda path: find_shape(path) is not None):
             root.directories += status is None
             if (shape := find_shape(path)) is None or (status is None and not isinstance(shape, Bundle)):
                 continue
@@ -164,8 +180,12 @@ class Sweep:
         shape = self._finders[target.source].find(path_below(target.root, target.path))
         return look_at(shape, target.path, target.root)
 
-    def _walk(self, top: bytes, is_read: Callable[[bytes], bool]) -> Iterator[tuple[bytes, os.stat_result | None]]:
-        """Files that are read, with their status, and directories without one. Links are not followed; other roots have their own walk."""
+    def _walk(
+        self, top: bytes, root: Root, is_read: Callable[[bytes], bool]
+    ) -> Iterator[tuple[bytes, os.stat_result | None]]:
+        """Files that are read, with their status, and directories without one: those that a pattern of the root leads into. Links are
+        not followed; other roots have their own walk."""
+        may_hold, below = self._finders[root.parser].may_hold, len(os.fsencode(root.real or "").rstrip(b"/")) + 1
         others = {os.fsencode(root.real) for root in self.roots if root.real is not None} - {top}
         waiting = [top]
         while waiting:
@@ -177,7 +197,8 @@ class Sweep:
                     yield directory, None
                     for entry in entries:
                         if entry.is_dir(follow_symlinks=False):
-                            waiting.append(entry.path)
+                            if may_hold(entry.path[below:]):
+                                waiting.append(entry.path)
                         elif is_read(entry.path):
                             status = _status(entry.path)
                             if status is not None and not self._excludes(os.fsdecode(entry.path)):

@@ -28,7 +28,9 @@ class UnitFinder:
     """Finds the shapes of a source's units, and the units of files."""
 
     def __init__(self, shapes: Sequence[Shape]) -> None:
-        self._find = ShapeFinder(shapes).find
+        finder = ShapeFinder(shapes)
+        self._find = finder.find
+        self.may_hold = finder.may_hold
         self._bundles = [shape for shape in shapes if isinstance(shape, Bundle)]
 
     def find(self, below: bytes) -> Shape | None:

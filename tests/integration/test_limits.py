@@ -36,3 +36,21 @@ def test_too_few_watches() -> None:
                 f"d{number}/s.jsonl", PiSession(id=f"s-{number}").user("quince").user("medlar").lines()[-1] + b"\n"
             )
         eventually(lambda: len(daemon.found("medlar")) == 10)
+
+
+def test_a_directory_of_two_sources_is_watched_once() -> None:
+    """It is swept for both, which is no shortage of watches."""
+    with Daemon() as daemon:
+        (daemon.root / "a/b").mkdir(parents=True)
+        sources = [{"parser": parser, "path": str(daemon.root)} for parser in ("pi", "claude")]
+        daemon.configure({"sources": sources, "sweepSeconds": 1})
+        daemon.restart()
+        seen = set[str]()
+
+        def has_swept() -> bool:
+            seen.add(daemon.call("status")["lastSweepAt"])
+            return len(seen) > 4
+
+        eventually(has_swept)
+        roots = daemon.call("status")["sources"][:2]
+        assert [(root["mode"], root["directories"], root["warnings"]) for root in roots] == [("events", 3, [])] * 2

@@ -2,7 +2,9 @@
 database belongs to a program of its own, which writes while it is read."""
 
 import os
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -150,6 +152,33 @@ def test_a_database_that_is_not_known_is_a_warning(daemon: Daemon) -> None:
         eventually(lambda: daemon.found("quince"))
         assert source(daemon)["warningCodes"] == []
     daemon.allowed.append("not a database of a version that we know")
+
+
+def test_what_else_is_in_the_data_directory_costs_nothing(daemon: Daemon, owner: Owner) -> None:
+    """OpenCode's snapshots are git repositories, with thousands of directories: neither swept nor watched, and nobody wakes for them."""
+    snapshots = daemon.home / ".local/share/opencode/snapshot"
+    for number in range(300):
+        (snapshots / f"{number}/objects").mkdir(parents=True)
+    daemon.restart()  # the roots are watched anew
+    daemon.sync()
+    (snapshots / "0/objects/ab").mkdir()
+    (snapshots / "0/objects/ab/cdef").write_text("a git object")
+    if sys.platform == "linux":
+        eventually(lambda: watches(daemon) == sum(root["directories"] for root in daemon.call("status")["sources"]))
+    assert source(daemon)["directories"] == 1
+    assert daemon.call("status")["lastEventAt"] is None
+    store(owner, OpenCodeSession().user("a quince tart"), 1)
+    eventually(lambda: daemon.found("quince"))
+    assert daemon.call("status")["lastEventAt"]
+
+
+def watches(daemon: Daemon) -> int:
+    """How many directories the kernel watches for it."""
+    found = 0
+    for number in os.listdir(f"/proc/{daemon.pid}/fdinfo"):
+        with suppress(FileNotFoundError), open(f"/proc/{daemon.pid}/fdinfo/{number}") as opened:
+            found += sum(line.startswith("inotify ") for line in opened)
+    return found
 
 
 def source(daemon: Daemon) -> dict[str, Any]:

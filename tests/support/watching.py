@@ -6,9 +6,12 @@ from collections.abc import Callable
 class StandIn:
     """Watches nothing; `post` and `post_tree` are what events would call."""
 
-    def __init__(self, post: Callable[[str], None], post_tree: Callable[[str], None]) -> None:
+    def __init__(
+        self, post: Callable[[str], None], post_tree: Callable[[str], None], enters: Callable[[str], bool]
+    ) -> None:
         self.post = post
         self.post_tree = post_tree
+        self.enters = enters
         self.fails: OSError | None = None  # what the next call raises
         self.watched: list[str] = []
         self.dead: set[str] = set()

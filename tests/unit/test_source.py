@@ -18,7 +18,6 @@ from sesamed.source import (
     fill_names,
     list_beside,
     match_names,
-    may_hold,
 )
 from sesamed.sources import SOURCES
 
@@ -93,8 +92,17 @@ def test_the_ends_of_names_are_patterns_like_others(path: str) -> None:
 )
 def test_what_no_pattern_leads_into_holds_nothing(directory: bytes, holds: bool) -> None:
     """A repository beside the sessions need not be walked."""
-    assert may_hold((TREE, TABLES, INDEX), directory) == holds
-    assert may_hold(SHAPES, directory)  # `**/` leads everywhere
+    assert ShapeFinder((TREE, TABLES, INDEX)).may_hold(directory) == holds
+    assert ShapeFinder(SHAPES).may_hold(directory)  # `**/` leads everywhere
+
+
+def test_a_directory_may_be_a_unit_and_a_pattern_may_open_late() -> None:
+    """A session's directory is walked although its members lie elsewhere; below `**` all is."""
+    finder = ShapeFinder((Bundle(unit="sessions/{id}", members=("logs/**/{id}.json",)),))
+    for directory in (b"sessions", b"sessions/s1", b"logs", b"logs/a/b"):
+        assert finder.may_hold(directory)
+    for directory in (b"sessions/s1/more", b"other", b"other/logs"):
+        assert not finder.may_hold(directory)
 
 
 def test_files_beside_a_root_have_names() -> None:

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from watchdog.observers.polling import PollingObserver
 from watchdog.utils import BaseThread
 
-from sesamed.watch import Watch
+from sesamed.watch import Watch, _Threads
 
 if TYPE_CHECKING:
     from watchdog.observers.inotify_c import InotifyFD
@@ -52,8 +53,10 @@ def posted() -> Posted:
 
 
 @contextmanager
-def _watching(post: Callable[[str], None], post_tree: Callable[[str], None]) -> Iterator[Watch]:
-    watch = Watch(post, post_tree)
+def _watching(
+    post: Callable[[str], None], post_tree: Callable[[str], None], enters: Callable[[str], bool] = lambda path: True
+) -> Iterator[Watch]:
+    watch = Watch(post, post_tree, enters)
     watch.start()
     try:
         yield watch
@@ -279,6 +282,91 @@ def test_directories_are_counted(root: Path, watch: Watch, posted: Posted) -> No
     assert watch.directories_watched() == 3
     watch.stop()
     assert watch.directories_watched() is None
+
+
+@contextmanager
+def _watching_sessions(base: Path, posted: Posted) -> Iterator[tuple[Watch, Path]]:
+    """A watched root of which only `sessions` and what is below it is entered, but for what is called `not`."""
+    root = Path(os.path.realpath(base)) / "root"
+    (root / "sessions").mkdir(parents=True)
+
+    def enters(path: str) -> bool:
+        parts = Path(path).relative_to(root).parts
+        return parts[:1] in ((), ("sessions",)) and "not" not in parts
+
+    for at in range(300):
+        (root / f"snapshot/{at}/deep").mkdir(parents=True)
+    with _watching(posted.file, posted.tree, enters) as watch:
+        watch.watch(str(root))
+        yield watch, root
+
+
+@linux
+def test_directories_that_are_not_entered_are_not_watched(tmp_path: Path, posted: Posted) -> None:
+    """No watches, no events, whatever comes below them later; not even their own coming and going is posted."""
+    with _watching_sessions(tmp_path, posted) as (watch, root):
+        assert watch.directories_watched() == 2
+        (root / "snapshot/0/sessions/later").mkdir(parents=True)
+        _append(root / "snapshot/0/sessions/x.jsonl")
+        (root / "other/sessions").mkdir(parents=True)
+        _append(root / "other/sessions/x.jsonl")
+        shutil.rmtree(root / "other")
+        (root / "sessions/a/not/b").mkdir(parents=True)
+        _append(root / "sessions/a/not/b/x.jsonl")
+        _append(root / "sessions/x.jsonl")
+        seen = set()
+        while ("file", str(root / "sessions/x.jsonl")) not in seen:
+            seen.add(posted.queue.get(timeout=10))
+        assert seen <= {("file", str(root / "sessions/x.jsonl")), ("tree", str(root / "sessions/a"))}
+        assert watch.directories_watched() == 3
+
+
+@linux
+def test_what_moves_is_watched_by_its_new_name(tmp_path: Path, posted: Posted) -> None:
+    """From where nobody looks, to there, and on; no directory is forgotten, and none is watched for nothing."""
+    with _watching_sessions(tmp_path, posted) as (watch, root):
+        (root / "snapshot/0/not").mkdir()
+        _append(root / "snapshot/0/deep/x.jsonl")
+        (root / "snapshot/0").rename(root / "sessions/in")
+        posted.wait("file", root / "sessions/in/deep/x.jsonl")
+        assert watch.directories_watched() == 4
+        (root / "sessions/in").rename(root / "sessions/moved")
+        posted.wait("tree", root / "sessions/moved")
+        assert watch.directories_watched() == 4
+        _append(root / "sessions/moved/deep/x.jsonl")
+        posted.wait("file", root / "sessions/moved/deep/x.jsonl")
+        (root / "sessions/moved").rename(root / "snapshot/0")
+        posted.wait("tree", root / "sessions/moved")
+        assert watch.directories_watched() == 2
+        while not posted.queue.empty():
+            posted.queue.get()
+        _append(root / "snapshot/0/deep/x.jsonl")
+        _append(root / "sessions/y.jsonl")
+        assert posted.queue.get(timeout=10) == ("file", str(root / "sessions/y.jsonl"))
+        (root / "sessions/not").mkdir()
+        (root / "sessions/a/b").mkdir(parents=True)
+        posted.wait("tree", root / "sessions/a/b")
+        (root / "sessions/a").rename(root / "sessions/not/a")
+        posted.wait("tree", root / "sessions/a")
+        assert watch.directories_watched() == 2
+
+
+def test_where_the_system_watches_all_the_rest_is_dropped(
+    tmp_path: Path, posted: Posted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FSEvents knows whole trees only; so does the observer that looks for itself."""
+    observer = PollingObserver(timeout=0.05)
+    monkeypatch.setattr("sesamed.watch._make_threads", lambda on_overflow, enters: _Threads(observer))
+    with _watching_sessions(tmp_path, posted) as (watch, root):
+        assert watch.directories_watched() is None
+        for name in ("snapshot/0/x.jsonl", "snapshot/0/deep/y.jsonl", "sessions/z.jsonl"):
+            _append(root / name)
+        (root / "snapshot/1/deep").rename(root / "snapshot/1/deeper")
+        posted.wait("file", root / "sessions/z.jsonl")
+        watch.stop()
+        assert {posted.queue.get_nowait() for _ in range(posted.queue.qsize())} <= {
+            ("file", str(root / "sessions/z.jsonl"))
+        }
 
 
 @contextmanager

@@ -28,8 +28,10 @@ class Desk:
         self.indexer = indexer
         self.watcher = RootWatcher(indexer, self._make, wanted, SWEEP_S, lambda _: polled)
 
-    def _make(self, post: Callable[[str], None], post_tree: Callable[[str], None]) -> StandIn:
-        self.made.append(StandIn(post, post_tree))
+    def _make(
+        self, post: Callable[[str], None], post_tree: Callable[[str], None], enters: Callable[[str], bool]
+    ) -> StandIn:
+        self.made.append(StandIn(post, post_tree, enters))
         return self.made[-1]
 
     @property

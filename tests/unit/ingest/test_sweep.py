@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from sesamed.ingest.decode import Decoder, ReadLimits
+from sesamed.ingest.look import Ingest
 from sesamed.ingest.sweep import Root, Sweep
+from sesamed.sources import SOURCES
+from sesamed.sources.opencode import OpenCode
 from sesamed.sources.pi import Pi
 from tests.support.history import History
 from tests.support.sessions import PiSession
@@ -19,6 +23,21 @@ def history() -> Iterator[History]:
     made = History()
     yield made
     made.close()
+
+
+@pytest.fixture
+def entered(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The directories that are listed."""
+    found: list[bytes] = []
+    scandir = os.scandir
+
+    def watched(path: bytes) -> "os._ScandirIterator[bytes]":
+        if isinstance(path, bytes):  # others are globs
+            found.append(path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", watched)
+    return found
 
 
 def swept(history: History, *roots: Path, excludes: Callable[[str], bool] = lambda path: False) -> list[Path]:
@@ -84,23 +103,49 @@ def test_a_root_in_a_root_is_walked_once(history: History) -> None:
     assert target.root == str(inner)
 
 
-def test_what_is_excluded_is_never_entered(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_excluded_is_never_entered(history: History, entered: list[bytes]) -> None:
     """Not even a directory's names are read."""
     session(history.roots[0] / "secret" / "a.jsonl")
     kept = session(history.roots[0] / "open" / "a.jsonl")
     session(history.roots[0] / "open" / "b.jsonl")
-    entered: list[bytes] = []
-    scandir = os.scandir
-
-    def watched(path: bytes) -> "os._ScandirIterator[bytes]":
-        entered.append(path)
-        return scandir(path)
-
-    monkeypatch.setattr(os, "scandir", watched)
     assert swept(history, excludes=lambda path: "/secret" in path or path.endswith("b.jsonl")) == [kept]
     assert not any(b"secret" in path for path in entered)
     sweep = Sweep([Root("pi", str(history.roots[0]))], lambda path: "/secret" in path, SHAPES)
     assert sweep.target(os.fsencode(history.roots[0] / "secret" / "a.jsonl")) is None
+
+
+def test_where_no_pattern_leads_is_never_entered(history: History, entered: list[bytes]) -> None:
+    """However much there is: OpenCode keeps git repositories beside its sessions."""
+    top = history.base / "opencode"
+    kept = top / "storage/session/p/ses_1.json"
+    for path in (kept, *(top / f"snapshot/{at}/storage/session/p/ses_2.json" for at in range(300))):
+        path.parent.mkdir(parents=True)
+        path.write_text("{}")
+    entered.clear()
+    sweep = Sweep([Root("opencode", str(top))], lambda path: False, {"opencode": OpenCode.shapes})
+    ingest = Ingest(history.ingest.writer, Decoder(SOURCES, ReadLimits()), history.ingest.states)
+    assert [due.target.path for due in sweep.due(ingest)] == [os.fsencode(kept)]
+    assert len(entered) == sweep.roots[0].directories == 4
+    assert sweep.tree(str(top / "snapshot"), ingest) == []
+    assert len(entered) == 4
+
+
+def test_what_is_swept_is_what_is_watched(history: History, entered: list[bytes]) -> None:
+    """Of every directory: excluded, below another root, outside; roots of two sources that share it."""
+    top = history.base / "opencode"
+    for name in ("storage/session/p", "storage/other", "snapshot/a", "snapshot/pi/deep", "project/secret/storage"):
+        (top / name).mkdir(parents=True)
+    shapes = {"opencode": OpenCode.shapes, **SHAPES}
+    roots = [Root("opencode", str(top)), Root("pi", str(top / "snapshot/pi"))]
+    sweep = Sweep(roots, lambda path: "/secret" in path, shapes)
+    sweep.due(history.ingest)
+    there = [top, *(path for path in top.rglob("*"))]
+    assert {os.fsdecode(path) for path in entered} == {str(path) for path in there if sweep.enters(str(path))}
+    assert not sweep.enters(str(top.parent))
+    assert not sweep.enters(f"{top}-other")
+    assert sum(root.directories for root in roots) == len(entered) == 7
+    shared = Sweep([Root("opencode", str(top)), Root("pi", str(top))], lambda path: False, shapes)
+    assert shared.enters(str(top / "snapshot/a"))
 
 
 def test_what_is_known_and_unchanged_is_not_due(history: History) -> None:

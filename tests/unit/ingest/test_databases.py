@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sesamed.model import Operation
@@ -16,6 +16,7 @@ from sesamed.store.writing.sessions import Tally
 from tests.support.history import same
 from tests.support.letters import Desk, with_sessions
 from tests.support.owner import Owner
+from tests.support.state_machines import machine_settings
 from tests.support.whole_sources import State, Tables
 
 
@@ -291,6 +292,7 @@ EVENTS = st.one_of(
 )
 
 
+@settings(max_examples=machine_settings().max_examples)
 @given(events=st.lists(EVENTS, max_size=20))
 def test_any_history_of_a_database_gives_the_index_of_a_rebuild(events: list[tuple[str, str, int, str]]) -> None:
     """Sessions share records, say them otherwise, and leave."""

@@ -90,7 +90,7 @@ def test_what_is_appended_or_grows_costs_what_changed(desk: Desk) -> None:
     desk.look()
     connection = desk.ingest.writer.connection
     before = len(desk.texts("letters:long"))
-    assert (desk.base / "letters/long.letter").stat().st_size > look.SLICE_BYTES  # the first look takes several commits
+    assert (desk.base / "letters/long.letter").stat().st_size > 1 << 20
 
     def written() -> int:
         desk.write("letters/long.letter", document)
@@ -111,7 +111,7 @@ def test_what_is_appended_or_grows_costs_what_changed(desk: Desk) -> None:
 
 def test_a_first_look_at_a_large_document_takes_several_commits(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for all of it."""
-    monkeypatch.setattr(look, "SLICE_BYTES", look.SLICE_BYTES // 10)
+    monkeypatch.setattr(look, "WHOLE_BYTES", look.WHOLE_BYTES // 10)
     desk.write(
         "letters/a.letter", {"session": "a", "records": [record(n, "x" * 10_000, undone=n == 5) for n in range(200)]}
     )

@@ -29,9 +29,9 @@ class Flag:
     ) -> None:
         self.name = name
         self.dest = dest or name
-        self.choices = tuple(metavar.split("|")) if "|" in metavar else ()
         self.many = metavar.endswith("...")
         self.metavar = metavar.removesuffix("...")
+        self.choices = tuple(self.metavar.split("|")) if "|" in metavar else ()
         self.help = help
         self.convert = convert
 
@@ -82,10 +82,10 @@ def date(text: str) -> str:
 
 FILTERS = (
     Flag("cwd", "DIR", "sessions that ran in this directory or below; `.` is the current one", os.path.abspath),
-    Flag("after", "WHEN", "sessions active after: 2025-12-15, 2025-12-15T18:30, 12h, 7d, 2w, 1m", date),
+    Flag("after", "WHEN", "sessions active after: 2025-12-15, 2025-12-15T18:30, 30min, 12h, 7d, 2w, 1mo", date),
     Flag("before", "WHEN", "sessions started before", date),
     Flag("source", "NAME...", "sessions of this agent, as `sesamectl status` names it; repeatable"),
-    Flag("role", "ROLE...", "messages with this role: user, assistant, ...; repeatable"),
+    Flag("role", "user|assistant|custom|summary...", "messages with this role; repeatable"),
     Flag("tool", "NAME...", "calls to this tool: bash, write, ...; repeatable"),
     Flag("exclude", "ID...", "without this session; repeatable"),
     Flag("tools", "", "tool calls only"),

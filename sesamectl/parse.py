@@ -91,7 +91,10 @@ class _Parser:
 
 def _convert(flag: Flag, value: str) -> Any:
     if flag.choices and value not in flag.choices:
-        raise UsageError(f"--{flag.name} {value}: expected {' or '.join(flag.choices)}")
+        from difflib import SequenceMatcher  # for whoever mistypes
+
+        nearest = sorted(flag.choices, key=lambda choice: -SequenceMatcher(None, value.lower(), choice).ratio())
+        raise UsageError(f"--{flag.name} {value}: expected {' or '.join(nearest)}")
     try:
         return flag.convert(value)
     except ValueError as error:

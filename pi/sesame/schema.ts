@@ -13,7 +13,7 @@ const object = (properties: Record<string, object>, required: string[]) => ({ ty
 
 const PLACE = {
   cwd: text('Only sessions of this project directory, its subdirectories and worktrees; "." is the current one'),
-  after: text("Active since: a local date or time (2025-12-15, 2025-12-15T18:30) or a span back from now (12h, 7d, 2w, 1m)"),
+  after: text("Active since: a local date or time (2025-12-15, 2025-12-15T18:30) or a span back from now (30min, 12h, 7d, 2w, 1mo)"),
   before: text("Begun before: a date, time or span like after"),
   source: text("Only sessions of this agent, by the source that results give"),
 };

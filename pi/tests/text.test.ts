@@ -40,6 +40,7 @@ test("what a model gives as a date goes out in UTC", () => {
   assert.equal(instant("2026-03-01"), new Date(2026, 2, 1).toISOString());
   assert.equal(instant("2026-03-01T18:30"), new Date(2026, 2, 1, 18, 30).toISOString());
   assert.equal(instant("2026-03-01 18:30:05Z"), "2026-03-01T18:30:05.000Z");
-  assert.equal(instant(" 7d "), "7d");
+  for (const span of ["7d", "30min", "1mo"]) assert.equal(instant(` ${span} `), span);
+  assert.throws(() => instant("30m"), /30m: write 30min or 30mo/);
   for (const wrong of ["yesterday", "2026-13-01", "", "7 days", "01.03.2026"]) assert.throws(() => instant(wrong), /neither a date or time .* nor a span/);
 });

@@ -3,20 +3,27 @@
 import os
 import re
 import time
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from sesamed.errors import ParamsError, RefusedError
 from sesamed.ingest.project import project_of
 from sesamed.methods.method import Context, Params
+from sesamed.model import Role
 from sesamed.sanitize import clean_line
+from sesamed.sources import SOURCES
 from sesamed.store.search import filters
+from sesamed.store.search.terms import distance
 
 OneOrMany = str | list[str] | None
 
-UNIT_MS = {"h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000, "m": 30 * 86_400_000}
-AGO = re.compile(r"([0-9]{1,6})([hdwm])")
+DAY_MS = 86_400_000
+UNIT_MS = {"min": 60_000, "h": 3_600_000, "d": DAY_MS, "w": 7 * DAY_MS, "mo": 30 * DAY_MS}
+AGO = re.compile(r"([0-9]{1,6})(min|h|d|w|mo|m)")
+ROLES: tuple[str, ...] = get_args(Role)
+MAX_SHOWN = 64  # characters of what was asked for
 
 
 class Filters(Params, frozen=True, kw_only=True):
@@ -57,6 +64,8 @@ async def make_where(context: Context, params: Filters) -> filters.Where:
             values[name] = (value,) if isinstance(value, str) else tuple(value)
         elif name in ("after", "before") and value is not None:
             values[name] = to_milliseconds(value, name, now_ms)
+    check_names("role", values["role"] or (), ROLES)
+    check_names("source", values["source"] or (), SOURCES)
     if values["tool"] is not None:
         values["tool"] = tuple(map(clean_line, values["tool"]))  # as they are indexed
     if (workstation := values.pop("workstation")) is not None:
@@ -80,13 +89,25 @@ def _main_worktree(cwd: str, only_top: bool) -> str | None:
     return None if only_top and not os.path.lexists(os.path.join(cwd, ".git")) else project_of(cwd)
 
 
+def check_names(field: str, given: Iterable[str], names: Iterable[str]) -> None:
+    """Refuse what is none of the names that there are; the message lists them, the nearest first."""
+    there = tuple(names)
+    for one in given:
+        if one not in there:
+            shown = one[:MAX_SHOWN]
+            nearest = sorted(there, key=lambda name: distance(shown.casefold(), name, MAX_SHOWN))
+            raise ParamsError(f"{field}: there is no {shown!r}; expected {', '.join(nearest)}")
+
+
 def to_milliseconds(text: str, name: str, now_ms: int) -> int:
-    """The time that `12h`, `7d`, `2w`, `1m`, `2026-01-31` or an ISO time means; UTC unless it has a zone."""
+    """The time that `30min`, `12h`, `7d`, `2w`, `1mo`, `2026-01-31` or an ISO time means; UTC unless it has a zone."""
     if ago := AGO.fullmatch(text.strip()):
+        if ago[2] == "m":
+            raise ParamsError(f"{name}: {ago[0]}: write {ago[1]}min or {ago[1]}mo")
         return now_ms - int(ago[1]) * UNIT_MS[ago[2]]
     try:
         moment = datetime.fromisoformat(text.strip())
         return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
     except (ValueError, OverflowError):
-        expected = "an ISO date or time (2026-01-31, 2026-01-31T12:00:00Z), or 12h, 7d, 2w, 1m ago"
-        raise ParamsError(f"{name}: {text[:64]!r} is not a time; expected {expected}") from None
+        expected = "an ISO date or time (2026-01-31, 2026-01-31T12:00:00Z), or 30min, 12h, 7d, 2w, 1mo ago"
+        raise ParamsError(f"{name}: {text[:MAX_SHOWN]!r} is not a time; expected {expected}") from None

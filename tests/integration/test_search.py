@@ -93,15 +93,16 @@ def test_before(library: Library) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ago", "within"), [("12h", False), ("1d", False), ("36500d", True), ("5000w", True), ("1200m", True)]
+    ("ago", "within"),
+    [("12h", False), ("1d", False), ("36500d", True), ("5000w", True), ("1200mo", True), ("90min", False)],
 )
 def test_times_ago(library: Library, ago: str, within: bool) -> None:
-    """`12h`, `7d`, `2w` and `1m` count back from now."""
+    """`30min`, `12h`, `7d`, `2w` and `1mo` count back from now."""
     assert found(library, after=ago) == (EVERYONE - {FORK} if within else set())
     assert found(library, before=ago) == (set() if within else EVERYONE - {FORK})
 
 
-@pytest.mark.parametrize("time", ["yesterday", "", "7", "7x", "2026-13-01", "-3d", "12 h", "\u0661d"])
+@pytest.mark.parametrize("time", ["yesterday", "", "7", "7x", "2026-13-01", "-3d", "12 h", "30m", "\u0661d"])
 def test_no_time(library: Library, time: str) -> None:
     """What is no time is refused by the filter's name."""
     refusal = library.daemon.refuses("search", query="quince", after=time)

@@ -93,6 +93,8 @@ def test_dates_are_made_utc() -> None:
         (["search", "--json=1"], "--json takes no value"),
         (["search", "--after", "yesterday"], "--after: 'yesterday' is not a date"),
         (["search", "--sort", "up"], "--sort up: expected relevance or recent"),
+        (["search", "--role", "asistant"], "--role asistant: expected assistant or "),
+        (["list", "--after", "30m"], "--after: 30m: write 30min or 30mo"),
         (["status", "x", "y"], "unexpected argument: x y"),
         (["stop", "--", "now"], "unexpected argument: now"),
         (["show"], "missing SESSION"),

@@ -27,6 +27,8 @@ def _berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         ("2025-12-15T10:00:00+05:00", "2025-12-15T05:00:00.000Z"),
         ("12h", "12h"),
         ("2w", "2w"),
+        ("30min", "30min"),
+        ("1mo", "1mo"),
     ],
 )
 def test_local_dates_are_sent_in_parse_time(local: str, sent: str) -> None:
@@ -39,3 +41,9 @@ def test_what_is_no_date(text: str) -> None:
     """Anything else is refused with examples."""
     with pytest.raises(ValueError, match="2025-12-15"):
         parse_time(text)
+
+
+def test_a_bare_m_is_refused() -> None:
+    """It could be minutes or months."""
+    with pytest.raises(ValueError, match="30m: write 30min or 30mo"):
+        parse_time("30m")

@@ -79,7 +79,8 @@ async def test_a_relative_directory_is_refused() -> None:
         ("12h", NOW - 12 * HOUR),
         ("7d", NOW - 7 * 24 * HOUR),
         ("2w", NOW - 14 * 24 * HOUR),
-        ("1m", NOW - 30 * 24 * HOUR),
+        ("30min", NOW - HOUR // 2),
+        ("1mo", NOW - 30 * 24 * HOUR),
         (" 1970-01-01T01:00:00+01:00 ", 0),
         ("1970-01-01T00:00:00.005", 5),
     ],
@@ -94,3 +95,26 @@ def test_what_is_not_a_time_is_refused(text: str) -> None:
     """By the name of its filter."""
     with pytest.raises(ParamsError, match="after"):
         to_milliseconds(text, "after", NOW)
+
+
+@pytest.mark.parametrize("text", ["30m", " 1m "])
+def test_a_bare_m_is_refused(text: str) -> None:
+    """Minutes or months: nobody can know which of them is meant."""
+    span = text.strip()
+    with pytest.raises(ParamsError, match=f"after: {span}: write {span}in or {span}o"):
+        to_milliseconds(text, "after", NOW)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"role": "asistant"}, "role: there is no 'asistant'; expected assistant, .*user"),
+        ({"role": ["user", "system"]}, "role: there is no 'system'; expected .*user"),
+        ({"source": "gemni"}, "source: there is no 'gemni'; expected gemini, .*pi"),
+        ({"source": "Codex"}, "source: there is no 'Codex'; expected codex, "),
+    ],
+)
+async def test_names_that_there_are_not_are_refused(given: dict[str, Any], message: str) -> None:
+    """With those that there are, the nearest first: they would find nothing and say nothing."""
+    with pytest.raises(ParamsError, match=message):
+        await where(**given)

@@ -25,7 +25,7 @@ from sesamed.model import (
 )
 from sesamed.source import BadLineError, ForeignFileError, Lines, Location
 from sesamed.sources.lines import JsonState, repair
-from sesamed.sources.names import session_name
+from sesamed.sources.names import prompt_fact
 from sesamed.sources.records import OpenCall, Place, add_open, drop_open, millis
 
 SESSION, SAID, WORDS = "sesame.session", "said", "sesame.words"
@@ -78,7 +78,7 @@ class Sesame(JsonState[State]):
 
     name = "sesame"
     label = "sesame"
-    version = 1
+    version = 2
     locations: tuple[Location, ...] = ()  # in the data directory, wherever that is
     shapes = (Lines(files=("**/*.jsonl", "**/*.jsonl.zst")),)
     resume = None
@@ -173,9 +173,9 @@ def _read_utterance(state: State, line: Line) -> Step:
         return _read_call(state, line, key)
     role = ROLES[line.role]
     message = _locate(state, line).message(key, role, line.text, prompt=role == "user")
-    if role != "user" or state.named or not (name := session_name(line.text)):
+    if role != "user" or state.named or (name := prompt_fact(line.text)) is None:
         return state, [message]
-    return replace(state, named=True), [message, Fact(field="name", value=name, rank=NameRank.PROMPT)]
+    return replace(state, named=name.rank == NameRank.PROMPT), [message, name]
 
 
 def _read_call(state: State, line: Line, key: int) -> Step:

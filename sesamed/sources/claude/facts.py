@@ -9,8 +9,9 @@ from msgspec.structs import replace
 from sesamed.model import Entry, Fact, Identity, NameRank, Operation
 from sesamed.source import BadLineError
 from sesamed.sources.claude.lines import Line
-from sesamed.sources.claude.state import TITLE_CHARS, ClaudeState, SessionInfo, Step
+from sesamed.sources.claude.state import ClaudeState, SessionInfo, Step
 from sesamed.sources.lines import FAILURES
+from sesamed.sources.names import is_failure, title_fact
 from sesamed.sources.records import millis
 
 # The versions that give sessions their titles in files of other ones, by the id of a line: only of these the ids are kept.
@@ -50,20 +51,21 @@ def set_begun(info: SessionInfo, line: Line, operations: list[Operation]) -> Ses
 
 def read_custom_title(state: ClaudeState, line: Line) -> Step:
     """The person's title: the last one counts, an empty one removes it."""
-    return state, [_title(line.custom_title or "", BY_PERSON)]
+    return state, [title_fact(line.custom_title or "", BY_PERSON)]
 
 
 def read_ai_title(state: ClaudeState, line: Line) -> Step:
     """The model's title: the last one counts."""
-    return state, [_title(line.ai_title or "", BY_MODEL)]
+    title = line.ai_title or ""
+    return state, [] if is_failure(title) else [title_fact(title, BY_MODEL)]
 
 
 def read_summary(state: ClaudeState, line: Line) -> Step:
     """The title of the session that has a certain line, in this file, before or after this line, or in another one."""
-    title, leaf = (line.summary or "").strip()[:TITLE_CHARS], line.leaf_uuid
-    if not title or not leaf:
+    title, leaf = (line.summary or "").strip(), line.leaf_uuid
+    if not title or not leaf or is_failure(title):
         return state, []
-    return state, [Fact(field="name", value=title, rank=BY_SUMMARY, keep="last", entry=leaf)]
+    return state, [title_fact(title, BY_SUMMARY, entry=leaf)]
 
 
 class TitleDocument(msgspec.Struct, gc=False, rename="camel"):
@@ -83,11 +85,7 @@ def read_document(session: str, document: bytes) -> list[Operation]:
     if title is None:
         return []
     rank = BY_DESCRIPTION if read.custom_title is None else BY_PERSON
-    return [Fact(field="name", value=title.strip(), rank=rank, keep="last", native_id=session)]
-
-
-def _title(title: str, rank: int) -> Fact:
-    return Fact(field="name", value=title.strip(), rank=rank, keep="last")
+    return [title_fact(title, rank, native_id=session)]
 
 
 def _set_identity(info: SessionInfo, line: Line, operations: list[Operation]) -> SessionInfo:

@@ -12,7 +12,6 @@ from sesamed.sources.records import OpenCall
 
 ANSWERS = 8
 ID_CHARS = 128  # a longer uuid is none, and not kept
-TITLE_CHARS = 256
 
 
 class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):

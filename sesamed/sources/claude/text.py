@@ -3,7 +3,7 @@
 import re
 
 from sesamed.sources.claude.lines import Part
-from sesamed.sources.names import session_name
+from sesamed.sources.names import says_something, session_name
 
 # In front of a prompt, in the same message. What follows is the person's.
 WRAPPED = re.compile(
@@ -90,8 +90,9 @@ def is_command(raw: str) -> bool:
 
 def prompt_name(raw: str, prompt: str) -> tuple[str, bool]:
     """A name for the session from a prompt, and whether it is better than one of a later prompt."""
-    name = session_name(PLAN.sub("", prompt, count=1) if prompt.lstrip().startswith("Implement") else prompt)
+    body = PLAN.sub("", prompt, count=1) if prompt.lstrip().startswith("Implement") else prompt
+    name = session_name(body)
     if not is_command(raw):
-        return name or session_name(prompt), bool(name)
+        return name or session_name(prompt), says_something(body)
     word, _, arguments = prompt[1:].partition(" ")
     return name, bool(arguments) and not ABOUT_THE_PROGRAM.fullmatch(word)

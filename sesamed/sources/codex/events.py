@@ -6,13 +6,14 @@ An `item_completed` event has an item: the same things as the older events, in a
 from collections.abc import Callable
 from typing import Final
 
-from sesamed.model import Fact, NameRank, Undone, Unknown
+from sesamed.model import NameRank, Undone, Unknown
 from sesamed.sources.codex.calls import Call, add_whole
 from sesamed.sources.codex.lines import EMPTY, Line, Payload, encode
 from sesamed.sources.codex.messages import add_answer, read_review, read_user_event, read_user_item
 from sesamed.sources.codex.outputs import event_output, has_failed
 from sesamed.sources.codex.state import CodexState, Step, begin_turn, record_outcome, roll_back
 from sesamed.sources.codex.text import text_of
+from sesamed.sources.names import title_fact
 
 Handler = Callable[[CodexState, Line, Payload], Step]
 
@@ -50,7 +51,7 @@ def read_thread_name(state: CodexState, _: Line, event: Payload) -> Step:
     if event.thread_id != state.session if event.thread_id is not None else state.copied:
         return state, []
     rank = NameRank.TITLED if state.rollout is None else NameRank.RENAMED
-    return state, [Fact(field="name", value=(event.thread_name or "").strip(), rank=rank, keep="last")]
+    return state, [title_fact(event.thread_name or "", rank)]
 
 
 def read_roll_back(state: CodexState, _: Line, event: Payload) -> Step:

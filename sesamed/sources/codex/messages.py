@@ -8,7 +8,7 @@ with events of prompts has the answer; before the first of them the item is held
 
 from msgspec.structs import replace
 
-from sesamed.model import Fact, NameRank, Operation, Role
+from sesamed.model import NameRank, Operation, Role
 from sesamed.sources.codex.calls import add_shell_command, locate
 from sesamed.sources.codex.lines import NOTHING, Line, Payload
 from sesamed.sources.codex.meta import set_directory
@@ -31,11 +31,11 @@ from sesamed.sources.codex.text import (
     find_typed_blocks,
     has_image,
     is_doubtful,
+    name_of,
     plain_blocks,
     request_of,
     squeeze,
     text_of,
-    title_of,
 )
 
 ALWAYS_INJECTED = ("user_instructions", "environment_context")
@@ -165,13 +165,11 @@ def _add_prompt(state: CodexState, line: Line, text: str) -> Step:
 
 def _name_session(state: CodexState, text: str) -> Step:
     """The first prompt names the session; a subagent's is the first after what it copied from its parent."""
-    name = "" if state.named else title_of(text)
-    if not name:
+    name = None if state.named else name_of(text)
+    if name is None:
         return state, []
-    names: list[Operation] = [
-        Fact(field="name", value=name, rank=NameRank.PROMPT, keep="last" if state.subagent else "first")
-    ]
-    return replace(state, named=not state.copied), names
+    names: list[Operation] = [replace(name, keep="last" if state.subagent else "first")]
+    return replace(state, named=name.rank == NameRank.PROMPT and not state.copied), names
 
 
 def _read_injected(state: CodexState, line: Line, text: str) -> Step:

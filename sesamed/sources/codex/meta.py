@@ -10,7 +10,7 @@ from sesamed.model import Fact, Field, Identity, NameRank, Operation, Unknown
 from sesamed.sources.codex.lines import Base, Git, Line, Payload, ordinal
 from sesamed.sources.codex.state import CodexState, Step, begin_turn, set_root
 from sesamed.sources.lines import FAILURES
-from sesamed.sources.names import stem_of
+from sesamed.sources.names import stem_of, title_fact
 from sesamed.sources.records import Time, millis
 
 INDEX: Final = "session_index.jsonl"
@@ -81,8 +81,7 @@ def read_index_entry(state: CodexState, line: Line) -> Step:
     """A line of the index: the name that a person gave a session; an empty one removes it."""
     if not line.id:
         return state, [Unknown(type="session_index")]
-    value = (line.thread_name or "").strip()
-    return state, [Fact(field="name", value=value, rank=NameRank.LISTED, keep="last", native_id=line.id)]
+    return state, [title_fact(line.thread_name or "", NameRank.LISTED, native_id=line.id)]
 
 
 def _read_first(state: CodexState, meta: Payload, session: str) -> Step:

@@ -4,8 +4,9 @@ import re
 from typing import Final
 
 from sesamed.keys import record_key
+from sesamed.model import Fact, NameRank
 from sesamed.sources.codex.lines import Block, Mark, Marks
-from sesamed.sources.names import session_name
+from sesamed.sources.names import prompt_fact, session_name
 
 # Blocks of role `user` that Codex wrote: its own frozen list (`is_known_contextual_user_text` in
 # https://github.com/openai/codex/blob/main/codex-rs/thread-store/src/local/rollout_migration/rollback.rs), and the fragments of
@@ -83,19 +84,21 @@ def request_of(text: str) -> str:
     return text[match.end() :] if match else text
 
 
-def title_of(text: str) -> str:
-    """A line that a person would recognise a session by. A stored prompt has its arguments, or a description."""
+def name_of(text: str) -> Fact | None:
+    """The name that a prompt gives. A stored prompt has its arguments, or a description, which say more than its text."""
     task = TASK.match(text)
     if task:
-        return session_name(text[task.end() :]) or session_name(task[1].rpartition("/")[2])
+        name = session_name(text[task.end() :]) or session_name(task[1].rpartition("/")[2])
+        return Fact(field="name", value=name, rank=NameRank.PROMPT) if name else None
     front = FRONT.match(text)
     body = text[front.end() :] if front else text
     given = ARGUMENTS.match(body)
-    if given and given[1].strip() != "$ARGUMENTS" and (name := session_name(given[1])):
-        return name
     description = DESCRIPTION.search(front[1]) if front else None
-    told = session_name(description[1].strip("\"' ")) if description else ""
-    return told or session_name(body[given.end() :] if given else body) or session_name(body)
+    stored = session_name(given[1]) if given and given[1].strip() != "$ARGUMENTS" else ""
+    stored = stored or (session_name(description[1].strip("\"' ")) if description else "")
+    if stored:
+        return Fact(field="name", value=stored, rank=NameRank.PROMPT)
+    return prompt_fact(text, session_name(body[given.end() :] if given else body) or session_name(body))
 
 
 def squeeze(text: str) -> str:

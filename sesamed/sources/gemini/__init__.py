@@ -17,7 +17,7 @@ from sesamed.sources.gemini.conversation import UUID, Conversation
 from sesamed.sources.gemini.lines import STARTS, Line, Projects, parts_of
 from sesamed.sources.gemini.text import COMMANDS, directories_of
 from sesamed.sources.lines import FAILURES, JsonState, LineDecoder
-from sesamed.sources.names import clean_name, session_name
+from sesamed.sources.names import clean_name, prompt_fact, title_fact
 from sesamed.sources.records import millis
 
 LINES: Final = LineDecoder(Line, STARTS)
@@ -43,7 +43,7 @@ class Gemini(JsonState[GeminiState]):
 
     name = "gemini"
     label = "Gemini CLI"
-    version = 1
+    version = 2
     locations = (Location(home="~/.gemini", moved_by=(Variable("GEMINI_CLI_HOME", ".gemini"),), directories=("tmp",)),)
     shapes = (
         Document(
@@ -137,15 +137,16 @@ def _names(state: GeminiState, header: Line, lines: Sequence[Line], prompts: Seq
     """The summary, which is made at a later start (a subagent's is its result), or else the first prompt that is not a command."""
     if not state.subagent and header.kind != "subagent":
         summaries = (line.summary if line.patch is None else line.patch.summary for line in lines)
-        summary = next((" ".join(text.split()) for text in reversed(list(summaries)) if text and text.strip()), "")
+        summary = next((text for text in reversed(list(summaries)) if text and text.strip()), "")
         if summary:
-            yield Fact(field="name", value=summary, rank=NameRank.TITLED, keep="last")
+            yield title_fact(summary, NameRank.TITLED)
     for text in prompts:
-        stand_in = text.startswith(COMMANDS)
-        name = session_name(text)
-        if name:
-            yield Fact(field="name", value=name, rank=NameRank.STAND_IN if stand_in else NameRank.PROMPT)
-            if not stand_in:
+        name = prompt_fact(text)
+        if name is not None and text.startswith(COMMANDS):
+            name = msgspec.structs.replace(name, rank=NameRank.STAND_IN)
+        if name is not None:
+            yield name
+            if name.rank == NameRank.PROMPT:
                 return
 
 

@@ -23,7 +23,7 @@ from sesamed.source import (
     Variable,
 )
 from sesamed.sources.lines import JsonState, LineDecoder
-from sesamed.sources.names import clean_name, stem_of
+from sesamed.sources.names import clean_name, stem_of, title_fact
 from sesamed.sources.opencode.items import Message, Part, Revert, Session, Times
 from sesamed.sources.opencode.queries import BY_EVENT, BY_TIME
 from sesamed.sources.opencode.records import OpenCodeState, Step, read_message, read_part
@@ -44,7 +44,7 @@ class OpenCode(JsonState[OpenCodeState]):
 
     name = "opencode"
     label = "OpenCode"
-    version = 1
+    version = 2
     locations = (
         Location(home="~/.local/share/opencode", moved_by=(Variable("XDG_DATA_HOME", "opencode"),)),
         Location(moved_by=(Variable("OPENCODE_DB", ".."),)),
@@ -115,7 +115,7 @@ def _read_row(state: OpenCodeState, row: Row) -> Step:
 
 def _read_session(state: OpenCodeState, session: Session) -> Step:
     """Facts about the session. The title is a placeholder until the model or the user gives one."""
-    title = " ".join((session.title or "").split())
+    title = (session.title or "").strip()
     began_ms = None if session.time is None else millis(session.time.created)
     given: list[tuple[Field, str]] = [
         ("cwd", session.directory or ""),
@@ -125,7 +125,7 @@ def _read_session(state: OpenCodeState, session: Session) -> Step:
     ]
     facts: list[Operation] = [Fact(field=field, value=value) for field, value in given if value]
     if title and not UNTITLED.fullmatch(title):
-        facts.append(Fact(field="name", value=title, rank=NameRank.TITLED))
+        facts.append(title_fact(title, NameRank.TITLED, keep="first"))
     revert = session.revert
     taken = None if revert is None or revert.message_id is None else (revert.message_id, revert.part_id)
     return msgspec.structs.replace(state, cwd=session.directory or None, revert=taken), facts

@@ -13,7 +13,7 @@ import msgspec
 
 from sesamed.keys import record_key
 from sesamed.model import Fact, Message, NameRank, Operation, Role, ToolCall, Undone, Unknown
-from sesamed.sources.names import session_name
+from sesamed.sources.names import prompt_fact
 from sesamed.sources.opencode import items
 from sesamed.sources.opencode.items import CallState, Part, Times
 from sesamed.sources.own_tools import strip_server
@@ -176,11 +176,11 @@ def _mark(state: OpenCodeState, record: Message | ToolCall) -> list[Operation]:
 
 def _name_session(state: OpenCodeState, operations: list[Operation], prompt: str, rank: NameRank) -> Step:
     """The first prompt is the name of a session without a title."""
-    name = "" if state.named else session_name(prompt)
-    if not name:
+    name = None if state.named else prompt_fact(prompt)
+    if name is None:
         return state, operations
-    named = rank == NameRank.PROMPT
-    return _replace(state, named=named), [*operations, Fact(field="name", value=name, rank=rank)]
+    name = msgspec.structs.replace(name, rank=min(rank, name.rank))
+    return _replace(state, named=name.rank == NameRank.PROMPT), [*operations, name]
 
 
 def _output(call: CallState) -> str:

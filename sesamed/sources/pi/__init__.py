@@ -15,7 +15,7 @@ from sesamed.keys import record_key
 from sesamed.model import Fact, Identity, Message, NameRank, Operation, Role, ToolCall, Unknown
 from sesamed.source import ForeignFileError, Lines, Listing, Location, ResumeCommand, Variable
 from sesamed.sources.lines import JsonLines
-from sesamed.sources.names import clean_name, session_name
+from sesamed.sources.names import clean_name, prompt_fact, session_name, title_fact
 from sesamed.sources.own_tools import MESSAGES
 from sesamed.sources.pi.lines import STARTS, Block, Content, Line, Spoken, base_name, is_timed, native_id
 from sesamed.sources.records import ID_CHARS, OpenCall, Place, add_open, drop_open, join_texts, link_parent, millis
@@ -156,11 +156,12 @@ def read_user(state: PiState, line: Line, spoken: Spoken) -> Step:
     operations: list[Operation] = [_message(locate(state, line, spoken), "user", raw, text), *_unknown(spoken.content)]
     if state.named:
         return advance(state, line), operations
-    name = session_name(raw)
-    stand_in = name or session_name(text)  # `[skill x]`, until something is said
-    if stand_in:
-        operations.append(Fact(field="name", value=stand_in, rank=NameRank.PROMPT if name else NameRank.STAND_IN))
-    return advance(state, line, named=bool(name)), operations
+    name = prompt_fact(raw)
+    if name is None and (stand_in := session_name(text)):  # `[skill x]`, until something is said
+        operations.append(Fact(field="name", value=stand_in, rank=NameRank.STAND_IN))
+    if name is not None:
+        operations.append(name)
+    return advance(state, line, named=name is not None and name.rank == NameRank.PROMPT), operations
 
 
 def without_skills(text: str) -> str:
@@ -255,7 +256,7 @@ def read_summary_line(state: PiState, line: Line) -> Step:
 
 def read_session_info(state: PiState, line: Line) -> Step:
     """The session's name: the last one counts, an empty one removes it."""
-    return advance(state, line), [Fact(field="name", value=(line.name or "").strip(), rank=NameRank.GIVEN, keep="last")]
+    return advance(state, line), [title_fact(line.name or "", NameRank.GIVEN)]
 
 
 def skip_header(state: PiState, line: Line) -> Step:

@@ -1,8 +1,16 @@
 """What a session is called that nobody gave a name."""
 
+from pathlib import PurePath
+from typing import Any
+
 import pytest
 
-from sesamed.sources.names import session_name
+from sesamed.model import Fact, NameRank
+from sesamed.sources import SOURCES
+from sesamed.sources.names import TITLE_CHARS, prompt_fact, session_name
+from tests.support.claude import ClaudeSession
+from tests.support.codex import CodexSession
+from tests.support.sessions import PiSession, Transcript
 
 SKILL = '<skill name="deploy" location="/s/SKILL.md">\nmany\nwords\n</skill>'
 FILE = '<file name="/a.txt">\ncontent\n</file>'
@@ -19,6 +27,11 @@ FILE = '<file name="/a.txt">\ncontent\n</file>'
         (SKILL, ""),
         ("", ""),
         ("💾 — 如月家", "💾 — 如月家"),
+        ("## User Input\n\nwhy does it fail?", "why does it fail?"),
+        ("# Plan", "Plan"),
+        ("```python\nprint(1)\n```", "print(1)"),
+        ("<context>\nmany words\n</context>\nship it", "ship it"),
+        ("<INSTRUCTIONS>\nmany words\n</INSTRUCTIONS>", "many words"),
         (f"see {FILE}", 'see <file name="/a.txt">'),
     ],
 )
@@ -32,3 +45,88 @@ def test_a_long_name_is_cut_at_a_word() -> None:
     assert session_name("word " * 30) == "word " * 14 + "word…"
     assert session_name("x" * 81) == "x" * 79 + "…"
     assert session_name("x" * 80) == "x" * 80
+
+
+def named(session: Transcript) -> str | None:
+    """What the session is called: of the highest rank, the first prompt or the last title."""
+    source = SOURCES[{PiSession: "pi", ClaudeSession: "claude", CodexSession: "codex"}[type(session)]]
+    state, operations = source.begin(PurePath(session.file_name))
+    for line in session.lines():
+        state, more = source.step(state, line)
+        operations += more
+    best: dict[int, str] = {}
+    for fact in operations:
+        if isinstance(fact, Fact) and fact.field == "name" and (fact.keep == "last" or fact.rank not in best):
+            best[fact.rank] = fact.value
+    return next((best[rank] for rank in sorted(best, reverse=True) if best[rank]), None)
+
+
+LONG_FILE = "# Guidelines\n" + "- Use the library that is there.\n" * 100
+
+
+@pytest.mark.parametrize("make", [PiSession, ClaudeSession, CodexSession])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hey",
+        "Hello!",
+        "heeeey",
+        "hi claude",
+        "你好",
+        "привет!",
+        "a",
+        "## User Input",
+        "<notes>\nmany words\n</notes>",
+        LONG_FILE,
+    ],
+    ids=lambda text: text[:12],
+)
+def test_what_says_nothing_is_no_name_before_a_second_prompt(make: Any, text: str) -> None:
+    """Greetings, headings, injected blocks, files: the next real prompt is, and without one they are better than nothing."""
+    assert named(make().user(text).assistant("Yes?").user("why does it fail?")) == "why does it fail?"
+    assert named(make().user(text).assistant("Yes?").user("hello")) == session_name(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["hello world is printed twice", "# Plan\nfix it", "ok", "<b>x</b> is not bold", "x" * 3000]
+)
+def test_what_says_something_is_a_name(text: str) -> None:
+    """Even if it begins like a greeting, a heading, a block."""
+    fact = prompt_fact(text)
+    assert fact is not None
+    assert fact.rank == NameRank.PROMPT
+
+
+@pytest.mark.parametrize(
+    "session",
+    [
+        PiSession().user("why?").name("word " * 15_000),
+        ClaudeSession().user("why?").title("word " * 15_000),
+        ClaudeSession().user("why?").ai_title("word " * 15_000),
+        CodexSession().user("why?").event("thread_name_updated", thread_name="word " * 15_000),
+    ],
+    ids=["pi", "claude", "claude, model", "codex"],
+)
+def test_a_title_is_one_bounded_line(session: Transcript) -> None:
+    """An extension of pi's has written 74,191 characters."""
+    name = named(session)
+    assert name is not None
+    assert name.startswith("word word")
+    assert name.endswith(" word…")
+    assert len(name) <= TITLE_CHARS
+
+
+@pytest.mark.parametrize(
+    "notice",
+    [
+        "Invalid API key · Please run /login",
+        "API Error: 500 {}",
+        "OAuth token revoked · Please run /login",
+        "Credit balance is too low",
+    ],
+)
+def test_a_complaint_is_no_title(notice: str) -> None:
+    """Claude Code has stored what came instead of a summary. A person may still call a session so."""
+    session = ClaudeSession().user("why does it fail?", uuid="leaf").summary(notice, "leaf").ai_title(notice)
+    assert named(session) == "why does it fail?"
+    assert named(session.title(notice)) == notice

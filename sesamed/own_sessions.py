@@ -47,19 +47,19 @@ class OwnSessions:
         await self._write(partial(_replace, path, sesame.encode_line(line)), path)
         return session, path
 
-    def key(self, path: str, said: Utterance) -> int | None:
+    def key(self, path: str, utterance: Utterance) -> int | None:
         """The key of the call with this id."""
-        if said.call is None or not (said.tool or said.role == "tool"):
+        if utterance.call is None or not (utterance.tool or utterance.role == "tool"):
             return None
-        return sesame.key_of(_session_of(path), sesame.make_line("", "", said))
+        return sesame.key_of(_session_of(path), sesame.make_line("", "", utterance))
 
-    async def append(self, path: str, said: Utterance) -> int:
+    async def append(self, path: str, utterance: Utterance) -> int:
         """Append to a session's file; returns the key of the new record."""
         if os.path.dirname(path) != self._directory:
             raise RefusedError(
                 f"{path} was not created by this daemon; append_message only works for sessions from new_session"
             )
-        line = sesame.make_line(secrets.token_hex(6), _now(), said)
+        line = sesame.make_line(secrets.token_hex(6), _now(), utterance)
         async with self._write_lock:
             await self._write(partial(_append, path, sesame.encode_line(line)), path)
         return sesame.key_of(_session_of(path), line)

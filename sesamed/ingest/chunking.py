@@ -56,7 +56,7 @@ class Chunking:
         self._max = max_chunk_bytes
         self._packer = Packer()
         self._take: Mapping[type, Callable[[FileRows, Any], None]] = {
-            Message: lambda change, said: change.rows.append(self._message(said)),
+            Message: lambda change, message: change.rows.append(self._message(message)),
             ToolCall: lambda change, call: change.rows.append(self._call(call)),
             ToolResult: lambda change, result: change.rows.append(self._result(result)),
             Outcome: _correct,

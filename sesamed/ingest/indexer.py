@@ -180,7 +180,7 @@ class Indexer:
     async def _look_at_trees(self) -> None:
         trees, self.queue.trees = self.queue.trees, set()
         for tree in sorted(trees):
-            self.queue.add(await self.in_thread(partial(self.sweep.tree, tree, self._ingest)))
+            self.queue.add(await self.in_thread(partial(self.sweep.due_below, tree, self._ingest)))
 
     def mark_quiet(self) -> None:
         """Mark files whose unfinished last line may be taken now."""
@@ -190,7 +190,7 @@ class Indexer:
 
     def mark_side_files(self) -> None:
         """Mark files beside the roots that have changed. They are polled, because nobody watches them. Runs in a thread."""
-        for due in self.sweep.beside(self._ingest):
+        for due in self.sweep.due_beside(self._ingest):
             state = self.states.get(due.target.path)
             if state is None or state.trouble is None:  # the sweeps try those again
                 self.queue.mark(due.target)

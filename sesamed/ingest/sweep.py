@@ -97,7 +97,7 @@ class Sweep:
     def due(self, ingest: Ingest) -> list[Due]:
         """Everything that differs from its state, newest first; including what could not be read and no longer exists."""
         self._resolve()
-        found, seen = self.beside(ingest), set(self._beside())
+        found, seen = self.due_beside(ingest), set(self._beside())
         for root in self.roots:
             if root.real is not None:
                 found += self._below_root(root, root.real, ingest, seen)
@@ -110,7 +110,7 @@ class Sweep:
         found.sort(key=lambda due: due.mtime_ns, reverse=True)
         return found
 
-    def tree(self, path: str, ingest: Ingest) -> list[Due]:
+    def due_below(self, path: str, ingest: Ingest) -> list[Due]:
         """What is due in one directory below a root."""
         found: list[Due | None] = []
         roots = self._roots_of(os.fsencode(path)) if self.enters(path) else []
@@ -127,7 +127,7 @@ class Sweep:
                 found.append(Due(target, 0, 0))
         return [due for due in found if due is not None]
 
-    def beside(self, ingest: Ingest) -> list[Due]:
+    def due_beside(self, ingest: Ingest) -> list[Due]:
         """The same for the files beside the roots; there are few, and nobody watches them."""
         found: list[Due | None] = []
         for path, target in self._beside().items():

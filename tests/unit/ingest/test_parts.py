@@ -126,4 +126,4 @@ def test_paths_with_parts_are_no_paths(desk: Desk) -> None:
     desk.look()
     assert {os.fsdecode(state.target.path).count("\0") for state in desk.ingest.states} == {0, 1}
     assert desk.sweep.due(desk.ingest) == []
-    assert desk.sweep.tree(str(desk.base / "chronicles"), desk.ingest) == []
+    assert desk.sweep.due_below(str(desk.base / "chronicles"), desk.ingest) == []

@@ -126,7 +126,7 @@ def test_where_no_pattern_leads_is_never_entered(history: History, entered: list
     ingest = Ingest(history.ingest.writer, Decoder(SOURCES, ReadLimits()), history.ingest.states)
     assert [due.target.path for due in sweep.due(ingest)] == [os.fsencode(kept)]
     assert len(entered) == sweep.roots[0].directories == 4
-    assert sweep.tree(str(top / "snapshot"), ingest) == []
+    assert sweep.due_below(str(top / "snapshot"), ingest) == []
     assert len(entered) == 4
 
 
@@ -180,7 +180,7 @@ def test_a_tree_is_looked_at_like_a_root(history: History) -> None:
     gone.unlink()
     new = session(kept.parent / "y" / "new.jsonl")
     session(history.roots[0] / "also-new.jsonl")
-    due = history.sweep.tree(str(kept.parent), history.ingest)
+    due = history.sweep.due_below(str(kept.parent), history.ingest)
     assert {item.target.path for item in due} == {os.fsencode(gone), os.fsencode(new)}
 
 

@@ -16,7 +16,7 @@ from zlib import crc32
 import msgspec
 
 from sesamed.ingest.chunking import Chunking
-from sesamed.ingest.difference import Difference, Held, is_whole
+from sesamed.ingest.difference import WHOLE_BYTES, Difference, Held, is_whole
 from sesamed.ingest.parts import Parts
 from sesamed.ingest.project import Projects
 from sesamed.ingest.state import FileState, Target, path_below
@@ -184,23 +184,23 @@ class Decoder:
         if was_taken:
             file.cursor = msgspec.structs.replace(file.cursor, loose=rest[0], loose_digest=rest[1])
 
-    def read_document(self, state: FileState, tail: Tail, known: IndexedFile | None, budget: int) -> FileRows:
+    def read_document(self, state: FileState, tail: Tail, known: IndexedFile | None) -> FileRows:
         """Read what differs in a document."""
         shape = self.shape(state)
         assert isinstance(shape, Document)
         change, source = self._begin(state.target, tail.signature, known), self._sources[state.target.source]
-        self._whole.read_document(change, known, source, shape, tail, budget)
+        self._whole.read_document(change, known, source, shape, tail)
         return self._settle(state, change)
 
-    def read_bundle(self, state: FileState, now: Signature, known: IndexedFile | None, budget: int) -> FileRows:
+    def read_bundle(self, state: FileState, now: Signature, known: IndexedFile | None) -> FileRows:
         """Read what differs in a bundle."""
         shape = self.shape(state)
         assert isinstance(shape, Bundle)
         change, source = self._begin(state.target, now, known), self._sources[state.target.source]
-        self._whole.read_bundle(change, known, source, shape, budget)
+        self._whole.read_bundle(change, known, source, shape)
         return self._settle(state, change)
 
-    def read_database(self, state: FileState, now: Signature, files: Files, scratch: str, budget: int) -> DatabaseRows:
+    def read_database(self, state: FileState, now: Signature, files: Files, scratch: str) -> DatabaseRows:
         """Read the sessions of a database whose versions have changed; the database itself comes last, when all of them are read."""
         target, shape, found = state.target, self.shape(state), DatabaseRows()
         assert isinstance(shape, Rows)
@@ -208,7 +208,7 @@ class Decoder:
         itself.counted_from_start = itself.foreign = True  # no session
         with open_database(target.path, shape.queries, scratch) as database:
             if database.query is not None:
-                if self._read_units(database, target, now, files, budget, found):
+                if self._read_units(database, target, now, files, found):
                     found.changes.append(itself)
                 return found
             if self.quiet_for(now.mtime_ns) < QUIET_S:  # its tables may be being made
@@ -219,10 +219,11 @@ class Decoder:
         return found
 
     def _read_units(
-        self, database: ForeignDatabase, target: Target, now: Signature, files: Files, budget: int, found: DatabaseRows
+        self, database: ForeignDatabase, target: Target, now: Signature, files: Files, found: DatabaseRows
     ) -> bool:
         """Whether all of them are read."""
         source, left = self._sources[target.source], files.list_parts(target.path)
+        budget = WHOLE_BYTES
         for name, version in list(database.units()):  # read to the end: none holds its owner up
             unit = Target(Unit(target.path, os.fsencode(name)).format(), target.root, target.source)
             signature, known = part_signature(now, version), left.pop(unit.path, None)
@@ -233,7 +234,7 @@ class Decoder:
             before = None if known is None else files.find_known(unit.path)
             change = self._begin(unit, signature, before)
             try:
-                self._whole.read_rows(change, before, source, database, budget)
+                self._whole.read_rows(change, before, source, database)
             except OSError:
                 raise
             except Exception as error:

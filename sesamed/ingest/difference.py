@@ -23,6 +23,7 @@ from sesamed.store.rows import FileRows, RecordRow, Revision
 
 MARK = b"whole"  # what the state of such a cursor begins with
 
+WHOLE_BYTES = 8 << 20  # in one commit: what is read whole costs more to read again
 ROW_BYTES = 64  # what a record has besides its texts, about
 
 _ENCODE = msgspec.msgpack.Encoder().encode
@@ -110,8 +111,8 @@ class Difference:
     def __init__(self, chunking: Chunking) -> None:
         self._chunking = chunking
 
-    def fill(self, change: FileRows, content: Content, held: Held | None, budget: int) -> None:
-        """Add what differs to the change, about as much as the budget allows. The change contains the facts already."""
+    def fill(self, change: FileRows, content: Content, held: Held | None) -> None:
+        """Add what differs to the change, about as much as one commit should have. The change contains the facts already."""
         if change.identity is None:
             content.records, content.undone = {}, []
         change.bad_lines += content.beyond
@@ -122,7 +123,7 @@ class Difference:
         kept = held.count_same(keys)
         before = _numbers(held.contents)
         changed = tuple((at, self._row(names[at])) for at in range(kept) if before[at] != said[at])
-        end = self._append(change, names, kept, budget - sum(map(count_bytes, (row for _, row in changed))))
+        end = self._append(change, names, kept, WHOLE_BYTES - sum(map(count_bytes, (row for _, row in changed))))
         change.complete = end == len(names)
         change.undone = content.undone if change.complete else []
         words = _digest((change.facts, change.remarks, change.entries, change.undone))

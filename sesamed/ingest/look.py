@@ -29,11 +29,8 @@ from sesamed.store.writing.transaction import Writer, Written
 
 log = logging.getLogger(__name__)
 
-REST_S, REST_TIMES = (
-    1.0,
-    4,
-)  # so long a unit rests that is read whole each time, and so much longer than the reading took
-WHOLE_BYTES = 8 << 20  # the same of units that are read whole each time
+REST_S = 1.0  # a unit that is read whole each time rests so long, and REST_TIMES as long as the reading took
+REST_TIMES = 4
 SLICE_BYTES = 2 << 20  # of files in one commit: about 60 ms, the longest that a live append waits for the backlog
 
 
@@ -192,14 +189,12 @@ class _Run:
         if isinstance(shape, Rows):
             self._read_database(state, now)
         elif isinstance(shape, Bundle):
-            self._take_whole(state, self._decoder.read_bundle(state, now, self._find_known(state), WHOLE_BYTES))
+            self._take_whole(state, self._decoder.read_bundle(state, now, self._find_known(state)))
         else:
             with open_tail(state.target.path, state.target.root) as tail:
                 if isinstance(shape, Document):
                     state.seen = tail.signature
-                    self._take_whole(
-                        state, self._decoder.read_document(state, tail, self._find_known(state), WHOLE_BYTES)
-                    )
+                    self._take_whole(state, self._decoder.read_document(state, tail, self._find_known(state)))
                 elif isinstance(shape, Lines) and shape.begins is not None:
                     self._read_parts(state, tail)
                 else:
@@ -229,7 +224,7 @@ class _Run:
     def _read_database(self, state: FileState, now: Signature) -> None:
         self._settle()
         scratch = os.path.dirname(self._writer.path) or tempfile.gettempdir()
-        found = self._decoder.read_database(state, now, self._writer.files, scratch, WHOLE_BYTES)
+        found = self._decoder.read_database(state, now, self._writer.files, scratch)
         self._changes += found.changes
         self._lost += found.lost
         self._result.bytes += sum(map(count_bytes, found.changes))

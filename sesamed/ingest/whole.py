@@ -46,23 +46,21 @@ class Whole:
         self._excludes = excludes
 
     def read_document(
-        self, change: FileRows, known: IndexedFile | None, source: Source[Any], shape: Document, tail: Tail, budget: int
+        self, change: FileRows, known: IndexedFile | None, source: Source[Any], shape: Document, tail: Tail
     ) -> None:
         """A file."""
         data = tail.read_all(shape.max_bytes)
         is_there = data is not None and data and not data.isspace()
-        self._read(change, known, source, Items([data], crc32(data or b"")) if is_there else None, budget)
+        self._read(change, known, source, Items([data], crc32(data or b"")) if is_there else None)
 
-    def read_bundle(
-        self, change: FileRows, known: IndexedFile | None, source: Source[Any], shape: Bundle, budget: int
-    ) -> None:
+    def read_bundle(self, change: FileRows, known: IndexedFile | None, source: Source[Any], shape: Bundle) -> None:
         """Many files."""
         items: Items | None = None
         with suppress(FileNotFoundError, NotRegularError, BadLineError):
             items = Items(list(self._members(shape, change.path, change.root)))
             for member in items.items:
                 items.mark = crc32(member.data, crc32(os.fsencode(member.path), items.mark))
-        self._read(change, known, source, items, budget)
+        self._read(change, known, source, items)
 
     def _members(self, bundle: Bundle, path: bytes, root: str) -> Iterator[Member]:
         left = bundle.max_bytes
@@ -77,18 +75,16 @@ class Whole:
             yield Member(relative(name, root), data)
 
     def read_rows(
-        self, change: FileRows, known: IndexedFile | None, source: Source[Any], database: ForeignDatabase, budget: int
+        self, change: FileRows, known: IndexedFile | None, source: Source[Any], database: ForeignDatabase
     ) -> None:
         """A session in a database."""
         items: Items | None = None
         with suppress(BadLineError):
             items = Items(list(_read_rows(database, Unit.parse(change.path))))
         database.release()  # decoding takes longer
-        self._read(change, known, source, items, budget)
+        self._read(change, known, source, items)
 
-    def _read(
-        self, change: FileRows, known: IndexedFile | None, source: Source[Any], items: Items | None, budget: int
-    ) -> None:
+    def _read(self, change: FileRows, known: IndexedFile | None, source: Source[Any], items: Items | None) -> None:
         change.counted_from_start = True
         if known is not None and items is not None and _is_same(change, known, items):
             _keep(change, known.cursor)
@@ -106,7 +102,7 @@ class Whole:
             content = Content(operations)
             self._fill(change, content.others)
             held = None if known is None or change.replace else Held.decode(known.cursor.state)
-            self._difference.fill(change, content, held, budget)
+            self._difference.fill(change, content, held)
             mark = items.mark if items is not None and change.complete else 0
             change.cursor = msgspec.structs.replace(change.cursor, offset=change.signature.size, digest=mark)
 

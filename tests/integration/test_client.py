@@ -92,7 +92,7 @@ def test_a_place_that_cannot_be_used(machine: Machine) -> None:
     machine.data.write_text("a file")
     done = machine.run("search", "x")
     assert done.returncode == 3
-    assert f"{machine.data} cannot be used as a private directory" in done.stderr
+    assert f"{machine.data} cannot be made a private directory" in done.stderr
     assert done.stderr.count("\n") == 1
 
 

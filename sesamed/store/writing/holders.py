@@ -96,6 +96,7 @@ class Holders:
         for (record,) in sqlite.rows(self._connection, homes, records):
             target, position = sqlite.one(self._connection, PLACES, {"record": record, "home": 0})
             self._results.choose_again(self._move(record, target, position))
+        self._results.remove_records(*records)
         self._chunks.remove_records(*records)
         self._remove_records(*records)
 

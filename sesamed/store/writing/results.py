@@ -70,6 +70,10 @@ class Results:
         for other in others:
             self._keep_other(record, other)
 
+    def remove_records(self, first: int, last: int) -> None:
+        """These records go: nobody holds them any more."""
+        self._connection.execute("DELETE FROM other_results WHERE record BETWEEN ? AND ?", (first, last))
+
     def move(self, record: int, target: int) -> None:
         """The record has another number."""
         self._connection.execute("UPDATE other_results SET record = ? WHERE record = ?", (target, record))

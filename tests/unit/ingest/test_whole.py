@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sesamed.ingest import look
+from sesamed.ingest import difference
 from tests.support.history import same
 from tests.support.letters import Desk, with_sessions
 from tests.support.state_machines import machine_settings
@@ -111,7 +111,7 @@ def test_what_is_appended_or_grows_costs_what_changed(desk: Desk) -> None:
 
 def test_a_first_look_at_a_large_document_takes_several_commits(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for all of it."""
-    monkeypatch.setattr(look, "WHOLE_BYTES", look.WHOLE_BYTES // 10)
+    monkeypatch.setattr(difference, "WHOLE_BYTES", difference.WHOLE_BYTES // 20)
     desk.write(
         "letters/a.letter", {"session": "a", "records": [record(n, "x" * 10_000, undone=n == 5) for n in range(200)]}
     )
@@ -181,6 +181,20 @@ def test_a_document_over_its_limit_keeps_what_it_had(desk: Desk) -> None:
     desk.look()
     assert desk.bad() == {"letters/a.letter": 1}
     assert desk.texts("letters:a") == ["alpha"]
+
+
+def test_results_go_with_the_last_holder_of_their_call(desk: Desk) -> None:
+    """Also where two had different ones, and the first holder left before."""
+    call = {"key": 1, "text": "make", "tool": "bash"}
+    desk.write("letters/a.letter", {"session": "one", "records": [{**call, "output": "alpha"}]})
+    desk.look()
+    desk.write("letters/b.letter", {"session": "one", "records": [{**call, "output": "beta gamma"}]})
+    desk.look()
+    for name in "ab":
+        desk.write(f"letters/{name}.letter", {"session": "one", "records": []})
+        desk.look()
+    desk.dump()  # fails if anything is left
+    assert desk.texts("letters:one") == []
 
 
 def test_a_call_is_one_however_its_arguments_are_written(desk: Desk) -> None:

@@ -63,9 +63,9 @@ class Results:
         if (current := self._current(record)) is None:
             return
         held = {digest for (digest,) in sqlite.rows(self._connection, DIGESTS, {"record": record})}
-        others = [other for other in self._others(record) if _digest(other) in held]  # the new current one may stay
+        others = sorted((other for other in self._others(record) if _digest(other) in held), key=_order)
         if _digest(current) not in held:
-            self._make_current(record, min(others, key=_order, default=None))
+            self._make_current(record, others.pop(0) if others else None)
         self._connection.execute("DELETE FROM other_results WHERE record = ?", (record,))
         for other in others:
             self._keep_other(record, other)

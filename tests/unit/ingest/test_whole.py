@@ -211,6 +211,20 @@ def test_a_call_is_one_however_its_arguments_are_written(desk: Desk) -> None:
     assert desk.ingest.writer.connection.total_changes() - changes <= 5
 
 
+def test_a_result_that_only_one_document_had_left_is_kept_once(desk: Desk) -> None:
+    """A shared call whose shown result goes with its document shows the other's, and that leaves nothing behind when it goes, too."""
+    call = {"key": 1, "text": "make", "tool": "bash"}
+    desk.write("letters/b.letter", {"session": "one", "records": [{**call, "output": "alpha"}]})
+    desk.look()
+    desk.write("letters/a.letter", {"session": "one", "records": [{**call, "output": "beta"}]})
+    desk.look()
+    for name in "ba":
+        desk.write(f"letters/{name}.letter", {"session": "one", "records": []})
+        desk.look()
+        assert list(desk.ingest.writer.connection.execute("SELECT * FROM other_results")) == []
+        desk.dump()
+
+
 def test_what_is_no_longer_said_is_dropped(desk: Desk) -> None:
     """Also a name, and from the full-text index; what another document holds as well stays with it."""
     both = [record(1, "alpha"), record(2, "shared zebra")]

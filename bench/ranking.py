@@ -12,7 +12,6 @@ The index is made by the daemon; then the same code that answers its searches ru
 import argparse
 import contextlib
 import os
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 from unittest import mock
@@ -58,7 +57,7 @@ STEPS: dict[str, list[tuple[Any, str, Any]]] = {
     "messages, calls, results weighed": [(search, "WEIGHT", "1.0"), (ranking, "MESSAGES_FIRST", 0.0)],
     "best three chunks": [(ranking, "DAMPED", (1.0,))],
     "the session as a whole": [(ranking, "SESSION_SHARE", 0.0)],
-    "titles, directories": [(search, "count_headings", lambda connection, match: Counter())],
+    "titles, directories": [(terms, "find_headings", lambda connection, match: terms.Headings())],
     "words within words, parts": [
         (terms.TermMaker, "term", _first_pattern),
         (search, "MATCHED", ONLY_TEXT),

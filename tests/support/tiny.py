@@ -26,6 +26,11 @@ class Tiny:
         """The writer's."""
         return self.history.ingest.writer.connection
 
+    def entitle(self, name: str, text: str, column: str = "title") -> None:
+        """Call a session so, or put it into another column of its heading."""
+        with self.connection:
+            self.connection.execute(f"UPDATE sessions SET {column} = ? WHERE public_id = ?", (text, name))
+
     def ask(self, text: str, *, recent: bool = False, limit: int = 10, offset: int = 0, **where: Any) -> Page:
         """What a client would be answered."""
         compiled = filters.to_sql(filters.Where(**where))

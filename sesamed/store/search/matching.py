@@ -8,6 +8,7 @@ messages that hold it (which ranks as well as counting the word itself does), an
 is written anew when a session grows.
 """
 
+import heapq
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ from sesamed.store import ids, sqlite
 from sesamed.store.ids import Kind
 from sesamed.store.schema import HEADING
 from sesamed.store.search import filters
-from sesamed.store.search.terms import Pattern, Terms
+from sesamed.store.search.terms import Headings, Pattern, Terms
 
 # A tool's output mentions much and is about little (docs/search.md).
 WEIGHT = f"""CASE {ids.sql_kind("m.chunk")}
@@ -147,6 +148,7 @@ def _has_copies(connection: apsw.Connection) -> bool:
 
 K1, B = 0.8, 0.5
 MANY_NAMED = 200  # a word in more headings than this (`home` of all directories) is no reason to show a session
+LEAST_WEIGHT = 1e-6  # of a word in most chunks, so that a title of such words is found, too
 MESSAGES_BY_FILE = f"SELECT {ids.sql_file_of('rowid')}, count(*) FROM fts WHERE fts MATCH ? AND {ids.sql_is_message('rowid')} GROUP BY 1"
 ABOUT = """
     SELECT f.id, s.id, s.messages FROM files f CROSS JOIN sessions s ON s.id = f.session WHERE f.id IN carray(?1)
@@ -154,31 +156,30 @@ ABOUT = """
 """
 
 
-# How many messages a column counts for. A title or a short summary says what a session is about; a directory is only where it was.
+# How many messages a heading counts for. A title or a short summary says what a session is about; a directory is only where it was.
 TITLE_COUNT, PLACE_COUNT = 3, 1
-PLACE = ("cwd", "git_branch")
-TITLE = tuple(column for column in HEADING.split(", ") if column not in PLACE)
-HEADED = "SELECT rowid FROM headings WHERE headings MATCH ?"
 
 
 class Counts(NamedTuple):
-    """How often each session contains each pattern, how many messages those have, and the sessions whose headings hold any."""
+    """How often each session contains each pattern, how many messages those have, how much of the query is in each title, and the
+    sessions that may be hits by their headings alone."""
 
     patterns: tuple[Mapping[int, int], ...]
     messages: Mapping[int, int]
+    titled: Mapping[int, float]
     named: frozenset[int]
 
 
 def count_patterns(connection: apsw.Connection, terms: Terms) -> Counts:
     """Count all patterns of a query."""
     patterns = {pattern.match: pattern for term in terms.terms for pattern in term.patterns}
-    called = {match: count_headings(connection, match) for match in patterns}
+    headings = {match: terms.headings[match] for match in patterns}
+    called = {match: _count_headings(found) for match, found in headings.items()}
     in_messages = {
         match: terms.message_counts.get(match) or _count_messages(connection, one)
         for match, one in patterns.items()
         if one.chunks
     }
-    named = frozenset(session for found in called.values() if len(found) <= MANY_NAMED for session in found)
     headed = {session for found in called.values() for session in found}
     files = {file for found in in_messages.values() for file in found}
     rows = list(connection.execute(ABOUT, (sqlite.numbers(files), sqlite.numbers(headed))))
@@ -186,16 +187,27 @@ def count_patterns(connection: apsw.Connection, terms: Terms) -> Counts:
     for match, found in called.items():
         for file, times in in_messages.get(match, {}).items():
             found[session_of[file]] += times
-    return Counts(tuple(called.values()), {session: messages for _, session, messages in rows}, named)
+    titled = _share_titles(terms)
+    named = set(heapq.nlargest(MANY_NAMED, titled, key=lambda session: (titled[session], session)))
+    named.update(*(placed for titled_, placed in headings.values() if len(placed | titled_) <= MANY_NAMED))
+    return Counts(
+        tuple(called.values()), {session: messages for _, session, messages in rows}, titled, frozenset(named)
+    )
 
 
-def count_headings(connection: apsw.Connection, match: str) -> Counter[int]:
-    """The sessions with this in their heading, and its weight."""
-    found: Counter[int] = Counter()
-    for columns, times in ((TITLE, TITLE_COUNT), (PLACE, PLACE_COUNT)):
-        for (session,) in connection.execute(HEADED, (f"{{{' '.join(columns)}}} : {match}",)):
-            found[session] += times
-    return found
+def _count_headings(found: Headings) -> Counter[int]:
+    return Counter(dict.fromkeys(found.titled, TITLE_COUNT)) + Counter(dict.fromkeys(found.placed, PLACE_COUNT))
+
+
+def _share_titles(terms: Terms) -> dict[int, float]:
+    """How much of the query is in each title, summary, description and tags: rare words are more of it than common ones."""
+    weights = [(term, terms.weigh(term) or LEAST_WEIGHT) for term in terms.terms if term.is_known]
+    whole = sum(weight for _, weight in weights) or 1.0
+    shares: dict[int, float] = defaultdict(float)
+    for term, weight in weights:
+        for session in term.headings.titled:
+            shares[session] += weight / whole
+    return shares
 
 
 def read_heading(connection: apsw.Connection, session: int) -> list[str]:

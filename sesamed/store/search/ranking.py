@@ -5,7 +5,6 @@ Docs: docs/search.md, with what each step is worth.
 """
 
 import heapq
-import math
 from collections import defaultdict
 from collections.abc import Collection
 from typing import NamedTuple
@@ -14,10 +13,12 @@ import apsw
 
 from sesamed.store import ids, sqlite
 from sesamed.store.search import filters, matching
-from sesamed.store.search.terms import Term, Terms
+from sesamed.store.search.terms import Terms
 
 DAMPED = (1.0, 0.5, 0.25)  # what the best, second and third chunk count; all of them would make long sessions win
 SESSION_SHARE = 0.6
+TITLE_FLOOR = 1.0  # the first half of a session whose title has the whole query is as good as the best
+TITLE_BONUS = 1.0  # times the square of the part of the query that is in the title
 LOOKED_AT = 500  # so many sessions are folded together; what is below cannot come on the page
 MESSAGES_FIRST = 10.0  # more than any score: one word is either said, or only done
 
@@ -106,13 +107,9 @@ def is_weak(terms: Terms, matched: Collection[str]) -> bool:
     """Whether the best hit, which contains these words, is hardly relevant: rare words weigh more than common ones."""
     if len(terms.terms) >= MANY_WORDS and len(matched) <= 1:
         return True
-    whole = sum(_weight(term, terms.chunks) for term in terms.terms)
-    held = sum(_weight(term, terms.chunks) for term in terms.terms if term.word.text in matched)
+    whole = sum(terms.weigh(term) for term in terms.terms)
+    held = sum(terms.weigh(term) for term in terms.terms if term.word.text in matched)
     return held < ENOUGH * whole
-
-
-def _weight(term: Term, chunks: int) -> float:
-    return math.log(1 + max(0.0, chunks - term.chunks + 0.5) / (term.chunks + 0.5))
 
 
 def _fuse(
@@ -135,8 +132,10 @@ def _fuse(
     most_whole = max((whole.get(session, 0.0) for session in sessions), default=0.0) or 1.0
     result = {}
     for session in sessions:
-        score = halves.get(session, 0.0) / most + SESSION_SHARE * whole.get(session, 0.0) / most_whole
-        if session in with_messages or (one_word and session in called):
+        share = counted.titled.get(session, 0.0)
+        score = max(halves.get(session, 0.0) / most, TITLE_FLOOR * share) + TITLE_BONUS * share**2 * (not one_word)
+        score += SESSION_SHARE * whole.get(session, 0.0) / most_whole
+        if session in with_messages or (one_word and (share or session in called)):
             score += MESSAGES_FIRST
         best = min(by_session[session])[1] if session in by_session else None
         result[session] = Scored(session, best, score)

@@ -1,15 +1,17 @@
-"""A query in the words of one index: what FTS5 is asked for each word, how many chunks contain it, and what is dropped.
+"""A query in the words of one index: what FTS5 is asked for each word, which chunks and headings contain it, and what is dropped.
 
 FTS5 makes a phrase of `package.json` by itself. Besides the word as it was typed, its parts are asked for, the parts of identifiers,
 pairs of characters in scripts without spaces, and for a word that the index does not know the nearest ones that it does.
 """
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import apsw
 
 from sesamed.store import ids, sqlite, subwords
+from sesamed.store.schema import HEADING
 from sesamed.store.search.query import STOP_WORDS, Query, Word
 
 TOKENIZER = ("porter", ["unicode61"])
@@ -18,6 +20,10 @@ STANDS = f"""
     SELECT {ids.sql_file_of("rowid")}, count(*), count(*) FILTER (WHERE {ids.sql_is_message("rowid")})
     FROM fts WHERE fts MATCH ? GROUP BY 1
 """
+
+PLACE = ("cwd", "git_branch")
+TITLE = tuple(column for column in HEADING.split(", ") if column not in PLACE)
+HEADED = "SELECT rowid FROM headings WHERE headings MATCH ?"
 
 OCCURRENCE = f"""
     SELECT {ids.sql_kind("c.id")}, c.text FROM occurrences o JOIN chunks c ON c.id = o.doc WHERE o.term = ? LIMIT 1
@@ -48,6 +54,13 @@ class Pattern(NamedTuple):
     is_inner: bool = False  # to be looked for in the words within words
 
 
+class Headings(NamedTuple):
+    """The sessions with a pattern in their title, summary, description or tags, and those with it in their directory or branch."""
+
+    titled: frozenset[int] = frozenset()
+    placed: frozenset[int] = frozenset()
+
+
 class Term(NamedTuple):
     """One word. `chunks` counts the word as typed, `patterns` are all that is searched for it."""
 
@@ -57,6 +70,12 @@ class Term(NamedTuple):
     corrected: tuple[str, ...]
     wholes: tuple[Pattern, ...] = ()  # the patterns that mean the word itself, not a part of it
     has_runs: bool = False  # of characters in a script without spaces
+    headings: Headings = Headings()  # that contain the word itself
+
+    @property
+    def is_known(self) -> bool:
+        """Whether any of its patterns is in the index."""
+        return bool(any(self.headings) or any(pattern.chunks for pattern in self.patterns))
 
 
 class Terms(NamedTuple):
@@ -71,6 +90,11 @@ class Terms(NamedTuple):
     ]  # of patterns that had to be looked for to be counted: messages by file
     patterns: list[Pattern]  # all that is searched, each once, the rarest first
     corrected: dict[str, str]  # the words that the index does not know, and what was searched instead
+    headings: Mapping[str, Headings] = {}  # by pattern
+
+    def weigh(self, term: Term) -> float:
+        """The idf of a word."""
+        return math.log(1 + max(0.0, self.chunks - term.chunks + 0.5) / (term.chunks + 0.5))
 
 
 def expand(connection: apsw.Connection, query: Query) -> Terms:
@@ -80,7 +104,7 @@ def expand(connection: apsw.Connection, query: Query) -> Terms:
     terms = [term for term in map(maker.term, kept) if term.patterns]
     most = COMMON_SHARE * maker.chunks
     telling = [term for term in terms if maker.chunks < FEW_CHUNKS or term.word.is_phrase or term.chunks <= most]
-    telling = telling if any(pattern.chunks for term in telling for pattern in term.patterns) else terms
+    telling = telling if any(term.is_known for term in telling) else terms
     telling = _affordable(telling)
     searched = {term.word for term in telling}
     dropped = [*query.dropped, *(word.text for word in query.words if word not in searched)]
@@ -93,8 +117,18 @@ def expand(connection: apsw.Connection, query: Query) -> Terms:
         chunks=maker.chunks,
         message_counts=maker.message_counts,
         patterns=sorted(patterns.values(), key=lambda pattern: (pattern.chunks, pattern.match)),
+        headings={pattern.match: maker.headings(pattern.match) for term in telling for pattern in term.patterns},
         corrected={term.word.text: ", ".join(term.corrected) for term in telling if term.corrected},
     )
+
+
+def find_headings(connection: apsw.Connection, match: str) -> Headings:
+    """The sessions whose headings contain a pattern."""
+    titled, placed = (
+        frozenset(session for (session,) in connection.execute(HEADED, (f"{{{' '.join(columns)}}} : {match}",)))
+        for columns in (TITLE, PLACE)
+    )
+    return Headings(titled, placed)
 
 
 class TermMaker:
@@ -105,6 +139,7 @@ class TermMaker:
         self._tokenize = connection.fts5_tokenizer(TOKENIZER[0], TOKENIZER[1])
         self.chunks = int(next(connection.execute("SELECT chunks FROM totals"))[0])
         self.message_counts: dict[str, dict[int, int]] = {}
+        self._headings: dict[str, Headings] = {}
 
     def term(self, word: Word, *, exact: bool = False) -> Term:
         """What is searched for a word; nothing if FTS5 sees no word in it."""
@@ -123,7 +158,7 @@ class TermMaker:
         if not (exact or word.is_phrase):
             for text in inner.identifiers:
                 found[quote(text)] = Pattern("", 0, self._stems(text), is_inner=True)
-            if not (chunks or word.is_prefix):
+            if not (chunks or word.is_prefix or any(self.headings(quote(word.text)))):
                 corrected = [near for text in written[:MAX_PARTS] for near in self._nearest(text)]
                 found.update((quote(text), Pattern("", 0, self._stems(text))) for text in corrected)
             parts = [text for text in written if len(written) > 1 and text.casefold() not in STOP_WORDS][:MAX_PARTS]
@@ -131,7 +166,18 @@ class TermMaker:
                 found.setdefault(quote(part), Pattern("", 0))
         patterns = [one._replace(match=match, chunks=self._chunks_with(match)) for match, one in found.items()]
         wholes = tuple(pattern for pattern in patterns if pattern.stems)
-        return Term(word, chunks, tuple(patterns), tuple(corrected), wholes, bool(inner.runs))
+        headings = Headings() if exact else self._unite(pattern.match for pattern in wholes)
+        return Term(word, chunks, tuple(patterns), tuple(corrected), wholes, bool(inner.runs), headings)
+
+    def headings(self, match: str) -> Headings:
+        """The sessions whose headings contain a pattern."""
+        if match not in self._headings:
+            self._headings[match] = find_headings(self._connection, match)
+        return self._headings[match]
+
+    def _unite(self, matches: Iterable[str]) -> Headings:
+        found = [self.headings(match) for match in matches]
+        return Headings(*(frozenset[int]().union(*some) for some in zip(*found, strict=True)))
 
     def tokens(self, text: str) -> list[tuple[str, str]]:
         """The words of a text, as written and as the index keeps them."""

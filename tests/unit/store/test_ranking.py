@@ -54,6 +54,46 @@ def test_a_name_alone_is_found() -> None:
         assert (hit.match.msg_idx, hit.matched_snippet) == (0, OTHER)
 
 
+BILLING = "Quarterly billing migration plan"
+
+
+@pytest.mark.parametrize("column", ["title", "summary", "description", "tags"])
+def test_what_a_session_is_called_finds_it(column: str) -> None:
+    """Above those that say some of the words in passing, however little it says them itself."""
+    passing = [session(n, cwd=f"/{n}").user(f"billing migration {'again ' * n}").assistant("plan it") for n in range(7)]
+    with tiny(*passing, session(7).user(OTHER)) as index:
+        index.entitle("s7", BILLING, column)
+        for question in (BILLING, "migration plan quarterly", "quarterly"):
+            assert index.found(question)[0] == "s7"
+
+
+def test_one_word_that_is_a_title() -> None:
+    """Above those that say it all the time, also when only a tool says it there."""
+    often = [session(n, cwd=f"/{n}").user("xyzzy").assistant("xyzzy xyzzy").user("more xyzzy") for n in range(3)]
+    named = session(3).user(OTHER).name("xyzzy")
+    done = session(4, cwd="/d").user("what a long day").tool("bash", {"command": "echo xyzzy"}, "xyzzy").name("xyzzy")
+    with tiny(*often, named, done) as index:
+        assert set(index.found("xyzzy")[:2]) == {"s3", "s4"}
+
+
+def test_of_many_titles_those_with_most_of_the_question_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though each of its words is in too many to show all of them."""
+    monkeypatch.setattr(search, "MANY_NAMED", 2)
+    named = [session(n, cwd=f"/{n}").user(f"{OTHER} {n}").name(f"{word} plan") for n, word in enumerate("abcdefg")]
+    with tiny(*named, session(7).user(f"{OTHER} 7").name("a plan that has xyzzy")) as index:
+        assert index.found("plan xyzzy")[0] == "s7"
+        assert len(index.found("plan xyzzy")) == 2
+
+
+def test_a_word_of_a_title_is_not_corrected() -> None:
+    """Though no text holds it, and some hold one that is nearly the same."""
+    others = [session(n, cwd=f"/{n}").user(f"{OTHER} zebra {n}") for n in range(2)]
+    with tiny(*others, session(2).user("hello").name("Zebro")) as index:
+        answered = index.ask("zebro")
+        assert answered.terms.corrected == {}
+        assert [hit.session_id for hit in answered.hits] == ["s2"]
+
+
 def test_a_compaction_summary_is_no_title() -> None:
     """It repeats what was said before, and counts like any message."""
     summarised = session(0, cwd="/a").user(OTHER).compaction("xyzzy")

@@ -168,7 +168,9 @@ class _Daemon:
         shapes = {name: source.shapes for name, source in SOURCES.items()}
         sweep = Sweep(self._roots(), Exclusion(config.exclude).excludes, shapes)
         limits = ReadLimits(line_bytes=config.limits.max_line_bytes, chunk_bytes=config.limits.max_chunk_bytes)
-        return Indexer(self._index, SOURCES, sweep, limits, config.keep_gone_days)
+        environ = self._setting.environ
+        named = discovery.find_named_files(SOURCES.values(), environ, paths.home(environ))
+        return Indexer(self._index, SOURCES, sweep, limits, config.keep_gone_days, named)
 
     def _dispatcher(self, requests: Requests, own_sessions: OwnSessions) -> Dispatcher:
         context = Context(

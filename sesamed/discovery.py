@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sesamed.config import Config, ConfiguredRoot, absolute, read_json5
-from sesamed.source import Listing, Location, Source
+from sesamed.source import Listing, Location, Source, Variable
 
 
 def discover(sources: Iterable[Source[Any]], environ: Mapping[str, str], home: str) -> list[ConfiguredRoot]:
@@ -22,6 +22,12 @@ def discover(sources: Iterable[Source[Any]], environ: Mapping[str, str], home: s
         for path in _directories(location, environ, home)
     ]
     return without_nested(found)
+
+
+def find_named_files(sources: Iterable[Source[Any]], environ: Mapping[str, str], home: str) -> frozenset[bytes]:
+    """The files that the agents' variables name, by their real directories. They are the agents' own, whatever is in them."""
+    named = (_find_named(location, environ, home) for source in sources for location in source.locations)
+    return frozenset(_real(path) for path, variable in filter(None, named) if variable.names_file)
 
 
 def roots(config: Config, discovered: Sequence[ConfiguredRoot]) -> list[ConfiguredRoot]:
@@ -50,10 +56,23 @@ def _directories(location: Location, environ: Mapping[str, str], home: str) -> I
 
 def _top(location: Location, environ: Mapping[str, str], home: str) -> str | None:
     """The directory of a location. A relative variable without a default means a different directory in every project, so it is ignored."""
+    if named := _find_named(location, environ, home):
+        path, variable = named
+        return os.path.normpath(os.path.join(path, variable.below))
+    return absolute(location.home, home) if location.home else None
+
+
+def _find_named(location: Location, environ: Mapping[str, str], home: str) -> tuple[str, Variable] | None:
+    """The path that the environment gives for a location, and the variable that names it."""
     for variable in location.moved_by:
         if path := _resolve(environ.get(variable.name), home, home if location.home else None):
-            return os.path.normpath(os.path.join(path, variable.below))
-    return absolute(location.home, home) if location.home else None
+            return path, variable
+    return None
+
+
+def _real(path: str) -> bytes:
+    directory, name = os.path.split(path)
+    return os.fsencode(os.path.join(os.path.realpath(directory), name))
 
 
 def _read_listing(file: str, listing: Listing) -> list[str]:

@@ -28,6 +28,11 @@ class Variable(msgspec.Struct, frozen=True, gc=False):
     name: str
     below: str = ""
 
+    @property
+    def names_file(self) -> bool:
+        """Whether its value is a file; the location is the directory of that file."""
+        return self.below == ".."
+
 
 class Listing(msgspec.Struct, frozen=True, gc=False):
     """A file of the agent's (JSON, comments allowed) that names directories: a setting, or a list of projects.
@@ -131,6 +136,9 @@ class Rows(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     files: tuple[str, ...]
     queries: tuple[Query, ...]
+    is_certain: bool = (
+        True  # False: other programs keep databases of such names there. What no query fits is passed over silently
+    )
 
 
 Shape = Lines | Document | Bundle | Rows

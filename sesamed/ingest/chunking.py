@@ -36,7 +36,7 @@ KIND_OF_ROLE: Mapping[str, Kind] = {
     "summary": Kind.SUMMARY,
 }
 PATH_ARGUMENTS = frozenset(
-    "path paths file files file_path filePath filename target_file notebook_path old_path new_path".split()
+    "path paths file files file_path filePath absolute_path filename target_file notebook_path old_path new_path".split()
 )
 PATCH_ARGUMENTS = frozenset("patch input diff patchText".split())
 PATCH_HEADER = re.compile(

@@ -25,7 +25,7 @@ from sesamed.ingest.units import UnitFinder, look_at, part_signature
 from sesamed.ingest.whole import Whole, count_bytes
 from sesamed.model import Bad, Fact, Operation
 from sesamed.source import BadLineError, Bundle, Document, ForeignFileError, Lines, Rows, Shape, Source, Unit
-from sesamed.store.foreign import ForeignDatabase, open_database
+from sesamed.store.foreign import ForeignDatabase, ForeignDatabaseError, LockedDatabaseError, open_database
 from sesamed.store.rows import Cursor, FileRows, IndexedFile, Signature, blank
 from sesamed.store.writing.files import Files
 
@@ -68,6 +68,7 @@ class Decoder:
         limits: ReadLimits,
         clock: Callable[[], float] = time.time,
         excludes: Callable[[bytes], bool] = lambda path: False,
+        named: frozenset[bytes] = frozenset(),  # files that an agent's variable names
     ) -> None:
         self.versions = {
             name: source.version for name, source in sources.items()
@@ -79,6 +80,8 @@ class Decoder:
         self._chunking = Chunking(limits.chunk_bytes)
         self._projects = Projects()
         self._whole = Whole(Difference(self._chunking), self._fill, excludes)
+        self._named = named
+        self._passed_over: set[bytes] = set()  # databases of other programs
 
     def shape(self, state: FileState) -> Shape | None:
         """The shape of a unit."""
@@ -206,15 +209,27 @@ class Decoder:
         assert isinstance(shape, Rows)
         itself = self._begin(target, now, None)
         itself.counted_from_start = itself.foreign = True  # no session
-        with open_database(target.path, shape.queries, scratch) as database:
-            if database.query is not None:
-                if self._read_units(database, target, now, files, found):
-                    found.changes.append(itself)
-                return found
-            if self.quiet_for(now.mtime_ns) < QUIET_S:  # its tables may be being made
-                itself.look_again, itself.cursor = True, Cursor(state=Held().encode())
-            elif not database.is_empty:
-                itself.bad_lines, found.warning = 1, "not a database of a version that we know: nothing of it is read"
+        is_agents = shape.is_certain or target.path in self._named or bool(files.list_parts(target.path))
+        try:
+            with open_database(target.path, shape.queries, scratch) as database:
+                if database.query is not None:
+                    if self._read_units(database, target, now, files, found):
+                        found.changes.append(itself)
+                    return found
+                is_empty = database.is_empty
+        except LockedDatabaseError:
+            raise
+        except ForeignDatabaseError:
+            if is_agents:
+                raise
+            is_empty = False
+        if self.quiet_for(now.mtime_ns) < QUIET_S:  # its tables may be being made
+            itself.look_again, itself.cursor = True, Cursor(state=Held().encode())
+        elif not is_agents:
+            self._passed_over.add(target.path)
+            log.debug("databases of other programs passed over count=%d path=%r", len(self._passed_over), target.path)
+        elif not is_empty:
+            itself.bad_lines, found.warning = 1, "not a database of a version that we know: nothing of it is read"
         found.changes.append(itself)
         return found
 

@@ -46,6 +46,7 @@ class Indexer:
         sweep: Sweep,
         limits: ReadLimits,
         keep_gone_days: int | None = None,
+        named: frozenset[bytes] = frozenset(),
     ) -> None:
         self.index = index
         self.sweep = sweep
@@ -59,6 +60,7 @@ class Indexer:
         self.leaving = False  # set when the daemon stops: what is under way ends with the next commit
         self._sources = sources
         self._limits = limits
+        self._named = named  # files that an agent's variable names
         self._ingest = Ingest(index.writer, self._decoder(), self.states)
         self._upkeep = Upkeep(index.writer)
         self._writing = anyio.Lock()
@@ -253,7 +255,7 @@ class Indexer:
         self._upkeep.wrote()
 
     def _decoder(self) -> Decoder:
-        return Decoder(self._sources, self._limits, excludes=self.sweep.excludes)
+        return Decoder(self._sources, self._limits, excludes=self.sweep.excludes, named=self._named)
 
     # -- the write lock
 

@@ -172,6 +172,31 @@ def test_what_else_is_in_the_data_directory_costs_nothing(daemon: Daemon, owner:
     assert daemon.call("status")["lastEventAt"]
 
 
+def test_the_file_that_a_variable_names_is_the_agents_own(daemon: Daemon) -> None:
+    """One that cannot be read is said; what else lies in its directory is not."""
+    directory = daemon.home / "work"
+    (directory / "deep").mkdir(parents=True)
+    for name in ("mine.db", "other.db", "deep/other.db"):
+        with Owner(directory / name, "delete", tables=False) as owner:
+            owner.run("CREATE TABLE something(id)")
+    daemon.stop()
+    for path in daemon.data_dir.glob("index.sqlite*"):
+        path.unlink()  # roots are those of the first start
+    daemon.extra_environ["OPENCODE_DB"] = str(directory / "mine.db")
+    daemon.start()
+
+    def find_root() -> dict[str, Any]:
+        return next(root for root in daemon.call("status")["sources"] if root["path"] == str(directory))
+
+    eventually(lambda: find_root()["warningCodes"] == ["unknownFormat"])
+    daemon.sync()
+    root = find_root()
+    assert (root["directories"], root["files"], len(root["warnings"])) == (1, 2, 1)
+    assert str(directory / "mine.db") in root["warnings"][0]
+    assert daemon.call("status")["counts"]["badLines"] == 1
+    daemon.allowed.append("not a database of a version that we know")
+
+
 def watches(daemon: Daemon) -> int:
     """How many directories the kernel watches for it."""
     found = 0

@@ -79,23 +79,22 @@ class Folders(_Told):
         return (), tell(decode(item.data))
 
 
+SESSIONS = Query(
+    units="SELECT id, version FROM session",
+    rows=(
+        "SELECT title FROM session WHERE id = :unit",
+        "SELECT data FROM part WHERE session = :unit ORDER BY id",
+    ),
+)
+
+
 class Tables(_Told):
-    """Sessions in a database."""
+    """Sessions in a database; perhaps also in one that lies among those of other programs."""
 
     name = "tables"
     shapes: tuple[Shape, ...] = (
-        Rows(
-            files=("*.db",),
-            queries=(
-                Query(
-                    units="SELECT id, version FROM session",
-                    rows=(
-                        "SELECT title FROM session WHERE id = :unit",
-                        "SELECT data FROM part WHERE session = :unit ORDER BY id",
-                    ),
-                ),
-            ),
-        ),
+        Rows(files=("*.db",), queries=(SESSIONS,)),
+        Rows(files=("shared/*.db",), queries=(SESSIONS,), is_certain=False),
     )
 
     def step(self, state: State, item: Row) -> tuple[State, list[Operation]]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sesamed.config import Config, ConfiguredRoot
-from sesamed.discovery import discover, roots
+from sesamed.discovery import discover, find_named_files, roots
 from sesamed.source import Listing, Location, Variable
 from sesamed.sources import SOURCES
 from sesamed.sources.sesame import Sesame
@@ -120,6 +120,18 @@ def test_a_file_lists_roots(tmp_path: Path, environ: dict[str, str], below: str)
     (tmp_path / below / "projects.json").write_text(listed)
     found = [root.path for root in discover([Elsewhere()], environ, str(tmp_path))]
     assert found == ["/a/.else", str(tmp_path / below / "b/.else")]
+
+
+def test_files_that_variables_name(tmp_path: Path) -> None:
+    """By their real directories; a variable that another one overrules names nothing, and neither does one of a directory."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "r").symlink_to(tmp_path / "real")
+    for environ, found in (
+        ({"ELSE_DB": "~/r/a.db", "ELSE_ROOT": "/x"}, {bytes(tmp_path / "real/a.db")}),
+        ({"ELSE_ROOT": "/x"}, set()),
+        ({}, set()),
+    ):
+        assert find_named_files([Elsewhere()], environ, str(tmp_path)) == found
 
 
 def _of(parser: str, environ: dict[str, str], home: str) -> list[ConfiguredRoot]:

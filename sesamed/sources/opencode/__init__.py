@@ -29,6 +29,7 @@ from sesamed.sources.opencode.queries import BY_EVENT, BY_TIME
 from sesamed.sources.opencode.records import OpenCodeState, Step, read_message, read_part
 from sesamed.sources.records import millis
 
+QUERIES: Final = (BY_EVENT, BY_TIME)
 NONE: Final = re.compile("(?!)")  # an item is one object: there is nothing to salvage
 SESSIONS: Final = LineDecoder(Session, NONE)
 REVERTS: Final = LineDecoder(Revert, NONE)
@@ -50,7 +51,8 @@ class OpenCode(JsonState[OpenCodeState]):
         Location(moved_by=(Variable("OPENCODE_DB", ".."),)),
     )
     shapes = (
-        Rows(files=("*.db",), queries=(BY_EVENT, BY_TIME)),
+        Rows(files=("opencode.db", "opencode-*.db"), queries=QUERIES),
+        Rows(files=("*.db",), queries=QUERIES, is_certain=False),  # OPENCODE_DB may name any file, in any directory
         Bundle(
             unit="storage/session/{project}/{session}.json",
             members=(

@@ -86,6 +86,7 @@ PATCH = """*** Begin Patch
     [
         ({"path": "src/a.py"}, ["/w/src/a.py"]),
         ({"file_path": "/abs/a.py", "other": "/no.py"}, ["/abs/a.py"]),
+        ({"absolute_path": "/abs/a.py"}, ["/abs/a.py"]),  # of older tools of Gemini CLI
         ({"path": "./x/../a.py"}, ["/w/a.py"]),
         ({"files": ["a", "b", 3]}, ["/w/a", "/w/b"]),
         ({"files": [{"path": "a"}, {"other": "b"}]}, ["/w/a"]),

@@ -1,6 +1,7 @@
 """Sessions in other programs' databases, and in trees of files: noticed by their versions, read by difference, kept when they go."""
 
 import json
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -164,6 +165,36 @@ def test_a_database_of_another_version_is_said_once(desk: Desk) -> None:
         desk.look()
         assert desk.ingest.states.list_warned() == []
         assert desk.bad() == {}
+        assert desk.texts("tables:s1") == ["alpha"]
+
+
+def test_databases_of_other_programs_are_passed_over(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever they are: of other tables, damaged, no database at all. Nobody hears of it unless he asks."""
+    (desk.base / "tables/shared").mkdir()
+    with Owner(desk.base / "tables/shared/notes.db", "delete", tables=False) as owner:
+        owner.run("CREATE TABLE note(id)")
+    whole = owner.path.read_bytes()
+    desk.write("tables/shared/damaged.db", whole[:100] + b"\xa5" * (len(whole) - 100))
+    desk.write("tables/shared/text.db", b"no database " * 1000)
+    desk.write("tables/shared/empty.db", b"")
+    with caplog.at_level(logging.DEBUG, "sesamed.ingest.decode"):
+        desk.look()
+    assert desk.bad() == {}
+    assert desk.ingest.states.list_warned() == []
+    assert "count=4" in caplog.text
+    assert desk.look().updated == 0
+
+
+def test_a_database_that_was_ours_is_not_passed_over(desk: Desk) -> None:
+    """Another version of the agent has written it, although it lies among others."""
+    (desk.base / "tables/shared").mkdir()
+    with Owner(desk.base / "tables/shared/x.db") as owner:
+        owner.say("s1", "k1", "alpha")
+        desk.look()
+        owner.run("ALTER TABLE part RENAME TO piece")
+        desk.look()
+        assert [state.target.path for state in desk.ingest.states.list_warned()] == [bytes(owner.path)]
+        assert desk.bad() == {"tables/shared/x.db": 1}
         assert desk.texts("tables:s1") == ["alpha"]
 
 

@@ -30,7 +30,7 @@ from sesamed.sources.opencode import OpenCode
 from tests.support.opencode import EVENTS, SCHEMA, OpenCodeSession, tool_part
 
 OPENCODE = OpenCode()
-ROWS, TREE, OLD_TREE = OPENCODE.shapes
+ROWS, ANY_ROWS, TREE, OLD_TREE = OPENCODE.shapes
 CASES = sorted((Path(__file__).parents[2] / "golden/opencode").glob("*.json"))
 LS = tool_part("bash", {"command": "ls"}, "wren\n", metadata={"exit": 0})
 
@@ -87,6 +87,7 @@ def talk(**more: Any) -> OpenCodeSession:
     [
         (b"opencode.db", ROWS),
         (b"opencode-dev.db", ROWS),
+        (b"mine.db", ANY_ROWS),
         (b"opencode.db-wal", None),
         (b"snapshot/x/opencode.db", None),
         (b"storage/session/207a/ses_1.json", TREE),

@@ -332,7 +332,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=max(200, settings().max_examples))
+@settings(max_examples=max(500, settings().max_examples))
 @given(STEPS)
 def test_who_waits_is_told_when_all_is_served(steps: list[tuple[Callable[..., None], list[str], int]]) -> None:
     """However marks, sweeps, looks that were interrupted or failed, and what is dropped come upon each other."""

@@ -94,6 +94,7 @@ FILTERS = (
     Flag("subagents", "include|exclude|only", "what subagents did (default: include)"),
     Flag("workstation", "ID", "sessions of this machine (first part of the session key)"),
     Flag("project", "ID", "sessions of this project (second part of the session key)"),
+    Flag("empty", "", "also sessions in which nothing was said or done"),
 )
 PAGE = (
     Flag("limit", "N", "print at most N", count),

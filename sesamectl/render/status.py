@@ -11,7 +11,8 @@ def lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     """A status."""
     counts, database = answer["counts"], answer["database"]
     state = clean(answer["state"])
-    held = f"{number(counts['sessions'], 'session')}, {number(counts['messages'], 'message')}"
+    empty = f" ({int(counts['empty']):,} empty)" if counts.get("empty") else ""
+    held = f"{number(counts['sessions'], 'session')}{empty}, {number(counts['messages'], 'message')}"
     painted = terminal.paint(BOLD if state == "ready" else MARK, state)
     yield f"sesamed {clean(answer['version'])}: {painted}; {held}, {number(counts['toolCalls'], 'tool call')}"
     for warning in answer["warnings"]:

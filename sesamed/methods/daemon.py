@@ -28,6 +28,7 @@ class Counts(Answer, frozen=True, kw_only=True):
     """What the index holds."""
 
     sessions: int
+    empty: int
     chunks: int
     messages: int
     tool_calls: int

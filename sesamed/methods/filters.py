@@ -42,6 +42,7 @@ class Filters(Params, frozen=True, kw_only=True):
     subagents: Literal["include", "exclude", "only"] = "include"
     workstation: str | None = None
     project: str | None = None
+    empty: bool = False
 
 
 NO_FILTERS = Filters()

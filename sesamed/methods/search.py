@@ -169,7 +169,7 @@ class Searcher:
     def _count_filtered_out(self) -> int:
         if not (self._where.session or self._where.record):
             return 0
-        return ranking.count_hits(self._connection, self._terms, filters.Conditions("", "", {}))
+        return ranking.count_hits(self._connection, self._terms, filters.to_sql(filters.Where()))
 
     def _make_hit(self, found: Found, sessions: Mapping[int, Session], score: float) -> Hit:
         shown, session = sessions[found.shown], sessions[found.session]

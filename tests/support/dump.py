@@ -103,7 +103,7 @@ def _totals(connection: apsw.Connection) -> tuple[Any, ...]:
 
 def _hits(connection: apsw.Connection, words: str, names: dict[int, str]) -> list[tuple[str, int, list[str], float]]:
     """Which sessions a search finds, and how well; of chunks that are as good any may be the one that is shown."""
-    where = filters.to_sql(filters.Where())
+    where = filters.to_sql(filters.Where(empty=True))
     asked = terms.expand(connection, query.parse(words))
     found = ranking.rank_sessions(connection, asked, where, 1000)
     assert len(found) == ranking.count_hits(connection, asked, where)

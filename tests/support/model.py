@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import Any
 
 STARTS = re.compile(r'\{"type":"(?:session|session_info|message|custom_message|compaction|branch_summary)"')
-ROLES_WITH_TIMES = ("user", "assistant")
 KNOWN = {"custom", "label", "model_change", "thinking_level_change", "usage", "context_edit"}
 REFERENCE = "sesame-reference"
 FIRST_IDS = "2026-01-02T00:00:00"
@@ -231,9 +230,8 @@ class Session:
 
     @property
     def times(self) -> list[int]:
-        """Of what was said."""
-        records = self.records.values()
-        return [r.time_ms for r in records if r.role in ROLES_WITH_TIMES and r.time_ms is not None]
+        """Of everything in it."""
+        return [record.time_ms for record in self.records.values() if record.time_ms is not None]
 
     @property
     def name(self) -> str | None:

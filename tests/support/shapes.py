@@ -39,7 +39,7 @@ RESULTS: dict[str, Any] = {
         "version": str, "pid": int, "protocol": int, "startedAt": TIME, "state": re.compile("ready|indexing|degraded"), "socket": str,
         "database": {"path": str, "bytes": int, "walBytes": int, "sqliteVersion": str, "schema": int},
         "counts": {
-            "sessions": int, "chunks": int, "messages": int, "toolCalls": int, "files": int, "gone": int, "badLines": int,
+            "sessions": int, "empty": int, "chunks": int, "messages": int, "toolCalls": int, "files": int, "gone": int, "badLines": int,
         },
         "sources": [{
             "parser": str, "path": str, "mode": re.compile("events|polling|missing"), "files": int, "sessions": int,

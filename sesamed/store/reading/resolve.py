@@ -11,6 +11,7 @@ from sesamed.sanitize import clean_line
 from sesamed.store import sqlite
 from sesamed.store.reading import names
 from sesamed.store.reading.summary import show_name
+from sesamed.store.search.filters import IS_EMPTY
 from sesamed.times import iso
 
 ANCESTOR = re.compile(r"(.+)~(\d{0,3})", re.DOTALL)
@@ -41,8 +42,9 @@ def _resolve_one(connection: apsw.Connection, reference: str, project: Project |
     beginning = find_beginning(connection, reference)
     if len(beginning) == 1:
         return beginning[0]
-    sql = """
-        SELECT id, name FROM sessions WHERE name IS NOT NULL AND NOT subagent ORDER BY modified_ms DESC LIMIT ?
+    sql = f"""
+        SELECT s.id, s.name FROM sessions s WHERE s.name IS NOT NULL AND NOT s.subagent AND NOT ({IS_EMPTY})
+        ORDER BY s.modified_ms DESC LIMIT ?
     """
     known = dict(sqlite.rows(connection, sql, (MAX_NAMED,)))
     # Several ids that begin so: somebody who wrote a whole name did not mean an id.

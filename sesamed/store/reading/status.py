@@ -5,8 +5,10 @@ from typing import NamedTuple
 import apsw
 
 from sesamed.store import sqlite
+from sesamed.store.search.filters import IS_EMPTY
 
 BY_ROOT = "SELECT root, count(DISTINCT session) FROM files WHERE session IS NOT NULL GROUP BY root"
+SESSIONS = f"SELECT count(*), coalesce(sum(s.gone), 0), count(*) FILTER (WHERE {IS_EMPTY}) FROM sessions s"
 LAST_SYNC = "SELECT CAST(value AS INTEGER) FROM metadata WHERE name = 'last_sync_at'"
 
 
@@ -14,6 +16,7 @@ class Totals(NamedTuple):
     """How many there are of each."""
 
     sessions: int
+    empty: int
     chunks: int
     messages: int
     tool_calls: int
@@ -35,7 +38,7 @@ def read_holdings(connection: apsw.Connection) -> Holdings:
     chunks, messages, tool_calls = sqlite.one(connection, "SELECT chunks, messages, tool_calls FROM totals")
     sql = "SELECT count(*) FILTER (WHERE session IS NOT NULL), coalesce(sum(bad_lines), 0) FROM files"
     files, bad_lines = sqlite.one(connection, sql)
-    sessions, gone = sqlite.one(connection, "SELECT count(*), coalesce(sum(gone), 0) FROM sessions")
+    sessions, gone, empty = sqlite.one(connection, SESSIONS)
     last_sync = connection.execute(LAST_SYNC).fetchone()
-    totals = Totals(sessions, chunks, messages, tool_calls, files, gone, bad_lines)
+    totals = Totals(sessions, empty, chunks, messages, tool_calls, files, gone, bad_lines)
     return Holdings(totals, dict(sqlite.rows(connection, BY_ROOT)), None if last_sync is None else last_sync[0])

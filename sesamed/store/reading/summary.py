@@ -81,7 +81,7 @@ def list_sessions(
     connection: apsw.Connection, where: Conditions, limit: int, offset: int, workstation: str
 ) -> tuple[int, dict[int, Session]]:
     """Sessions that pass the filters, newest activity first, and how many there are."""
-    conditions = [where.session] if where.session else []
+    conditions = [condition for condition in (where.session, where.listed) if condition]
     if where.record:
         conditions.append(f"s.id IN ({_sessions_with_record(where.record)})")
     passing = " AND ".join(conditions) or "1"

@@ -1,4 +1,5 @@
-"""Filters as SQL. One table says what each filter means and whether it applies to sessions (`s`) or to records (`r`).
+"""Filters as SQL. One table says what each filter means and whether it applies to sessions (`s`), to records (`r`), or only to
+sessions that are shown though no record of theirs matches (`listed`): in lists, and by their headings.
 
 All act before LIMIT. What a client sends is made into a Where by the server: times in milliseconds, one or many as many.
 """
@@ -28,17 +29,24 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
     subagents: Literal["include", "exclude", "only"] = "include"
     here: bool | None = None  # whether the asked-for workstation is this one
     project: str | None = None
+    empty: bool = False  # also sessions that nothing is known of but that they exist
 
 
 Values = dict[str, Any]
 
 IS_CALL = ids.sql_is_call("r")
 
+# Begun and left: nothing was said or done in it, nobody has said anything of it, and no subagent has worked for it.
+IS_EMPTY = """s.messages = 0 AND s.tool_calls = 0 AND s.base IS NULL AND s.source <> 'sesame'
+    AND s.title IS NULL AND s.summary IS NULL AND s.description IS NULL AND coalesce(s.tags, '[]') = '[]'
+    AND NOT EXISTS(SELECT 1 FROM sessions c WHERE c.parent_id = s.native_id AND c.source = s.source AND c.subagent
+      AND c.messages + c.tool_calls > 0)"""
+
 
 class Filter(NamedTuple):
     """A filter's scope, and its condition; None if it is not set."""
 
-    scope: Literal["session", "record"]
+    scope: Literal["session", "record", "listed"]
     sql: Callable[[Where, Values], str | None]
 
 
@@ -49,18 +57,18 @@ class Conditions(NamedTuple):
     record: str
     values: Values
     folds: bool = True
+    listed: str = ""
 
 
 def to_sql(where: Where) -> Conditions:
-    """All filters as two conditions; an empty one means none."""
+    """All filters as conditions, one for each scope; an empty one means none."""
     values: Values = {}
-    parts: dict[str, list[str]] = {"session": [], "record": []}
+    parts: dict[str, list[str]] = {"session": [], "record": [], "listed": []}
     for scope, sql in FILTERS.values():
         if (part := sql(where, values)) is not None:
             parts[scope].append(f"({part})")
-    return Conditions(
-        " AND ".join(parts["session"]), " AND ".join(parts["record"]), values, where.subagents == "include"
-    )
+    session, record, listed = (" AND ".join(some) for some in parts.values())
+    return Conditions(session, record, values, where.subagents == "include", listed)
 
 
 def _cwd(where: Where, values: Values) -> str | None:
@@ -133,6 +141,10 @@ def _project(where: Where, values: Values) -> str | None:
     return _is_set(where.project, "project", values, "s.project = :project")
 
 
+def _empty(where: Where, _: Values) -> str | None:
+    return None if where.empty else f"NOT ({IS_EMPTY})"
+
+
 def _is_set(value: object, name: str, values: Values, sql: str) -> str | None:
     if value is None:
         return None
@@ -162,4 +174,5 @@ FILTERS = {
     "subagents": Filter("session", _subagents),
     "workstation": Filter("session", _workstation),
     "project": Filter("session", _project),
+    "empty": Filter("listed", _empty),
 }

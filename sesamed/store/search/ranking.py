@@ -155,7 +155,7 @@ def _find_called(
     if not sessions:
         return set()
     sql = f"""
-        SELECT s.id FROM sessions s WHERE s.id IN carray(:sessions) AND {where.session or "1"} AND s.id NOT IN (
+        SELECT s.id FROM sessions s WHERE s.id IN carray(:sessions) AND {where.session or "1"} AND {where.listed or "1"} AND s.id NOT IN (
           SELECT f.session FROM files f JOIN copies c ON c.file = f.id
           WHERE f.session IN carray(:sessions) AND c.record IN (SELECT {ids.sql_record_of("rowid")} FROM fts WHERE fts MATCH :match))
     """

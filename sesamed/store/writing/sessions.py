@@ -13,15 +13,13 @@ from sesamed.store import ids, sqlite
 from sesamed.store.ids import Kind
 from sesamed.store.rows import RecordRow
 
-ROLES_WITH_TIMES = ("user", "assistant")
-
 HELD = f"""
     WITH held AS (
       SELECT r.id, r.time_ms FROM files f JOIN records r ON {ids.sql_in_file("r.id", "f.id")} WHERE f.session = :session
       UNION ALL SELECT c.record, c.time_ms FROM files f JOIN copies c ON c.file = f.id WHERE f.session = :session
     ), once AS (SELECT id, min(time_ms) AS first_ms, max(time_ms) AS last_ms FROM held GROUP BY id)
     SELECT count(*) FILTER (WHERE NOT {ids.sql_is_call("r")}), count(*) FILTER (WHERE {ids.sql_is_call("r")}), coalesce(sum(prompt), 0),
-      min(first_ms) FILTER (WHERE role IN ('user', 'assistant')), max(last_ms) FILTER (WHERE role IN ('user', 'assistant'))
+      min(first_ms), max(last_ms)
     FROM once JOIN records r USING (id)
 """
 
@@ -61,7 +59,7 @@ class Tally(msgspec.Struct):
 
     def note_time(self, row: RecordRow) -> None:
         """A record is held at one more place, which has its own time."""
-        if row.time_ms is not None and row.role in ROLES_WITH_TIMES:
+        if row.time_ms is not None:
             self.first_ms = row.time_ms if self.first_ms is None else min(self.first_ms, row.time_ms)
             self.last_ms = row.time_ms if self.last_ms is None else max(self.last_ms, row.time_ms)
 

@@ -40,6 +40,22 @@ def test_nothing_of_a_failed_transaction_is_in_the_next_one(tmp_path: Path) -> N
         writer.close()
 
 
+def test_a_file_dates_its_session_last(tmp_path: Path) -> None:
+    """Anything in it with a time is better: the file may be a copy, or checked out just now."""
+    writer = Writer(str(tmp_path / "index.sqlite"))
+    try:
+        change = make_change("one", "a", "b")
+        change.rows = [
+            RecordRow(key=n, role="custom", kind=Kind.CUSTOM, texts=(Text(Kind.CUSTOM, "a", "a", ""),), time_ms=time_ms)
+            for n, time_ms in enumerate((None, 1_000_000, 2_000_000))
+        ]
+        writer.write([change])
+        sql = "SELECT created_ms, modified_ms FROM sessions"
+        assert writer.connection.execute(sql).fetchone() == (1_000_000, 2_000_000)
+    finally:
+        writer.close()
+
+
 def list_texts(connection: apsw.Connection) -> list[str]:
     """All texts that the index holds."""
     return [text for (text,) in connection.execute("SELECT text FROM chunks ORDER BY text")]

@@ -7,7 +7,6 @@ index is removed, once the disk has all of that.
 """
 
 import os
-from collections.abc import Mapping
 from glob import escape, glob
 from urllib.parse import quote
 
@@ -17,16 +16,6 @@ from sesamed.store import schema, sqlite
 from sesamed.store.writing.transaction import Writer
 
 CARRIED_METADATA = ("workstation", "roots", "last_sync_at")
-
-# Today's names for the tables of an older schema. Schemas that are not here were never released; what they hold is left to the files.
-VIEWS: Mapping[int, str] = {
-    4: """
-        CREATE TEMP VIEW results_by_holder AS SELECT * FROM main.said;
-        CREATE TEMP VIEW other_results AS SELECT * FROM main.rivals;
-        CREATE TEMP VIEW line_ids AS SELECT * FROM main.entries;
-        CREATE TEMP VIEW occurrences AS SELECT * FROM main.places;
-    """
-}
 
 
 class OlderIndex:
@@ -43,7 +32,7 @@ class OlderIndex:
                 sqlite.add_functions(self.connection)
                 self.version = int(self.connection.pragma("user_version"))
                 if self.is_readable:
-                    self.connection.execute(VIEWS[self.version])
+                    self.connection.execute(schema.OLDER[self.version])
             except BaseException:
                 self.connection.close()
                 raise
@@ -51,7 +40,7 @@ class OlderIndex:
     @property
     def is_readable(self) -> bool:
         """Whether sessions can be carried over from it."""
-        return self.version in VIEWS
+        return self.version in schema.OLDER
 
     def copy_metadata(self, new: Writer) -> None:
         """Copy metadata that the new index does not have yet, and the list of what is forgotten."""

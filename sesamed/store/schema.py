@@ -1,11 +1,24 @@
 """The schema of the index as it is today. An index of an older schema is set aside (`older`)."""
 
+from collections.abc import Mapping
+
 import apsw
 
 from sesamed.store import ids
 
 APPLICATION_ID = 0x5E5A3E01
 VERSION = 5
+
+# Today's names for the tables and columns of older schemas; empty where none has changed its name. Schemas that are not here were never
+# released; what they hold is left to the files.
+OLDER: Mapping[int, str] = {
+    4: """
+        CREATE TEMP VIEW results_by_holder AS SELECT * FROM main.said;
+        CREATE TEMP VIEW other_results AS SELECT * FROM main.rivals;
+        CREATE TEMP VIEW line_ids AS SELECT * FROM main.entries;
+        CREATE TEMP VIEW occurrences AS SELECT * FROM main.places;
+    """
+}
 
 TABLES = """
 CREATE TABLE metadata(name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;

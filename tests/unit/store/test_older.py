@@ -11,7 +11,7 @@ import pytest
 from sesamed.errors import StoreError
 from sesamed.store import schema, sqlite
 from sesamed.store.index import Index, remove_index
-from sesamed.store.older import VIEWS, OlderIndex, older_indexes, set_older_aside
+from sesamed.store.older import OlderIndex, older_indexes, set_older_aside
 from sesamed.store.writing.replay import Replay
 from sesamed.store.writing.transaction import Writer
 from tests.support.dump import dumped
@@ -55,7 +55,7 @@ def expected(tmp_path: Path) -> Callable[[Index], None]:
     """Whether an index holds what the golden one held."""
     connection = apsw.Connection(made(tmp_path / "expected.sqlite"))
     sqlite.add_functions(connection)
-    connection.execute(VIEWS[4])
+    connection.execute(schema.OLDER[4])
     before = dumped(connection)
     connection.close()
 

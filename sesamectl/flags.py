@@ -89,7 +89,7 @@ FILTERS = (
     Flag("tool", "NAME...", "calls to this tool: bash, write, ...; repeatable"),
     Flag("exclude", "ID...", "without this session; repeatable"),
     Flag("tools", "", "tool calls only"),
-    Flag("path", "FILE", "sessions that touched this file; config.ts finds src/config.ts"),
+    Flag("path", "FILE", "sessions that touched this file, or files below it; config.ts finds src/config.ts"),
     Flag("status", "success|error", "tool calls that ended this way"),
     Flag("subagents", "include|exclude|only", "what subagents did (default: include)"),
     Flag("workstation", "ID", "sessions of this machine (first part of the session key)"),

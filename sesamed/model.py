@@ -73,6 +73,7 @@ Field = Literal[
     "name", "cwd", "project_path", "began", "parent_path", "parent_id", "subagent", "git_branch", "base",
     "summary", "description", "tags", "agent", "created_by",
 ]  # fmt: skip
+TEXT_FIELDS = frozenset(("name", "summary", "description", "tags"))  # what is read and searched; the others are exact
 
 
 class NameRank(IntEnum):

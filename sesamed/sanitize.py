@@ -1,4 +1,5 @@
-"""Removes characters that nobody sees from text. Transcripts are read by people and by programs, and were written by others.
+"""Removes characters that nobody sees from text, before it is indexed and before it is sent: what is found is what is shown. Transcripts
+are read by people and by programs, and were written by others.
 
 Removed are control characters (but newline and tab), terminal sequences, marks that change the direction of text, characters without
 a width, and the tags and selectors in which text can be hidden. The clients' own tables (`sesamectl.render`,
@@ -6,7 +7,6 @@ a width, and the tags and selectors in which text can be hidden. The clients' ow
 """
 
 import re
-from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from functools import cache
 from operator import is_
@@ -30,8 +30,12 @@ SEQUENCE = (
 )
 
 _SEQUENCE = re.compile(SEQUENCE)
+_MOVE = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[A-HSTad-f`]"
+)  # the cursor goes elsewhere: what stands on both sides was never one word
+_LINE_END = re.compile("\r\n?|[\v\f\x85]")
 _HIDDEN = re.compile("[" + "".join(f"{re.escape(chr(first))}-{re.escape(chr(last))}" for first, last in HIDDEN) + "]")
-_RETURN = re.compile(r"\r(?=\n)")
+_PLAIN = b"\t\n" + bytes(range(0x20, 0x7F))
 
 S = TypeVar("S", bound=Struct)
 Clean = Callable[[Any], Any]
@@ -39,45 +43,24 @@ Clean = Callable[[Any], Any]
 
 def clean_text(text: str) -> str:
     """The visible part of a text. All line ends become newlines."""
-    if text.isascii() and text.isprintable():  # most that is short; the expression takes ten times as long
+    if _is_clean(text):
         return text
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if _HIDDEN.search(text) is None:
-        return text
-    return _HIDDEN.sub("", _SEQUENCE.sub("", text))
+    if "\x1b" in text or "\x9b" in text:
+        text = _MOVE.sub(" ", text)
+    return _HIDDEN.sub("", _LINE_END.sub("\n", _SEQUENCE.sub("", text)))
+
+
+def _is_clean(text: str) -> bool:
+    """Each text that is indexed is asked, and most are. What is left without ASCII is short: ten times as fast as to look at all of it."""
+    if text.isascii() and text.isprintable():
+        return True
+    rest = text.encode("utf-8", "surrogatepass").translate(None, _PLAIN)
+    return not rest or (b"\r" not in rest and _HIDDEN.search(rest.decode("utf-8", "surrogatepass")) is None)
 
 
 def clean_line(text: str) -> str:
     """The visible part of a text, on one line."""
     return " ".join(clean_text(text).split())
-
-
-Ranges = list[tuple[int, int]]
-
-
-def clean_with_ranges(text: str, ranges: Ranges) -> tuple[str, Ranges]:
-    """The visible part of a text, and these ranges of the text, moved accordingly."""
-    if "\r" not in text and _HIDDEN.search(text) is None:
-        return text, ranges
-    steps: list[
-        tuple[list[int], list[int]]
-    ] = []  # where something ends that was taken out, and how much was, up to there
-    for pattern in (_RETURN, _SEQUENCE, _HIDDEN):
-        if spans := [match.span() for match in pattern.finditer(text)]:
-            starts = [-1, *(first for first, _ in spans)]
-            total = 0
-            steps.append((starts, [0, *(total := total + last - first for first, last in spans)]))
-            text = pattern.sub("", text)
-        text = text.replace("\r", "\n")
-
-    def move(number: int) -> int:
-        for starts, taken in steps:
-            before = bisect_right(starts, number - 1) - 1
-            number = max(number - taken[before], starts[before] - taken[before - 1] if before else 0)
-        return number
-
-    return text, [(move(first), move(last)) for first, last in ranges]
 
 
 # -- answers

@@ -20,7 +20,7 @@ const PLACE = {
 const WITHIN = {
   role: choice(["user", "assistant"], "Only messages of this role"),
   tool: text("Only calls of this tool, such as bash or edit"),
-  path: text("Only where a tool call touched this file; config.ts finds src/config.ts"),
+  path: text("Only where a tool call touched this file, or a file below this directory; config.ts finds src/config.ts"),
   status: choice(["success", "error"], "Only tool calls that ended so"),
 };
 const OFFSET = whole("Leave out the first so many", 0, 100_000);

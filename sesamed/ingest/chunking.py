@@ -4,13 +4,14 @@ All text work is done here, before the transaction.
 """
 
 import os.path
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
+from sesamed.calls import call_text, decode_arguments, find_touched
 from sesamed.model import (
+    TEXT_FIELDS,
     Bad,
     Entry,
     Fact,
@@ -23,7 +24,7 @@ from sesamed.model import (
     Undone,
     Unknown,
 )
-from sesamed.sanitize import clean_line
+from sesamed.sanitize import clean_line, clean_text
 from sesamed.store.ids import Kind, line_digest, path_key
 from sesamed.store.rows import FileRows, OutcomeRow, RecordRow, Remark, ResultRow, Text, UndoneRow
 from sesamed.store.sqlite import Packer
@@ -35,18 +36,6 @@ KIND_OF_ROLE: Mapping[str, Kind] = {
     "custom": Kind.CUSTOM,
     "summary": Kind.SUMMARY,
 }
-PATH_ARGUMENTS = frozenset(
-    "path paths file files file_path filePath absolute_path filename target_file notebook_path old_path new_path".split()
-)
-PATCH_ARGUMENTS = frozenset("patch input diff patchText".split())
-PATCH_HEADER = re.compile(
-    r"^(?:\*\*\* (?:Add|Update|Delete) File: |\*\*\* Move to: |\+\+\+ (?:b/)?|--- (?:a/)?)(\S[^\t\r\n]*)", re.MULTILINE
-)
-MAX_TOUCHED = 64
-MAX_PATH = 4096
-
-_ARGUMENTS = msgspec.json.Decoder(dict[str, Any])
-_ENCODE = msgspec.json.Encoder().encode
 
 
 class Chunking:
@@ -54,6 +43,7 @@ class Chunking:
 
     def __init__(self, max_chunk_bytes: int) -> None:
         self._max = max_chunk_bytes
+        self._home = os.path.expanduser("~")
         self._packer = Packer()
         self._take: Mapping[type, Callable[[FileRows, Any], None]] = {
             Message: lambda change, message: change.rows.append(self._message(message)),
@@ -95,7 +85,7 @@ class Chunking:
     def _call(self, call: ToolCall) -> RecordRow:
         arguments, name = decode_arguments(call.arguments), clean_line(clean(call.name))
         kind = Kind.UNINDEXED if call.hidden else Kind.CALL
-        texts = [*self._texts(kind, call_text(name, arguments))]
+        texts = [*self._texts(kind, call_text(name, arguments, self._max), len(call.arguments))]
         if call.output is not None and not call.hidden:
             texts += self._texts(Kind.RESULT, call.output)
         return RecordRow(
@@ -108,7 +98,7 @@ class Chunking:
             parent=_clean_or_none(call.parent),
             tool=name,
             is_error=call.is_error,
-            touched=tuple(find_touched(arguments, call.cwd)),
+            touched=tuple(path_key(clean(path)) for path in find_touched(arguments, call.cwd, self._home)),
             ordinal=call.ordinal,
         )
 
@@ -116,10 +106,10 @@ class Chunking:
         texts = [] if result.hidden else [*self._texts(Kind.RESULT, result.text)]
         return ResultRow(result.key, texts[0] if texts else None, result.is_error)
 
-    def _texts(self, kind: Kind, text: str) -> Iterator[Text]:
+    def _texts(self, kind: Kind, text: str, length: int = 0) -> Iterator[Text]:
         """At most one chunk; none of nothing."""
         if text and not text.isspace():
-            text = clean(cut(text, self._max))
+            text = clean_text(clean(cut(text, self._max, length)))
             yield Text(kind, text, self._packer.pack(text), inner_words(kind, text))
 
 
@@ -129,6 +119,8 @@ def _identify(change: FileRows, identity: Identity) -> None:
 
 def _state(change: FileRows, fact: Fact) -> None:
     value = clean(fact.value)
+    if fact.field in TEXT_FIELDS:
+        value = clean_text(value)
     if fact.entry is None:
         change.facts.append(msgspec.structs.replace(fact, value=value, native_id=_clean_or_none(fact.native_id)))
         return
@@ -169,55 +161,16 @@ def clean(text: str) -> str:
     return text
 
 
-def cut(text: str, limit: int) -> str:
-    """At most so many bytes of text, with a note if something was cut."""
+def cut(text: str, limit: int, length: int = 0) -> str:
+    """At most so many bytes of text, with a note if something was cut. `length`: how long it is in the file, where the text may end
+    before."""
     if len(text) * 4 <= limit:
         return text
     head = text[:limit].encode("utf-8", "surrogatepass")  # never all of it: it may have tens of MB
     if len(text) <= limit and len(head) <= limit:
         return text
     kept = head[:limit].decode("utf-8", "ignore")
-    return f"{kept}\n[… {len(text) - len(kept)} more characters are in the session file]"
-
-
-def decode_arguments(arguments: bytes) -> dict[str, Any]:
-    """A call's arguments; anything but an object is put under the key `arguments`."""
-    try:
-        return _ARGUMENTS.decode(arguments)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return {"arguments": arguments.decode("utf-8", "replace")}
-
-
-def call_text(name: str, arguments: Mapping[str, Any]) -> str:
-    """A call as structured text: `tool: bash`, `command: …`."""
-    lines = [f"tool: {name}"]
-    for key, value in arguments.items():
-        text = value if isinstance(value, str) else _ENCODE(value).decode()
-        lines.append(f"{key}:\n{text}" if "\n" in text else f"{key}: {text}")
-    return "\n".join(lines)
-
-
-def find_touched(arguments: Mapping[str, Any], cwd: str | None) -> Iterator[str]:
-    """The files that a call touched, as keys of the `paths` table: from arguments and patch headers, never from shell text."""
-    found: dict[str, None] = {}
-    for key, value in arguments.items():
-        if key in PATH_ARGUMENTS:
-            found.update(dict.fromkeys(_paths(value)))
-        elif key in PATCH_ARGUMENTS and isinstance(value, str):
-            found.update(dict.fromkeys(PATCH_HEADER.findall(value)))
-    for path in list(found)[:MAX_TOUCHED]:
-        if 0 < len(path) <= MAX_PATH and "\n" not in path and path != "/dev/null":
-            yield path_key(clean(os.path.normpath(os.path.join(cwd or "", path))))
-
-
-def _paths(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list):
-        for item in value[:MAX_TOUCHED]:
-            yield from _paths(item)
-    elif isinstance(value, dict):
-        yield from (item for key, item in value.items() if key in PATH_ARGUMENTS and isinstance(item, str))
+    return f"{kept}\n[… {max(len(text), length) - len(kept)} more characters are in the session file]"
 
 
 def _clean_or_none(text: str | None) -> str | None:

@@ -73,8 +73,12 @@ async def make_where(context: Context, params: Filters) -> filters.Where:
         values["here"] = workstation == context.workstation
     if params.cwd is not None:
         values["cwd_project"] = await find_main_worktree(context, params.cwd, only_top=True)
-    values["path"] = params.path or None
+    values["path"] = _expand(params.path) if params.path else None
     return filters.Where(**values)
+
+
+def _expand(path: str) -> str:
+    return os.path.expanduser(path)
 
 
 async def find_main_worktree(context: Context, cwd: str, *, only_top: bool = False) -> str | None:

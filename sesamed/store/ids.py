@@ -7,6 +7,7 @@ chunks' without the kind: `file << 21 | position`. It names the record's home; t
 
 from enum import IntEnum
 
+from sesamed.calls import WINDOWS
 from sesamed.keys import digest
 
 FILE_BITS = 24
@@ -157,9 +158,25 @@ def line_digest(source: str, line: str) -> int:
     return digest(f"{source}\0{line}".encode("utf-8", "surrogatepass"))
 
 
+def is_absolute(path: str) -> bool:
+    """Whether a path begins at a root, of this system or of Windows."""
+    return path.startswith("/") or WINDOWS.match(path) is not None
+
+
 def path_key(path: str) -> str:
-    """A path from its last part to its first, so that trailing parts become a prefix: `/a/b.ts` is `b.ts/a/`."""
-    return "/".join(reversed([part for part in path.split("/") if part])) + "/"
+    """A path from its last part to its first, so that trailing parts are a prefix: `/a/b.ts` is `b.ts/a/`. Paths of Windows likewise."""
+    if WINDOWS.match(path) or "/" not in path:
+        path = path.replace("\\", "/")
+    return "/".join(reversed([part for part in path.split("/") if part not in ("", ".")])) + "/"
+
+
+def mend_path_key(key: str) -> str:
+    """A key from when paths of Windows were taken for one part, or for files below the session's directory."""
+    parts = key.rstrip("/").split("/")
+    for at, part in enumerate(parts):
+        if WINDOWS.match(part):
+            return path_key("\\".join([part, *reversed(parts[:at])]))
+    return key
 
 
 def after_path_key(key: str) -> str:

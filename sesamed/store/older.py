@@ -42,6 +42,11 @@ class OlderIndex:
         """Whether sessions can be carried over from it."""
         return self.version in schema.OLDER
 
+    @property
+    def has_plain_texts(self) -> bool:
+        """Whether its texts are what would be written today."""
+        return self.version >= schema.PLAIN_TEXTS_SINCE
+
     def copy_metadata(self, new: Writer) -> None:
         """Copy metadata that the new index does not have yet, and the list of what is forgotten."""
         with sqlite.errors(new.path), new.connection:

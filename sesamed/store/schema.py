@@ -7,7 +7,7 @@ import apsw
 from sesamed.store import ids
 
 APPLICATION_ID = 0x5E5A3E01
-VERSION = 5
+VERSION = 6
 
 # Today's names for the tables and columns of older schemas; empty where none has changed its name. Schemas that are not here were never
 # released; what they hold is left to the files.
@@ -17,8 +17,10 @@ OLDER: Mapping[int, str] = {
         CREATE TEMP VIEW other_results AS SELECT * FROM main.rivals;
         CREATE TEMP VIEW line_ids AS SELECT * FROM main.entries;
         CREATE TEMP VIEW occurrences AS SELECT * FROM main.places;
-    """
+    """,
+    5: "",
 }
+PLAIN_TEXTS_SINCE = 6  # before, texts held terminal sequences, and calls JSON
 
 TABLES = """
 CREATE TABLE metadata(name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
@@ -81,7 +83,7 @@ CREATE TABLE other_results(
   record INTEGER NOT NULL, digest INTEGER NOT NULL, is_error INTEGER NOT NULL, text, PRIMARY KEY(record, digest)
 ) WITHOUT ROWID;
 
--- The texts: TEXT as it is, BLOB is a zstd frame of it.
+-- The texts, without what nobody sees: TEXT as it is, BLOB is a zstd frame of it.
 CREATE TABLE chunks(id INTEGER PRIMARY KEY, text NOT NULL);
 """
 
@@ -129,7 +131,7 @@ CREATE TABLE undone(
 ) WITHOUT ROWID;
 
 -- Files that tool calls touched, as each place says: relative paths depend on the session's directory. `tail` is the path's parts from
--- the last to the first, so that trailing parts are a range.
+-- the last to the first, so that trailing parts are a range; those of Windows likewise.
 CREATE TABLE paths(id INTEGER PRIMARY KEY, tail TEXT NOT NULL UNIQUE);
 CREATE TABLE touched(place INTEGER NOT NULL, path INTEGER NOT NULL REFERENCES paths(id), PRIMARY KEY(place, path)) WITHOUT ROWID;
 CREATE INDEX touched_by_path ON touched(path, place);

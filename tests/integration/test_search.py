@@ -156,7 +156,79 @@ def test_path(library: Library, path: str) -> None:
     assert listed(library, path=path) == {APP, FORK}
 
 
-@pytest.mark.parametrize("path", ["onfig.ts", "config", "rc/config.ts", "/src/config.ts", "CONFIG.TS", "%.ts", "src"])
+@pytest.mark.parametrize("path", ["src", "src/", "./src", "app/src/", "/src/", "/src"])
+def test_path_of_a_directory(library: Library, path: str) -> None:
+    """Everything below it that was touched."""
+    if path.startswith("/s"):
+        path = library.cwd("app") + path
+    others = set() if "app" in path else {APPLE}
+    assert found(library, "celeriac", path=path) == {APP} | others
+    assert listed(library, path=path) == {APP, FORK} | others
+
+
+def test_path_in_the_home_directory(blank: Daemon) -> None:
+    """`~` in a call, in a question, or in both."""
+    home = blank.environ()["HOME"]
+    for name, path in (("tilde", "~/pieplant/one.txt"), ("whole", f"{home}/pieplant/two.txt")):
+        blank.write(
+            f"{name}.jsonl", PiSession(id=name).user("x").assistant("", [Call("read", {"path": path}, "c1")]).bytes()
+        )
+    blank.sync()
+    assert (
+        set(blank.found("*", path="~/pieplant"))
+        == set(blank.found("*", path=f"{home}/pieplant/"))
+        == {"tilde", "whole"}
+    )
+    assert blank.found("*", path="~/pieplant/two.txt") == ["whole"]
+
+
+def test_path_on_windows(blank: Daemon) -> None:
+    """By parts, whichever stroke they have; case as it is."""
+    call = Call("read", {"path": "src\\burdock.ts"}, "c1")
+    blank.write("windows.jsonl", PiSession(id="windows-1", cwd="C:\\work\\app").user("x").assistant("", [call]).bytes())
+    blank.sync()
+    for path in (
+        "burdock.ts", "src/burdock.ts", "src\\burdock.ts", "C:\\work\\app\\src\\burdock.ts", "C:/work/app/src/burdock.ts",
+        "C:\\work", "C:\\work\\app\\", "work/app", "app\\src\\",
+    ):  # fmt: skip
+        assert blank.found("*", path=path) == ["windows-1"], path
+    for path in ("c:\\work", "Burdock.ts", "D:\\work", "urdock.ts", "C:\\work\\app\\burdock.ts"):
+        assert blank.found("*", path=path) == [], path
+
+
+def test_path_of_a_patch_that_a_shell_applied(blank: Daemon) -> None:
+    """An argument of its own, or a document in the shell's text."""
+    patch = "*** Begin Patch\n*** Update File: src/{}\n@@\n*** End Patch"
+    calls = [
+        Call("shell", {"command": ["apply_patch", patch.format("salsify1.ts")]}, "c1"),
+        Call("shell", {"command": ["bash", "-lc", f"apply_patch <<'EOF'\n{patch.format('salsify2.ts')}\nEOF"]}, "c2"),
+        Call("exec_command", {"cmd": f"apply_patch <<'EOF'\n{patch.format('salsify3.ts')}\nEOF"}, "c3"),
+        Call("shell", {"command": "sed -i s/a/b/ src/salsify4.ts"}, "c4"),
+    ]
+    blank.write("patch.jsonl", PiSession(id="patch-1", cwd="/w").user("x").assistant("", calls).bytes())
+    blank.sync()
+    for number in (1, 2, 3):
+        hits = blank.call("search", query=f"salsify{number}", path=f"/w/src/salsify{number}.ts")["results"]
+        assert [hit["match"]["msgIdx"] for hit in hits] == [number]
+    assert blank.found("*", path="salsify4.ts") == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "onfig.ts",
+        "config",
+        "rc/config.ts",
+        "/src/config.ts",
+        "CONFIG.TS",
+        "%.ts",
+        "sr",
+        "rc",
+        "/src",
+        "config.ts/",
+        "SRC/",
+    ],
+)
 def test_no_path(library: Library, path: str) -> None:
     """Parts of names, and parts that are not the last ones, are none."""
     assert found(library, "celeriac", path=path) == listed(library, path=path) == set()
@@ -352,7 +424,7 @@ def test_what_nobody_sees_leaves_in_no_answer(blank: Daemon) -> None:
     blank.sync()
     hit = best(blank, "scorzonera")
     assert hit["matchedSnippet"] == "before the  scorzonera and scorzonera, at last"
-    assert [hit["matchedSnippet"][first:last] for first, last in hit["highlights"]] == ["scorzonera"]
+    assert [hit["matchedSnippet"][first:last] for first, last in hit["highlights"]] == ["scorzonera"] * 2
     call = best(blank, "scorzonera", tool=["bash"])
     assert call["match"]["toolName"] == "bash"
     assert call == best(blank, "scorzonera", tool=odd.name)
@@ -362,6 +434,38 @@ def test_what_nobody_sees_leaves_in_no_answer(blank: Daemon) -> None:
     assert [message["toolName"] for message in messages] == [None, "bash", "bash"]
     (window,) = blank.call("search_sessions", query="scorzonera")["hits"]
     assert window["window"][0]["snippet"].startswith("before\nthe  scorzonera and")
+
+
+def test_words_are_found_as_they_are_seen(blank: Daemon) -> None:
+    """Those behind a colour, across a hidden hyphen, and behind a line break of an argument within an argument; in the question, too."""
+    edits = [{"oldText": "first\nhornbill = 1\n\tquetzal()", "newText": "cassowary"}]
+    edit, run = (
+        Call("edit", {"path": "a.py", "edits": edits}, "c1"),
+        Call("shell", {"command": ["sh", "-c", "x\nbittern"]}, "c2"),
+    )
+    session = PiSession(id="seen-1").user("the spoon\u00adbill").assistant("", [edit, run])
+    session.result(edit, "\x1b[31mflamingo\x1b[0m").result(run, "\x9b32mavocet\x9b0m")
+    blank.write("seen.jsonl", session.bytes())
+    blank.sync()
+    for word in (
+        "hornbill",
+        "quetzal",
+        "cassowary",
+        "bittern",
+        "flamingo",
+        "avocet",
+        "spoonbill",
+        "spoon\u200bbill",
+        "\x1b[1mavocet",
+    ):
+        assert blank.found(word) == ["seen-1"], word
+    for word in ("nhornbill", "tquetzal", "31mflamingo", "32mavocet"):
+        assert blank.found(word) == [], word
+    messages = blank.call("list_messages", sessionId="seen-1")["messages"]
+    assert messages[1]["text"] == (
+        "tool: edit\npath: a.py\nedits[0].oldText:\nfirst\nhornbill = 1\n\tquetzal()\nedits[0].newText: cassowary\noutput:\nflamingo"
+    )
+    assert messages[2]["text"] == "tool: shell\ncommand:\nsh -c\nx\nbittern\noutput:\navocet"
 
 
 def test_call_and_output_are_one_hit(library: Library) -> None:

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from sesamed.sanitize import clean_with_ranges
 from sesamed.store.search.terms import TOKENIZER, Pattern, Term
 from sesamed.store.subwords import inner_parts
 
@@ -14,7 +13,6 @@ LEAD_CHARACTERS = 40
 CERTAIN = (
     2  # so many letters of a stem are those of the word at least; all but the last one are (hoping: hope, happy: happi)
 )
-CLEANED_CHARACTERS = 4 * SNIPPET_CHARACTERS  # of a text, to have a snippet left where much of it is hidden
 MAX_SPANS = 200  # matches that are looked at for the best window
 
 
@@ -56,29 +54,22 @@ class Excerpter:
         return standing
 
     def excerpt(self, text: str) -> Excerpt:
-        """The part of a text where the most different words are closest together, cleaned and on one line.
-
-        What matches is found in the text as it is indexed, what is shown is cleaned; so its places are moved.
-        """
+        """The part of a text where the most different words are closest together, on one line."""
         data = text.encode()
         spans = self._spans(text)
         start = _best_start(spans)
         here = _characters(data, start)
-        cut = max(0, here - 2 * LEAD_CHARACTERS)
-        near = data[start : start + 4 * CLEANED_CHARACTERS]
-        found = [(here - cut, here - cut)]
-        for begin, end, _ in spans:
-            if start <= begin < start + len(near):
-                found.append(
-                    (here - cut + _characters(near, begin - start), here - cut + _characters(near, end - start))
-                )
-        shown, ((place, _), *ranges) = clean_with_ranges(text[cut : here + CLEANED_CHARACTERS], found)
-        first = max(0, place - LEAD_CHARACTERS)
-        if cut or first:  # begin at a word
-            first = shown.find(" ", first, first + LEAD_CHARACTERS) + 1 or first
-        last = min(first + SNIPPET_CHARACTERS, len(shown))
-        inside = [(begin - first, end - first) for begin, end in ranges if first <= begin < end <= last]
-        return Excerpt(one_line(shown[first:last]), inside)
+        if first := max(0, here - LEAD_CHARACTERS):  # begin at a word
+            first = text.find(" ", first, first + LEAD_CHARACTERS) + 1 or first
+        last = min(first + SNIPPET_CHARACTERS, len(text))
+        near = data[start : start + 4 * SNIPPET_CHARACTERS]
+        ranges = [
+            (here + _characters(near, begin - start), here + _characters(near, end - start))
+            for begin, end, _ in spans
+            if start <= begin < start + len(near)
+        ]
+        inside = [(begin - first, end - first) for begin, end in ranges if begin < end <= last]
+        return Excerpt(one_line(text[first:last]), inside)
 
     def _spans(self, text: str) -> list[tuple[int, int, str]]:
         tokens = self._tokens(text)

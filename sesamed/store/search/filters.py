@@ -117,12 +117,20 @@ def _tools(where: Where, _: Values) -> str | None:
 def _path(where: Where, values: Values) -> str | None:
     if where.path is None:
         return None
-    values["tail"] = ids.path_key(where.path)
-    values["after_tail"] = ids.after_path_key(values["tail"])
-    match = "p.tail = :tail" if where.path.startswith("/") else "p.tail >= :tail AND p.tail < :after_tail"
+    tail = values["tail"] = ids.path_key(where.path)
+    values["below"] = tail if tail == "/" else f"/{tail}"
+    if ids.is_absolute(where.path):
+        match, below = "tail = :tail", "substr(tail, -length(:below)) = :below"
+    else:
+        values["after_tail"] = ids.after_path_key(tail)
+        match, below = "tail >= :tail AND tail < :after_tail", "instr(tail, :below)"
+    found = f"SELECT id FROM paths WHERE {below}"
+    if where.path[-1] not in "/\\":  # else it is a directory
+        found += f" UNION SELECT id FROM paths WHERE {match}"
     return f"""r.id IN (
-        SELECT coalesce(c.record, t.place) FROM paths p JOIN touched t ON t.path = p.id
-        LEFT JOIN copies c ON c.file = {ids.sql_file("t.place")} AND c.position = {ids.sql_position("t.place")} WHERE {match})"""
+        SELECT coalesce(c.record, t.place) FROM touched t
+        LEFT JOIN copies c ON c.file = {ids.sql_file("t.place")} AND c.position = {ids.sql_position("t.place")}
+        WHERE t.path IN ({found}))"""
 
 
 def _status(where: Where, _: Values) -> str | None:

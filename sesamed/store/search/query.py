@@ -8,6 +8,8 @@ import re
 
 import msgspec
 
+from sesamed.sanitize import clean_text
+
 MAX_WORDS = 64
 MAX_WORD_CHARACTERS = 256
 EVERYTHING = ("", "*")
@@ -47,7 +49,8 @@ def parse(text: str) -> Query:
     wanted: dict[tuple[str, bool], Word] = {}
     excluded: list[tuple[str, Word]] = []
     dropped: list[str] = []
-    for found in TYPED.finditer(text.replace("\0", " ").encode("utf-8", "replace").decode()):
+    text = clean_text(text.replace("\0", " ").encode("utf-8", "replace").decode())  # as texts are indexed
+    for found in TYPED.finditer(text):
         word = _word(found)
         if not any(character.isalnum() for character in word.text) or len(wanted) + len(excluded) >= MAX_WORDS:
             dropped.append(found[0][:MAX_WORD_CHARACTERS])

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from sesamed.model import Fact, Identity
-from sesamed.sanitize import clean_line
+from sesamed.calls import COMMAND_ARGUMENTS, find_touched, mend_call_text
+from sesamed.model import TEXT_FIELDS, Fact, Field, Identity
+from sesamed.sanitize import clean_line, clean_text
 from sesamed.store import ids, sqlite
-from sesamed.store.ids import Kind, home_of, record_at
+from sesamed.store.ids import Kind, file_of, home_of, mend_path_key, path_key, record_at
 from sesamed.store.older import OlderIndex
 from sesamed.store.reading import session as read
 from sesamed.store.rows import FileRows, RecordRow, Remark, Text
@@ -43,6 +44,7 @@ SAID = f"""
     FROM records r LEFT JOIN copies c ON c.file = {ids.sql_file(":place")} AND c.position = {ids.sql_position(":place")} AND c.record = r.id
     WHERE r.id = :record
 """
+CWD = "SELECT s.cwd FROM files f JOIN sessions s ON s.id = f.session WHERE f.id = ?"
 TOUCHED = "SELECT p.tail FROM touched t JOIN paths p ON p.id = t.path WHERE t.place = ?"
 
 
@@ -55,6 +57,7 @@ class Replay:
         self._new = new
         self._packer = Packer()
         self._results = Results(self._old, Chunks(self._old))
+        self._mends = isinstance(old, OlderIndex) and not old.has_plain_texts
 
     def run(self) -> Iterator[None]:
         """Do one step each time it is advanced, so that live work continues in between."""
@@ -110,17 +113,23 @@ class Replay:
     def _add_words(self, file: int, change: FileRows) -> None:
         """What the file says of sessions and of its own places."""
         change.facts = [
-            Fact(field=field, value=value, rank=rank, native_id=other or None, source=source or None)
+            Fact(
+                field=field, value=self._value(field, value), rank=rank, native_id=other or None, source=source or None
+            )
             for other, source, field, rank, value in sqlite.rows(self._old, FACTS, (file,))
         ]
         change.remarks = [
-            Remark(entry=entry, field=field, rank=rank, value=value, keep="first")
+            Remark(entry=entry, field=field, rank=rank, value=self._value(field, value), keep="first")
             for entry, field, rank, value in sqlite.rows(self._old, REMARKS, (file,))
         ]
         change.entries = [digest for (digest,) in sqlite.rows(self._old, ENTRIES, (file,))]
         change.undone = sqlite.rows(self._old, UNDONE, (file,))
 
+    def _value(self, field: Field, value: str) -> str:
+        return clean_text(value) if self._mends and field in TEXT_FIELDS else value
+
     def _text(self, kind: int, text: str) -> Text:
+        text = clean_text(text) if self._mends else text
         return Text(kind, text, self._packer.pack(text), inner_words(kind, text))
 
     def _row(self, place: int, record: int) -> RecordRow:
@@ -128,12 +137,14 @@ class Replay:
         key, role, kind, prompt, time_ms, tool, entry, parent = sqlite.one(
             self._old, SAID, {"place": place, "record": record}
         )
-        touched = sqlite.rows(self._old, TOUCHED, (place,))
+        touched = [tail for (tail,) in sqlite.rows(self._old, TOUCHED, (place,))]
         numbered = self._old.execute(ORDINAL, home_of(place)).fetchone()
         answer = self._results.result_at(place, record)
         texts = {number: text for number, text in read.read_texts(self._old, record).items() if number != Kind.RESULT}
         if answer is not None and answer.text is not None:
             texts[Kind.RESULT] = answer.text.text
+        if self._mends and kind == Kind.CALL:
+            self._mend_call(place, texts, touched)
         return RecordRow(
             key=key,
             role=role,
@@ -145,6 +156,15 @@ class Replay:
             parent=parent,
             tool=None if tool is None else clean_line(tool),
             is_error=None if answer is None else answer.is_error,
-            touched=tuple(tail for (tail,) in touched),
+            touched=tuple(touched),
             ordinal=None if numbered is None else numbered[0],
         )
+
+    def _mend_call(self, place: int, texts: dict[int, str], touched: list[str]) -> None:
+        """Write a call as it is written today; patches that a command applied, and paths of Windows, are touched files."""
+        touched[:] = map(mend_path_key, touched)
+        for kind in texts.keys() - {Kind.RESULT}:
+            texts[kind], arguments = mend_call_text(texts[kind])
+            (cwd,) = sqlite.one(self._old, CWD, (file_of(place),))
+            commands = {name: value for name, value in arguments.items() if name in COMMAND_ARGUMENTS}
+            touched += map(path_key, find_touched(commands, cwd, ""))

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sesamed.ingest.chunking import Chunking, call_text, clean, cut, decode_arguments, find_touched
-from sesamed.model import Message, ToolCall, ToolResult
-from sesamed.store.ids import Kind, path_key
+from sesamed.ingest.chunking import Chunking, clean, cut
+from sesamed.model import Fact, Message, ToolCall, ToolResult
+from sesamed.store.ids import Kind
 from sesamed.store.rows import AnyRow, Cursor, FileRows, RecordRow, ResultRow, Signature
 
 ODD = st.text(st.characters() | st.sampled_from("\0\ud800\udfff😀é\u2028"))
@@ -59,60 +59,6 @@ def test_a_text_is_cut_at_the_cap_and_says_so(text: str, times: int, limit: int)
         assert mark == f"[… {len(text) - len(kept)} more characters are in the session file]"
 
 
-def test_a_call_is_a_text_that_can_be_searched() -> None:
-    """One argument a line, with its name; what has lines of its own stands below it."""
-    arguments = {"command": "ls -l", "script": "a\nb", "n": 3, "list": ["x", {"y": None}]}
-    assert call_text("bash", arguments) == 'tool: bash\ncommand: ls -l\nscript:\na\nb\nn: 3\nlist: ["x",{"y":null}]'
-
-
-@pytest.mark.parametrize("arguments", [b"null", b"[1]", b'"text"', b"{", b"\xff", b"[" * 5000])
-def test_arguments_that_are_no_object_are_kept_as_they_are(arguments: bytes) -> None:
-    """Odd ones are found all the same."""
-    assert decode_arguments(arguments) == {"arguments": arguments.decode("utf-8", "replace")}
-
-
-PATCH = """*** Begin Patch
-*** Update File: src/a.py
-*** Move to: src/b.py
---- a/old.c
-+++ b/new.c
---- /dev/null
-+++ x/y.txt\t2026-01-01
-"""
-
-
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        ({"path": "src/a.py"}, ["/w/src/a.py"]),
-        ({"file_path": "/abs/a.py", "other": "/no.py"}, ["/abs/a.py"]),
-        ({"absolute_path": "/abs/a.py"}, ["/abs/a.py"]),  # of older tools of Gemini CLI
-        ({"path": "./x/../a.py"}, ["/w/a.py"]),
-        ({"files": ["a", "b", 3]}, ["/w/a", "/w/b"]),
-        ({"files": [{"path": "a"}, {"other": "b"}]}, ["/w/a"]),
-        ({"patch": PATCH}, ["/w/src/a.py", "/w/src/b.py", "/w/old.c", "/w/new.c", "/w/x/y.txt"]),
-        ({"command": "cat /etc/passwd"}, []),
-        ({"path": ""}, []),
-        ({"path": "a\nb"}, []),
-        ({"path": 3, "files": {"path": None}}, []),
-        ({"path": "x" * 5000}, []),
-        ({"files": [f"f{number}" for number in range(100)]}, [f"/w/f{number}" for number in range(64)]),
-    ],
-)
-def test_touched_files_come_from_path_arguments_and_patch_headers(
-    arguments: dict[str, object], expected: list[str]
-) -> None:
-    """Absolute against the session's directory; never guessed from shell text."""
-    assert list(find_touched(arguments, "/w")) == [path_key(path) for path in expected]
-
-
-def test_trailing_parts_of_a_path_are_a_prefix_of_its_key() -> None:
-    """So that a filter by them is a range."""
-    assert path_key("/a/b/c.ts") == "c.ts/b/a/"
-    assert path_key("/a/b/c.ts").startswith(path_key("b/c.ts"))
-    assert not path_key("/a/bb/c.ts").startswith(path_key("b/c.ts"))
-
-
 @given(st.dictionaries(ODD, ODD | st.lists(ODD), max_size=3), ODD)
 def test_any_arguments_make_a_row(arguments: dict[str, object], name: str) -> None:
     """With text that can be stored."""
@@ -144,3 +90,43 @@ def test_a_message_without_text_is_a_record_without_chunk(text: str) -> None:
     (row,) = filled(Message(key=1, role="user", text=text))
     assert isinstance(row, RecordRow)
     assert row.texts == ()
+
+
+SEEN = "\x1b[31mflamingo\x1b[0m \x9b1mheron\x9b0m \x1b]8;;http://x\x07stork\x1b]8;;\x1b\\ zebra\u00adfish zebra\u200bcrossing\r\n"
+
+
+@pytest.mark.parametrize("kind", [Message, ToolCall, ToolResult])
+def test_what_nobody_sees_is_not_indexed(kind: type) -> None:
+    """Colours, links, soft hyphens: a word is found as it is seen."""
+    if kind is Message:
+        (row,) = filled(Message(key=1, role="user", text=SEEN))
+    elif kind is ToolCall:
+        (row,) = filled(ToolCall(key=1, name="say", arguments=json.dumps({"x": SEEN}).encode(), output=SEEN))
+    else:
+        (row,) = filled(ToolResult(key=1, text=SEEN, is_error=False))
+    texts = [row.text] if isinstance(row, ResultRow) else list(row.texts) if isinstance(row, RecordRow) else []
+    assert texts
+    for text in texts:
+        assert text is not None
+        assert text.text.endswith("flamingo heron stork zebrafish zebracrossing\n")
+
+
+def test_a_name_is_indexed_as_it_is_seen_and_a_path_as_it_is() -> None:
+    """Names are searched; a directory may be called anything."""
+    change = FileRows(
+        path=b"/a", root="/", source="pi", source_version=1, signature=Signature(0, 0, 0, 0, 0), cursor=Cursor(), complete=True,
+        facts=[],
+    )  # fmt: skip
+    odd = "/tmp/\x1b[1mbirds"
+    Chunking(1000).fill(change, [Fact(field="name", value=odd), Fact(field="cwd", value=odd)])
+    assert [fact.value for fact in change.facts] == ["/tmp/birds", odd]
+
+
+def test_a_call_is_cut_where_its_text_is_too_long() -> None:
+    """However often the names of what is nested would be repeated; the note counts what the file has."""
+    arguments = json.dumps({"k" * 100: [{"a": "b"}] * 100_000}).encode()
+    (row,) = filled(ToolCall(key=1, name="x", arguments=arguments))
+    assert isinstance(row, RecordRow)
+    kept, note = row.texts[0].text.rsplit("\n", 1)
+    assert len(kept) <= 1000
+    assert note == f"[… {len(arguments) - len(kept)} more characters are in the session file]"

@@ -50,6 +50,14 @@ def history() -> Iterator[History]:
     made.close()
 
 
+def is_at(path: str, wanted: str) -> bool:
+    """A file is the wanted one, or below the wanted directory."""
+    ends = [path] if not wanted.endswith("/") else []
+    ends += [path[:at] for at, character in enumerate(path) if character == "/"]
+    wanted = wanted.rstrip("/")
+    return any(end == wanted if wanted.startswith("/") else end.endswith("/" + wanted) for end in ends)
+
+
 def many(*values: str) -> st.SearchStrategy[Any]:
     """None of them, or some."""
     return st.none() | st.lists(st.sampled_from(values), min_size=1, max_size=2).map(tuple)
@@ -62,7 +70,9 @@ WHERES = st.builds(
     cwd_project=st.none() | st.just("/home/me/p"), after=TIMES, before=TIMES, source=many(*SOURCES),
     role=many("user", "assistant", "custom", "summary"), tool=many("read", "bash", "x"),
     exclude=many("one", "pi:fork", "else", "other:one"), tools=st.booleans() | st.just(False),
-    path=st.none() | st.sampled_from(["a.py", "src/a.py", "/home/me/p/src/a.py", "/abs/src/a.py", "b.py", "/src/a.py"]),
+    path=st.none()
+    | st.sampled_from(["a.py", "src/a.py", "/home/me/p/src/a.py", "/abs/src/a.py", "b.py", "/src/a.py"])
+    | st.sampled_from(["src", "p/src/", "/abs", "/abs/src/", "a.py/"]),
     status=st.none() | st.sampled_from(["success", "error"]), subagents=st.sampled_from(["include", "exclude", "only"]),
     here=st.none() | st.booleans(), project=st.none() | st.just("nope"),
 )  # fmt: skip
@@ -129,8 +139,7 @@ def record_passes(connection: apsw.Connection, where: Where, record: int) -> boo
             where.tool is None or (kind == 4 and tool in where.tool),
             not where.tools or kind == 4,
             where.status is None or (kind == 4 and is_error == (where.status == "error")),
-            where.path is None
-            or any(p == where.path if where.path.startswith("/") else p.endswith("/" + where.path) for p in paths),
+            where.path is None or any(is_at(path, where.path) for path in paths),
         )
     )
 

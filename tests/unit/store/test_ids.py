@@ -129,3 +129,38 @@ def test_trailing_parts_of_a_path_are_a_range_of_keys() -> None:
         if first <= ids.path_key(path) < end
     ]
     assert found == ["/a/b/c.ts", "/b/c.ts"]
+
+
+@pytest.mark.parametrize(
+    ("path", "key"),
+    [
+        ("/a/b/c.ts", "c.ts/b/a/"),
+        ("b/c.ts", "c.ts/b/"),
+        ("./b/c.ts/", "c.ts/b/"),
+        ("C:\\a\\b.ts", "b.ts/a/C:/"),
+        ("C:/a\\b.ts", "b.ts/a/C:/"),
+        ("\\\\server\\share\\b.ts", "b.ts/share/server/"),
+        ("a\\b.ts", "b.ts/a/"),
+        ("/a/b\\ c.ts", "b\\ c.ts/a/"),  # a blank that a shell would see so
+        ("/", "/"),
+    ],
+)
+def test_a_path_is_known_by_its_parts(path: str, key: str) -> None:
+    """Those of Windows as well."""
+    assert ids.path_key(path) == key
+
+
+@pytest.mark.parametrize(
+    ("key", "mended"),
+    [
+        ("c.ts/b/a/", "c.ts/b/a/"),
+        ("C:\\a\\b.ts/p/home/", "b.ts/a/C:/"),
+        ("C:\\a\\b.ts/C:\\p/", "b.ts/a/C:/"),
+        ("b.ts/src/C:\\p/", "b.ts/src/p/C:/"),
+        ("src\\b.ts/C:\\p/", "b.ts/src/p/C:/"),
+        ("/", "/"),
+    ],
+)
+def test_older_keys_of_windows_paths(key: str, mended: str) -> None:
+    """They were one part, behind the session's directory."""
+    assert ids.mend_path_key(key) == mended

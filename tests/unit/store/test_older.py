@@ -9,9 +9,13 @@ import apsw
 import pytest
 
 from sesamed.errors import StoreError
+from sesamed.model import Fact, Identity
 from sesamed.store import schema, sqlite
+from sesamed.store.ids import Kind
 from sesamed.store.index import Index, remove_index
 from sesamed.store.older import OlderIndex, older_indexes, set_older_aside
+from sesamed.store.rows import Cursor, FileRows, RecordRow, Signature, Text
+from sesamed.store.subwords import inner_words
 from sesamed.store.writing.replay import Replay
 from sesamed.store.writing.transaction import Writer
 from tests.support.dump import dumped
@@ -50,6 +54,11 @@ def carried_over(path: str, index: Index) -> Generator[None, None, None]:
         yield
 
 
+def as_today(value: object) -> object:
+    """The one text that is written otherwise today has a command as JSON."""
+    return value.replace('command: ["ls"]', "command: ls") if isinstance(value, str) else value
+
+
 @pytest.fixture
 def expected(tmp_path: Path) -> Callable[[Index], None]:
     """Whether an index holds what the golden one held."""
@@ -58,6 +67,9 @@ def expected(tmp_path: Path) -> Callable[[Index], None]:
     connection.execute(schema.OLDER[4])
     before = dumped(connection)
     connection.close()
+    for session in before["sessions"].values():
+        session["items"] = [tuple(map(as_today, item)) for item in session["items"]]
+    before["chunks"] = {(kind, as_today(text)): count for (kind, text), count in before["chunks"].items()}
 
     def check(index: Index) -> None:
         same(dumped(index.writer.connection), before)
@@ -192,4 +204,97 @@ def test_what_was_never_released_is_kept_and_not_read(tmp_path: Path, version: i
     older = OlderIndex(*older_indexes(path))
     assert not older.is_readable
     older.close()
+    index.close()
+
+
+# -- what older versions wrote otherwise
+
+ODD = "a \x1b[31mflamingo\x1b[0m, a spoon\u00adbill\r\n"
+SEEN = "a flamingo, a spoonbill\n"
+PATCH = "apply_patch <<'E'\n*** Begin Patch\n*** Add File: b.py\n+x\n*** End Patch\nE"
+
+
+def call(key: int, before: str, *touched: str, result: str = "done") -> RecordRow:
+    """A call and its result, as a row."""
+    texts = [text(Kind.CALL, before), text(Kind.RESULT, result)]
+    return RecordRow(
+        key=key, role="assistant", kind=Kind.CALL, texts=tuple(texts), time_ms=key, tool="x", is_error=False, touched=touched
+    )  # fmt: skip
+
+
+def text(kind: Kind, content: str) -> Text:
+    """A chunk that is not packed."""
+    return Text(kind, content, content, inner_words(kind, content))
+
+
+def gone_session(path: str, name: str, message: str, calls: list[RecordRow], cwd: str = "/w") -> None:
+    """An index of a session whose file is gone."""
+    said = RecordRow(key=1, role="user", kind=Kind.USER, texts=(text(Kind.USER, message),), prompt=True, time_ms=1)
+    change = FileRows(
+        path=b"/gone.jsonl", root="/", source="codex", source_version=2, signature=Signature(1, 1, 1, 1, 1), cursor=Cursor(), complete=True,
+        identity=Identity(native_id="gone", origin=""), rows=[said, *calls],
+        facts=[Fact(field="name", value=name), Fact(field="cwd", value=cwd)],
+    )  # fmt: skip
+    writer = Writer(path)
+    writer.write([change])
+    writer.mark_gone([change.path], GONE_MS)
+    writer.close()
+
+
+def test_texts_of_an_older_schema_are_mended(tmp_path: Path) -> None:
+    """Colours are taken out, and what was nested in calls is text, as if the file could be read again."""
+    path = str(tmp_path / "index.sqlite")
+    before = [
+        call(2, 'tool: edit\npath: a.py\nedits: [{"oldText":"a\\nzebrafish","n":1}]', "a.py/w/", result=ODD),
+        call(3, 'tool: shell\ncommand: ["bash","-lc","' + PATCH.replace("\n", "\\n") + '"]\nworkdir: /w'),
+        call(4, f"tool: exec_command\ncmd:\n{PATCH}"),
+    ]
+    gone_session(path, f"About {ODD}", ODD, before)
+    connection = apsw.Connection(path)
+    connection.pragma("user_version", 5)
+    connection.close()
+    index = opened(path)
+    for _ in carried_over(path, index):
+        pass
+    expected = str(tmp_path / "expected.sqlite")
+    after = [
+        call(2, "tool: edit\npath: a.py\nedits[0].oldText:\na\nzebrafish\nedits[0].n: 1", "a.py/w/", result=SEEN),
+        call(3, f"tool: shell\ncommand:\nbash -lc\n{PATCH}\nworkdir: /w", "b.py/w/"),
+        call(4, f"tool: exec_command\ncmd:\n{PATCH}", "b.py/w/"),
+    ]
+    gone_session(expected, f"About {SEEN}", SEEN, after)
+    other = Index(expected)
+    same(dumped(index.writer.connection), dumped(other.writer.connection))
+    tails = "SELECT tail FROM paths ORDER BY 1"
+    assert sqlite.rows(index.writer.connection, tails) == sqlite.rows(other.writer.connection, tails)
+    for word, found in (("zebrafish", 1), ("nzebrafish", 0), ("flamingo", 2), ("31mflamingo", 0), ("spoonbill", 2)):
+        assert sqlite.one(index.writer.connection, "SELECT count(*) FROM fts WHERE fts MATCH ?", (word,)) == (found,)
+    index.writer.connection.execute("INSERT INTO fts(fts, rank) VALUES('integrity-check', 1)")
+    index.close()
+    other.close()
+
+
+def test_windows_paths_of_an_older_schema_are_mended(tmp_path: Path) -> None:
+    """They were one part each."""
+    path = str(tmp_path / "index.sqlite")
+    gone_session(path, "x", "x", [call(2, "tool: read\npath: C:\\a\\b.ts", "C:\\a\\b.ts/C:\\w/")], "C:\\w")
+    connection = apsw.Connection(path)
+    connection.pragma("user_version", 5)
+    connection.close()
+    index = opened(path)
+    for _ in carried_over(path, index):
+        pass
+    assert sqlite.rows(index.writer.connection, "SELECT tail FROM paths") == [("b.ts/a/C:/",)]
+    index.close()
+
+
+def test_texts_of_todays_schema_stay(tmp_path: Path) -> None:
+    """A rebuild leaves an argument alone that looks like ours of before: it is text."""
+    path = str(tmp_path / "index.sqlite")
+    gone_session(path, "x", "x", [call(2, 'tool: say\ntext: ["a"]')])
+    index, new = Index(path), Writer(str(tmp_path / "new.sqlite"))
+    for _ in Replay(index.writer, new, lambda path, gone: True).run():
+        pass
+    same(dumped(new.connection), dumped(index.writer.connection))
+    new.close()
     index.close()

@@ -1,0 +1,161 @@
+"""What the arguments of a tool call say: as text, and which files they name. Pure."""
+
+import ntpath
+import os.path
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+PATH_ARGUMENTS = frozenset(
+    "path paths file files file_path filePath absolute_path filename target_file notebook_path old_path new_path".split()
+)
+PATCH_ARGUMENTS = frozenset("patch input diff patchText".split())
+COMMAND_ARGUMENTS = frozenset("command cmd argv args".split())
+PATCH_HEADER = re.compile(
+    r"^(?:\*\*\* (?:Add|Update|Delete) File: |\*\*\* Move to: |\+\+\+ (?:b/)?|--- (?:a/)?)(\S[^\t\r\n]*)", re.MULTILINE
+)
+SHELL_PATCH_HEADER = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (\S[^\t\r\n]*)", re.MULTILINE)
+SHELL_PATCH = re.compile(
+    r"""(?:^|(?<=["']))\*\*\* Begin Patch[ \t]*\r?\n(.*?)(?:^\*\*\* End Patch|\Z)""", re.MULTILINE | re.DOTALL
+)
+WINDOWS = re.compile(r"[A-Za-z]:(?:[\\/]|$)|\\\\")  # a drive, or a server: what absolute paths begin with there
+MAX_TOUCHED = 64
+MAX_PATH = 4096
+MAX_DEPTH = 16  # what is nested deeper is written as JSON
+
+_ANYTHING = msgspec.json.Decoder()
+_ENCODE = msgspec.json.Encoder().encode
+_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+def decode_arguments(arguments: bytes) -> dict[str, Any]:
+    """A call's arguments; what is no object stands under `arguments`."""
+    try:
+        value = _ANYTHING.decode(arguments)
+    except _ERRORS:
+        value = None
+    if isinstance(value, dict):
+        return value
+    return {"arguments": arguments.decode("utf-8", "replace") if value is None else value}
+
+
+# -- as text
+
+
+def call_text(name: str, arguments: Mapping[str, Any], limit: int) -> str:
+    """A call as structured text: `tool: bash`, `command: …`, `edits[0].oldText: …`. It ends behind the argument with which it has more
+    characters than `limit`: names are repeated for what is nested, so that all of it may be much larger than the call."""
+    lines = [f"tool: {name}"]
+    size = 0
+    for line in _list_lines(arguments.items(), 0):
+        lines.append(line)
+        size += len(line) + 1
+        if size > limit:
+            break
+    return "\n".join(lines)
+
+
+def _list_lines(items: Iterable[tuple[str, Any]], depth: int) -> Iterator[str]:
+    for name, value in items:
+        if isinstance(value, str):
+            yield _line(name, value)
+        elif not value or not isinstance(value, dict | list) or depth == MAX_DEPTH:
+            yield f"{name}: {_ENCODE(value).decode()}"
+        elif isinstance(value, dict):
+            yield from _list_lines(((f"{name}.{key}", item) for key, item in value.items()), depth + 1)
+        elif any(isinstance(item, dict | list) for item in value):
+            yield from _list_lines(((f"{name}[{at}]", item) for at, item in enumerate(value)), depth + 1)
+        elif any(isinstance(item, str) for item in value):
+            yield _line(name, _list_text(name, value))
+        else:
+            yield f"{name}: {_ENCODE(value).decode()}"
+
+
+def _line(name: str, text: str) -> str:
+    return f"{name}:\n{text}" if "\n" in text else f"{name}: {text}"
+
+
+def _list_text(name: str, items: list[Any]) -> str:
+    """The words of a command, of which one with lines of its own begins a line; else an item a line."""
+    texts = [item if isinstance(item, str) else _ENCODE(item).decode() for item in items]
+    if name.rpartition(".")[2] not in COMMAND_ARGUMENTS:
+        return "\n".join(texts)
+    return "".join(("\n" if "\n" in text else " ") + text for text in texts)[1:]
+
+
+def mend_call_text(text: str) -> tuple[str, dict[str, Any]]:
+    """A call's text from when what is nested was written as JSON: as it is written today, with the arguments that are certain.
+
+    They are up to the first one with several lines, as what comes behind it may belong to it; that one has all the rest.
+    """
+    first, *lines = text.split("\n")
+    mended, arguments = [first], {}
+    for at, line in enumerate(lines):
+        name, colon, value = line.partition(": ")
+        if not colon:
+            mended += lines[at:]
+            if line.endswith(":"):
+                arguments[line[:-1]] = "\n".join(lines[at + 1 :])
+            break
+        arguments[name] = _read_json(value)
+        mended += _list_lines([(name, arguments[name])], 0)
+    return "\n".join(mended), arguments
+
+
+def _read_json(text: str) -> Any:
+    """The list or object that was written so, else the text itself."""
+    if text[:1] not in ("[", "{"):
+        return text
+    try:
+        value = _ANYTHING.decode(text)
+        return value if _ENCODE(value).decode() == text else text
+    except _ERRORS:
+        return text
+
+
+# -- touched files
+
+
+def find_touched(arguments: Mapping[str, Any], cwd: str | None, home: str) -> Iterator[str]:
+    """The files that a call touched: from path arguments and the headers of patches, those that a command applies among them. Nothing is
+    guessed from other shell text."""
+    found: dict[str, None] = {}
+    for key, value in arguments.items():
+        if key in PATH_ARGUMENTS:
+            found.update(dict.fromkeys(_list_paths(value)))
+        elif key in PATCH_ARGUMENTS and isinstance(value, str):
+            found.update(dict.fromkeys(PATCH_HEADER.findall(value)))
+        elif key in COMMAND_ARGUMENTS:
+            found.update(dict.fromkeys(_list_patched(value)))
+    for path in list(found)[:MAX_TOUCHED]:
+        if 0 < len(path) <= MAX_PATH and "\n" not in path and path != "/dev/null":
+            yield _join(cwd or "", path, home)
+
+
+def _list_patched(command: Any) -> Iterator[str]:
+    """The files of patches in a command: an argument of its own, or a document in the shell's text."""
+    for text in command if isinstance(command, list) else (command,):
+        if isinstance(text, str) and "*** Begin Patch" in text:
+            for patch in SHELL_PATCH.findall(text):
+                yield from SHELL_PATCH_HEADER.findall(patch)
+
+
+def _join(cwd: str, path: str, home: str) -> str:
+    """A path of a session that worked in this directory, on whichever system."""
+    if path.startswith("~/"):
+        path = home + path[1:]
+    if WINDOWS.match(path) or (WINDOWS.match(cwd) and not path.startswith("/")):
+        return ntpath.normpath(ntpath.join(cwd, path))
+    return os.path.normpath(os.path.join(cwd, path))
+
+
+def _list_paths(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value[:MAX_TOUCHED]:
+            yield from _list_paths(item)
+    elif isinstance(value, dict):
+        yield from (item for key, item in value.items() if key in PATH_ARGUMENTS and isinstance(item, str))

@@ -22,7 +22,7 @@ from bench.instance import Instance, scratch
 from bench.tables import Table, show
 from sesamed.methods.search import Page, Searcher
 from sesamed.store import sqlite
-from sesamed.store.search import filters, query, ranking, terms
+from sesamed.store.search import filters, query, ranking, spelling, terms
 from sesamed.store.search import matching as search
 
 SOURCES = ("pi", "claude", "codex")
@@ -64,7 +64,7 @@ STEPS: dict[str, list[tuple[Any, str, Any]]] = {
         (search, "MESSAGES_BY_FILE", ONLY_TEXT_MESSAGES),
         (terms, "STANDS", ONLY_TEXT_STANDS),
     ],
-    "spelling": [(terms, "NEAREST", 0)],
+    "spelling": [(spelling, "NEAREST", 0)],
 }
 
 

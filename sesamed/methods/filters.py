@@ -15,7 +15,7 @@ from sesamed.model import Role
 from sesamed.sanitize import clean_line
 from sesamed.sources import SOURCES
 from sesamed.store.search import filters
-from sesamed.store.search.terms import distance
+from sesamed.store.search.spelling import distance
 
 OneOrMany = str | list[str] | None
 

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Mapping
 from typing import TypeVar
 
-from sesamed.store.search.terms import distance
+from sesamed.store.search.spelling import distance
 
 T = TypeVar("T")
 

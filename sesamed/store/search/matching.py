@@ -38,13 +38,23 @@ FILE = ids.sql_file_of("chunk")
 IN_FILE = ids.sql_file_of("w.chunk")
 RECORD = ids.sql_record_of("w.chunk")
 IS_MESSAGE = ids.sql_is_message("chunk")
+HAS_WORD = "m.chunk IN (SELECT rowid FROM fts WHERE fts MATCH :words)"
 
-Matched = tuple[int, int, float, bool]  # session, chunk, score, and whether that is something said
+
+class Matched(NamedTuple):
+    """A chunk that matches, whether it is something said, and whether it has a word of the query and not only parts of one."""
+
+    session: int
+    chunk: int
+    score: float
+    is_message: bool
+    has_word: bool
+
 
 # A record's home is the earliest session that holds it. Where a filter leaves that one out, the earliest of the others has the hit.
 COPIED = f"""
-    SELECT session, chunk, score, {IS_MESSAGE} FROM (
-      SELECT f.session, w.chunk, w.score, row_number() OVER (PARTITION BY w.chunk ORDER BY {ids.OWNER_FIRST}) AS turn
+    SELECT session, chunk, score, {IS_MESSAGE}, has_word FROM (
+      SELECT f.session, w.chunk, w.score, w.has_word, row_number() OVER (PARTITION BY w.chunk ORDER BY {ids.OWNER_FIRST}) AS turn
       FROM (SELECT DISTINCT record FROM copies) d JOIN w ON {RECORD} = d.record JOIN copies c ON c.record = d.record
       JOIN files f ON f.id = c.file JOIN sessions s ON s.id = f.session
       WHERE {{passing}} AND {ids.sql_file("d.record")} NOT IN (
@@ -54,17 +64,18 @@ COPIED = f"""
 
 BEST = f"""
     WITH m(chunk, score) AS NOT MATERIALIZED ({{matched}}),
-    w(chunk, score) AS MATERIALIZED (SELECT m.chunk, m.score * {WEIGHT} FROM m {{records}}),
-    b(file, chunk, score, place) AS (SELECT {FILE}, chunk, score, max(score + {{tier}}) FROM w GROUP BY {FILE}),
-    p(file, session, chunk, score, place) AS MATERIALIZED (
-      SELECT b.file, f.session, b.chunk, b.score, b.place
+    w(chunk, score, has_word) AS MATERIALIZED (SELECT m.chunk, m.score * {WEIGHT}, {{has_word}} FROM m {{records}}),
+    b(file, chunk, score, has_word, place) AS (SELECT {FILE}, chunk, score, has_word, max(score + {{tier}}) FROM w GROUP BY {FILE}),
+    p(file, session, chunk, score, has_word, place) AS MATERIALIZED (
+      SELECT b.file, f.session, b.chunk, b.score, b.has_word, b.place
       FROM b CROSS JOIN files f ON f.id = b.file CROSS JOIN sessions s ON s.id = f.session WHERE {{passing}}),
     top(file, session) AS MATERIALIZED (SELECT file, session FROM p ORDER BY place DESC, file LIMIT {BEST_FILES})
-    SELECT session, chunk, score, {IS_MESSAGE} FROM (
-      SELECT top.session, w.chunk, w.score, row_number() OVER (PARTITION BY top.file ORDER BY w.score + {{tier}} DESC, w.chunk) AS turn
+    SELECT session, chunk, score, {IS_MESSAGE}, has_word FROM (
+      SELECT top.session, w.chunk, w.score, w.has_word,
+        row_number() OVER (PARTITION BY top.file ORDER BY w.score + {{tier}} DESC, w.chunk) AS turn
       FROM w JOIN top ON top.file = {IN_FILE}) WHERE turn <= {BEST_CHUNKS}
     UNION ALL
-    SELECT session, chunk, score, {IS_MESSAGE} FROM p WHERE file NOT IN (SELECT file FROM top)
+    SELECT session, chunk, score, {IS_MESSAGE}, has_word FROM p WHERE file NOT IN (SELECT file FROM top)
 """
 OTHERS = f"""
     SELECT DISTINCT session FROM files
@@ -88,12 +99,24 @@ def find_best(
     sql = BEST.format(
         matched=" UNION ALL ".join(parts),
         passing=passing,
-        tier=SAID_FIRST if messages_first else "0",
+        tier=f"has_word * {2 * ABOVE}" + f" + {SAID_FIRST}" * messages_first,
+        has_word=_has_word(terms, values),
         records=FILTERED + where.record if where.record else "",
     )
     if where.session and _has_copies(connection):
         sql += "UNION ALL" + COPIED.format(passing=passing)
-    return list(connection.execute(sql, {**where.values, **values}))
+    return [Matched(*row) for row in connection.execute(sql, {**where.values, **values})]
+
+
+def _has_word(terms: Terms, values: dict[str, Any]) -> str:
+    """Whether a chunk has a word of the query, and not only parts of one; most queries ask for nothing else."""
+    words = {pattern.match for term in terms.terms for pattern in term.wholes if pattern.chunks}
+    if words.issuperset(pattern.match for pattern in terms.patterns):
+        return "1"
+    if not words:
+        return "0"
+    values["words"] = " OR ".join(sorted(words))
+    return HAS_WORD
 
 
 def is_bounded(terms: Terms) -> bool:
@@ -167,6 +190,7 @@ class Counts(NamedTuple):
     patterns: tuple[Mapping[int, int], ...]
     messages: Mapping[int, int]
     titled: Mapping[int, float]
+    headed: frozenset[int]  # with a word of the query in their heading, and not only parts of one
     named: frozenset[int]
 
 
@@ -191,7 +215,11 @@ def count_patterns(connection: apsw.Connection, terms: Terms) -> Counts:
     named = set(heapq.nlargest(MANY_NAMED, titled, key=lambda session: (titled[session], session)))
     named.update(*(placed for titled_, placed in headings.values() if len(placed | titled_) <= MANY_NAMED))
     return Counts(
-        tuple(called.values()), {session: messages for _, session, messages in rows}, titled, frozenset(named)
+        tuple(called.values()),
+        {session: messages for _, session, messages in rows},
+        titled,
+        frozenset[int]().union(*(found for term in terms.terms for found in term.headings)),
+        frozenset(named),
     )
 
 

@@ -6,7 +6,7 @@ Docs: docs/search.md, with what each step is worth.
 
 import heapq
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import apsw
@@ -63,6 +63,7 @@ class Scored(NamedTuple):
     session: int
     chunk: int | None
     score: float
+    has_word: bool = True
 
 
 class _Shown(NamedTuple):
@@ -76,17 +77,19 @@ def rank_sessions(
 ) -> list[Found]:
     """The sessions that match a query best."""
     counted = matching.count_patterns(connection, terms)
+    whole = matching.score_sessions(connection, counted)
     one_word = len(terms.terms) == 1
 
     def find(*, everything: bool) -> list[Found]:
-        chunks = matching.find_best(connection, terms, where, everything=everything, messages_first=one_word)
+        found = matching.find_best(connection, terms, where, everything=everything, messages_first=one_word)
+        chunks = _choose_chunks(found, one_word=one_word)
         called = set[int]()
         if not where.record:
-            called = _find_called(connection, terms, where, counted.named - {session for session, *_ in chunks})
-        scored = _fuse(connection, chunks, called, counted, one_word=one_word)
+            called = _find_called(connection, terms, where, counted.named - chunks.keys())
+        scored = _fuse(chunks, called, counted, whole, one_word=one_word)
         for session in _find_excluded(connection, terms, set(scored)):
             del scored[session]
-        best = list(scored.values())
+        best = _put_parts_last(scored, everything=everything)
         if not recent:
             best = heapq.nlargest(max(LOOKED_AT, 4 * limit), best, key=lambda one: one.score)
         return fold(connection, best, where, recent=recent)[:limit]
@@ -113,22 +116,17 @@ def is_weak(terms: Terms, matched: Collection[str]) -> bool:
 
 
 def _fuse(
-    connection: apsw.Connection,
-    chunks: list[matching.Matched],
+    chunks: Mapping[int, list[matching.Matched]],
     called: set[int],
     counted: matching.Counts,
+    whole: Mapping[int, float],
     *,
     one_word: bool,
 ) -> dict[int, Scored]:
-    by_session: dict[int, list[tuple[float, int]]] = defaultdict(list)
-    with_messages = {session for session, _, _, is_message in chunks if is_message} if one_word else set()
-    for session, chunk, score, is_message in chunks:
-        if is_message or session not in with_messages:
-            by_session[session].append((-score, chunk))
-    halves = {session: _damp(some) for session, some in by_session.items()}
-    whole = matching.score_sessions(connection, counted)
-    sessions = by_session.keys() | called
+    halves = {session: _damp(some) for session, some in chunks.items()}
+    with_messages = {session for session, some in chunks.items() if one_word and some[0].is_message}
     most = max((halves[session] for session in with_messages or halves), default=0.0) or 1.0
+    sessions = chunks.keys() | called
     most_whole = max((whole.get(session, 0.0) for session in sessions), default=0.0) or 1.0
     result = {}
     for session in sessions:
@@ -137,15 +135,44 @@ def _fuse(
         score += SESSION_SHARE * whole.get(session, 0.0) / most_whole
         if session in with_messages or (one_word and (share or session in called)):
             score += MESSAGES_FIRST
-        best = min(by_session[session])[1] if session in by_session else None
-        result[session] = Scored(session, best, score)
+        best = chunks[session][0] if session in chunks else None
+        has_word = session in counted.headed or (best is not None and best.has_word)
+        result[session] = Scored(session, None if best is None else best.chunk, score, has_word)
     return result
 
 
-def _damp(chunks: list[tuple[float, int]]) -> float:
-    if len(chunks) == 1:
-        return -chunks[0][0]
-    return -sum(share * score for share, (score, _) in zip(DAMPED, sorted(chunks), strict=False))
+def _choose_chunks(chunks: list[matching.Matched], *, one_word: bool) -> dict[int, list[matching.Matched]]:
+    """The chunks of each session that count, the best first: those with a word of the query, if there are any; then, if it is a single
+    word, those in which it was said."""
+    by_session: dict[int, list[matching.Matched]] = defaultdict(list)
+    for chunk in chunks:
+        by_session[chunk.session].append(chunk)
+    for session, some in by_session.items():
+        some.sort(key=lambda one: (not one.has_word, one_word and not one.is_message, -one.score, one.chunk))
+        first = some[0]
+        by_session[session] = [
+            one
+            for one in some
+            if one.has_word == first.has_word and (not one_word or one.is_message == first.is_message)
+        ]
+    return by_session
+
+
+def _put_parts_last(scored: Mapping[int, Scored], *, everything: bool) -> list[Scored]:
+    """Sessions with only parts of words (`package` of `package.json`) come below those with a word, and only once everything was
+    looked at."""
+    with_word = [one for one in scored.values() if one.has_word]
+    parts = [one for one in scored.values() if not one.has_word]
+    if not (with_word and parts):
+        return with_word or (parts if everything else [])
+    if not everything:
+        return with_word
+    factor = 0.99 * min(one.score for one in with_word) / max(one.score for one in parts)
+    return [*with_word, *(one._replace(score=one.score * min(1.0, factor)) for one in parts)]
+
+
+def _damp(chunks: list[matching.Matched]) -> float:
+    return sum(share * one.score for share, one in zip(DAMPED, chunks, strict=False))
 
 
 def _find_called(

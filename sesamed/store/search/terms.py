@@ -5,14 +5,16 @@ pairs of characters in scripts without spaces, and for a word that the index doe
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import apsw
 
-from sesamed.store import ids, sqlite, subwords
+from sesamed.store import ids, subwords
 from sesamed.store.schema import HEADING
 from sesamed.store.search.query import STOP_WORDS, Query, Word
+from sesamed.store.search.spelling import Speller
 
 TOKENIZER = ("porter", ["unicode61"])
 # Phrases and prefixes are counted by looking for them, which is expensive, so everything else that is needed is counted in the same pass.
@@ -25,22 +27,14 @@ PLACE = ("cwd", "git_branch")
 TITLE = tuple(column for column in HEADING.split(", ") if column not in PLACE)
 HEADED = "SELECT rowid FROM headings WHERE headings MATCH ?"
 
-OCCURRENCE = f"""
-    SELECT {ids.sql_kind("c.id")}, c.text FROM occurrences o JOIN chunks c ON c.id = o.doc WHERE o.term = ? LIMIT 1
-"""
-
 MOST_ROWS = 150_000  # of all words together; the most common ones beyond it are left out
 MAX_PARTS = 8  # of one word
 MAX_PAIRS = 32
 FEW_CHUNKS = 1000  # in a small index nothing is too common
 COMMON_SHARE = 0.5  # words in more of the chunks than this tell nothing: BM25 gives them no weight
 
-# Of words that the index does not know.
-LEAST_LETTERS = 5
-MOST_LETTERS = 24
-SHORT_LETTERS = 5  # of a stem: two slips in so few letters may be any word
-NEAREST = 3
-LEAST_CHUNKS = 2  # what stands only once may be a slip itself
+# Two forms of one word that stemming leaves apart: simplify is simplifi, simplification is simplif.
+IFY = re.compile(r"([a-z]{2,})(if(?:y|ies|ied|ying)|ifications?)", re.IGNORECASE)
 
 
 class Pattern(NamedTuple):
@@ -158,8 +152,10 @@ class TermMaker:
         if not (exact or word.is_phrase):
             for text in inner.identifiers:
                 found[quote(text)] = Pattern("", 0, self._stems(text), is_inner=True)
-            if not (chunks or word.is_prefix or any(self.headings(quote(word.text)))):
-                corrected = [near for text in written[:MAX_PARTS] for near in self._nearest(text)]
+            found.update((quote(text), Pattern("", 0, self._stems(text))) for text in _other_forms(word))
+            if not (word.is_prefix or any(map(self._is_known, found))):
+                speller = Speller(self._connection, lambda text: self._stems(text)[0])
+                corrected = [near for text in written[:MAX_PARTS] for near in speller.find_nearest(text)]
                 found.update((quote(text), Pattern("", 0, self._stems(text))) for text in corrected)
             parts = [text for text in written if len(written) > 1 and text.casefold() not in STOP_WORDS][:MAX_PARTS]
             for part in (*parts, *(pair for pairs in inner.runs for pair in pairs[:MAX_PAIRS]), *inner.beside):
@@ -168,6 +164,9 @@ class TermMaker:
         wholes = tuple(pattern for pattern in patterns if pattern.stems)
         headings = Headings() if exact else self._unite(pattern.match for pattern in wholes)
         return Term(word, chunks, tuple(patterns), tuple(corrected), wholes, bool(inner.runs), headings)
+
+    def _is_known(self, match: str) -> bool:
+        return bool(self._chunks_with(match) or any(self.headings(match)))
 
     def headings(self, match: str) -> Headings:
         """The sessions whose headings contain a pattern."""
@@ -198,42 +197,6 @@ class TermMaker:
         self.message_counts[match] = {file: messages for file, _, messages in rows if messages}
         return sum(chunks for _, chunks, _ in rows)
 
-    # -- words that the index does not know
-
-    def _nearest(self, word: str) -> list[str]:
-        """Up to three words for an unknown one; none for a known one. The first letter is taken to be right."""
-        if not (word.isascii() and word.isalpha() and LEAST_LETTERS <= len(word) <= MOST_LETTERS):
-            return []
-        stem = self._stems(word)[0]
-        if self._connection.execute("SELECT 1 FROM vocabulary WHERE term = ?", (stem,)).fetchone():
-            return []
-        near = sorted(self._near(stem, 1 if len(stem) <= SHORT_LETTERS else 2))[:NEAREST]
-        near = [found for found in near if found[0] == near[0][0]]
-        words = (self._as_written(term) for _, _, term in near)
-        return list(dict.fromkeys(word for word in words if word is not None))
-
-    def _near(self, stem: str, most: int) -> Iterator[tuple[int, int, str]]:
-        """Distance, rarity, and stem."""
-        sql = """
-            SELECT term, doc FROM vocabulary WHERE term >= ? AND term < ? AND length(term) BETWEEN ? AND ? AND doc >= ?
-        """
-        bounds = (stem[0], chr(ord(stem[0]) + 1), len(stem) - most, len(stem) + most, LEAST_CHUNKS)
-        letters = set(stem)
-        for term, chunks in self._connection.execute(sql, bounds):
-            if len(letters.symmetric_difference(term)) <= 2 * most and (found := distance(stem, term, most)) <= most:
-                yield found, -chunks, term
-
-    def _as_written(self, term: str) -> str | None:
-        """A word with this stem, as it is written in a text: FTS5 would stem a stem again."""
-        for kind, packed in self._connection.execute(OCCURRENCE, (term,)):
-            text = sqlite.plain(packed)
-            word = self._find_word(text, term)
-            return word or self._find_word(subwords.inner_words(kind, text), term)
-        return None
-
-    def _find_word(self, text: str, stem: str) -> str | None:
-        return next((word.casefold() for word, found in self.tokens(text) if found == stem), None)
-
 
 def _affordable(terms: list[Term]) -> list[Term]:
     """The rarest, as long as there are not too many rows to visit; at least one."""
@@ -246,6 +209,13 @@ def _affordable(terms: list[Term]) -> list[Term]:
     return [term for term in terms if term in kept]
 
 
+def _other_forms(word: Word) -> list[str]:
+    """The noun of a verb in -ify, and the verb of such a noun."""
+    if word.is_prefix or (found := IFY.fullmatch(word.text)) is None:
+        return []
+    return [found[1] + ("ify" if found[2].casefold().startswith("ification") else "ification")]
+
+
 def _is_stop_word(word: Word) -> bool:
     return word.text.casefold() in STOP_WORDS and not (word.is_phrase or word.is_prefix)
 
@@ -253,21 +223,3 @@ def _is_stop_word(word: Word) -> bool:
 def quote(word: str) -> str:
     """A word as an FTS5 string."""
     return '"' + word.replace('"', '""') + '"'
-
-
-def distance(one: str, other: str, limit: int) -> int:
-    """How many letters must be inserted, removed, changed or swapped; more than `limit` is limit + 1."""
-    if abs(len(one) - len(other)) > limit:
-        return limit + 1
-    before, last = list[int](), list(range(len(other) + 1))
-    for row, letter in enumerate(one, 1):
-        current = [row]
-        for column, against in enumerate(other, 1):
-            cost = min(last[column] + 1, current[-1] + 1, last[column - 1] + (letter != against))
-            if row > 1 and column > 1 and letter == other[column - 2] and one[row - 2] == against:
-                cost = min(cost, before[column - 2] + 1)
-            current.append(cost)
-        if min(current) > limit:
-            return limit + 1
-        before, last = last, current
-    return min(last[-1], limit + 1)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sesamed.store.reading import names
-from sesamed.store.search.terms import distance
+from sesamed.store.search.spelling import distance
 
 WORDS = st.text(st.characters(categories=["L", "Nd"]), min_size=1, max_size=12).filter(
     lambda word: len(names.split_words(word)) == 1

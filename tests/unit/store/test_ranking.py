@@ -54,6 +54,57 @@ def test_a_name_alone_is_found() -> None:
         assert (hit.match.msg_idx, hit.matched_snippet) == (0, OTHER)
 
 
+@pytest.mark.parametrize("question", [".js extension exports package.json", "package.json"])
+@pytest.mark.parametrize("rows", [search.ROWS_OF_ALL_KINDS, 0])
+def test_parts_of_words_are_below_words(monkeypatch: pytest.MonkeyPatch, question: str, rows: int) -> None:
+    """A session that says `packages` over and over has no word of the query; one that writes the file has."""
+    monkeypatch.setattr(search, "ROWS_OF_ALL_KINDS", rows)
+    parts = [session(n, cwd=f"/{n}").user("packages").assistant("a package of packages") for n in range(3)]
+    wrote = session(3, cwd="/d").user(OTHER).tool("write", {"path": "package.json", "content": "an extension"}, "done")
+    with tiny(*parts, wrote) as index:
+        hits = index.ask(question).hits
+        assert hits[0].session_id == "s3"
+        assert "package.json" in hits[0].matched_words
+        assert [hit.matched_words for hit in hits[1:]] == [[], [], []]
+        assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+        assert index.found(question, limit=1, offset=0) == ["s3"]
+
+
+@pytest.mark.parametrize("word", ["simplify", "simplified", "simplifying", "simplification", "Simplifications"])
+def test_verbs_in_ify_and_their_nouns(word: str) -> None:
+    """Stemming leaves them apart; neither is a slip of the other."""
+    verbs = session(0, cwd="/a").user("simplify this, please")
+    nouns = session(1, cwd="/b").user("the simplification of that")
+    with tiny(verbs, nouns, session(2, cwd="/c").user("a simple notification")) as index:
+        answered = index.ask(word)
+        assert sorted(hit.session_id for hit in answered.hits) == ["s0", "s1"]
+        assert [hit.missing_words for hit in answered.hits] == [[], []]
+        assert all(hit.highlights for hit in answered.hits)
+        assert answered.terms.corrected == {}
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("extnsion", "extension"),
+        ("orchestratr", "orchestrator"),
+        ("deploymnt", "deployment"),
+        ("dokcer", "docker"),
+        ("Migraton", "migration"),
+    ],
+)
+def test_slips_are_corrected_to_whole_words(typed: str, meant: str) -> None:
+    """Not to their stems, nor to words that were cut off."""
+    texts = [
+        *["the extension of an orchestrator, its deployment with docker, and a migration"] * 3,
+        *["extensio", "orchestrato", "orchestrat", "deploymen", "migratio"] * 2,
+    ]
+    with tiny(*(session(number, cwd=f"/{number}").user(text) for number, text in enumerate(texts))) as index:
+        answered = index.ask(typed)
+        assert answered.terms.corrected == {typed: meant}
+        assert meant in answered.hits[0].matched_snippet
+
+
 BILLING = "Quarterly billing migration plan"
 
 

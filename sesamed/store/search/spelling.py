@@ -1,0 +1,128 @@
+"""The words of the index that are nearest to one that it does not contain.
+
+The vocabulary has stems only, and stems are no words: the nearest one to `extnsion` is `extensio`, a text that was cut off, not
+`extens`. So stems are candidates, and the words that were written with them are compared.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import apsw
+
+from sesamed.store import ids, sqlite, subwords
+
+LEAST_LETTERS = 5
+MOST_LETTERS = 24
+SHORT_LETTERS = 6  # two slips in so few letters may be any word
+ENDING = 5  # letters that stemming may cut off: ation, ments
+NEAREST = 3
+LEAST_CHUNKS = 2  # what stands only once may be a slip itself
+CANDIDATES = 8  # stems, of which written words are looked for
+READ_CHUNKS = 8  # for the words of one stem
+
+CANDIDATE = """
+    SELECT term, doc FROM vocabulary WHERE term >= ? AND term < ? AND length(term) BETWEEN ? AND ? AND doc >= ?
+"""
+OCCURRENCES = f"""
+    SELECT {ids.sql_kind("c.id")}, c.text FROM (SELECT DISTINCT doc FROM occurrences WHERE term = ? LIMIT {READ_CHUNKS}) o
+    JOIN chunks c ON c.id = o.doc
+"""
+
+
+class Near(NamedTuple):
+    """A word that was written, by how far it is from the one that was asked for, and in how many chunks its stem is."""
+
+    distance: int
+    rarity: int  # less is more common
+    word: str
+
+
+class Speller:
+    """Corrects words of one index. `stem` is what its tokenizer makes of a word."""
+
+    def __init__(self, connection: apsw.Connection, stem: Callable[[str], str]) -> None:
+        self._connection = connection
+        self._stem = stem
+
+    def find_nearest(self, word: str) -> list[str]:
+        """Up to three words for an unknown one; none for a known one. The first letter is taken to be right."""
+        if not (word.isascii() and word.isalpha() and LEAST_LETTERS <= len(word) <= MOST_LETTERS):
+            return []
+        word = word.lower()
+        stem = self._stem(word)
+        if self._connection.execute("SELECT 1 FROM vocabulary WHERE term = ?", (stem,)).fetchone():
+            return []
+        most = 1 if len(word) <= SHORT_LETTERS else 2
+        candidates = sorted(self._find_candidates(word, most))[:CANDIDATES]
+        near = sorted(found for _, rarity, term in candidates for found in self._find_written(term, rarity, word, most))
+        best = [found for found in near if found.distance == near[0].distance]
+        return list(dict.fromkeys(found.word for found in best if not _is_cut_off(found, near)))[:NEAREST]
+
+    def _find_candidates(self, word: str, most: int) -> Iterator[tuple[int, int, str]]:
+        """Stems that the word may begin with: distance, rarity, and stem."""
+        shortest, longest = max(len(word) // 2, len(word) - ENDING - most), len(word) + most
+        bounds = (word[0], chr(ord(word[0]) + 1), shortest, longest, LEAST_CHUNKS)
+        letters = [set(word[:length]) for length in range(longest + 1)]
+        for term, chunks in self._connection.execute(CANDIDATE, bounds):
+            if len(letters[len(term)].symmetric_difference(term)) <= 2 * most:
+                found = min(measure_beginnings(word, term, most)[-ENDING - 1 :])
+                if found <= most:
+                    yield found, -chunks, term
+
+    def _find_written(self, term: str, rarity: int, word: str, most: int) -> list[Near]:
+        """The nearest word with this stem, if it is near enough: FTS5 would stem a stem again."""
+        # Stemming changes the last letter of a stem at most: hoping is hope, happy is happi.
+        pattern = re.compile(re.escape(term[:-1]) + "[a-z]*")
+        written: Counter[str] = Counter()
+        for kind, packed in self._connection.execute(OCCURRENCES, (term,)):
+            text = sqlite.plain(packed)
+            written.update(_find_words(pattern, text) or _find_words(pattern, subwords.inner_words(kind, text)))
+        near = [
+            (distance(word, found, most), -times, found)
+            for found, times in written.items()
+            if self._stem(found) == term
+        ]
+        return [Near(far, rarity, found) for far, _, found in sorted(near)[:1] if far <= most]
+
+
+def _find_words(pattern: re.Pattern[str], text: str) -> list[str]:
+    """The words that match; a pattern that begins with letters is found quickest by itself."""
+    text = text.lower()
+    return [
+        found[0] for found in pattern.finditer(text) if not text[max(0, found.start() - 1) : found.start()].isalpha()
+    ]
+
+
+def _is_cut_off(found: Near, near: list[Near]) -> bool:
+    """Whether a word is the beginning of a more common one that is near, too: texts are cut off anywhere."""
+    return any(
+        other.word != found.word and other.word.startswith(found.word) and other.rarity <= found.rarity
+        for other in near
+    )
+
+
+def distance(one: str, other: str, limit: int) -> int:
+    """How many letters must be inserted, removed, changed or swapped; more than `limit` is limit + 1."""
+    if abs(len(one) - len(other)) > limit:
+        return limit + 1
+    return min(measure_beginnings(one, other, limit)[-1], limit + 1)
+
+
+def measure_beginnings(one: str, other: str, limit: int) -> list[int]:
+    """How far each beginning of a word is from another one; where it cannot be less than `limit` any more, limit + 1."""
+    before, last = list[int](), list(range(len(other) + 1))
+    found = [last[-1]]
+    for row, letter in enumerate(one, 1):
+        current = [row]
+        for column, against in enumerate(other, 1):
+            cost = min(last[column] + 1, current[-1] + 1, last[column - 1] + (letter != against))
+            if row > 1 and column > 1 and letter == other[column - 2] and one[row - 2] == against:
+                cost = min(cost, before[column - 2] + 1)
+            current.append(cost)
+        found.append(current[-1])
+        if min(current) > limit:
+            return found + [limit + 1] * (len(one) - row)
+        before, last = last, current
+    return found

@@ -37,10 +37,18 @@ export interface Pending {
   bytes: number;
 }
 
+/** Where a word of the query is; older daemons count chunks only. */
+export interface Word {
+  word: string;
+  chunks: number;
+  forms?: number;
+  headings?: number;
+}
+
 export interface Found {
   resultCount: number;
   results: Hit[];
-  words: { word: string; chunks: number }[];
+  words: Word[];
   corrected: Record<string, string>;
   dropped: string[];
   weak: boolean;

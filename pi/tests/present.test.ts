@@ -40,8 +40,8 @@ The filters removed 3 hits: ask with fewer of them.
 });
 
 test("how far an answer can be trusted stands in it", () => {
-  const text = present.search("falke", { ...FOUND, weak: true, corrected: { falke: "flake" }, dropped: ["the"], warnings: ["a root is missing"], words: [{ word: "zz", chunks: 0 }] }, 0, 1);
-  for (const remark of [/hardly about it/, /flake for falke/, /Left out: the/, /Nowhere in any session: zz/, /Warning: a root is missing/, /offset 1/]) assert.match(text, remark);
+  const text = present.search("falke", { ...FOUND, weak: true, corrected: { falke: "flake" }, dropped: ["the"], warnings: ["a root is missing"], words: [{ word: "zz", chunks: 0 }, { word: "titled", chunks: 0, forms: 0, headings: 1 }] }, 0, 1);
+  for (const remark of [/hardly about it/, /flake for falke/, /Left out: the/, /Nowhere in any session: zz\./, /Warning: a root is missing/, /offset 1/]) assert.match(text, remark);
 });
 
 test("an answer stays small however large its parts are", () => {

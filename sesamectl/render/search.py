@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 INDENT, NARROW_INDENT = 9, 2
 NARROW = 60  # columns
 MIN_NAME = 8
+KNOWN = ("chunks", "forms", "headings")  # the counts of a word; it is nowhere when all of them are 0
 
 
 def lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
@@ -93,7 +94,9 @@ def _notes(answer: Mapping[str, Any]) -> Iterator[str]:
         yield f"Searched for {clean(instead)} instead of {clean(word)}."
     if dropped := answer.get("dropped"):
         yield f"Ignored: {join_clean(dropped)}."
-    if unknown := [w["word"] for w in answer.get("words", ()) if not w["chunks"] and w["word"] not in corrected]:
+    if unknown := [
+        w["word"] for w in answer.get("words", ()) if not any(map(w.get, KNOWN)) and w["word"] not in corrected
+    ]:
         yield f"Not in the index: {join_clean(unknown)}."
     if filtered := answer.get("filteredOut"):
         yield f"{filtered} more matched, but not the filters."

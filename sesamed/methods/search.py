@@ -66,10 +66,12 @@ class Hit(Session, frozen=True, kw_only=True):
 
 
 class WordCount(Answer, frozen=True, kw_only=True):
-    """How many chunks contain a word of the query, whatever the filters."""
+    """Where a word of the query is, whatever the filters; it is nowhere in the index if all of these are 0."""
 
     word: Exact
     chunks: int
+    forms: int  # chunks that contain another form of it: within a longer word, or -ification of -ify
+    headings: int  # sessions with it in their title, summary, description, tags, directory or branch
 
 
 class SearchResult(Answer, frozen=True, kw_only=True):
@@ -136,8 +138,16 @@ class Page(NamedTuple):
 
     @property
     def words(self) -> list[WordCount]:
-        """In how many chunks each word stands."""
-        return [WordCount(word=term.word.text, chunks=term.chunks) for term in self.terms.terms]
+        """Where each word is."""
+        return [
+            WordCount(
+                word=term.word.text,
+                chunks=term.chunks,
+                forms=term.forms,
+                headings=len(term.headings.titled | term.headings.placed),
+            )
+            for term in self.terms.terms
+        ]
 
 
 class Searcher:

@@ -343,7 +343,9 @@ def test_a_truncated_file_loses_what_was_cut(daemon: Daemon) -> None:
     truncated(daemon)
     daemon.sync()
     assert daemon.texts("one-1") == ["the first quince"]
-    assert daemon.call("search", query="answer")["words"] == [{"word": "answer", "chunks": 0}]
+    assert daemon.call("search", query="answer")["words"] == [
+        {"word": "answer", "chunks": 0, "forms": 0, "headings": 0}
+    ]
 
 
 # -- gone files

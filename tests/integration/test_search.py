@@ -351,9 +351,9 @@ def test_words(library: Library) -> None:
     """`words` counts the chunks that hold each word, whatever the filters; so a miss explains itself."""
     answer = library.daemon.call("search", query="Quinces kohlrabi nowhere", cwd="/nowhere")
     assert answer["words"] == [
-        {"word": "Quinces", "chunks": 6},
-        {"word": "kohlrabi", "chunks": 1},
-        {"word": "nowhere", "chunks": 0},
+        {"word": "Quinces", "chunks": 6, "forms": 0, "headings": 0},
+        {"word": "kohlrabi", "chunks": 1, "forms": 0, "headings": 0},
+        {"word": "nowhere", "chunks": 0, "forms": 0, "headings": 0},
     ]
 
 
@@ -506,7 +506,10 @@ def test_our_own_searches_are_not_found(blank: Daemon) -> None:
     blank.write("ours.jsonl", session.tool("bash", {"command": "grep oca"}, "nothing").bytes())
     blank.sync()
     answer = blank.call("search", query="oca")
-    assert (answer["words"], answer["results"][0]["match"]["msgIdx"]) == ([{"word": "oca", "chunks": 1}], 3)
+    assert (answer["words"], answer["results"][0]["match"]["msgIdx"]) == (
+        [{"word": "oca", "chunks": 1, "forms": 0, "headings": 0}],
+        3,
+    )
 
 
 def test_a_summary_decides_between_equals() -> None:

@@ -53,7 +53,8 @@ RESULTS: dict[str, Any] = {
         "warnings": [{"code": str, "message": str, "since": TIME}],
     },
     "search": {
-        "query": str, "resultCount": int, "results": [HIT], "words": [{"word": str, "chunks": int}], "corrected": dict,
+        "query": str, "resultCount": int, "results": [HIT], "words": [{"word": str, "chunks": int, "forms": int, "headings": int}],
+        "corrected": dict,
         "dropped": [str], "weak": bool, "filteredOut": int, "contentTrust": "untrusted-transcript", "pending": PENDING,
         "warnings": [str], "tookMs": float,
     },

@@ -6,7 +6,7 @@ pairs of characters in scripts without spaces, and for a word that the index doe
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import apsw
@@ -26,6 +26,9 @@ STANDS = f"""
 PLACE = ("cwd", "git_branch")
 TITLE = tuple(column for column in HEADING.split(", ") if column not in PLACE)
 HEADED = "SELECT rowid FROM headings WHERE headings MATCH ?"
+# Words within words are not in the index of the headings; there are few, so they are looked through.
+WITHIN = "SELECT id, concat_ws(' ', {columns}) FROM sessions WHERE concat_ws(' ', {columns}) LIKE ? ESCAPE '\\'"
+LEAST_WITHIN = 3  # letters of a word that is looked for within others
 
 MOST_ROWS = 150_000  # of all words together; the most common ones beyond it are left out
 MAX_PARTS = 8  # of one word
@@ -65,6 +68,7 @@ class Term(NamedTuple):
     wholes: tuple[Pattern, ...] = ()  # the patterns that mean the word itself, not a part of it
     has_runs: bool = False  # of characters in a script without spaces
     headings: Headings = Headings()  # that contain the word itself
+    forms: int = 0  # chunks that contain it in another form: within a longer word, or as -ification of -ify
 
     @property
     def is_known(self) -> bool:
@@ -125,6 +129,22 @@ def find_headings(connection: apsw.Connection, match: str) -> Headings:
     return Headings(titled, placed)
 
 
+def find_within(
+    connection: apsw.Connection, text: str, is_part: Callable[[str], bool] = lambda inside: True
+) -> Headings:
+    """The sessions whose headings contain a text within their words."""
+    like = "%" + re.sub(r"([%_\\])", r"\\\1", text) + "%"
+    titled, placed = (
+        frozenset(
+            session
+            for session, heading in connection.execute(WITHIN.format(columns=", ".join(columns)), (like,))
+            if is_part(subwords.inner_words(ids.Kind.USER, heading))
+        )
+        for columns in (TITLE, PLACE)
+    )
+    return Headings(titled, placed)
+
+
 class TermMaker:
     """Makes terms of words."""
 
@@ -149,11 +169,13 @@ class TermMaker:
         for pairs in inner.runs:
             text = quote(" ".join(pairs[:MAX_PAIRS])) + " *" * (len(pairs[0]) == 1)
             found[text] = Pattern("", 0, self._stems(text), is_prefix=len(pairs[0]) == 1, is_inner=True)
+            if not exact:
+                self._headings[text] = find_within(self._connection, pairs[0] + "".join(pair[1:] for pair in pairs[1:]))
         if not (exact or word.is_phrase):
             for text in inner.identifiers:
                 found[quote(text)] = Pattern("", 0, self._stems(text), is_inner=True)
             found.update((quote(text), Pattern("", 0, self._stems(text))) for text in _other_forms(word))
-            if not (word.is_prefix or any(map(self._is_known, found))):
+            if not (word.is_prefix or any(map(self._is_known, found)) or self._is_within(next(iter(found)), word.text)):
                 speller = Speller(self._connection, lambda text: self._stems(text)[0])
                 corrected = [near for text in written[:MAX_PARTS] for near in speller.find_nearest(text)]
                 found.update((quote(text), Pattern("", 0, self._stems(text))) for text in corrected)
@@ -163,10 +185,22 @@ class TermMaker:
         patterns = [one._replace(match=match, chunks=self._chunks_with(match)) for match, one in found.items()]
         wholes = tuple(pattern for pattern in patterns if pattern.stems)
         headings = Headings() if exact else self._unite(pattern.match for pattern in wholes)
-        return Term(word, chunks, tuple(patterns), tuple(corrected), wholes, bool(inner.runs), headings)
+        slips = set(map(quote, corrected))
+        forms = max((pattern.chunks for pattern in wholes[1:] if pattern.match not in slips), default=0)
+        return Term(word, chunks, tuple(patterns), tuple(corrected), wholes, bool(inner.runs), headings, forms)
 
     def _is_known(self, match: str) -> bool:
         return bool(self._chunks_with(match) or any(self.headings(match)))
+
+    def _is_within(self, match: str, text: str) -> bool:
+        """Whether a word is part of an identifier in a heading, where nothing else knows it."""
+        if len(text) < LEAST_WITHIN or not (text.isascii() and text.isalnum()):
+            return False
+        stem = self._stems(text)
+        self._headings[match] = find_within(
+            self._connection, text, lambda inside: stem in [self._stems(part) for part in inside.split()]
+        )
+        return any(self._headings[match])
 
     def headings(self, match: str) -> Headings:
         """The sessions whose headings contain a pattern."""

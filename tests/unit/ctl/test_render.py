@@ -85,6 +85,16 @@ def test_the_headline(query: str, hits: int, line: str) -> None:
         ({"corrected": {"flaek": "flake"}}, "Searched for flake instead of flaek."),
         ({"dropped": ["the", "a"]}, "Ignored: the, a."),
         ({"words": [{"word": "nix", "chunks": 3}, {"word": "zzz", "chunks": 0}]}, "Not in the index: zzz."),
+        (
+            {
+                "words": [
+                    {"word": "nix", "chunks": 0, "forms": 2, "headings": 0},
+                    {"word": "flake", "chunks": 0, "forms": 0, "headings": 1},
+                    {"word": "zzz", "chunks": 0, "forms": 0, "headings": 0},
+                ]
+            },
+            "Not in the index: zzz.",
+        ),
         ({"filteredOut": 3}, "3 more matched, but not the filters."),
         ({"weak": True}, "Weak match: even the best hit is hardly about this."),
         ({"pending": {"files": 2, "bytes": 2048}}, "Not yet searchable: 2 files, 2.0 KiB."),

@@ -105,6 +105,39 @@ def test_slips_are_corrected_to_whole_words(typed: str, meant: str) -> None:
         assert meant in answered.hits[0].matched_snippet
 
 
+def test_where_words_are() -> None:
+    """A word is nowhere only if no text, no longer word and no heading has it."""
+    others = [session(n, cwd=f"/{n}").user(f"{OTHER} {n}") for n in range(2)]
+    said = session(2, cwd="/c").user("健康診断の結果を見る parseHTTPDate simplification")
+    named = session(3, cwd="/home/me/NimbusProject").user("hello").name("設定ファイルの整理 viaFrobnicator")
+    with tiny(*others, said, named) as index:
+        index.entitle("s3", '["zymurgy"]', "tags")
+        answered = index.ask("健康診断 http simplify ファイル frobnicator zymurgy nimbus xyzzy")
+        counts = {one.word: (one.chunks, one.forms, one.headings) for one in answered.words}
+        assert counts == {
+            "健康診断": (0, 1, 0),
+            "http": (1, 0, 0),
+            "simplify": (0, 1, 0),
+            "ファイル": (0, 0, 1),
+            "frobnicator": (0, 0, 1),
+            "zymurgy": (0, 0, 1),
+            "nimbus": (0, 0, 1),
+            "xyzzy": (0, 0, 0),
+        }
+        assert answered.terms.corrected == {}
+        found = {hit.session_id: hit.matched_words for hit in answered.hits}
+        assert found["s3"] == ["ファイル", "frobnicator", "zymurgy", "nimbus"]
+        assert index.found("ファイル") == ["s3"]
+        assert index.found("frobnicator") == ["s3"]
+
+
+@pytest.mark.parametrize("word", ["%", "100%", "a_b", "\\", "'"])
+def test_marks_of_like_are_text(word: str) -> None:
+    """They stand for themselves."""
+    with tiny(session(0).user("hello").name("漢字 abc")) as index:
+        assert index.found(word) == []
+
+
 BILLING = "Quarterly billing migration plan"
 
 

@@ -23,6 +23,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     entry: str | None = None
     parent: str | None = None  # only where it does not simply follow the line before it
     time_ms: int | None = None
+    ended_ms: int | None = None  # when all of it was there, if the agent tells
     prompt: bool = False  # begins an exchange
     hidden: bool = False  # quoted from other sessions by ourselves
     ordinal: int | None = None  # its number in the thread, where other files point to it
@@ -39,6 +40,7 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     entry: str | None = None
     parent: str | None = None
     time_ms: int | None = None
+    ended_ms: int | None = None  # when its result was there, if it has one here
     output: str | None = None
     is_error: bool | None = None
     hidden: bool = False  # a search of ours: searching it again would find searches
@@ -71,7 +73,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 Field = Literal[
     "name", "cwd", "project_path", "began", "parent_path", "parent_id", "subagent", "git_branch", "base",
-    "summary", "description", "tags", "agent", "created_by",
+    "active", "summary", "description", "tags", "agent", "created_by",
 ]  # fmt: skip
 TEXT_FIELDS = frozenset(("name", "summary", "description", "tags"))  # what is read and searched; the others are exact
 

@@ -62,6 +62,8 @@ class Chunking:
         """Add what a source said to the change."""
         for operation in operations:
             self._take[type(operation)](change, operation)
+            if (time_ms := last_time(operation)) is not None:
+                change.active_ms = time_ms
 
     def make_row(self, record: Message | ToolCall) -> RecordRow:
         """The row of one record."""
@@ -146,6 +148,13 @@ def _count_unknown(change: FileRows, _: Unknown) -> None:
 
 def _count_bad(change: FileRows, _: Bad) -> None:
     change.bad_lines += 1
+
+
+def last_time(operation: Operation) -> int | None:
+    """When something last happened to what is said here, a result included."""
+    if isinstance(operation, Message | ToolCall):
+        return operation.time_ms if operation.ended_ms is None else operation.ended_ms
+    return operation.time_ms if isinstance(operation, ToolResult) else None
 
 
 def clean(text: str) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from sesamed.ingest.chunking import Chunking, clean
+from sesamed.ingest.chunking import Chunking, clean, last_time
 from sesamed.keys import digest
 from sesamed.model import Message, Operation, Outcome, ToolCall, ToolResult, Undone
 from sesamed.store.ids import LAST_POSITION
@@ -67,12 +67,15 @@ class Content:
         self.records: dict[int, Message | ToolCall] = {}
         self.others: list[Operation] = []
         self.undone: list[tuple[int, ...]] = []
+        self.active_ms: int | None = None
         self.beyond = 0  # records that are too many for a file
         self._order: list[int] = []
         for operation in operations:
             self._add(operation)
 
     def _add(self, operation: Operation) -> None:
+        if (time_ms := last_time(operation)) is not None:
+            self.active_ms = max(time_ms, self.active_ms or 0)
         if isinstance(operation, Message | ToolCall):
             if operation.key in self.records:
                 return

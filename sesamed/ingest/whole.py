@@ -101,6 +101,7 @@ class Whole:
         else:
             content = Content(operations)
             self._fill(change, content.others)
+            change.active_ms = content.active_ms
             held = None if known is None or change.replace else Held.decode(known.cursor.state)
             self._difference.fill(change, content, held)
             mark = items.mark if items is not None and change.complete else 0

@@ -41,6 +41,7 @@ class Place(msgspec.Struct, frozen=True, gc=False):
     entry: str | None = None
     parent: str | None = None
     time_ms: int | None = None
+    ended_ms: int | None = None
     cwd: str | None = None
     ordinal: int | None = None
     stamp: str = ""  # what their keys begin with, where that is not from the state
@@ -55,6 +56,7 @@ class Place(msgspec.Struct, frozen=True, gc=False):
             entry=self.entry,
             parent=self.parent,
             time_ms=self.time_ms,
+            ended_ms=self.ended_ms,
             prompt=prompt,
             hidden=hidden,
             ordinal=self.ordinal,
@@ -79,6 +81,7 @@ class Place(msgspec.Struct, frozen=True, gc=False):
             entry=self.entry,
             parent=self.parent,
             time_ms=self.time_ms,
+            ended_ms=self.ended_ms,
             output=output,
             is_error=is_error,
             hidden=is_own_call(name if tool is None else tool, arguments),
@@ -92,7 +95,9 @@ class Place(msgspec.Struct, frozen=True, gc=False):
 
     def result(self, call: OpenCall, text: str, *, is_error: bool) -> ToolResult:
         """The result of an open call."""
-        return ToolResult(key=call.key, text=text, is_error=is_error, time_ms=self.time_ms, hidden=call.hidden)
+        return ToolResult(
+            key=call.key, text=text, is_error=is_error, time_ms=self.ended_ms or self.time_ms, hidden=call.hidden
+        )
 
 
 def join_texts(content: str | Sequence[Block] | None) -> str:

@@ -131,6 +131,7 @@ class FileRows(msgspec.Struct, kw_only=True):
     entries: list[int] = []
     undone: list[tuple[int, ...]] = []  # first and last positions, of a file that cannot be read now
     rows: list[AnyRow] = []
+    active_ms: int | None = None  # when the last of what is new happened
     look_again: bool = False  # it was written this moment, or did not decode: once more when it is quiet
     loose_from: int | None = None  # rows from here on come from the loose line: the stored position stays before them
     bad_lines: int = 0
@@ -144,6 +145,7 @@ def blank(change: FileRows) -> None:
     change.cursor, change.identity, change.loose_from, change.revision = Cursor(), None, None, None
     change.rows, change.facts, change.remarks, change.entries, change.undone = [], [], [], [], []
     change.bad_lines = change.unknown_lines = 0
+    change.active_ms = None
     change.counted_from_start = True
 
 

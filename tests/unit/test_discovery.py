@@ -136,3 +136,9 @@ def test_files_that_variables_name(tmp_path: Path) -> None:
 
 def _of(parser: str, environ: dict[str, str], home: str) -> list[ConfiguredRoot]:
     return [root for root in discover(SOURCES.values(), environ, home) if root.parser == parser]
+
+
+def test_sessions_dir_is_claudes_projects_directory(tmp_path: Path) -> None:
+    """As tools around Claude Code call it; where it writes by default is read as well."""
+    found = _of("claude", {"SESSIONS_DIR": "/projects"}, str(tmp_path))
+    assert {root.path for root in found} == {str(tmp_path / ".claude/projects"), "/projects"}

@@ -50,7 +50,12 @@ class Claude(JsonLines[ClaudeState, Line]):
     name = "claude"
     label = "Claude Code"
     version = 3
-    locations = (Location(home="~/.claude", moved_by=(Variable("CLAUDE_CONFIG_DIR"),), directories=("projects",)),)
+    locations = (
+        Location(home="~/.claude", moved_by=(Variable("CLAUDE_CONFIG_DIR"),), directories=("projects",)),
+        Location(
+            moved_by=(Variable("SESSIONS_DIR"),)
+        ),  # the `projects` directory itself, as tools around Claude Code name it
+    )
     shapes = (
         Lines(files=("**/*.jsonl", "**/*.jsonl.zst")),
         Document(files=("**/custom-title.json", "**/agent-*.meta.json"), side=True),

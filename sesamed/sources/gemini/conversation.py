@@ -131,7 +131,8 @@ class Conversation:
             key = self._calls.get(answer.id or "")
             known = None if key is None else self._records[key]
             if isinstance(known, ToolCall):
-                self._records[known.key] = _merge(known, self._finish(known, *result))
+                ended = msgspec.structs.replace(self._finish(known, *result), ended_ms=place.time_ms)
+                self._records[known.key] = _merge(known, ended)
             else:
                 self._add_call(place, FunctionCall(id=answer.id, name=answer.name), result)
 
@@ -151,6 +152,8 @@ class Conversation:
     def _add_call(self, place: Place, call: Call | FunctionCall, result: tuple[str, bool] | None) -> None:
         name = call.name or ""
         key = record_key(f"{place.stamp}\0call", call.id or name)
+        ended_ms = millis(call.timestamp) if isinstance(call, Call) else None
+        place = msgspec.structs.replace(place, ended_ms=ended_ms)
         record = place.call(key, name, bytes(call.args), tool=strip_server(name))
         self._add(record if result is None else self._finish(record, *result))
         if call.id:
@@ -202,6 +205,7 @@ def _merge(one: Record, other: Record) -> Record:
             one,
             arguments=max(one.arguments, other.arguments, key=_richness),
             time_ms=_earlier(one.time_ms, other.time_ms),
+            ended_ms=_earlier(one.ended_ms, other.ended_ms),
             output=max(
                 (output for output in (one.output, other.output) if output is not None), key=_richness, default=None
             ),

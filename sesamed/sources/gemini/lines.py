@@ -50,6 +50,7 @@ class Call(msgspec.Struct, gc=False, rename="camel"):
     result: Content = None
     result_display: msgspec.Raw = msgspec.Raw(b"null")
     status: str | None = None
+    timestamp: Time = None  # when it ended
 
 
 class Entry(msgspec.Struct, gc=False, rename="camel"):

@@ -10,10 +10,11 @@ from sesamed.sources.records import Time
 
 
 class Times(msgspec.Struct, gc=False):
-    """When something was made, or began."""
+    """When something was made, began, or ended."""
 
     created: Time = None
     start: Time = None
+    end: Time = None
 
 
 class Revert(msgspec.Struct, gc=False, rename={"message_id": "messageID", "part_id": "partID"}):

@@ -152,7 +152,9 @@ def unquote(words: str) -> str:
 def _locate(speaker: Speaker, time: Times | None) -> Place:
     """The place of a part: its own time, if it has one, else its message's."""
     started_ms = None if time is None else millis(time.start)
-    return speaker.place if started_ms is None else msgspec.structs.replace(speaker.place, time_ms=started_ms)
+    if time is None or started_ms is None:
+        return speaker.place
+    return msgspec.structs.replace(speaker.place, time_ms=started_ms, ended_ms=millis(time.end))
 
 
 def _add_message(state: OpenCodeState, speaker: Speaker, place: Place, role: Role, text: str) -> Step:

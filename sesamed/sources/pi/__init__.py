@@ -119,11 +119,12 @@ def advance(
 
 def locate(state: PiState, line: Line, spoken: Spoken) -> Place:
     """Where the line stands. The time is the message's own, else the entry's."""
-    time_ms = millis(spoken.timestamp)
+    time_ms, ended_ms = millis(spoken.timestamp), millis(line.timestamp)
     return Place(
         entry=line.id,
         parent=link_parent(line.parent_id, state.last),
-        time_ms=millis(line.timestamp) if time_ms is None else time_ms,
+        time_ms=ended_ms if time_ms is None else time_ms,
+        ended_ms=ended_ms if time_ms is not None and ended_ms is not None and ended_ms > time_ms else None,
         cwd=state.cwd,
         stamp=_stamp(state, line, time_ms),
     )
@@ -179,8 +180,9 @@ def without_skills(text: str) -> str:
 def read_assistant(state: PiState, line: Line, spoken: Spoken) -> Step:
     """One response of the model: its text, then its calls."""
     place = locate(state, line, spoken)
-    text = join_texts(spoken.content)
-    operations: list[Operation] = [_message(place, "assistant", text, text)] if text.strip() else []
+    said = join_texts(spoken.content)
+    text = "\n".join(filter(str.strip, (said, _failure_of(spoken))))
+    operations: list[Operation] = [_message(place, "assistant", said or text, text)] if text.strip() else []
     new: dict[str, OpenCall] = {}
     for part, block in enumerate(_blocks(spoken.content)):
         if block.type == "toolCall":
@@ -190,6 +192,11 @@ def read_assistant(state: PiState, line: Line, spoken: Spoken) -> Step:
                 new[block.id] = OpenCall(call.key, call.hidden)
     operations += _unknown(spoken.content)
     return advance(state, line, calls=add_open(state.calls, new) if new else None), operations
+
+
+def _failure_of(spoken: Spoken) -> str:
+    """Why there is no answer, or only a part of one; that the person stopped it says nothing."""
+    return "" if spoken.stop_reason == "aborted" else spoken.error_message or ""
 
 
 def read_result(state: PiState, line: Line, spoken: Spoken) -> Step:
@@ -224,7 +231,9 @@ def read_bash(state: PiState, line: Line, spoken: Spoken) -> Step:
 def read_custom(state: PiState, line: Line, spoken: Spoken) -> Step:
     """What an extension put into the conversation. It names a session in which nobody says anything."""
     text = join_texts(spoken.content)
-    operations = [*_statement(locate(state, line, spoken), "custom", text), *_unknown(spoken.content)]
+    shown = f"[{spoken.custom_type}]\n{text}" if spoken.custom_type else text
+    said: list[Operation] = [_message(locate(state, line, spoken), "custom", text, shown)] if text.strip() else []
+    operations = [*said, *_unknown(spoken.content)]
     if not state.named and (name := session_name(text)):
         operations.append(Fact(field="name", value=name, rank=NameRank.STAND_IN))
     return advance(state, line), operations
@@ -246,7 +255,7 @@ def read_custom_line(state: PiState, line: Line) -> Step:
         text = join_texts(line.content)
         place = locate(state, line, Spoken())
         return advance(state, line), [_message(place, "custom", text, text, hidden=True)] if text.strip() else []
-    return read_custom(state, line, Spoken(content=line.content))
+    return read_custom(state, line, Spoken(content=line.content, custom_type=line.custom_type))
 
 
 def read_summary_line(state: PiState, line: Line) -> Step:

@@ -49,6 +49,9 @@ class Spoken(msgspec.Struct, gc=False, rename="camel"):
     exit_code: int | float | None = None
     cancelled: bool | None = None
     summary: str | None = None
+    custom_type: str | None = None  # of the role `custom`
+    stop_reason: str | None = None  # of an answer, and so is the next one
+    error_message: str | None = None
 
 
 class Line(msgspec.Struct, gc=False, rename="camel"):

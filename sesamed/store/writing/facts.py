@@ -14,7 +14,8 @@ from sesamed.store import sqlite
 from sesamed.store.rows import Remark
 from sesamed.store.writing import forgetting
 
-FIELDS: tuple[str, ...] = get_args(Field)
+ACTIVE: Field = "active"  # of all that files say about this the latest counts, which `Sessions.set_times` chooses
+FIELDS: tuple[str, ...] = tuple(field for field in get_args(Field) if field != ACTIVE)
 
 
 # All that is stated of a session; of several of one rank the last row counts.
@@ -85,6 +86,11 @@ class Facts:
             sql = "SELECT session FROM files WHERE session IS NOT NULL AND id IN (SELECT file FROM line_ids WHERE digest = ?)"
             meant |= self._numbers(sql, (remark.entry,))
         return meant
+
+    def record_activity(self, file: int, time_ms: int) -> None:
+        """The last thing that the file tells of happened then."""
+        sql = "REPLACE INTO facts(file, native_id, source, field, rank, value) VALUES(?, '', '', ?, 0, ?)"
+        self._connection.execute(sql, (file, ACTIVE, str(time_ms)))
 
     def record_lines(self, file: int, entries: Sequence[int]) -> bool:
         """The file has these entries; says whether somebody has spoken of one of them."""

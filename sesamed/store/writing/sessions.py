@@ -116,9 +116,12 @@ class Sessions:
         before = self._connection.execute("SELECT created_ms FROM sessions WHERE id = ?", (session,)).fetchone()
         sql = """
             WITH held AS (SELECT max(mtime_ns) / 1000000 AS ms, count(*) = count(gone_ms) AS gone FROM files WHERE session = ?1)
+            , active AS (
+              SELECT max(CAST(a.value AS INTEGER)) AS ms
+              FROM files f JOIN facts a ON a.file = f.id AND a.native_id = '' AND a.source = '' AND a.field = 'active' WHERE f.session = ?1)
             UPDATE sessions SET file_ms = held.ms, created_ms = coalesce(first_ms, began_ms, held.ms),
-              modified_ms = coalesce(last_ms, began_ms, held.ms), gone = held.gone
-            FROM held WHERE id = ?1 RETURNING created_ms
+              modified_ms = coalesce(max(last_ms, active.ms), last_ms, active.ms, began_ms, held.ms), gone = held.gone
+            FROM held, active WHERE id = ?1 RETURNING created_ms
         """
         return bool(self._connection.execute(sql, (session,)).fetchone() != before)
 

@@ -201,6 +201,8 @@ class Transaction:
             others = self._facts.record(file, change.source, change.facts, change.remarks)
         if came_back:
             others |= self._facts.find_others(file)
+        if change.active_ms is not None:
+            self._facts.record_activity(file, change.active_ms)
         if change.entries:
             is_meant = self._facts.record_lines(file, change.entries)
         return others, is_meant

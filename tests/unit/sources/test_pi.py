@@ -321,3 +321,32 @@ def test_an_extension_names_a_session_in_which_nobody_speaks() -> None:
     """What an extension says first is the name of last resort; the first prompt takes its place."""
     session = PiSession().custom("Review of the store\nall fine").user("go on")
     assert [(fact.value, fact.rank) for fact in facts(session, "name")] == [("Review of the store", 0), ("go on", 1)]
+
+
+@pytest.mark.parametrize("text", ["", "I begin"])
+def test_the_error_of_an_answer_is_part_of_it(text: str) -> None:
+    """People search for exactly what stood there. The key of the answer stays what it was."""
+    session, plain = (
+        PiSession().message("assistant", content=[{"type": "text", "text": text}], stopReason="error", **more)
+        for more in ({"errorMessage": "402 We're unable to verify your membership."}, {})
+    )
+    (answer,) = messages(session)
+    assert (answer.role, answer.text.split("\n")) == (
+        "assistant",
+        [*([text] if text else []), "402 We're unable to verify your membership."],
+    )
+    assert [message.key for message in messages(plain)] == ([answer.key] if text else [])
+
+
+def test_an_answer_that_the_person_stopped_has_no_error() -> None:
+    """That it was stopped says nothing."""
+    session = PiSession().message("assistant", content=[], stopReason="aborted", errorMessage="Request was aborted.")
+    assert messages(session) == []
+
+
+def test_the_type_of_an_extensions_message_stands_before_it() -> None:
+    """So it is found by that. It names nothing, and the key is that of the text."""
+    session = PiSession().custom("Buy milk", "memo").message("custom", customType="memo", content="Buy eggs")
+    assert [message.text for message in messages(session)] == ["[memo]\nBuy milk", "[memo]\nBuy eggs"]
+    assert facts(session, "name")[0].value == "Buy milk"
+    assert [m.key for m in messages(PiSession().custom("Buy milk", "note"))] == [messages(session)[0].key]

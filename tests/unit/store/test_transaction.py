@@ -9,6 +9,7 @@ from sesamed.model import Identity
 from sesamed.store.ids import Kind
 from sesamed.store.rows import Cursor, FileRows, RecordRow, Signature, Text
 from sesamed.store.writing.transaction import Writer
+from tests.support.tiny import session, tiny
 
 TORN = "\ud83d"  # half of a surrogate pair: no text that SQLite takes
 
@@ -59,3 +60,16 @@ def test_a_file_dates_its_session_last(tmp_path: Path) -> None:
 def list_texts(connection: apsw.Connection) -> list[str]:
     """All texts that the index holds."""
     return [text for (text,) in connection.execute("SELECT text FROM chunks ORDER BY text")]
+
+
+def test_a_session_was_last_active_when_its_last_entry_was_written() -> None:
+    """A result counts, a summary, and the end of an answer that took long."""
+    with tiny(
+        session(0).user("why?").tool("bash", {}, "x"),
+        session(1).user("why?").assistant("Because.").compaction("All is said."),
+        session(2)
+        .user("why?")
+        .entry("message", message={"role": "assistant", "content": "Because.", "timestamp": 1772355601500}),
+    ) as small:
+        rows = small.connection.execute("SELECT native_id, modified_ms - created_ms FROM sessions ORDER BY 1")
+        assert rows.fetchall() == [("s0", 2000), ("s1", 2000), ("s2", 1000)]

@@ -66,6 +66,13 @@ class Arguments:
         return name in self.values
 
 
+def path(text: str) -> str:
+    """The path itself; what begins with `./` or `../` is meant from here."""
+    if text.split("/", 1)[0] not in (".", ".."):
+        return text
+    return os.path.abspath(text) + ("/" if text.endswith("/") else "")
+
+
 def count(text: str) -> int:
     """A number that is not negative."""
     if not (text.isascii() and text.isdigit() and len(text) <= 15):
@@ -89,7 +96,7 @@ FILTERS = (
     Flag("tool", "NAME...", "calls to this tool: bash, write, ...; repeatable"),
     Flag("exclude", "ID...", "without this session; repeatable"),
     Flag("tools", "", "tool calls only"),
-    Flag("path", "FILE", "sessions that touched this file, or files below it; config.ts finds src/config.ts"),
+    Flag("path", "FILE", "sessions that touched this file, or files below it; config.ts finds src/config.ts", path),
     Flag("status", "success|error", "tool calls that ended this way"),
     Flag("subagents", "include|exclude|only", "what subagents did (default: include)"),
     Flag("workstation", "ID", "sessions of this machine (first part of the session key)"),

@@ -23,6 +23,7 @@ SHELL_PATCH = re.compile(
 WINDOWS = re.compile(r"[A-Za-z]:(?:[\\/]|$)|\\\\")  # a drive, or a server: what absolute paths begin with there
 MAX_TOUCHED = 64
 MAX_PATH = 4096
+MAX_VALUE = 1 << 20  # characters; what is indexed of a text is less
 MAX_DEPTH = 16  # what is nested deeper is written as JSON
 
 _ANYTHING = msgspec.json.Decoder()
@@ -47,9 +48,21 @@ def decode_arguments(arguments: bytes) -> dict[str, Any]:
 def call_text(name: str, arguments: Mapping[str, Any], limit: int) -> str:
     """A call as structured text: `tool: bash`, `command: …`, `edits[0].oldText: …`. It ends behind the argument with which it has more
     characters than `limit`: names are repeated for what is nested, so that all of it may be much larger than the call."""
-    lines = [f"tool: {name}"]
+    return _join_lines([f"tool: {name}"], _list_lines(arguments.items(), 0), limit)
+
+
+def value_text(value: Any, limit: int = MAX_VALUE) -> str:
+    """A result that is a value, in the same way."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return _join_lines([], _list_lines(value.items(), 0), limit)
+    return _join_lines([], _list_lines([("", value)], 0), limit).removeprefix(": ").removeprefix(":\n")
+
+
+def _join_lines(lines: list[str], more: Iterable[str], limit: int) -> str:
     size = 0
-    for line in _list_lines(arguments.items(), 0):
+    for line in more:
         lines.append(line)
         size += len(line) + 1
         if size > limit:

@@ -23,6 +23,7 @@ from sesamed.model import (
     Unknown,
     Utterance,
 )
+from sesamed.sanitize import clean_line
 from sesamed.source import BadLineError, ForeignFileError, Lines, Location
 from sesamed.sources.lines import JsonState, repair
 from sesamed.sources.names import prompt_fact
@@ -201,7 +202,7 @@ def _locate(state: State, line: Line) -> Place:
 def _read_words(line: Line) -> list[Operation]:
     if not line.source or not line.session:
         return [Unknown(type=WORDS)]
-    tags = "" if not line.tags else msgspec.json.encode(line.tags).decode()
+    tags = "" if not line.tags else msgspec.json.encode([clean_line(tag) for tag in line.tags]).decode()
     values: tuple[tuple[Field, str], ...] = (
         ("name", " ".join((line.title or "").split())),
         ("summary", line.summary or ""),

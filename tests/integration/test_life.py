@@ -206,6 +206,9 @@ def test_an_older_schema() -> None:
         assert len(daemon.found("quince")) == 3
         eventually(lambda: older_indexes(str(daemon.database)) == [])
         assert daemon.found("marrow") == ["long"]
+        assert "tool: shell\ncommand: ls\noutput:\na" in str(daemon.everything()).replace(
+            "\\n", "\n"
+        )  # it was JSON, and its file is gone
         assert daemon.call("get_session_meta", sessionId="late")["summary"] == "What became of the delta"
         assert daemon.call("list_sessions")["sessions"][0]["key"].startswith("golden00:")
         assert "secret" not in str(daemon.everything())

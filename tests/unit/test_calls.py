@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sesamed.calls import MAX_DEPTH, call_text, decode_arguments, find_touched, mend_call_text
+from sesamed.calls import MAX_DEPTH, call_text, decode_arguments, find_touched, mend_call_text, value_text
 
 MUCH = 1 << 20
 
@@ -85,6 +85,22 @@ def test_arguments_that_are_nothing_are_kept_as_they_are(arguments: bytes) -> No
 def test_arguments_that_are_no_object_are_one_argument(value: object) -> None:
     """The text of a string, not its JSON."""
     assert decode_arguments(msgspec.json.encode(value)) == {"arguments": value}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (" as it is\n", " as it is\n"),
+        ({"error": {"message": "no\nzebra", "code": 3}}, "error.message:\nno\nzebra\nerror.code: 3"),
+        ([{"a": "b"}, "c"], "[0].a: b\n[1]: c"),
+        (["a", " b"], "a\n b"),
+        ([" a"], " a"),
+        (7, "7"),
+    ],
+)
+def test_a_result_that_is_a_value(value: object, text: str) -> None:
+    """Text as well."""
+    assert value_text(value) == text
 
 
 # -- as older versions wrote them

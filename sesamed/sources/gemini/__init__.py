@@ -43,7 +43,7 @@ class Gemini(JsonState[GeminiState]):
 
     name = "gemini"
     label = "Gemini CLI"
-    version = 2
+    version = 3
     locations = (Location(home="~/.gemini", moved_by=(Variable("GEMINI_CLI_HOME", ".gemini"),), directories=("tmp",)),)
     shapes = (
         Document(

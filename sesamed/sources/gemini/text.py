@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from sesamed.calls import value_text
 from sesamed.sources.gemini.lines import Part
 from sesamed.sources.lines import FAILURES, decode_part
 
@@ -132,7 +133,7 @@ def _response(raw: bytes) -> tuple[str, bool]:
 def _as_text(value: Any) -> str:
     if value is None or value == {}:
         return ""
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return value_text(value)
 
 
 def _decode(raw: bytes) -> Any:

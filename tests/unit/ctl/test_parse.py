@@ -67,8 +67,14 @@ def test_lists() -> None:
 
 
 def test_a_directory_is_made_absolute() -> None:
-    """`--cwd .` is the directory that the person is in."""
+    """`--cwd .` is the directory that the person is in; other paths are of the index."""
     assert search("--cwd", ".")["cwd"] == os.getcwd()
+    here, above = os.getcwd(), os.path.dirname(os.getcwd())
+    for typed, meant in (
+        (".", here), ("./", f"{here}/"), ("./src/", f"{here}/src/"), ("../a.ts", f"{above}/a.ts"), ("..", above),
+        ("src", "src"), ("src/", "src/"), (".env", ".env"), ("~/x", "~/x"), ("/x/./y", "/x/./y"),
+    ):  # fmt: skip
+        assert search("--path", typed)["path"] == meant
 
 
 def test_dates_are_made_utc() -> None:

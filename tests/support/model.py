@@ -123,7 +123,7 @@ def _entry(file: File, entry: dict[str, Any]) -> None:
 
 def _note(file: File, entry: dict[str, Any]) -> None:
     text = _text(entry["content"])
-    _say(file, entry, "custom", text)
+    _say(file, entry, "custom", text, label="" if entry["customType"] == REFERENCE else f"[{entry['customType']}]\n")
     if (
         entry["customType"] != REFERENCE and not file.first_text
     ):  # that is quoted from another session: no name of this one
@@ -163,10 +163,10 @@ def _result(file: File, entry: dict[str, Any], message: dict[str, Any], result: 
         file.records[key].result = _smaller(file.records[key].result, result)
 
 
-def _say(file: File, entry: dict[str, Any], role: str, text: str, *, always: bool = False) -> None:
+def _say(file: File, entry: dict[str, Any], role: str, text: str, *, label: str = "", always: bool = False) -> None:
     if text.strip() or always:
         key = (*_stamp(entry), role, text)
-        shown = text if text.strip() else ""
+        shown = label + text if text.strip() else ""
         file.records.setdefault(key, Record(key, role, None, shown, _time(entry), entry.get("id")))
 
 

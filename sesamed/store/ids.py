@@ -146,8 +146,11 @@ def sql_is_call(record: str) -> str:
     return f"{record}.kind = {Kind.CALL}"
 
 
-# The holders of a shared record (`s` the session, `f` the file), the owner first: the earliest created.
-OWNER_FIRST = "s.created_ms, coalesce(s.began_ms, s.created_ms), s.source, s.native_id, s.origin, f.path"
+# The holders of a shared record (`s` the session, `f` the file), the owner first: the earliest created. A fork that copied its parent's
+# first line, too, counts as created when that was: it comes after its parent.
+OWNER_FIRST = (
+    "s.created_ms, s.parent_id IS NOT NULL, coalesce(s.began_ms, s.created_ms), s.source, s.native_id, s.origin, f.path"
+)
 
 
 # -- keys

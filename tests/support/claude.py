@@ -148,6 +148,27 @@ class ClaudeSession(Transcript):
             child._lines[number] = encoded(line).encode()
         return child
 
+    def branch_off(self, id: str) -> "ClaudeSession":  # noqa: A002
+        """A copy as `/branch` makes: the same lines and uuids, each with where it comes from."""
+        child = self.copied(id)
+        for number, line in enumerate(map(json.loads, child._lines)):
+            line["forkedFrom"] = {"sessionId": self.id, "messageUuid": line["uuid"]}
+            child._lines[number] = encoded(line).encode()
+        return child
+
+    def launched(self, call: Call) -> "ClaudeSession":
+        """An agent was begun in the background."""
+        text = "Async agent launched successfully. (This tool result is internal metadata.)\nagentId: a1"
+        block = {"tool_use_id": call_id(call), "type": "tool_result", "content": [{"type": "text", "text": text}]}
+        return self.user([block], toolUseResult={"isAsync": True, "status": "async_launched", "agentId": "a1"})
+
+    def notification(self, call: Call, result: str, status: str = "completed") -> str:
+        """What the program says when it has ended."""
+        return (
+            f"<task-notification>\n<task-id>a1</task-id>\n<tool-use-id>{call_id(call)}</tool-use-id>\n<status>{status}</status>\n"
+            f'<summary>Agent "x" finished</summary>\n<result>{result}</result>\n</task-notification>'
+        )
+
 
 def tool_use(call: Call) -> dict[str, Any]:
     """A call as a block."""

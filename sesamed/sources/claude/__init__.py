@@ -29,6 +29,7 @@ from sesamed.sources.claude.records import (
     locate,
     make_message,
     read_assistant,
+    read_notification,
     read_prompt,
     read_user,
 )
@@ -146,7 +147,9 @@ def read_attachment(state: ClaudeState, line: Line) -> Step:
     then, attached = advance(state, line), line.attachment
     if attached is None or attached.type != "queued_command":
         return then, []
-    if line.is_meta or attached.is_meta or attached.command_mode == "task-notification":
+    if attached.command_mode == "task-notification":
+        return read_notification(then, locate(state, line), join_texts(attached.prompt))
+    if line.is_meta or attached.is_meta:
         return then, []
     if not (is_by_person(attached.origin) and is_by_person(line.origin)):
         return then, []

@@ -28,6 +28,10 @@ def read_talk_facts(state: ClaudeState, line: Line) -> Step:
     entered: list[Operation] = []
     if line.uuid and (line.version is None or WITH_SUMMARIES.match(line.version)):
         entered.append(Entry(line.uuid))
+    if (origin := _fork_of(info, line)) != info.fork_of:
+        info = replace(info, fork_of=origin)
+        entered.append(Fact(field="parent_id", value=origin, keep="last"))
+        state = replace(state, info=info)
     if info.begun and info.dated and info.cwd and line.git_branch in (info.branch, None, ""):
         return state, entered
     operations = entered
@@ -39,8 +43,8 @@ def read_talk_facts(state: ClaudeState, line: Line) -> Step:
 
 
 def set_begun(info: SessionInfo, line: Line, operations: list[Operation]) -> SessionInfo:
-    """The session began at the first time in its file."""
-    if info.dated:
+    """The session began at the first time in its file that is its own."""
+    if info.dated or line.forked_from is not None:
         return info
     time_ms = millis(line.timestamp if line.snapshot is None else line.snapshot.timestamp)
     if time_ms is None:
@@ -86,6 +90,13 @@ def read_document(session: str, document: bytes) -> list[Operation]:
         return []
     rank = BY_DESCRIPTION if read.custom_title is None else BY_PERSON
     return [title_fact(title, rank, native_id=session)]
+
+
+def _fork_of(info: SessionInfo, line: Line) -> str:
+    """The session that a fork continues: the one that the last of its copied lines came from."""
+    found = line.request_session_id if line.forked_from is None else line.forked_from.session_id
+    is_foreign = found and line.session_id and found not in (line.session_id, info.session)
+    return found if found and is_foreign and not info.subagent and not line.is_sidechain else info.fork_of
 
 
 def _set_identity(info: SessionInfo, line: Line, operations: list[Operation]) -> SessionInfo:

@@ -62,6 +62,18 @@ class Attachment(msgspec.Struct, gc=False, rename="camel"):
     is_meta: bool | None = None
 
 
+class ForkedFrom(msgspec.Struct, gc=False, rename="camel"):
+    """Of a line that was copied from another session: which."""
+
+    session_id: str | None = None
+
+
+class ToolUseResult(msgspec.Struct, gc=False, rename="camel"):
+    """What the program knows of a result: here only whether the tool goes on in the background."""
+
+    is_async: bool | None = None
+
+
 class Snapshot(msgspec.Struct, gc=False):
     """Of a `file-history-snapshot`; in a session where nothing was said, the only time there is."""
 
@@ -87,6 +99,9 @@ class Line(msgspec.Struct, gc=False, rename="camel"):
     supersedes_uuids: list[str] | None = None
     prompt_source: str | None = None
     origin: Origin | None = None
+    forked_from: ForkedFrom | None = None
+    request_session_id: str | None = None  # of an answer: the session in which the model was asked
+    tool_use_result: ToolUseResult | str | list[msgspec.Raw] | None = None
     message: Spoken | None = None
     attachment: Attachment | None = None
     subtype: str | None = None  # system, and so is the next one

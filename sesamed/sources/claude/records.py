@@ -13,9 +13,18 @@ from msgspec.structs import replace
 from sesamed.keys import record_key
 from sesamed.model import Fact, Message, NameRank, Operation, Role, ToolCall
 from sesamed.source import ForeignFileError
-from sesamed.sources.claude.lines import Block, Content, Line, Origin
+from sesamed.sources.claude.lines import Block, Content, Line, Origin, ToolUseResult
 from sesamed.sources.claude.state import ClaudeState, Step, advance, replace_answers
-from sesamed.sources.claude.text import SHELL, inner, output_of, prompt_name, prompt_of
+from sesamed.sources.claude.text import (
+    NOTIFICATION,
+    SHELL,
+    inner,
+    output_of,
+    prompt_name,
+    prompt_of,
+    result_of_task,
+    summary_of,
+)
 from sesamed.sources.records import OpenCall, Place, add_open, drop_open, join_texts, link_parent, millis
 
 # Where a person's words come from; all else is the program's, or another agent's.
@@ -50,7 +59,7 @@ def read_user(state: ClaudeState, line: Line) -> Step:
     """The results in it, then its text."""
     content = None if line.message is None else line.message.content
     place = locate(state, line)
-    calls, operations = _read_results(state.calls, place, content)
+    calls, operations = _read_results(state.calls, place, content, is_async=_goes_on(line))
     raw = join_texts(content)
     then = advance(state, line, calls)
     if operations and not raw:
@@ -110,11 +119,30 @@ def blocks(content: Content) -> list[Block]:
     return content if isinstance(content, list) else []
 
 
+def _goes_on(line: Line) -> bool:
+    """Whether the tool works on in the background: what it gave back is about that, and the result comes as a notification."""
+    return isinstance(line.tool_use_result, ToolUseResult) and bool(line.tool_use_result.is_async)
+
+
+def read_notification(state: ClaudeState, place: Place, raw: str) -> Step:
+    """A tool that worked in the background has ended: that is the result of its call."""
+    call_id, text = result_of_task(raw)
+    call = state.calls.get(call_id)
+    if call is None:
+        return state, []
+    is_error = inner(raw, "status") not in (None, "completed")
+    return replace(state, calls=drop_open(state.calls, call_id)), [place.result(call, text, is_error=is_error)]
+
+
 def _read_words(state: ClaudeState, line: Line, place: Place, content: Content, raw: str) -> Step:
     if line.is_compact_summary:
-        return state, [make_message(place, "summary", raw, raw)] if raw.strip() else []
+        return state, [make_message(place, "summary", raw, summary_of(raw))] if raw.strip() else []
     if line.is_meta:
         return state, []
+    if raw.startswith(NOTIFICATION):
+        then, results = read_notification(state, place, raw)
+        if results:
+            return then, results
     # A subagent's prompts are another agent's in any case.
     if not state.info.subagent and (line.prompt_source == "system" or not is_by_person(line.origin)):
         return state, []
@@ -134,13 +162,15 @@ def _name_session(state: ClaudeState, place: Place, raw: str, prompt: str) -> St
 
 
 def _read_results(
-    calls: dict[str, OpenCall], place: Place, content: Content
+    calls: dict[str, OpenCall], place: Place, content: Content, *, is_async: bool = False
 ) -> tuple[dict[str, OpenCall], list[Operation]]:
     """Results; one whose call is not known becomes a call of its own."""
     operations: list[Operation] = []
     for part, block in enumerate(blocks(content)):
         if block.type == "tool_result" or block.type.endswith("_tool_result"):
             name, text, is_error = block.tool_use_id or "", output_of(block.content), bool(block.is_error)
+            if is_async and not is_error:
+                continue
             call = calls.get(name)
             if call is None:
                 key = record_key(f"claude\0{_lasting(block.tool_use_id, place, part)}\0tool_result", text)

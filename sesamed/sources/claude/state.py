@@ -26,6 +26,7 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     dated: bool = False
     subagent: bool = False
     parented: bool = False
+    fork_of: str = ""  # the session that the last copied line came from
     asked: bool = False  # somebody said something
     named: bool = False  # a prompt gave the name
     cwd: str | None = None

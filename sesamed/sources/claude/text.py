@@ -9,12 +9,17 @@ from sesamed.sources.names import says_something, session_name
 WRAPPED = re.compile(
     r"\s*<(ide_opened_file|ide_selection|ide_diagnostics|system-reminder|local-command-caveat)>.*?</\1>", re.DOTALL
 )
+NOTIFICATION = "<task-notification>"
+REJECTED = "The user doesn't want to proceed with this tool use."  # and what the model should do now, always the same
+REASON = "the user said:\n"
+# In front of a summary of newer versions.
+TOOLS_USED = re.compile(r"\s*<system-reminder>\s*<tools-used-before-summary>.*?</system-reminder>", re.DOTALL)
 REMINDER = "<system-reminder>", "</system-reminder>"
 NOT_SAID = (
     "<local-command-stdout>",
     "<local-command-stderr>",
     "<local-command-caveat>",
-    "<task-notification>",
+    NOTIFICATION,
     "<system-reminder>",
     "[Request interrupted",
     "Stop hook feedback:",
@@ -39,9 +44,20 @@ ABOUT_THE_PROGRAM = re.compile(
 def output_of(content: str | list[Part] | None) -> str:
     """The text of a tool's result; of a page that was found, its title and address."""
     if isinstance(content, str):
-        return content
+        return content.partition(REASON)[2] if content.startswith(REJECTED) else content
     lines = [part.text or " ".join(filter(None, (part.title, part.url))) for part in content or ()]
     return "\n".join(filter(None, lines))
+
+
+def result_of_task(text: str) -> tuple[str, str]:
+    """The id of the call that began a task in the background, and what the task came to."""
+    result = text.partition("<result>")[2].rpartition("</result>")[0]
+    return inner(text, "tool-use-id") or "", result or inner(text, "summary") or ""
+
+
+def summary_of(text: str) -> str:
+    """The summary of a compaction, without what is about the program."""
+    return TOOLS_USED.sub("", text, count=1)
 
 
 def prompt_of(text: str) -> str:

@@ -41,7 +41,7 @@ COLUMN = {
 }
 CHOSEN = f"""
     UPDATE sessions SET title = :title, project = :project, {", ".join(COLUMN.get(field, f"{field} = :{field}") for field in FIELDS)}
-    WHERE id = :session RETURNING began_ms
+    WHERE id = :session RETURNING began_ms, parent_id IS NOT NULL
 """
 OTHERS = """
     SELECT s.id FROM facts a JOIN files f ON f.id = a.file
@@ -122,7 +122,9 @@ class Facts:
         chosen.update((field, value) for field, (value, _) in stated.items())
         chosen["title"] = stated["name"][0] if "name" in stated and stated["name"][1] > NameRank.PROMPT else None
         chosen["project"] = project_id(chosen["cwd"])
-        before = self._connection.execute("SELECT began_ms FROM sessions WHERE id = ?", (session,)).fetchone()
+        before = self._connection.execute(
+            "SELECT began_ms, parent_id IS NOT NULL FROM sessions WHERE id = ?", (session,)
+        ).fetchone()
         return bool(self._connection.execute(CHOSEN, {**chosen, "session": session}).fetchone() != before)
 
     def _numbers(self, sql: str, values: tuple[Any, ...]) -> set[int]:

@@ -119,12 +119,15 @@ class Histories(RuleBasedStateMachine):
         self.grown(path, session.summary(text, leaf[0]))
 
     @precondition(has_claude)
-    @rule(number=NUMBERS)
-    def resume_claude(self, number: int) -> None:
-        """A copy under another id, as 1.0.x made it."""
+    @rule(number=NUMBERS, kind=st.integers(0, 2), own=st.booleans())
+    def copy_claude(self, number: int, kind: int, own: bool) -> None:
+        """A copy under another id: resumed as by 1.0.x, or forked; perhaps before anything is said in it."""
         path, session = self.some_claude(number)
         if session.agent is None:
-            child = session.resumed(f"5a1e0000-0000-4000-9000-{self.files.number():012}").user("beta")
+            make = (session.resumed, session.branch_off, session.sdk_fork)[kind]
+            child = make(f"5a1e0000-0000-4000-9000-{self.files.number():012}")
+            if own:
+                child.user("beta")
             copy = path.with_name(child.file_name)
             self.files.put(copy, b"")
             self.claude[copy] = child

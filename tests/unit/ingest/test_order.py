@@ -1,6 +1,7 @@
 """Sessions that share records: the order in which files are read, and in which they are let go of, makes no difference."""
 
 import itertools
+import json
 import os
 from collections.abc import Iterator
 from functools import partial
@@ -10,7 +11,9 @@ from typing import Any
 import pytest
 
 from sesamed.store import sqlite
+from tests.support.claude import ClaudeSession
 from tests.support.history import History, agree, same
+from tests.support.neighbours import Neighbours
 from tests.support.sessions import Call, PiSession
 
 BASH = Call("bash", {"command": "make all", "path": "src/a.py"}, "call_1")
@@ -195,3 +198,28 @@ def test_a_file_that_moves_below_a_session_becomes_its_subagent(history: History
     history.look([below, path])
     session = history.dump()["sessions"]["pi:parent"]
     assert (session["subagent"], session["parentSessionId"]) == (True, "main")
+
+
+@pytest.mark.parametrize("original_first", [True, False])
+@pytest.mark.parametrize("goes_on", [True, False])
+@pytest.mark.parametrize("marked", [True, False])
+def test_what_was_said_in_the_original_is_the_originals(original_first: bool, goes_on: bool, marked: bool) -> None:
+    """Also of a branch that copies from the first line on, whose time is earlier than that of the snapshot before it in the original."""
+    files = Neighbours()
+    try:
+        snapshot = {"type": "file-history-snapshot", "snapshot": {"timestamp": "2026-03-01T09:00:01.002Z"}}
+        original = ClaudeSession(id="f41d0000-0000-4000-8000-000000000001").raw(json.dumps(snapshot).encode())
+        original.user("alpha").assistant("beta", requestSessionId=original.id)
+        name = "0a1d0000-0000-4000-8000-000000000002"
+        child = original.branch_off(name) if marked else original.copied(name)
+        if goes_on:
+            child.user("gamma")
+        for session in (original, child) if original_first else (child, original):
+            files.put(files.claude / "-p" / session.file_name, session.bytes())
+            files.look_at_everything()
+        sessions = files.dump()["sessions"]
+        owners = {item[-2] for item in sessions[f"claude:{original.id}"]["items"]}
+        assert sessions[f"claude:{child.id}"]["parentSessionId"] == original.id
+        assert owners == {f"claude:{original.id}"}
+    finally:
+        files.close()

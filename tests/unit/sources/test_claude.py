@@ -403,3 +403,99 @@ def test_a_hostile_text_costs_little(piece: str) -> None:
 def test_a_state_that_an_earlier_release_stored_is_read() -> None:
     """Its fields keep their names there, whatever they are called here."""
     assert CLAUDE.thaw(b'{"told":{"file_id":"a","begun":true},"last":"x"}').info.begun
+
+
+class TestForks:
+    """What a copy says of where it comes from."""
+
+    CHILD = "c41d0000-0000-4000-8000-000000000002"
+
+    def test_a_branch_names_its_parent(self) -> None:
+        """Each of its copied lines does, but it is said once."""
+        child = ClaudeSession().user("why?").assistant("Because.").branch_off(self.CHILD).user("and then?")
+        assert [fact.value for fact in facts(child, "parent_id")] == [ID]
+
+    def test_a_fork_in_print_mode_names_its_parent(self) -> None:
+        """By the session in which the model was asked; of a fork of a fork, the last one."""
+        parent = (
+            ClaudeSession()
+            .user("why?")
+            .assistant("Because.", requestSessionId="first")
+            .assistant("So.", requestSessionId=ID)
+        )
+        child = parent.copied(self.CHILD).user("and then?").assistant("x", requestSessionId=self.CHILD)
+        assert [(fact.value, fact.keep) for fact in facts(child, "parent_id")] == [("first", "last"), (ID, "last")]
+
+    def test_a_subagent_has_the_parent_that_its_place_says(self) -> None:
+        """Whoever asked the model."""
+        session = ClaudeSession(agent="a1").assistant("x", requestSessionId="other")
+        assert [fact.value for fact in facts(session, "parent_id")] == [ID]
+
+    def test_a_branch_began_with_its_own_first_line(self) -> None:
+        """Copied lines have the times of the original."""
+        child = ClaudeSession().user("why?").branch_off(self.CHILD)
+        assert facts(child, "began") == []
+        assert [fact.value for fact in facts(child.user("and then?"), "began")] == ["1772355602000"]
+
+
+class TestBackground:
+    """Agents are begun in the background by default since 2.1.3xx."""
+
+    CALL = Call("Agent", {"prompt": "look"}, "toolu_01aaaaaaaaaaaaaaaaaaaa")
+
+    def begun(self) -> ClaudeSession:
+        """A session whose agent works."""
+        return ClaudeSession().user("why?").call(self.CALL).launched(self.CALL)
+
+    def test_a_launch_is_no_result(self) -> None:
+        """It is the same kilobyte each time, and meant for the model."""
+        assert all_of(ToolResult, self.begun()) == []
+        assert len(all_of(ToolCall, self.begun())) == 1
+
+    @pytest.mark.parametrize(("status", "failed"), [("completed", False), ("failed", True)])
+    @pytest.mark.parametrize("queued", [True, False])
+    def test_the_notification_is_the_result(self, status: str, failed: bool, queued: bool) -> None:
+        """As a message of the program's, or queued while the model worked."""
+        session = self.begun()
+        text = session.notification(self.CALL, "The <result> is four.", status)
+        if queued:
+            session.queued(text, commandMode="task-notification")
+        else:
+            session.user(text, origin={"kind": "task-notification"}, promptSource="system")
+        (result,) = all_of(ToolResult, session)
+        (call,) = all_of(ToolCall, session)
+        assert (result.key, result.text, result.is_error) == (call.key, "The <result> is four.", failed)
+        assert texts(session) == ["why?"]
+
+    def test_a_second_notification_adds_nothing(self) -> None:
+        """The call has its result."""
+        session = self.begun()
+        for text in ("four", "five"):
+            session.user(session.notification(self.CALL, text), origin={"kind": "task-notification"})
+        assert [result.text for result in all_of(ToolResult, session)] == ["four"]
+
+    def test_a_launch_that_failed_is_a_result(self) -> None:
+        """There is nothing to wait for."""
+        session = ClaudeSession().call(self.CALL).result(self.CALL, "No such agent", error=True)
+        assert [result.text for result in all_of(ToolResult, session)] == ["No such agent"]
+
+
+def test_a_rejected_call_has_no_output_but_the_reason() -> None:
+    """What the model is told to do now is the same everywhere."""
+    call = Call("Bash", {"command": "ls"}, "toolu_01aaaaaaaaaaaaaaaaaaaa")
+    rejected = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. …)."
+    for text, kept in (
+        (f"{rejected} STOP.", ""),
+        (f"{rejected} To tell you how to proceed, the user said:\nUse fd", "Use fd"),
+    ):
+        (result,) = all_of(ToolResult, ClaudeSession().call(call).result(call, text, error=True))
+        assert (result.text, result.is_error) == (kept, True)
+
+
+def test_a_summary_begins_with_what_was_said() -> None:
+    """Newer versions put the tools that were used before it."""
+    before = (
+        "<system-reminder>\n<tools-used-before-summary>Agent, Bash</tools-used-before-summary>\n</system-reminder>\n"
+    )
+    (summary,) = all_of(Message, ClaudeSession().compaction(f"It goes on.\n\n{before}It was looked at."))
+    assert summary.text == "It goes on.\nIt was looked at."

@@ -113,7 +113,8 @@ def mend_call_text(text: str) -> tuple[str, dict[str, Any]]:
                 arguments[line[:-1]] = "\n".join(lines[at + 1 :])
             break
         arguments[name] = _read_json(value)
-        mended += _list_lines([(name, arguments[name])], 0)
+        today = _join_lines([], _list_lines([(name, arguments[name])], 0), MAX_VALUE)
+        mended.append(today if len(today) <= MAX_VALUE else line)
     return "\n".join(mended), arguments
 
 

@@ -151,6 +151,12 @@ def test_what_is_not_certain_stays(text: str) -> None:
     assert mend_call_text(text)[0] == text
 
 
+def test_an_older_text_stays_bounded() -> None:
+    """Where the names of what is nested would make it a thousand times as long, it stays as it is."""
+    text = as_before("x", {"k" * 100_000: [{"a": "b"}] * 10_000})
+    assert mend_call_text(text)[0] == text
+
+
 def test_the_arguments_of_an_older_text() -> None:
     """Those that are certain, and the one behind them with all that follows."""
     text = 'tool: x\npath: a\nlist: ["b"]\ncmd:\nc\nd: e'

@@ -19,6 +19,8 @@ from sesamed.sources.claude.text import (
     NOTIFICATION,
     SHELL,
     inner,
+    is_about_the_program,
+    is_command,
     output_of,
     prompt_name,
     prompt_of,
@@ -152,7 +154,10 @@ def _read_words(state: ClaudeState, line: Line, place: Place, content: Content, 
 def _name_session(state: ClaudeState, place: Place, raw: str, prompt: str) -> Step:
     """The first prompt with the person's own words names the session."""
     info = state.info
-    operations: list[Operation] = [make_message(place, "user", raw, prompt)]
+    said = make_message(place, "user", raw, prompt)
+    if is_command(raw) and is_about_the_program(prompt):
+        said = replace(said, prompt=False)  # `/compact` begins no exchange
+    operations: list[Operation] = [said]
     if info.asked and (info.named or place.side):
         return state, operations
     name, good = ("", False) if info.named or place.side else prompt_name(raw, prompt)

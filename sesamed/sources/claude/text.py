@@ -104,11 +104,15 @@ def is_command(raw: str) -> bool:
     return unwrap(raw).lstrip().startswith(COMMAND)
 
 
+def is_about_the_program(prompt: str) -> bool:
+    """Whether a slash command, as typed, asks nothing of the model."""
+    return prompt.startswith("/") and ABOUT_THE_PROGRAM.fullmatch(prompt[1:].partition(" ")[0]) is not None
+
+
 def prompt_name(raw: str, prompt: str) -> tuple[str, bool]:
     """A name for the session from a prompt, and whether it is better than one of a later prompt."""
     body = PLAN.sub("", prompt, count=1) if prompt.lstrip().startswith("Implement") else prompt
     name = session_name(body)
     if not is_command(raw):
         return name or session_name(prompt), says_something(body)
-    word, _, arguments = prompt[1:].partition(" ")
-    return name, bool(arguments) and not ABOUT_THE_PROGRAM.fullmatch(word)
+    return name, " " in prompt and not is_about_the_program(prompt)

@@ -11,6 +11,11 @@ from sesamed.sources.lines import FAILURES, decode_part, text_in
 
 HEAD_CHARS = 600
 EXIT: Final = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)", re.MULTILINE)
+# Before what a command wrote, in every output; that it still runs is worth keeping.
+HEADER: Final = re.compile(
+    r"(?:Chunk ID: [^\n]*\n)?(?:Exit code: -?\d+\n)?Wall time: [^\n]*\n(?:Process exited with code -?\d+\n)?"
+    r"(Process running with session ID [^\n]*\n)?(?:Original token count: \d+\n)?Output:(?:\n|$)"
+)
 FAILED: Final = re.compile(
     r"(?:execution error:|apply_patch verification failed|failed to parse function arguments|unsupported call:"
     r"|unsupported custom tool call:|aborted by user|exec_command failed|write_stdin failed|failed in sandbox"
@@ -103,6 +108,7 @@ def _of_text(text: str) -> tuple[str, bool | None]:
         except FAILURES:
             return text, None
     code = EXIT.search(text[:HEAD_CHARS].split("Output:\n", 1)[0])
+    text = HEADER.sub(lambda header: header[1] or "", text, count=1) if HEADER.match(text) else text
     if code is not None:
         return text, code[1] != "0"
     return text, True if FAILED.match(text) else None

@@ -499,3 +499,10 @@ def test_a_summary_begins_with_what_was_said() -> None:
     )
     (summary,) = all_of(Message, ClaudeSession().compaction(f"It goes on.\n\n{before}It was looked at."))
     assert summary.text == "It goes on.\nIt was looked at."
+
+
+@pytest.mark.parametrize(("command", "counts"), [("/compact", False), ("/clear", False), ("/review", True)])
+def test_a_command_about_the_program_begins_no_exchange(command: str, counts: bool) -> None:
+    """It is a message all the same."""
+    (said,) = all_of(Message, ClaudeSession().command(command, "all of it"))
+    assert (said.text, said.prompt) == (f"{command} all of it", counts)

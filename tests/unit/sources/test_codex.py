@@ -695,3 +695,31 @@ def test_a_review_that_the_model_does_not_repeat_is_forgotten() -> None:
     session.user("more").said("assistant", "Good.")
     session.user("review").event("exited_review_mode", review_output={"overall_explanation": "Good."})
     assert said(session, "assistant") == ["Good."] * 3
+
+
+@pytest.mark.parametrize(
+    ("before", "kept", "failed"),
+    [
+        (
+            "Chunk ID: 5726b8\nWall time: 3.8 seconds\nProcess exited with code 0\nOriginal token count: 4\nOutput:\n",
+            "",
+            False,
+        ),
+        (
+            "Chunk ID: 5726b8\nWall time: 3.8 seconds\nProcess exited with code 3\nOriginal token count: 4\nOutput:\n",
+            "",
+            True,
+        ),
+        ("Exit code: 1\nWall time: 0.1 seconds\nOutput:\n", "", True),
+        (
+            "Chunk ID: a\nWall time: 1.0 seconds\nProcess running with session ID 7\nOriginal token count: 0\nOutput:\n",
+            "Process running with session ID 7\n",
+            False,
+        ),
+        ("Wall time: 9 years\n", "Wall time: 9 years\n", False),
+    ],
+)
+def test_what_stands_before_every_output_is_left_out(before: str, kept: str, failed: bool) -> None:
+    """It is the same each time; how the command ended is the result's flag."""
+    (result,) = results(CodexSession().user("go").tool("exec_command", {"cmd": "ls"}, f"{before}flamingo\nOutput:\n"))
+    assert (result.text, result.is_error) == (f"{kept}flamingo\nOutput:\n", failed)

@@ -64,6 +64,13 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     is_error: bool
 
 
+class Touched(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The call with this key changed these files, whatever its arguments say."""
+
+    key: int
+    paths: tuple[str, ...]
+
+
 class Identity(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Which session the file belongs to. `origin` distinguishes two sessions with the same native id."""
 
@@ -132,7 +139,7 @@ class Bad(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A line, or a part of one, that could not be decoded; what could be salvaged of it is in the other operations."""
 
 
-Operation = Message | ToolCall | ToolResult | Outcome | Identity | Fact | Entry | Undone | Unknown | Bad
+Operation = Message | ToolCall | ToolResult | Outcome | Touched | Identity | Fact | Entry | Undone | Unknown | Bad
 
 
 class Pending(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,12 +21,13 @@ from sesamed.model import (
     Outcome,
     ToolCall,
     ToolResult,
+    Touched,
     Undone,
     Unknown,
 )
 from sesamed.sanitize import clean_line, clean_text
 from sesamed.store.ids import Kind, line_digest, path_key
-from sesamed.store.rows import FileRows, OutcomeRow, RecordRow, Remark, ResultRow, Text, UndoneRow
+from sesamed.store.rows import FileRows, OutcomeRow, RecordRow, Remark, ResultRow, Text, TouchedRow, UndoneRow
 from sesamed.store.sqlite import Packer
 from sesamed.store.subwords import inner_words
 
@@ -50,6 +51,7 @@ class Chunking:
             ToolCall: lambda change, call: change.rows.append(self._call(call)),
             ToolResult: lambda change, result: change.rows.append(self._result(result)),
             Outcome: _correct,
+            Touched: lambda change, touched: change.rows.append(self._touched(touched)),
             Fact: _state,
             Identity: _identify,
             Entry: _enter,
@@ -107,6 +109,10 @@ class Chunking:
     def _result(self, result: ToolResult) -> ResultRow:
         texts = [] if result.hidden else [*self._texts(Kind.RESULT, result.text)]
         return ResultRow(result.key, texts[0] if texts else None, result.is_error)
+
+    def _touched(self, touched: Touched) -> TouchedRow:
+        paths = find_touched({"paths": list(touched.paths)}, None, self._home)
+        return TouchedRow(touched.key, tuple(path_key(clean(path)) for path in paths))
 
     def _texts(self, kind: Kind, text: str, length: int = 0) -> Iterator[Text]:
         """At most one chunk; none of nothing."""

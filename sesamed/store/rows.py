@@ -79,6 +79,13 @@ class OutcomeRow(msgspec.Struct, frozen=True, gc=False):
     is_error: bool
 
 
+class TouchedRow(msgspec.Struct, frozen=True, gc=False):
+    """The call with this key touched these files, as keys of the `paths` table."""
+
+    key: int
+    touched: tuple[str, ...]
+
+
 class Remark(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A fact about the session that contains an entry, by the entry's digest."""
 
@@ -96,7 +103,7 @@ class UndoneRow(msgspec.Struct, frozen=True, gc=False):
     alone: bool
 
 
-AnyRow = RecordRow | ResultRow | OutcomeRow | UndoneRow
+AnyRow = RecordRow | ResultRow | OutcomeRow | TouchedRow | UndoneRow
 
 
 class Revision(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -6,11 +6,11 @@ An `item_completed` event has an item: the same things as the older events, in a
 from collections.abc import Callable
 from typing import Final
 
-from sesamed.model import NameRank, Undone, Unknown
+from sesamed.model import NameRank, ToolCall, Touched, Undone, Unknown
 from sesamed.sources.codex.calls import Call, add_whole
 from sesamed.sources.codex.lines import EMPTY, Line, Payload, encode
 from sesamed.sources.codex.messages import add_answer, read_review, read_user_event, read_user_item
-from sesamed.sources.codex.outputs import event_output, has_failed
+from sesamed.sources.codex.outputs import changed_files, event_output, has_failed
 from sesamed.sources.codex.state import CodexState, Step, begin_turn, record_outcome, roll_back
 from sesamed.sources.codex.text import text_of
 from sesamed.sources.names import title_fact
@@ -67,9 +67,14 @@ def read_command(state: CodexState, line: Line, event: Payload) -> Step:
 
 
 def read_patch(state: CodexState, line: Line, event: Payload) -> Step:
-    """Files were changed."""
+    """Files were changed. Only here are their absolute paths, whichever way they were patched."""
     arguments = encode({"changes": event.changes}) if bytes(event.changes) != b"null" else EMPTY
-    return _add_run(state, line, event, "apply_patch", arguments)
+    after, operations = _add_run(state, line, event, "apply_patch", arguments)
+    call = next(
+        (call for call in operations if isinstance(call, ToolCall)), state.calls.get(event.call_id or event.id or "")
+    )
+    paths = tuple(changed_files(bytes(event.changes)))
+    return after, [*operations, Touched(key=call.key, paths=paths)] if call is not None and paths else operations
 
 
 def read_tool(state: CodexState, line: Line, event: Payload) -> Step:

@@ -83,6 +83,12 @@ def event_output(event: Payload) -> str:
     return "\n".join(parts) if parts else _texts(bytes(event.result)) or _texts(bytes(event.error))
 
 
+def changed_files(raw: bytes) -> list[str]:
+    """The files that an event tells were changed."""
+    changes = _anything(raw)
+    return [*changes] if isinstance(changes, dict) else []
+
+
 def tools_of(raw: bytes) -> str:
     """The names of the tools that a search for tools has found; their schemas are noise."""
     return "\n".join(_collect(_anything(raw), "name"))

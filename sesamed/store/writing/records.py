@@ -7,7 +7,7 @@ import apsw
 
 from sesamed.store import ids
 from sesamed.store.ids import Kind, home_of, record_at
-from sesamed.store.rows import AnyRow, FileRows, OutcomeRow, RecordRow, ResultRow, UndoneRow
+from sesamed.store.rows import AnyRow, FileRows, OutcomeRow, RecordRow, ResultRow, TouchedRow, UndoneRow
 from sesamed.store.writing.chunks import Chunks
 from sesamed.store.writing.holders import Holders, Wording
 from sesamed.store.writing.results import Results
@@ -65,7 +65,7 @@ class Records:
         tally.add(row)
         return position + 1
 
-    def _later(self, file: int, position: int, row: ResultRow | OutcomeRow | UndoneRow) -> None:
+    def _later(self, file: int, position: int, row: ResultRow | OutcomeRow | TouchedRow | UndoneRow) -> None:
         """Take an addition to an earlier record."""
         if (record := self._keys.get(row.key)) is None:
             return
@@ -73,6 +73,8 @@ class Records:
             self._result(file, record, row)
         elif isinstance(row, OutcomeRow):
             self._correct(file, record, row)
+        elif isinstance(row, TouchedRow):
+            self._touch(file, record, row)
         else:
             self._undo(file, record, position, row)
 
@@ -146,6 +148,11 @@ class Records:
         self.flush()
         if (position := self._holders.position_in(file, record)) is not None:
             self._results.record(record, record_at(file, position), result)
+
+    def _touch(self, file: int, record: int, row: TouchedRow) -> None:
+        """Add files to those that a call touched."""
+        if (position := self._holders.position_in(file, record)) is not None:
+            self._touched.extend((record_at(file, position), path) for path in row.touched)
 
     def _correct(self, file: int, record: int, outcome: OutcomeRow) -> None:
         """Change whether a call failed."""

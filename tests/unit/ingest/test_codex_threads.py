@@ -113,3 +113,18 @@ def test_a_fork_of_a_reverted_thread_reads_it_whole(files: Neighbours) -> None:
     put(files, first, later.turn().user("too late"), child.turn().user("four"))
     items = sessions(files)[f"codex:{CHILD}"]["items"]
     assert [item[4] for item in items if not item[8]] == ["one", "three", "four"]
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_files_that_an_event_tells_of_are_touched_where_it_stands(files: Neighbours, before: bool) -> None:
+    """A fork that was made before has the call without them; they go over into a new index."""
+    parent = CodexSession(id=PARENT).turn().user("go").call("exec_command", {"cmd": "apply_patch < p"}, CALL)
+    child = parent.fork(id=CHILD).output("Aborted.", CALL)
+    parent.item("FileChange", id=CALL, changes={"/home/me/project/notes.txt": {"type": "add"}}).output("Done.", CALL)
+    put(files, *((parent, child) if before else (child, parent)))
+    found = sessions(files)
+    assert [item[9] for item in found[f"codex:{PARENT}"]["items"]][1] == [[("notes.txt/project/me/home/",)]]
+    assert [item[9] for item in found[f"codex:{CHILD}"]["items"]][1] == [[]]
+    for path in files.paths():
+        files.delete(path)
+    same(files.dump()["sessions"], files.carried_over()["sessions"])

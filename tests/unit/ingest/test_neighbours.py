@@ -164,7 +164,7 @@ class Histories(RuleBasedStateMachine):
         self.codex[path] = session
 
     @precondition(has_codex)
-    @rule(number=NUMBERS, text=TEXTS, kind=st.integers(0, 8))
+    @rule(number=NUMBERS, text=TEXTS, kind=st.integers(0, 9))
     def append_codex(self, number: int, text: str, kind: int) -> None:
         """Something is said, done, named or taken back."""
         path, session = self.some_codex(number)
@@ -178,6 +178,9 @@ class Histories(RuleBasedStateMachine):
             lambda: session.tool("exec_command", {"cmd": text}, "It runs on.", "call_0123456789abcdef"),
             lambda: session.event("exec_command_end", call_id="call_0123456789abcdef", exit_code=len(text) % 2),
             lambda: session.said("user", f"<looks injected> {text}"),
+            lambda: session.call("exec_command", {"cmd": text}, "call_fedcba9876543210").item(
+                "FileChange", id="call_fedcba9876543210", changes={f"/a/{text[:4]}.py": {}}
+            ),
         )[kind]()
         self.grown(path, session)
 

@@ -14,6 +14,7 @@ from sesamed.model import (
     Outcome,
     ToolCall,
     ToolResult,
+    Touched,
     Undone,
     Unknown,
 )
@@ -723,3 +724,36 @@ def test_what_stands_before_every_output_is_left_out(before: str, kept: str, fai
     """It is the same each time; how the command ended is the result's flag."""
     (result,) = results(CodexSession().user("go").tool("exec_command", {"cmd": "ls"}, f"{before}flamingo\nOutput:\n"))
     assert (result.text, result.is_error) == (f"{kept}flamingo\nOutput:\n", failed)
+
+
+CHANGES = {"/home/me/project/notes.txt": {"type": "add", "content": "x"}}
+
+
+@pytest.mark.parametrize("legacy", [True, False])
+def test_files_that_an_event_tells_of_were_touched(legacy: bool) -> None:
+    """By absolute paths, also when the patch went through the shell."""
+    session = CodexSession().user("go").call("exec_command", {"cmd": "apply_patch < p"}, "call_a1")
+    if legacy:
+        session.event("patch_apply_end", call_id="call_a1", changes=CHANGES, success=True)
+    else:
+        session.item("FileChange", id="call_a1", changes=CHANGES, status="completed")
+    session.output("Success.", "call_a1")
+    (call,) = calls(session)
+    assert [op for op in run(session)[1] if isinstance(op, Touched)] == [
+        Touched(key=call.key, paths=("/home/me/project/notes.txt",))
+    ]
+
+
+def test_files_are_touched_in_a_file_of_events_alone() -> None:
+    """The call is made of the event."""
+    session = CodexSession().user("go", "event").event("patch_apply_end", call_id="c", changes=CHANGES, success=True)
+    (call,) = calls(session)
+    (touched,) = [op for op in run(session)[1] if isinstance(op, Touched)]
+    assert (call.name, touched.key) == ("apply_patch", call.key)
+
+
+@pytest.mark.parametrize("changes", [None, [], "x", {}])
+def test_changes_of_any_shape(changes: Any) -> None:
+    """What is no object names no files."""
+    session = CodexSession().user("go").call("apply_patch", {}, "c1").item("FileChange", id="c1", changes=changes)
+    assert [op for op in run(session)[1] if isinstance(op, Touched)] == []

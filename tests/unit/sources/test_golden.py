@@ -68,6 +68,8 @@ def described(number: int, operation: Operation) -> dict[str, Any]:
     fields = {field.name: getattr(operation, field.name) for field in msgspec.structs.fields(operation)}
     defaults = {field.name: field.default for field in msgspec.structs.fields(operation)}
     told = {name: value for name, value in fields.items() if value != defaults[name]}
+    if "paths" in told:
+        told["paths"] = list(told["paths"])
     if "arguments" in told:
         told["arguments"] = told["arguments"].decode()
     return {"line": number, "operation": type(operation).__name__, **told}

@@ -6,6 +6,8 @@ export const QUOTED = 'Lines that begin with ">" are quoted from transcripts: hi
 const NAME_CHARACTERS = 100;
 const SNIPPET_CHARACTERS = 400;
 const WORDS_SHOWN = 20;
+/** What a heading's fields are called. */
+const FIELDS: Record<string, string> = { title: "title", summary: "summary", description: "description", tags: "tags", cwd: "directory", gitBranch: "branch" };
 
 /** The answer to a search. */
 export function search(query: string, found: Found, offset: number, limit: number): string {
@@ -33,7 +35,7 @@ function hit(one: Hit): string {
   if (one.match) lines.push(`${where(one)}:`);
   const snippet = cut(line(one.matchedSnippet), SNIPPET_CHARACTERS);
   if (snippet) lines.push(quoted(snippet));
-  lines.push(`read on: read_session ${JSON.stringify({ session: one.match?.sessionId ?? one.sessionId, ...(one.match && { around: one.match.msgIdx }) })}`);
+  lines.push(`read on: read_session ${JSON.stringify({ session: one.match?.sessionId ?? one.sessionId, ...(typeof one.match?.msgIdx === "number" && { around: one.match.msgIdx }) })}`);
   return lines.join("\n   ");
 }
 
@@ -45,10 +47,11 @@ function words(one: Hit): string {
 
 function where({ sessionId, match, similar }: Hit): string {
   if (!match) return "";
-  const who = match.kind === "tool_call" ? `tool ${line(match.toolName ?? "call")}` : line(match.role);
+  const who = match.kind === "tool_call" ? `tool ${line(match.toolName ?? "call")}` : line(match.role ?? "");
+  const place = match.kind === "heading" ? `its ${FIELDS[match.field ?? ""] ?? "heading"}` : `${who}, message ${match.msgIdx}, ${minute(match.timestamp)}`;
   const subagent = match.sessionId === sessionId ? "" : `, in its subagent ${line(match.sessionId)}`;
   const copies = similar > 0 ? ` (and in ${count(similar, "session")} like it)` : "";
-  return `${who}, message ${match.msgIdx}, ${minute(match.timestamp)}${subagent}${copies}`;
+  return `${place}${subagent}${copies}`;
 }
 
 /** Why there is nothing. */

@@ -16,11 +16,12 @@ export interface Session {
 
 export interface Match {
   sessionId: string;
-  kind: "message" | "tool_call";
-  role: string;
+  kind: "message" | "tool_call" | "heading";
+  role: string | null;
   toolName: string | null;
-  msgIdx: number;
+  msgIdx: number | null;
   timestamp: string | null;
+  field?: string | null;
 }
 
 export interface Hit extends Session {

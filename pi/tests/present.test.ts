@@ -31,6 +31,13 @@ test("a hit in a subagent is read there", () => {
   assert.match(text, /read_session \{"session":"sub","around":3\}/);
 });
 
+test("a hit by what a session is called says so, and is read from its beginning", () => {
+  const match = { sessionId: "0199", kind: "heading" as const, role: null, toolName: null, msgIdx: null, timestamp: null, field: "gitBranch" };
+  const text = present.search("nix", { ...FOUND, results: [{ ...HIT, similar: 0, match }] }, 0, 8);
+  assert.match(text, /\n   its branch:\n/);
+  assert.match(text, /read_session \{"session":"0199"\}/);
+});
+
 test("no hits explain themselves", () => {
   const text = present.search("nix zz", { ...FOUND, results: [], words: [{ word: "nix", chunks: 4 }, { word: "zz", chunks: 0 }], filteredOut: 3, pending: { files: 2, bytes: 9 } }, 0, 8);
   assert.equal(text, `No past sessions match "nix zz".

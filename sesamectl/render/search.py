@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 INDENT, NARROW_INDENT = 9, 2
 NARROW = 60  # columns
 MIN_NAME = 8
+FIELDS = {
+    "cwd": "directory",
+    "gitBranch": "branch",
+    **{name: name for name in ("title", "summary", "description", "tags")},
+}
 KNOWN = ("chunks", "forms", "headings")  # the counts of a word; it is nowhere when all of them are 0
 
 
@@ -23,7 +28,7 @@ def lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     yield from result_lines(answer, terminal)
     if terminal.width and (hits := answer.get("results")):
         yield ""
-        yield terminal.paint(DIM, f"Read on: sesamectl show {clean(hits[0].get('sessionId'))}{_around(hits[0])}")
+        yield terminal.paint(DIM, f"Read on: sesamectl show {_read_on(hits[0])}")
 
 
 def result_lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
@@ -67,24 +72,40 @@ def _format_folded(hit: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _quote(hit: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
+    indent = INDENT if not 0 < terminal.width < NARROW else NARROW_INDENT
+    yield from _quote_lines(hit, terminal, indent)
+    if place := _place(hit):
+        yield " " * indent + terminal.paint(DIM, place)
+    if missing := hit.get("missingWords"):
+        yield " " * indent + terminal.paint(DIM, f"missing: {join_clean(missing)}")
+
+
+def _quote_lines(hit: Mapping[str, Any], terminal: Terminal, indent: int) -> Iterator[str]:
     text, ranges = clean_ranges(str(hit.get("matchedSnippet") or ""), hit.get("highlights") or ())
     if not text.strip():
         return
     lead = len(text) - len(text.lstrip()) - 1  # the opening quote replaces one
     text, ranges = f'"{text.strip()}"', [(begin - lead, end - lead) for begin, end in ranges]
-    indent = INDENT if not 0 < terminal.width < NARROW else NARROW_INDENT
     spans = wrap(text, terminal.width - indent) if terminal.width else [(0, len(text))]
     for begin, end in spans:
         yield " " * indent + terminal.mark(text, begin, end, ranges)
-    if missing := hit.get("missingWords"):
-        yield " " * indent + terminal.paint(DIM, f"missing: {join_clean(missing)}")
 
 
-def _around(hit: Mapping[str, Any]) -> str:
+def _place(hit: Mapping[str, Any]) -> str:
+    """Where the quote is, unless it is a message of the session itself."""
     match = hit.get("match") or {}
-    if match.get("sessionId") != hit.get("sessionId") or not match.get("msgIdx"):
-        return ""
-    return f" --around {int(match['msgIdx'])}"
+    inside = f"in its {FIELDS.get(str(match.get('field')), 'heading')}" if match.get("kind") == "heading" else ""
+    if match.get("sessionId") not in (None, hit.get("sessionId")):
+        number = "" if match.get("msgIdx") is None else f"message {int(match['msgIdx'])}"
+        inside = ", ".join(filter(None, (f"in subagent {clean(match.get('sessionId'))}", number, inside)))
+    return inside
+
+
+def _read_on(hit: Mapping[str, Any]) -> str:
+    """What to give `sesamectl show`: the session that really contains the match."""
+    match = hit.get("match") or {}
+    around = f" --around {int(match['msgIdx'])}" if match.get("msgIdx") else ""
+    return f"{clean(match.get('sessionId') or hit.get('sessionId'))}{around}"
 
 
 def _notes(answer: Mapping[str, Any]) -> Iterator[str]:

@@ -27,6 +27,17 @@ FRESH_SHARE = 0.5  # of a search's time may go into waiting for what is on disk
 OPENING_ITEMS = 20  # of a session are looked through for its first message
 
 
+HeadingField = Literal["title", "summary", "description", "tags", "cwd", "gitBranch"]
+FIELDS: Mapping[str, HeadingField] = {
+    "title": "title",
+    "summary": "summary",
+    "description": "description",
+    "tags": "tags",
+    "cwd": "cwd",
+    "git_branch": "gitBranch",
+}
+
+
 class SearchParams(Filters, frozen=True, kw_only=True):
     """What to search for, and which hits to return."""
 
@@ -39,17 +50,18 @@ class SearchParams(Filters, frozen=True, kw_only=True):
 
 
 class Match(Answer, frozen=True, kw_only=True):
-    """The record that matched, in the session and file that really contain it."""
+    """The record that matched, in the session and file that really contain it; or what the session is called, or where it worked."""
 
     session_id: Exact
     path: Exact
-    kind: Literal["message", "tool_call"]
-    role: str
+    kind: Literal["message", "tool_call", "heading"]
+    role: str | None  # these are null for headings
     tool_name: Line | None
-    msg_idx: int
+    msg_idx: int | None
     entry_id: Exact | None
     timestamp: Exact | None
     undone: bool = False
+    field: HeadingField | None = None  # of a heading
 
 
 class Hit(Session, frozen=True, kw_only=True):
@@ -60,7 +72,7 @@ class Hit(Session, frozen=True, kw_only=True):
     highlights: list[tuple[int, int]]
     matched_words: list[Exact]  # as they were asked for
     missing_words: list[Exact]
-    match: Match | None
+    match: Match | None  # null only if the query has no words
     similar: int
     subagents: int
 
@@ -184,8 +196,8 @@ class Searcher:
     def _make_hit(self, found: Found, sessions: Mapping[int, Session], score: float) -> Hit:
         shown, session = sessions[found.shown], sessions[found.session]
         similar, texts = found.similar, dict[int, str]()
-        if found.chunk is None:  # only what it is called matches
-            hit = self._show_opening(found.session, session, shown)
+        if found.chunk is None:
+            hit = self._show_heading(found.session, session, shown)
         else:
             text, record, texts = read.read_chunk(self._connection, found.chunk)
             item = read.read_item(self._connection, found.session, record)
@@ -208,10 +220,28 @@ class Searcher:
 
     def _match_words(self, found: Found, texts: Mapping[int, str]) -> tuple[list[str], list[str]]:
         """Which words are in the best record or the session's heading, and which are not."""
-        return self._excerpter.match(*texts.values(), *matching.read_heading(self._connection, found.session))
+        heading = matching.read_heading(self._connection, found.session)
+        return self._excerpter.match(*texts.values(), *heading.values())
+
+    def _show_heading(self, number: int, session: Session, shown: Session) -> Hit:
+        """A hit of which no text matches shows the part of its heading with the most words."""
+        heading = matching.read_heading(self._connection, number)
+        column = max(heading, key=lambda one: len(self._excerpter.match(heading[one])[0]))
+        place = Match(
+            session_id=session.session_id,
+            path=session.path,
+            kind="heading",
+            role=None,
+            tool_name=None,
+            msg_idx=None,
+            entry_id=None,
+            timestamp=None,
+            field=FIELDS[column],
+        )
+        return _make_hit(shown, self._excerpter.excerpt(heading[column]), place)
 
     def _show_opening(self, number: int, session: Session, shown: Session) -> Hit:
-        """A hit without a matching record shows the session's first message."""
+        """Without words, a session shows its first message."""
         for item in read.read_items(self._connection, number, 0, OPENING_ITEMS):
             if item.kind == Kind.USER and (text := read.read_whole_text(self._connection, item.record)):
                 return _make_hit(shown, self._excerpter.excerpt(text), _make_match(session, item))

@@ -88,17 +88,18 @@ def _make_window(connection: Connection, hit: Hit, before: int, after: int, work
     if hit.match is None:
         return
     session = find(connection, f"{hit.source}:{hit.match.session_id}")
-    position = hit.match.msg_idx
+    position = hit.match.msg_idx or 0  # a heading is shown with how the session begins
     first = max(0, position - before)
     items = read.read_items(connection, session, first, position + after + 1 - first)
+    if not items:
+        return
+    matched = "" if hit.match.msg_idx is None else hit.matched_snippet
     yield WindowHit(
         session_id=hit.match.session_id,
         msg_idx=position,
         score=hit.score,
         meta=summary.read_session(connection, session, workstation),
-        window=[
-            _make_item(connection, item, hit.matched_snippet if item.position == position else "") for item in items
-        ],
+        window=[_make_item(connection, item, matched if item.position == position else "") for item in items],
     )
 
 

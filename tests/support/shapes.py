@@ -19,7 +19,8 @@ SUMMARY = {
 }  # fmt: skip
 
 MATCH = {
-    "sessionId": str, "path": str, "kind": re.compile("message|tool_call"), "role": str, "toolName": SOME_TEXT, "msgIdx": int,
+    "sessionId": str, "path": str, "kind": re.compile("message|tool_call|heading"), "role": SOME_TEXT, "toolName": SOME_TEXT,
+    "msgIdx": (int, None), "field": SOME_TEXT,
     "entryId": SOME_TEXT, "timestamp": SOME_TIME, "undone": bool,
 }  # fmt: skip
 

@@ -9,6 +9,7 @@ is written anew when a session grows.
 """
 
 import heapq
+import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping
@@ -171,6 +172,7 @@ def _has_copies(connection: apsw.Connection) -> bool:
 
 K1, B = 0.8, 0.5
 MANY_NAMED = 200  # a word in more headings than this (`home` of all directories) is no reason to show a session
+COLUMNS = HEADING.split(", ")
 LEAST_WEIGHT = 1e-6  # of a word in most chunks, so that a title of such words is found, too
 MESSAGES_BY_FILE = f"SELECT {ids.sql_file_of('rowid')}, count(*) FROM fts WHERE fts MATCH ? AND {ids.sql_is_message('rowid')} GROUP BY 1"
 ABOUT = """
@@ -238,10 +240,13 @@ def _share_titles(terms: Terms) -> dict[int, float]:
     return shares
 
 
-def read_heading(connection: apsw.Connection, session: int) -> list[str]:
-    """What a session is called, and where it worked."""
+def read_heading(connection: apsw.Connection, session: int) -> dict[str, str]:
+    """A session's title, summary and so on, directory and branch, by the names of the columns."""
     row = connection.execute(f"SELECT {HEADING} FROM sessions WHERE id = ?", (session,)).fetchone()
-    return [] if row is None else [text for text in row if text]
+    heading = {} if row is None else {column: text for column, text in zip(COLUMNS, row, strict=True) if text}
+    if "tags" in heading:
+        heading["tags"] = ", ".join(json.loads(heading["tags"]))
+    return heading
 
 
 def _count_messages(connection: apsw.Connection, pattern: Pattern) -> Mapping[int, int]:

@@ -244,11 +244,27 @@ def test_widths(width: int) -> None:
 
 
 def test_how_to_read_on() -> None:
-    """On a terminal the first hit can be read with what stands below; not that of a subagent, whose number it is not."""
+    """On a terminal the first hit can be read with what stands below; the number is that of the subagent, if it is one's."""
     own = hit(match={"sessionId": "abc12345", "msgIdx": 7})
     other = hit(match={"sessionId": "sub", "msgIdx": 7})
     assert list(search.lines(answer(own), TERMINAL))[-1] == "Read on: sesamectl show abc12345 --around 7"
-    assert list(search.lines(answer(other), TERMINAL))[-1] == "Read on: sesamectl show abc12345"
+    assert list(search.lines(answer(other), TERMINAL))[-1] == "Read on: sesamectl show sub --around 7"
+    assert "         in subagent sub, message 7" in search.lines(answer(other), TERMINAL)
+
+
+@pytest.mark.parametrize(
+    ("match", "place"),
+    [
+        ({"sessionId": "abc12345", "kind": "heading", "field": "cwd", "msgIdx": None}, "in its directory"),
+        ({"sessionId": "sub", "kind": "heading", "field": "title", "msgIdx": None}, "in subagent sub, in its title"),
+        ({"sessionId": "sub\x1b[2J", "kind": "message", "msgIdx": 0}, "in subagent sub, message 0"),
+        ({"sessionId": "abc12345", "kind": "heading", "field": "of a later version", "msgIdx": None}, "in its heading"),
+    ],
+)
+def test_where_it_matches(match: dict[str, Any], place: str) -> None:
+    """In what the session is called, or in a subagent; also when there is nothing to quote."""
+    shown = list(search.lines(answer(hit(match=match, matchedSnippet="", missingWords=["flake"])), PLAIN))
+    assert shown[-2:] == [f"         {place}", "         missing: flake"]
 
 
 @given(st.text(alphabet="ab 日", max_size=60), st.integers(2, 12))

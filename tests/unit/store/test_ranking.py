@@ -1,5 +1,6 @@
 """Rules of ranking, each on an index of a few sessions."""
 
+import json
 import math
 from collections.abc import Iterator
 
@@ -46,12 +47,35 @@ def test_a_name_decides_between_equals() -> None:
 
 
 def test_a_name_alone_is_found() -> None:
-    """Though none of its texts has the word; the first message stands for it."""
+    """Though none of its texts has the word."""
     with tiny(session(0).user(OTHER).name("Frobnication"), session(1).user("else")) as index:
         (hit,) = index.ask("frobnication").hits
         assert (hit.session_id, hit.matched_words) == ("s0", ["frobnication"])
         assert hit.match is not None
-        assert (hit.match.msg_idx, hit.matched_snippet) == (0, OTHER)
+        assert (hit.match.kind, hit.match.field, hit.match.msg_idx, hit.match.session_id) == (
+            "heading",
+            "title",
+            None,
+            "s0",
+        )
+        assert [hit.matched_snippet[slice(*one)] for one in hit.highlights] == ["Frobnication"]
+
+
+@pytest.mark.parametrize(
+    ("field", "word"),
+    [("title", "xyzzy"), ("summary", "plugh"), ("tags", "thud"), ("cwd", "nimbus"), ("gitBranch", "feature")],
+)
+def test_a_heading_says_which_part_of_it_matches(field: str, word: str) -> None:
+    """The one with the most words; its text is the snippet."""
+    with tiny(session(0, cwd="/home/nimbus").user(OTHER).name("The xyzzy")) as index:
+        index.entitle("s0", "about plugh", "summary")
+        index.entitle("s0", '["one", "thud"]', "tags")
+        index.entitle("s0", "feature/one", "git_branch")
+        (hit,) = index.ask(word).hits
+        assert hit.match is not None
+        assert (hit.match.kind, hit.match.field) == ("heading", field)
+        assert [hit.matched_snippet[slice(*one)] for one in hit.highlights] == [word]
+        assert (hit.matched_words, hit.missing_words) == ([word], [])
 
 
 @pytest.mark.parametrize("question", [".js extension exports package.json", "package.json"])
@@ -146,7 +170,7 @@ def test_what_a_session_is_called_finds_it(column: str) -> None:
     """Above those that say some of the words in passing, however little it says them itself."""
     passing = [session(n, cwd=f"/{n}").user(f"billing migration {'again ' * n}").assistant("plan it") for n in range(7)]
     with tiny(*passing, session(7).user(OTHER)) as index:
-        index.entitle("s7", BILLING, column)
+        index.entitle("s7", json.dumps([BILLING]) if column == "tags" else BILLING, column)
         for question in (BILLING, "migration plan quarterly", "quarterly"):
             assert index.found(question)[0] == "s7"
 

@@ -1,8 +1,8 @@
 """The search method: turns a query into hits that explain themselves. The ranking is in the store."""
 
 import time
-from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Literal, NamedTuple, TypeVar
 
 from msgspec.structs import asdict, replace
 
@@ -21,6 +21,7 @@ from sesamed.store.search.terms import Terms, expand
 from sesamed.store.sqlite import Connection
 from sesamed.times import iso_or_none
 
+T = TypeVar("T")
 MAX_HITS = 100
 MAX_OFFSET = 1 << 40
 FRESH_SHARE = 0.5  # of a search's time may go into waiting for what is on disk
@@ -86,12 +87,11 @@ class WordCount(Answer, frozen=True, kw_only=True):
     headings: int  # sessions with it in their title, summary, description, tags, directory or branch
 
 
-class SearchResult(Answer, frozen=True, kw_only=True):
-    """The hits, and what a client needs to judge them."""
+class About(Answer, frozen=True, kw_only=True):
+    """What a client needs to judge an answer."""
 
     query: Exact
     result_count: int
-    results: list[Hit]
     words: list[WordCount]
     corrected: Mapping[str, str]
     dropped: list[Exact]
@@ -103,9 +103,23 @@ class SearchResult(Answer, frozen=True, kw_only=True):
     took_ms: float
 
 
+class SearchResult(About, frozen=True, kw_only=True):
+    """The hits, and what a client needs to judge them."""
+
+    results: list[Hit]
+
+
 @method
 async def search(context: Context, call: Call, params: SearchParams) -> SearchResult:
     """Sessions that match the words best, each with the record that matched."""
+    about, hits = await ask(context, params, MAX_HITS, lambda connection, page: page.hits)
+    return SearchResult(results=hits, **asdict(about))
+
+
+async def ask(
+    context: Context, params: SearchParams, most: int, show: Callable[[Connection, "Page"], list[T]]
+) -> tuple[About, list[T]]:
+    """Run a search, and show each page of it in the reader's thread."""
     begun = time.perf_counter()
     pending = context.ingest.pending()
     if params.fresh:
@@ -113,21 +127,21 @@ async def search(context: Context, call: Call, params: SearchParams) -> SearchRe
         pending = (await context.ingest.sync(None, share))[0]
     compiled = query.parse(params.query)
     where = await make_condition(context, params)
-    limit, offset, recent = min(params.limit, MAX_HITS), min(params.offset, MAX_OFFSET), params.sort == "recent"
+    limit, offset, recent = min(params.limit, most), min(params.offset, MAX_OFFSET), params.sort == "recent"
 
-    def find(connection: Connection) -> Page:
-        return Searcher(connection, compiled, where, context.workstation).run(limit, offset, recent=recent)
+    def find(connection: Connection) -> tuple[Page, list[T]]:
+        page = Searcher(connection, compiled, where, context.workstation).run(limit, offset, recent=recent)
+        return page, show(connection, page)
 
     left_ms = None
     if params.timeout_ms is not None:
         left_ms = max(1, params.timeout_ms - int((time.perf_counter() - begun) * 1000))
-    found = await context.queries.ask(find, left_ms)
+    found, shown = await context.queries.ask(find, left_ms)
     took_ms = (time.perf_counter() - begun) * 1000
     context.queries.record_time(took_ms)
-    return SearchResult(
+    about = About(
         query=params.query,
-        result_count=len(found.hits),
-        results=found.hits,
+        result_count=len(shown),
         words=found.words,
         corrected=found.terms.corrected,
         dropped=list(found.terms.dropped),
@@ -138,6 +152,7 @@ async def search(context: Context, call: Call, params: SearchParams) -> SearchRe
         warnings=[trouble.message for trouble in context.ingest.troubles()],
         took_ms=round(took_ms, 3),
     )
+    return about, shown
 
 
 class Page(NamedTuple):

@@ -1,18 +1,17 @@
 """The search_sessions method: each hit with the messages around it. The ranking is that of `search`."""
 
-import time
 from collections.abc import Iterator
 
-from sesamed.methods.filters import Filters, make_condition
+from msgspec.structs import asdict
+
 from sesamed.methods.method import Call, Context, NonNegative, method
-from sesamed.methods.search import Hit, Searcher
+from sesamed.methods.search import About, Hit, Page, SearchParams, ask
 from sesamed.methods.sessions import cut
 from sesamed.model import Answer, Session
 from sesamed.sanitize import Exact, Line, clean_text
 from sesamed.store.reading import session as read
 from sesamed.store.reading import summary
 from sesamed.store.reading.resolve import find
-from sesamed.store.search import query
 from sesamed.store.search.excerpt import one_line
 from sesamed.store.sqlite import Connection
 
@@ -22,13 +21,11 @@ SNIPPET_BYTES = 1024
 LEAD_CHARACTERS = 200  # of the matched message, before what matched
 
 
-class SearchSessionsParams(Filters, frozen=True, kw_only=True):
+class SearchSessionsParams(SearchParams, frozen=True, kw_only=True):
     """What to search for, and how much context to show."""
 
-    query: str
     context_before: NonNegative = 4
     context_after: NonNegative = 4
-    limit: NonNegative = 10
 
 
 class WindowItem(Answer, frozen=True, kw_only=True):
@@ -51,8 +48,8 @@ class WindowHit(Answer, frozen=True, kw_only=True):
     window: list[WindowItem]
 
 
-class Windows(Answer, frozen=True, kw_only=True):
-    """The best hits, each with what is around it."""
+class Windows(About, frozen=True, kw_only=True):
+    """The best hits, each with what is around it, and what a client needs to judge them."""
 
     hits: list[WindowHit]
 
@@ -60,19 +57,13 @@ class Windows(Answer, frozen=True, kw_only=True):
 @method
 async def search_sessions(context: Context, call: Call, params: SearchSessionsParams) -> Windows:
     """The messages that match best, each with those around it."""
-    begun = time.perf_counter()
-    compiled = query.parse(params.query)
-    where = await make_condition(context, params)
-    workstation, limit = context.workstation, min(params.limit, MAX_WINDOWS)
     before, after = limit_window(params.context_before, params.context_after)
 
-    def find_windows(connection: Connection) -> list[WindowHit]:
-        page = Searcher(connection, compiled, where, workstation).run(limit, 0, recent=False)
-        return [window for hit in page.hits for window in _make_window(connection, hit, before, after, workstation)]
+    def show(connection: Connection, page: Page) -> list[WindowHit]:
+        return [w for hit in page.hits for w in _make_window(connection, hit, before, after, context.workstation)]
 
-    hits = await context.queries.ask(find_windows)
-    context.queries.record_time((time.perf_counter() - begun) * 1000)
-    return Windows(hits=hits)
+    about, hits = await ask(context, params, MAX_WINDOWS, show)
+    return Windows(hits=hits, **asdict(about))
 
 
 def limit_window(before: int, after: int) -> tuple[int, int]:

@@ -116,3 +116,20 @@ def test_what_nobody_sees_is_not_shown(long: Daemon) -> None:
     found = long.call("search", query="turnip")["results"][0]
     assert found["name"] == "name"
     assert found["matchedSnippet"].isprintable()
+
+
+def test_it_says_all_that_a_search_says(library: Library) -> None:
+    """And takes the same parameters."""
+    params: dict[str, Any] = {
+        "query": "quinces zzzz the",
+        "limit": 1,
+        "offset": 1,
+        "sort": "recent",
+        "fresh": True,
+        "timeoutMs": 5000,
+    }
+    one, other = (library.daemon.call(method, **params) for method in ("search", "search_sessions"))
+    assert (one["dropped"], one["words"][1]["chunks"], len(one["results"])) == (["the"], 0, 1)
+    assert other["hits"][0]["sessionId"] == one["results"][0]["match"]["sessionId"]
+    for field in one.keys() - {"results", "tookMs", "resultCount"}:
+        assert other[field] == one[field]

@@ -181,6 +181,7 @@ class Session(Answer, frozen=True, kw_only=True):
     message_count: int
     parent_session_id: Exact | None
     subagent: bool
+    orphan: bool  # a subagent whose parent is not in the index
     gone: bool
 
 

@@ -21,7 +21,7 @@ export function search(query: string, found: Found, offset: number, limit: numbe
 /** A session in one line behind its name: what to call it, whose, when, where. */
 export function about(session: Session): string {
   const place = session.cwd ? [`${cut(line(session.cwd), 200)}${session.gitBranch ? ` (branch ${cut(line(session.gitBranch), 60)})` : ""}`] : [];
-  const marks = [session.subagent ? "subagent" : "", session.gone ? "its file is gone" : ""].filter(Boolean);
+  const marks = [session.subagent ? `subagent${session.orphan ? ` of ${line(session.parentSessionId ?? "?")}, which is not indexed` : ""}` : "", session.gone ? "its file is gone" : ""].filter(Boolean);
   return [`id ${line(session.sessionId)}`, line(session.source), dates(session), ...place, count(session.messageCount, "message"), ...marks].join("; ");
 }
 

@@ -12,6 +12,8 @@ export interface Session {
   messageCount: number;
   gone: boolean;
   subagent: boolean;
+  orphan?: boolean;
+  parentSessionId?: string | null;
 }
 
 export interface Match {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sesamectl.render import clean, clean_ranges, join_clean, number, pending
+from sesamectl.render import clean, clean_ranges, join_clean, label, number, pending
 from sesamectl.render.terminal import BOLD, DIM, columns, fit, wrap
 
 TYPE_CHECKING = False
@@ -55,7 +55,7 @@ def _hit(hit: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     date = f"{clean(hit.get('created'))[:10]}{' (file gone)' if hit.get('gone') else ''}"
     date += " (undone)" if (hit.get("match") or {}).get("undone") else ""
     date += "".join(_format_folded(hit))
-    name = clean(hit.get("name") or "")
+    name = label(hit)
     if name and terminal.width:
         name = fit(name, max(MIN_NAME, terminal.width - columns(f"{score} {session} () - {date}")))
     named = f" ({terminal.paint(BOLD, name)})" if name else ""

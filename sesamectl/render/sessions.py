@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sesamectl.render import clean, clean_lines, number
+from sesamectl.render import clean, clean_lines, label, number
 from sesamectl.render.terminal import BOLD, DIM, MARK, Terminal, columns, fit, wrap
 
 TOOL_LINES = 12  # of a tool call that is not shown in full
@@ -26,7 +26,7 @@ def lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
 def summary(session: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     """A session in two lines."""
     identity, date = clean(session["sessionId"]), clean(session["modified"])[:10]
-    name = clean(session.get("name") or "")
+    name = label(session)
     if name and terminal.width:
         name = fit(name, max(MIN_NAME, terminal.width - columns(f"  {identity} () - {date}")))
     named = f" ({terminal.paint(BOLD, name)})" if name else ""

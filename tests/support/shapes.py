@@ -15,7 +15,7 @@ PENDING = {"files": int, "bytes": int}
 SUMMARY = {
     "sessionId": str, "key": re.compile(r"[0-9a-f]{8}:[0-9a-f]{8}:.+"), "source": str, "path": str, "cwd": SOME_TEXT,
     "projectPath": SOME_TEXT, "gitBranch": SOME_TEXT, "name": SOME_TEXT, "created": TIME, "modified": TIME, "messageCount": int,
-    "parentSessionId": SOME_TEXT, "subagent": bool, "gone": bool,
+    "parentSessionId": SOME_TEXT, "subagent": bool, "orphan": bool, "gone": bool,
 }  # fmt: skip
 
 MATCH = {

@@ -50,9 +50,9 @@ def _resolve_one(connection: apsw.Connection, reference: str, project: Project |
     # Several ids that begin so: somebody who wrote a whole name did not mean an id.
     found = names.find_same(reference, known) or beginning or names.find_like(reference, known)
     if not found:
+        hint = _hint(connection, reference, "`sesamectl list` shows the sessions")
         raise NotFoundError(
-            f"no session is called {_quote(reference)}, and no id starts with it; `sesamectl list` shows the sessions",
-            ref=_quote(reference),
+            f"no session is called {_quote(reference)}, and no id starts with it; {hint}", ref=_quote(reference)
         )
     return _choose(connection, reference, found, project)
 
@@ -91,9 +91,9 @@ def find(connection: apsw.Connection, reference: str) -> int:
     """The session with this id (with or without `source:`), or the only one whose id starts with it."""
     found = find_exact(connection, reference) or find_beginning(connection, reference)
     if not found:
+        hint = _hint(connection, reference, "`sesamectl search` and list_sessions show the ids")
         raise NotFoundError(
-            f"no session {_quote(reference)} in the index; `sesamectl search` and list_sessions show the ids",
-            sessionId=reference[:SHOWN_CHARACTERS],
+            f"no session {_quote(reference)} in the index; {hint}", sessionId=reference[:SHOWN_CHARACTERS]
         )
     if len(found) > 1:
         raise AmbiguousError(
@@ -120,6 +120,13 @@ def find_beginning(connection: apsw.Connection, prefix: str) -> list[int]:
         return []
     sql = "SELECT id FROM sessions WHERE public_id >= ? AND public_id < ? ORDER BY public_id LIMIT 1000"
     return [session for (session,) in sqlite.rows(connection, sql, (prefix, prefix + "\U0010ffff"))]
+
+
+def _hint(connection: apsw.Connection, reference: str, otherwise: str) -> str:
+    """What to say of a session that is not in the index: its subagents, if those are."""
+    sql = "SELECT public_id FROM sessions WHERE parent_id = ? AND subagent ORDER BY modified_ms DESC, public_id LIMIT ?"
+    orphans = [clean_line(name) for (name,) in sqlite.rows(connection, sql, (reference, MAX_CANDIDATES))]
+    return f"its subagents are: {', '.join(orphans)}" if orphans else otherwise
 
 
 def list_candidates(connection: apsw.Connection, sessions: Sequence[int]) -> list[str]:

@@ -13,6 +13,10 @@ from sesamed.store import ids, sqlite
 from sesamed.store.search.filters import Conditions
 from sesamed.times import iso
 
+# A subagent whose parent is not in the index.
+IS_ORPHAN = """(s.subagent AND s.parent_id IS NOT NULL
+    AND NOT EXISTS(SELECT 1 FROM sessions o WHERE o.source = s.source AND o.native_id = s.parent_id AND o.id <> s.id))"""
+
 # Where a field is not the column of its name.
 COLUMN = {
     "session_id": "s.public_id",
@@ -23,14 +27,18 @@ COLUMN = {
     "message_count": "s.messages",
     "parent_session_id": """coalesce(
       (SELECT o.public_id FROM files f JOIN sessions o ON o.id = f.session WHERE f.path = CAST(s.parent_path AS BLOB)), s.parent_id)""",
+    "orphan": IS_ORPHAN,
 }
 FIELDS = Session.__struct_fields__
 SELECT = f"SELECT s.id, {', '.join(COLUMN.get(field, f's.{field}') for field in FIELDS)} FROM sessions s"
 
-# A subagent is listed by itself only when its parent is not.
-NOT_FOLDED = """NOT (s.subagent AND EXISTS(
+# A subagent is listed by itself only when its parent is not. Of those of a parent that is not in the index, the latest stands for all.
+NOT_FOLDED = f"""NOT (s.subagent AND EXISTS(
     SELECT 1 FROM sessions o WHERE o.source = s.source AND o.native_id = s.parent_id AND o.id <> s.id
-    AND o.id IN (SELECT s.id FROM sessions s WHERE {passing})))"""
+    AND o.id IN (SELECT s.id FROM sessions s WHERE {{passing}})))
+    AND NOT ({IS_ORPHAN} AND EXISTS(
+    SELECT 1 FROM sessions o WHERE o.source = s.source AND o.parent_id = s.parent_id AND o.subagent
+    AND (-o.modified_ms, o.public_id) < (-s.modified_ms, s.public_id) AND o.id IN (SELECT s.id FROM sessions s WHERE {{passing}})))"""
 
 
 def show_path(path: bytes | None) -> str:

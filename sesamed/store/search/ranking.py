@@ -55,6 +55,7 @@ class Found(NamedTuple):
     score: float
     subagents: int
     similar: frozenset[int]
+    group: frozenset[int]  # the sessions that would be shown if each stood alone: several have one missing parent
 
 
 class Scored(NamedTuple):
@@ -68,6 +69,7 @@ class Scored(NamedTuple):
 
 class _Shown(NamedTuple):
     shown: int
+    group: int | tuple[str, str]  # hits of one group are one: by that session, or by a parent that is not in the index
     alike: tuple[str, int] | None  # its project and how it begins
     order: tuple[int, str, str]  # newer ones first, then by name
 
@@ -203,48 +205,54 @@ def _find_excluded(connection: apsw.Connection, terms: Terms, sessions: set[int]
 
 
 def fold(connection: apsw.Connection, scored: list[Scored], where: filters.Conditions, *, recent: bool) -> list[Found]:
-    """Fold subagents into their parents, and sessions of a project with the same opening into the best of them."""
+    """Fold subagents into their parents, or with others of a missing parent, and sessions of a project that begin alike into the best."""
     shown = _find_shown(connection, [one.session for one in scored], folds=where.folds)
-    groups: dict[int, list[Scored]] = defaultdict(list)
+    groups: dict[int | tuple[str, str], list[Scored]] = defaultdict(list)
     for one in sorted(scored, key=lambda one: (-one.score, shown[one.session].order, one.session)):
-        groups[shown[one.session].shown].append(one)
+        groups[shown[one.session].group].append(one)
     heads = [(group[0].score, shown[group[0].session], group) for group in groups.values()]
     heads.sort(key=lambda head: (head[1].order[0], -head[0], head[1].order) if recent else (-head[0], head[1].order))
     result: list[Found] = []
     place_of: dict[tuple[str, int], int] = {}
     for score, about, group in heads:
+        together = frozenset(shown[one.session].shown for one in group)
         if about.alike is not None and (place := place_of.setdefault(about.alike, len(result))) < len(result):
             first = result[place]
-            result[place] = first._replace(similar=first.similar | {about.shown})
+            result[place] = first._replace(similar=first.similar | together)
             continue
         subagents = sum(one.session != about.shown for one in group)
-        result.append(Found(about.shown, group[0].session, group[0].chunk, score, subagents, frozenset()))
+        result.append(Found(about.shown, group[0].session, group[0].chunk, score, subagents, frozenset(), together))
     return result
 
 
 def _find_shown(connection: apsw.Connection, sessions: list[int], *, folds: bool) -> dict[int, _Shown]:
     target = f"CASE WHEN s.subagent THEN {SHOWN} ELSE s.id END" if folds else "s.id"
     sql = f"""
-        SELECT s.id, o.id, o.project, o.opening, -o.modified_ms, o.source, o.public_id
-        FROM sessions s CROSS JOIN sessions o ON o.id = {target} WHERE s.id IN carray(?)
+        SELECT s.id, o.id, iif(o.subagent AND :folds, o.parent_id, NULL), o.project, o.opening, -o.modified_ms, o.source, o.public_id
+        FROM sessions s CROSS JOIN sessions o ON o.id = {target} WHERE s.id IN carray(:sessions)
     """
-    rows = connection.execute(sql, (sqlite.numbers(sessions),))
+    rows = connection.execute(sql, {"sessions": sqlite.numbers(sessions), "folds": folds})
     return {
-        session: _Shown(shown, None if opening is None else (project, opening), (newer, source, name))
-        for session, shown, project, opening, newer, source, name in rows
+        session: _Shown(
+            shown,
+            shown if missing is None else (source, missing),
+            None if opening is None else (project, opening),
+            (newer, source, name),
+        )
+        for session, shown, missing, project, opening, newer, source, name in rows
     }
 
 
 def append_rest(found: list[Found], more: list[Found]) -> list[Found]:
     """These hits, followed by those of a longer list that are not among them: the order is the same on every page."""
-    place_of = {session: place for place, hit in enumerate(found) for session in (hit.shown, *hit.similar)}
+    place_of = {session: place for place, hit in enumerate(found) for session in (*hit.group, *hit.similar)}
     whole = list(found)
     for hit in more:
-        sessions = hit.similar | {hit.shown}
+        sessions = hit.similar | hit.group
         place = next((place_of[session] for session in sorted(sessions) if session in place_of), None)
         if place is None:
             whole.append(hit._replace(score=min(hit.score, found[-1].score)) if found else hit)
         else:
             known = whole[place]
-            whole[place] = known._replace(similar=(known.similar | sessions) - {known.shown})
+            whole[place] = known._replace(similar=(known.similar | sessions) - known.group)
     return whole

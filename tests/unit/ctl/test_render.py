@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sesamectl.render import clean, clean_lines, clean_ranges, index, number, search, sessions, size, status
+from sesamectl.render import clean, clean_lines, clean_ranges, index, label, number, search, sessions, size, status
 from sesamectl.render.terminal import Terminal, columns, detect, fit, wrap
 
 PLAIN = Terminal()
@@ -359,3 +359,11 @@ def test_sizes(count: int, text: str) -> None:
 def test_numbers() -> None:
     """One thing is one thing."""
     assert (number(1, "session"), number(12345, "session")) == ("1 session", "12,345 sessions")
+
+
+def test_an_orphan_is_called_by_its_parent() -> None:
+    """The parent is not in the index: its id is all that says what the subagent worked for."""
+    orphan = {"orphan": True, "parentSessionId": "019e\x1b[1m", "subagent": True}
+    assert label({**orphan, "name": None}) == "subagent of 019e, not indexed"
+    assert label({**orphan, "name": "Warmup"}) == "subagent of 019e, not indexed: Warmup"
+    assert label({**orphan, "orphan": False, "name": "Warmup"}) == "Warmup"

@@ -1,5 +1,8 @@
 """Which sessions lists show."""
 
+import pytest
+
+from sesamed.errors import NotFoundError
 from sesamed.store.reading import summary
 from sesamed.store.reading.resolve import find
 from sesamed.store.reading.status import read_holdings
@@ -32,3 +35,26 @@ def test_a_session_for_which_a_subagent_works_is_not_empty() -> None:
         assert (hit.session_id, hit.subagents, hit.message_count) == ("s0", 1, 0)
         assert index.found("*") == ["s0"]
         assert read_holdings(index.connection).totals.empty == 0
+
+
+def test_subagents_of_a_parent_that_is_not_indexed_are_one() -> None:
+    """For each such parent; they are marked, and say whose they are."""
+    with tiny(session(0).user("beta")) as index:
+        root = index.history.roots[0]
+        for number, (parent, start) in enumerate([("lost", 2), ("lost", 4), ("lost", 3), ("gone", 5)], 1):
+            agent = session(number, cwd=f"/{number}", start=f"2026-03-0{start}T09:00:00.000Z").user(f"alpha {number}")
+            index.history.write(root / f"2026-03-01T09-00-00-000Z_{parent}/{agent.file_name}", agent.bytes())
+        index.history.look_at_everything()
+        gone, lost = sorted(index.ask("alpha").hits, key=lambda hit: str(hit.parent_session_id))
+        assert (gone.session_id, gone.parent_session_id, gone.orphan, gone.subagents) == ("s4", "gone", True, 0)
+        assert (lost.parent_session_id, lost.orphan, lost.subagents) == ("lost", True, 2)
+        assert index.ask("alpha", limit=1, offset=1).hits[0] in (gone, lost)
+        assert index.found("*") == ["s4", "s2", "s0"]
+        total, listed = summary.list_sessions(index.connection, filters.to_sql(Where()), 10, 0, "w")
+        assert (total, [(one.session_id, one.orphan) for one in listed.values()]) == (
+            3,
+            [("s4", True), ("s2", True), ("s0", False)],
+        )
+        assert sorted(index.found("*", subagents="only")) == ["s1", "s2", "s3", "s4"]
+        with pytest.raises(NotFoundError, match="its subagents are: s2, s3, s1"):
+            find(index.connection, "lost")

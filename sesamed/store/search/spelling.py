@@ -75,14 +75,16 @@ class Speller:
         """The nearest word with this stem, if it is near enough: FTS5 would stem a stem again."""
         # Stemming changes the last letter of a stem at most: hoping is hope, happy is happi.
         pattern = re.compile(re.escape(term[:-1]) + "[a-z]*")
+        kinds, stored = zip(*sqlite.rows(self._connection, OCCURRENCES, (term,)), strict=True)
+        texts = [sqlite.plain(packed) for packed in stored]
         written: Counter[str] = Counter()
-        for kind, packed in self._connection.execute(OCCURRENCES, (term,)):
-            text = sqlite.plain(packed)
+        for kind, text in zip(kinds, texts, strict=True):
             written.update(_find_words(pattern, text) or _find_words(pattern, subwords.inner_words(kind, text)))
+        stems = [self._stem(found) for found in written]
         near = [
             (distance(word, found, most), -times, found)
-            for found, times in written.items()
-            if self._stem(found) == term
+            for (found, times), stem in zip(written.items(), stems, strict=True)
+            if stem == term
         ]
         return [Near(far, rarity, found) for far, _, found in sorted(near)[:1] if far <= most]
 

@@ -6,7 +6,7 @@ The vocabulary has stems only, and stems are no words: the nearest one to `extns
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 import apsw
@@ -56,7 +56,7 @@ class Speller:
             return []
         most = 1 if len(word) <= SHORT_LETTERS else 2
         candidates = sorted(self._find_candidates(word, most))[:CANDIDATES]
-        near = sorted(found for _, rarity, term in candidates for found in self._find_written(term, rarity, word, most))
+        near = sorted(self._find_written({term: rarity for _, rarity, term in candidates}, word, most))
         best = [found for found in near if found.distance == near[0].distance]
         return list(dict.fromkeys(found.word for found in best if not _is_cut_off(found, near)))[:NEAREST]
 
@@ -71,22 +71,24 @@ class Speller:
                 if found <= most:
                     yield found, -chunks, term
 
-    def _find_written(self, term: str, rarity: int, word: str, most: int) -> list[Near]:
-        """The nearest word with this stem, if it is near enough: FTS5 would stem a stem again."""
-        # Stemming changes the last letter of a stem at most: hoping is hope, happy is happi.
-        pattern = re.compile(re.escape(term[:-1]) + "[a-z]*")
-        kinds, stored = zip(*sqlite.rows(self._connection, OCCURRENCES, (term,)), strict=True)
-        texts = [sqlite.plain(packed) for packed in stored]
-        written: Counter[str] = Counter()
-        for kind, text in zip(kinds, texts, strict=True):
-            written.update(_find_words(pattern, text) or _find_words(pattern, subwords.inner_words(kind, text)))
-        stems = [self._stem(found) for found in written]
-        near = [
-            (distance(word, found, most), -times, found)
-            for (found, times), stem in zip(written.items(), stems, strict=True)
-            if stem == term
+    def _find_written(self, rarities: Mapping[str, int], word: str, most: int) -> Iterator[Near]:
+        """Of each stem the nearest word that was written with it, if it is near enough: FTS5 would stem a stem again."""
+        read = [
+            (term, kind, packed) for term in rarities for kind, packed in self._connection.execute(OCCURRENCES, (term,))
         ]
-        return [Near(far, rarity, found) for far, _, found in sorted(near)[:1] if far <= most]
+        texts = [sqlite.plain(packed) for _, _, packed in read]
+        # Stemming changes the last letter of a stem at most: hoping is hope, happy is happi.
+        patterns = {term: re.compile(re.escape(term[:-1]) + "[a-z]*") for term in rarities}
+        written: dict[str, Counter[str]] = {term: Counter() for term in rarities}
+        for (term, kind, _), text in zip(read, texts, strict=True):
+            pattern = patterns[term]
+            written[term].update(_find_words(pattern, text) or _find_words(pattern, subwords.inner_words(kind, text)))
+        stems = {found: self._stem(found) for found in {found for words in written.values() for found in words}}
+        for term, words in written.items():
+            near = [
+                (distance(word, found, most), -times, found) for found, times in words.items() if stems[found] == term
+            ]
+            yield from (Near(far, rarities[term], found) for far, _, found in sorted(near)[:1] if far <= most)
 
 
 def _find_words(pattern: re.Pattern[str], text: str) -> list[str]:

@@ -251,11 +251,11 @@ class Daemon:
         return [hit["sessionId"] for hit in self.call("search", query=query, **filters)["results"]]
 
     def sessions(self) -> list[Any]:
-        """All sessions, the newest first."""
+        """All sessions, the newest first; also those in which nobody has said anything yet."""
         found: list[Any] = []
         offset: int | None = 0
         while offset is not None:
-            page = self.call("list_sessions", offset=offset, limit=500)
+            page = self.call("list_sessions", empty=True, offset=offset, limit=500)
             found += page["sessions"]
             offset = page["nextOffset"]
         return found

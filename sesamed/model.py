@@ -162,6 +162,19 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The base of results of methods."""
 
 
+class Counts(Answer, frozen=True, kw_only=True):
+    """What the index holds."""
+
+    sessions: int
+    empty: int
+    chunks: int
+    messages: int
+    tool_calls: int
+    files: int
+    gone: int
+    bad_lines: int
+
+
 class Session(Answer, frozen=True, kw_only=True):
     """A session in a few fields, as in lists. Times are ISO 8601 in UTC with milliseconds.
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from sesamed import __version__
 from sesamed.methods.method import PROTOCOL, Call, Context, Empty, NoParams, Params, method
-from sesamed.model import Answer, Overview, Pending, Progress
+from sesamed.model import Answer, Counts, Overview, Pending, Progress
 from sesamed.sanitize import Exact
 from sesamed.store import schema, sqlite
 from sesamed.store.reading.status import read_holdings
@@ -22,19 +22,6 @@ class Database(Answer, frozen=True, kw_only=True):
     wal_bytes: int
     sqlite_version: str
     schema: int
-
-
-class Counts(Answer, frozen=True, kw_only=True):
-    """What the index holds."""
-
-    sessions: int
-    empty: int
-    chunks: int
-    messages: int
-    tool_calls: int
-    files: int
-    gone: int
-    bad_lines: int
 
 
 class SourceStatus(Answer, frozen=True, kw_only=True):
@@ -111,7 +98,7 @@ async def status(context: Context, call: Call, params: NoParams) -> Status:
         state=_find_state(overview),
         socket=context.socket,
         database=_describe_database(context.database),
-        counts=Counts(**holdings.totals._asdict()),
+        counts=holdings.counts,
         sources=_list_sources(overview, holdings.sessions_by_root),
         pending=context.ingest.pending(),
         indexing=overview.indexing,

@@ -185,14 +185,14 @@ def test_path_in_the_home_directory(blank: Daemon) -> None:
 def test_path_on_windows(blank: Daemon) -> None:
     """By parts, whichever stroke they have; case as it is."""
     call = Call("read", {"path": "src\\burdock.ts"}, "c1")
-    blank.write("windows.jsonl", PiSession(id="windows-1", cwd="C:\\work\\app").user("x").assistant("", [call]).bytes())
+    blank.write("windows.jsonl", PiSession(id="windows-1", cwd="C:\\code\\app").user("x").assistant("", [call]).bytes())
     blank.sync()
     for path in (
-        "burdock.ts", "src/burdock.ts", "src\\burdock.ts", "C:\\work\\app\\src\\burdock.ts", "C:/work/app/src/burdock.ts",
-        "C:\\work", "C:\\work\\app\\", "work/app", "app\\src\\",
+        "burdock.ts", "src/burdock.ts", "src\\burdock.ts", "C:\\code\\app\\src\\burdock.ts", "C:/code/app/src/burdock.ts",
+        "C:\\code", "C:\\code\\app\\", "code/app", "app\\src\\",
     ):  # fmt: skip
         assert blank.found("*", path=path) == ["windows-1"], path
-    for path in ("c:\\work", "Burdock.ts", "D:\\work", "urdock.ts", "C:\\work\\app\\burdock.ts"):
+    for path in ("c:\\code", "Burdock.ts", "D:\\code", "urdock.ts", "C:\\code\\app\\burdock.ts"):
         assert blank.found("*", path=path) == [], path
 
 

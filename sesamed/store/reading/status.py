@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import apsw
 
+from sesamed.model import Counts
 from sesamed.store import sqlite
 from sesamed.store.search.filters import IS_EMPTY
 
@@ -12,23 +13,10 @@ SESSIONS = f"SELECT count(*), coalesce(sum(s.gone), 0), count(*) FILTER (WHERE {
 LAST_SYNC = "SELECT CAST(value AS INTEGER) FROM metadata WHERE name = 'last_sync_at'"
 
 
-class Totals(NamedTuple):
-    """How many there are of each."""
-
-    sessions: int
-    empty: int
-    chunks: int
-    messages: int
-    tool_calls: int
-    files: int
-    gone: int
-    bad_lines: int
-
-
 class Holdings(NamedTuple):
-    """Totals, sessions by root, and when somebody last waited for everything."""
+    """Counts, sessions by root, and when somebody last waited for everything."""
 
-    totals: Totals
+    counts: Counts
     sessions_by_root: dict[str, int]
     last_sync_ms: int | None
 
@@ -40,5 +28,14 @@ def read_holdings(connection: apsw.Connection) -> Holdings:
     files, bad_lines = sqlite.one(connection, sql)
     sessions, gone, empty = sqlite.one(connection, SESSIONS)
     last_sync = connection.execute(LAST_SYNC).fetchone()
-    totals = Totals(sessions, empty, chunks, messages, tool_calls, files, gone, bad_lines)
-    return Holdings(totals, dict(sqlite.rows(connection, BY_ROOT)), None if last_sync is None else last_sync[0])
+    counts = Counts(
+        sessions=sessions,
+        empty=empty,
+        chunks=chunks,
+        messages=messages,
+        tool_calls=tool_calls,
+        files=files,
+        gone=gone,
+        bad_lines=bad_lines,
+    )
+    return Holdings(counts, dict(sqlite.rows(connection, BY_ROOT)), None if last_sync is None else last_sync[0])

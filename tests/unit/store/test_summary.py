@@ -21,7 +21,7 @@ def test_empty_sessions_are_shown_when_asked_for() -> None:
             assert sorted(index.found(query_text, empty=True)) == ["s0", "s1", "s2"]
         assert index.ask("wombat", here=False).filtered_out == 2
         assert summary.list_sessions(index.connection, filters.to_sql(Where()), 10, 0, "w")[0] == 2
-        assert read_holdings(index.connection).totals.empty == 1
+        assert read_holdings(index.connection).counts.empty == 1
         assert find(index.connection, "s1")
 
 
@@ -34,7 +34,7 @@ def test_a_session_for_which_a_subagent_works_is_not_empty() -> None:
         (hit,) = index.ask("alpha").hits
         assert (hit.session_id, hit.subagents, hit.message_count) == ("s0", 1, 0)
         assert index.found("*") == ["s0"]
-        assert read_holdings(index.connection).totals.empty == 0
+        assert read_holdings(index.connection).counts.empty == 0
 
 
 def test_subagents_of_a_parent_that_is_not_indexed_are_one() -> None:

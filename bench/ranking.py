@@ -22,7 +22,7 @@ from bench.instance import Instance, scratch
 from bench.tables import Table, show
 from sesamed.methods.search import Page, Searcher
 from sesamed.store import sqlite
-from sesamed.store.search import filters, query, ranking, spelling, terms
+from sesamed.store.search import filters, ranking, spelling, terms
 from sesamed.store.search import matching as search
 
 SOURCES = ("pi", "claude", "codex")
@@ -41,7 +41,7 @@ class Question(NamedTuple):
     paths: frozenset[str]
 
 
-def _first_pattern(self: terms.TermMaker, word: query.Word, *, exact: bool = False) -> terms.Term:
+def _first_pattern(self: terms.TermMaker, word: terms.Word, *, exact: bool = False) -> terms.Term:
     made = WHOLE_TERM(self, word, exact=True)
     return made._replace(patterns=made.patterns[:1])
 
@@ -80,7 +80,7 @@ def taken(steps: int) -> Iterator[None]:
 
 def answered(connection: apsw.Connection, text: str) -> Page:
     """What the daemon would say."""
-    return Searcher(connection, query.parse(text), filters.to_sql(filters.Where()), "bench").run(10, 0, recent=False)
+    return Searcher(connection, terms.parse(text), filters.to_sql(filters.Where()), "bench").run(10, 0, recent=False)
 
 
 def rank(connection: apsw.Connection, question: Question) -> tuple[int | None, bool]:

@@ -24,7 +24,7 @@ from bench import generate
 from bench.instance import Instance, scratch
 from bench.tables import Table, show
 from sesamed.store import sqlite
-from sesamed.store.search import filters, query, ranking, terms
+from sesamed.store.search import filters, ranking, terms
 
 EACH = 25
 TITLE_WORDS = 4
@@ -115,7 +115,7 @@ def entitle(
 
 def find_place(connection: apsw.Connection, titled: Titled) -> int:
     """Where the last of those that are meant stands, less the others of them: 1 is right."""
-    asked = terms.expand(connection, query.parse(titled.title))
+    asked = terms.expand(connection, terms.parse(titled.title))
     found = ranking.rank_sessions(connection, asked, filters.to_sql(filters.Where()), DEEPEST)
     places = [place for place, hit in enumerate(found, 1) if hit.shown in titled.meant]
     return max(places) - len(titled.meant) + 1 if len(places) == len(titled.meant) else DEEPEST + 1

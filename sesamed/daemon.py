@@ -27,8 +27,7 @@ from sesamed.ingest.requests import Requests
 from sesamed.ingest.roots import RootWatcher
 from sesamed.ingest.sweep import Root, Sweep
 from sesamed.manager_report import Notifier, Reporter, describe, ping, watchdog_s
-from sesamed.methods.method import Context
-from sesamed.methods.queries import QueryRunner
+from sesamed.methods.method import Context, QueryRunner
 from sesamed.methods.table import METHODS
 from sesamed.model import Trouble
 from sesamed.own_sessions import OwnSessions

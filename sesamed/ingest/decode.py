@@ -16,13 +16,12 @@ from zlib import crc32
 import msgspec
 
 from sesamed.ingest.chunking import Chunking
-from sesamed.ingest.difference import WHOLE_BYTES, Difference, Held, is_whole
 from sesamed.ingest.parts import Parts
 from sesamed.ingest.project import Projects
 from sesamed.ingest.state import FileState, Target, path_below
 from sesamed.ingest.tail import COMPRESSED, FileChange, Read, Tail, signature_at
 from sesamed.ingest.units import UnitFinder, look_at, part_signature
-from sesamed.ingest.whole import Whole, count_bytes
+from sesamed.ingest.whole import WHOLE_BYTES, Difference, Held, Whole, count_bytes, is_whole
 from sesamed.model import Bad, Fact, Operation
 from sesamed.source import BadLineError, Bundle, Document, ForeignFileError, Lines, Rows, Shape, Source, Unit
 from sesamed.store.foreign import ForeignDatabase, ForeignDatabaseError, LockedDatabaseError, open_database

@@ -1,10 +1,19 @@
 """Units that are read completely each time (a document, a bundle of files, a session in a database): read, decoded by the source, and
-compared with what the index holds. Nothing is written here.
+compared with what the index holds, so that only the difference is written. Nothing is written here.
 
 If a unit does not decode, what was last read stays, and it counts as bad.
+
+With its cursor a unit keeps two digests per record, in order: one of its key, which tells whether it is the same record as before, and
+one of its content. Records at the beginning with the same keys stay where they are, those with other content are rewritten in their
+places, and from the first different key on everything is removed and appended again. So an appended message, or a last message that
+grows, costs what changed.
+
+In the index a record's key is made from the source's key and the record's content: with different content in another unit it is another
+record.
 """
 
 import os
+from array import array
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -12,14 +21,196 @@ from zlib import crc32
 
 import msgspec
 
-from sesamed.ingest import difference
-from sesamed.ingest.difference import Content, Difference, Held
+from sesamed.ingest.chunking import Chunking, clean, last_time
 from sesamed.ingest.tail import NotRegularError, Tail, open_tail
 from sesamed.ingest.units import list_members, relative
-from sesamed.model import Operation
+from sesamed.keys import digest
+from sesamed.model import Message, Operation, Outcome, ToolCall, ToolResult, Undone
 from sesamed.source import BadLineError, Bundle, Document, ForeignFileError, Member, Row, Source, Unit
 from sesamed.store.foreign import ForeignDatabase
+from sesamed.store.ids import LAST_POSITION
 from sesamed.store.rows import Cursor, FileRows, IndexedFile, RecordRow, Revision, blank
+
+MARK = b"whole"  # what the state of such a cursor begins with
+
+WHOLE_BYTES = 8 << 20  # in one commit: what is read whole costs more to read again
+ROW_BYTES = 64  # what a record has besides its texts, about
+
+_ENCODE = msgspec.msgpack.Encoder().encode
+_ENCODE_SORTED = msgspec.json.Encoder(order="sorted").encode
+
+
+class Held(msgspec.Struct, frozen=True, array_like=True):
+    """What the index holds of a unit, as digests."""
+
+    identity: int = 0
+    words: int = 0  # all that is said of sessions, and what is taken back
+    keys: bytes = b""  # 8 bytes a record
+    contents: bytes = b""
+
+    @classmethod
+    def decode(cls, state: bytes) -> "Held | None":
+        """Held records from a cursor's state; None if it belongs to another shape."""
+        if not is_whole(state):
+            return None
+        return msgspec.msgpack.decode(memoryview(state)[len(MARK) :], type=cls)
+
+    def encode(self) -> bytes:
+        """Held records as a cursor's state."""
+        return MARK + _ENCODE(self)
+
+    def count_same(self, keys: "array[int]") -> int:
+        """How many records at the beginning have the same keys."""
+        pairs = zip(_numbers(self.keys), keys, strict=False)
+        return next((at for at, (one, other) in enumerate(pairs) if one != other), min(len(self.keys) // 8, len(keys)))
+
+
+def is_whole(state: bytes) -> bool:
+    """Whether a cursor belongs to a unit that is read completely each time."""
+    return state.startswith(MARK)
+
+
+class Content:
+    """Everything that a unit says: its records, each once, and its facts about sessions."""
+
+    def __init__(self, operations: Iterable[Operation]) -> None:
+        self.records: dict[int, Message | ToolCall] = {}
+        self.others: list[Operation] = []
+        self.undone: list[tuple[int, ...]] = []
+        self.active_ms: int | None = None
+        self.beyond = 0  # records that are too many for a file
+        self._order: list[int] = []
+        for operation in operations:
+            self._add(operation)
+
+    def _add(self, operation: Operation) -> None:
+        if (time_ms := last_time(operation)) is not None:
+            self.active_ms = max(time_ms, self.active_ms or 0)
+        if isinstance(operation, Message | ToolCall):
+            if operation.key in self.records:
+                return
+            if len(self._order) >= LAST_POSITION:
+                self.beyond += 1
+                return
+            self.records[operation.key] = _sort_arguments(operation)
+            self._order.append(operation.key)
+        elif isinstance(operation, ToolResult | Outcome):
+            self._finish(operation)
+        elif isinstance(operation, Undone):
+            self._undo(operation)
+        else:
+            self.others.append(operation)
+
+    def _finish(self, operation: ToolResult | Outcome) -> None:
+        call = self.records.get(operation.key)
+        if not isinstance(call, ToolCall):
+            return
+        if isinstance(operation, ToolResult):
+            output = None if operation.hidden else operation.text
+            call = msgspec.structs.replace(call, output=output, is_error=operation.is_error)
+        elif call.is_error is not None:
+            call = msgspec.structs.replace(call, is_error=operation.is_error)
+        self.records[operation.key] = call
+
+    def _undo(self, undone: Undone) -> None:
+        if undone.key in self.records:
+            first = self._order.index(undone.key)
+            self.undone.append((first, first if undone.alone else len(self._order) - 1))
+
+
+class Difference:
+    """Turns what differs into rows."""
+
+    def __init__(self, chunking: Chunking) -> None:
+        self._chunking = chunking
+
+    def fill(self, change: FileRows, content: Content, held: Held | None) -> None:
+        """Add what differs to the change, about as much as one commit should have. The change contains the facts already."""
+        if change.identity is None:
+            content.records, content.undone = {}, []
+        change.bad_lines += content.beyond
+        names, said = list(content.records.values()), array("q", map(_content_digest, content.records.values()))
+        keys, identity = array("q", map(_key_digest, names)), _digest(change.identity)
+        if held is None or held.identity != identity:
+            change.replace, held = True, Held(identity)
+        kept = held.count_same(keys)
+        before = _numbers(held.contents)
+        changed = tuple((at, self._row(names[at])) for at in range(kept) if before[at] != said[at])
+        end = self._append(change, names, kept, WHOLE_BYTES - sum(map(_count_row_bytes, (row for _, row in changed))))
+        change.complete = end == len(names)
+        change.undone = content.undone if change.complete else []
+        words = _digest((change.facts, change.remarks, change.entries, change.undone))
+        restated = change.replace or words != held.words
+        if not restated:
+            change.facts, change.remarks, change.entries, change.undone = [], [], [], []
+        if not change.replace:
+            change.revision = Revision(kept=kept, changed=changed, drops=kept < len(before), facts=restated)
+        change.cursor = msgspec.structs.replace(
+            change.cursor,
+            position=kept,
+            state=Held(identity, words, keys[:end].tobytes(), said[:end].tobytes()).encode(),
+        )
+
+    def _append(self, change: FileRows, names: list[Message | ToolCall], first: int, budget: int) -> int:
+        """Take records from the first one on; gives the position behind the last one that was taken."""
+        for at in range(first, len(names)):
+            if budget <= 0:
+                return at
+            change.rows.append(row := self._row(names[at]))
+            budget -= _count_row_bytes(row)
+        return len(names)
+
+    def _row(self, record: Message | ToolCall) -> RecordRow:
+        return self._chunking.make_row(msgspec.structs.replace(record, key=index_key(record)))
+
+
+def _sort_arguments(record: Message | ToolCall) -> Message | ToolCall:
+    """A record as any unit says it: some agents write the fields of a call in another order each time."""
+    if isinstance(record, Message):
+        return record
+    try:
+        arguments = _ENCODE_SORTED(msgspec.json.decode(record.arguments))
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return record
+    return msgspec.structs.replace(record, arguments=arguments)
+
+
+def index_key(record: Message | ToolCall) -> int:
+    """The key of a record in the index."""
+    said: tuple[object, ...]
+    if isinstance(record, Message):
+        said = (record.key, record.role, record.text, record.prompt, record.hidden)
+    else:
+        said = (record.key, record.role, record.name, record.arguments, record.hidden)
+    return _digest(said)
+
+
+def _key_digest(record: Message | ToolCall) -> int:
+    """Whether it is the same record as before."""
+    return _digest((record.key, record.role, isinstance(record, ToolCall)))
+
+
+def _content_digest(record: Message | ToolCall) -> int:
+    return _digest(record)
+
+
+def _digest(value: object) -> int:
+    try:
+        return digest(_ENCODE(value))
+    except UnicodeEncodeError:  # lone surrogates
+        return digest(clean(repr(value)).encode())
+
+
+def _count_row_bytes(row: RecordRow) -> int:
+    """About what it costs to write a record."""
+    return sum(len(text.text) for text in row.texts) + ROW_BYTES
+
+
+def _numbers(data: bytes) -> "array[int]":
+    numbers = array("q")
+    numbers.frombytes(data)
+    return numbers
+
 
 MAX_BYTES = 64 << 20  # of a session in a database
 ITEM_BYTES = 64  # what a value has at least
@@ -125,7 +316,7 @@ def count_bytes(change: FileRows) -> int:
     """About what it costs to write a change."""
     changed = () if change.revision is None else (row for _, row in change.revision.changed)
     rows = (*changed, *(row for row in change.rows if isinstance(row, RecordRow)))
-    return difference.ROW_BYTES + sum(map(difference.count_bytes, rows))
+    return ROW_BYTES + sum(map(_count_row_bytes, rows))
 
 
 def _decode(change: FileRows, source: Source[Any], items: Items | None) -> list[Operation]:

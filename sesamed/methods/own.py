@@ -8,7 +8,7 @@ from sesamed.methods.method import Call, Context, NonNegative, Params, method
 from sesamed.methods.sessions import SessionMeta, read_meta
 from sesamed.model import Annotations, Answer, Utterance
 from sesamed.sanitize import Exact
-from sesamed.store.reading import own as reading
+from sesamed.store.reading import session as reading
 from sesamed.store.reading.resolve import find
 
 SPEAKERS = ("user", "assistant")

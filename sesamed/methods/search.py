@@ -13,11 +13,10 @@ from sesamed.sanitize import Exact, Line
 from sesamed.store.ids import Kind
 from sesamed.store.reading import session as read
 from sesamed.store.reading import summary
-from sesamed.store.search import filters, matching, query, ranking
+from sesamed.store.search import filters, matching, ranking, terms
 from sesamed.store.search.excerpt import Excerpt, Excerpter
-from sesamed.store.search.query import Query
 from sesamed.store.search.ranking import Found
-from sesamed.store.search.terms import Terms, expand
+from sesamed.store.search.terms import Query, Terms, expand
 from sesamed.store.sqlite import Connection
 from sesamed.times import iso_or_none
 
@@ -125,7 +124,7 @@ async def ask(
     if params.fresh:
         share = context.queries.limit_ms(params.timeout_ms) * FRESH_SHARE / 1000
         pending = (await context.ingest.sync(None, share))[0]
-    compiled = query.parse(params.query)
+    compiled = terms.parse(params.query)
     where = await make_condition(context, params)
     limit, offset, recent = min(params.limit, most), min(params.offset, MAX_OFFSET), params.sort == "recent"
 

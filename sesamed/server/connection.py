@@ -31,9 +31,8 @@ from anyio.lowlevel import checkpoint
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from sesamed.errors import RequestError
-from sesamed.server import envelope
-from sesamed.server.dispatch import Conversation, Dispatcher
-from sesamed.server.envelope import MAX_REQUEST_BYTES
+from sesamed.server import dispatch
+from sesamed.server.dispatch import MAX_REQUEST_BYTES, Conversation, Dispatcher
 
 log = logging.getLogger(__name__)
 
@@ -102,7 +101,7 @@ class Connection:
             error = RequestError(f"a request is one line of at most {self._limits.request_bytes} bytes")
         except TimeoutError:
             error = RequestError(f"a request line must be complete within {self._limits.line_s:g} s")
-        await self._send(envelope.encode_refusal(None, error))
+        await self._send(dispatch.encode_refusal(None, error))
 
     async def _receive_line(self) -> bytes:
         if not self._lines.buffer:

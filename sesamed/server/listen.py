@@ -18,7 +18,7 @@ from anyio.abc import SocketListener, SocketStream, TaskGroup
 
 from sesamed.errors import BusyError, ConfigError, LockedError
 from sesamed.paths import MAX_SOCKET_BYTES
-from sesamed.server import envelope
+from sesamed.server import dispatch
 from sesamed.server.connection import ClientLimits, Connection, peer_uid, raw_socket
 from sesamed.server.dispatch import Dispatcher
 
@@ -247,7 +247,7 @@ class Server:
 
 
 async def _turn_away(stream: SocketStream, sock: socket.socket, most: int) -> None:
-    line = envelope.encode_refusal(None, BusyError(f"busy: {most} clients are already connected; try again later"))
+    line = dispatch.encode_refusal(None, BusyError(f"busy: {most} clients are already connected; try again later"))
     try:
         sock.send(line)  # a fresh socket has room for one line
     except OSError:

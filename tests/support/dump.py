@@ -9,7 +9,7 @@ import msgspec
 from sesamed.store import sqlite
 from sesamed.store.reading import session as read
 from sesamed.store.reading.summary import list_children, read_sessions
-from sesamed.store.search import filters, query, ranking, terms
+from sesamed.store.search import filters, ranking, terms
 from sesamed.store.search import matching as search
 
 WORDS = (
@@ -104,7 +104,7 @@ def _totals(connection: apsw.Connection) -> tuple[Any, ...]:
 def _hits(connection: apsw.Connection, words: str, names: dict[int, str]) -> list[tuple[str, int, list[str], float]]:
     """Which sessions a search finds, and how well; of chunks that are as good any may be the one that is shown."""
     where = filters.to_sql(filters.Where(empty=True))
-    asked = terms.expand(connection, query.parse(words))
+    asked = terms.expand(connection, terms.parse(words))
     found = ranking.rank_sessions(connection, asked, where, 1000)
     assert len(found) == ranking.count_hits(connection, asked, where)
     return sorted(

@@ -7,7 +7,7 @@ from typing import Any
 import apsw
 
 from sesamed.methods.search import Page, Searcher
-from sesamed.store.search import filters, query
+from sesamed.store.search import filters, terms
 from tests.support.history import History
 from tests.support.sessions import PiSession
 
@@ -34,7 +34,7 @@ class Tiny:
     def ask(self, text: str, *, recent: bool = False, limit: int = 10, offset: int = 0, **where: Any) -> Page:
         """What a client would be answered."""
         compiled = filters.to_sql(filters.Where(**where))
-        searcher = Searcher(self.connection, query.parse(text), compiled, "w")
+        searcher = Searcher(self.connection, terms.parse(text), compiled, "w")
         return searcher.run(limit, offset, recent=recent)
 
     def found(self, text: str, **params: Any) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sesamed.errors import ConfigError
-from sesamed.store.writing.facts import project_id
+from sesamed.store.writing.sessions import project_id
 from sesamed.workstation import machine_id, workstation_id
 
 

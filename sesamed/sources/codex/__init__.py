@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from sesamed.model import Identity, Message, ToolCall, Unknown
 from sesamed.source import ForeignFileError, Lines, Location, ResumeCommand, Variable
-from sesamed.sources.codex import calls
+from sesamed.sources.codex import outputs
 from sesamed.sources.codex.events import Handler, read_event, skip
 from sesamed.sources.codex.lines import STARTS, Line, Payload, is_dropped
-from sesamed.sources.codex.messages import add_agent_message, add_message, read_message, release_prompts
+from sesamed.sources.codex.messages import add_agent_message, add_message, read_message, release_prompts, text_of
 from sesamed.sources.codex.meta import (
     INDEX,
     file_ids,
@@ -27,7 +27,6 @@ from sesamed.sources.codex.meta import (
     root_of,
 )
 from sesamed.sources.codex.state import CodexState, Step, set_root
-from sesamed.sources.codex.text import text_of
 from sesamed.sources.lines import JsonLines, LineDecoder
 from sesamed.sources.names import clean_name
 
@@ -146,16 +145,16 @@ LINES_OF: Final[dict[str, Handler]] = {
 RESPONSES: Final[dict[str, Handler]] = {
     "message": read_message,
     "agent_message": _read_agent_message,
-    "function_call": calls.read_function_call,
-    "function_call_output": calls.read_output,
-    "custom_tool_call": calls.read_custom_tool_call,
-    "custom_tool_call_output": calls.read_output,
-    "local_shell_call": calls.read_local_shell_call,
-    "local_shell_call_output": calls.read_output,
-    "tool_search_call": calls.read_tool_search_call,
-    "tool_search_output": calls.read_tool_search_output,
-    "web_search_call": calls.read_web_search_call,
-    "image_generation_call": calls.read_image_generation_call,
+    "function_call": outputs.read_function_call,
+    "function_call_output": outputs.read_output,
+    "custom_tool_call": outputs.read_custom_tool_call,
+    "custom_tool_call_output": outputs.read_output,
+    "local_shell_call": outputs.read_local_shell_call,
+    "local_shell_call_output": outputs.read_output,
+    "tool_search_call": outputs.read_tool_search_call,
+    "tool_search_output": outputs.read_tool_search_output,
+    "web_search_call": outputs.read_web_search_call,
+    "image_generation_call": outputs.read_image_generation_call,
     "reasoning": skip,
     "ghost_snapshot": skip,
     "compaction": skip,

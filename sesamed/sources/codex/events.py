@@ -7,12 +7,10 @@ from collections.abc import Callable
 from typing import Final
 
 from sesamed.model import NameRank, ToolCall, Touched, Undone, Unknown
-from sesamed.sources.codex.calls import Call, add_whole
 from sesamed.sources.codex.lines import EMPTY, Line, Payload, encode
-from sesamed.sources.codex.messages import add_answer, read_review, read_user_event, read_user_item
-from sesamed.sources.codex.outputs import changed_files, event_output, has_failed
+from sesamed.sources.codex.messages import add_answer, read_review, read_user_event, read_user_item, text_of
+from sesamed.sources.codex.outputs import Call, add_whole, changed_files, event_output, has_failed
 from sesamed.sources.codex.state import CodexState, Step, begin_turn, record_outcome, roll_back
-from sesamed.sources.codex.text import text_of
 from sesamed.sources.names import title_fact
 
 Handler = Callable[[CodexState, Line, Payload], Step]

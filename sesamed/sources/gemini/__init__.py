@@ -14,8 +14,7 @@ import msgspec
 from sesamed.model import Bad, Entry, Fact, Identity, NameRank, Operation
 from sesamed.source import BadLineError, Document, ForeignFileError, Location, ResumeCommand, Variable
 from sesamed.sources.gemini.conversation import UUID, Conversation
-from sesamed.sources.gemini.lines import STARTS, Line, Projects, parts_of
-from sesamed.sources.gemini.text import COMMANDS, directories_of
+from sesamed.sources.gemini.lines import COMMANDS, STARTS, Line, Projects, directories_of, parts_of
 from sesamed.sources.lines import FAILURES, JsonState, LineDecoder
 from sesamed.sources.names import clean_name, prompt_fact, title_fact
 from sesamed.sources.records import millis

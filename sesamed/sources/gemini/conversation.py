@@ -14,15 +14,21 @@ import msgspec
 
 from sesamed.keys import record_key
 from sesamed.model import Message, Operation, Role, ToolCall, Undone, Unknown
-from sesamed.sources.gemini.lines import Call, Content, Entry, FunctionCall, Line, Part, parts_of
-from sesamed.sources.gemini.text import (
+from sesamed.sources.gemini.lines import (
     ACKNOWLEDGED,
     SNAPSHOT,
+    Call,
+    Content,
+    Entry,
+    FunctionCall,
+    Line,
+    Part,
     command_of,
     display_of,
     is_failed_command,
     is_failure,
     output_of,
+    parts_of,
     prompt_of,
     text_of,
     unwrap,

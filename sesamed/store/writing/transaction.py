@@ -14,12 +14,10 @@ from sesamed.store import sqlite
 from sesamed.store.rows import FileRows, IndexedFile, Revision, blank
 from sesamed.store.writing import forgetting
 from sesamed.store.writing.chunks import Chunks
-from sesamed.store.writing.facts import Facts
 from sesamed.store.writing.files import Files
-from sesamed.store.writing.holders import Holders
-from sesamed.store.writing.records import UNDO, Records
+from sesamed.store.writing.records import UNDO, Holders, Records
 from sesamed.store.writing.results import Results
-from sesamed.store.writing.sessions import OPENING_RECORDS, Sessions, Tally
+from sesamed.store.writing.sessions import OPENING_RECORDS, Facts, Sessions, Tally
 
 
 class Written(msgspec.Struct):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sesamed.ingest import difference
+from sesamed.ingest import whole
 from tests.support.history import same
 from tests.support.letters import Desk, with_sessions
 from tests.support.state_machines import machine_settings
@@ -111,7 +111,7 @@ def test_what_is_appended_or_grows_costs_what_changed(desk: Desk) -> None:
 
 def test_a_first_look_at_a_large_document_takes_several_commits(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for all of it."""
-    monkeypatch.setattr(difference, "WHOLE_BYTES", difference.WHOLE_BYTES // 20)
+    monkeypatch.setattr(whole, "WHOLE_BYTES", whole.WHOLE_BYTES // 20)
     desk.write(
         "letters/a.letter", {"session": "a", "records": [record(n, "x" * 10_000, undone=n == 5) for n in range(200)]}
     )

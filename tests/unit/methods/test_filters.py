@@ -7,8 +7,7 @@ import pytest
 
 from sesamed.errors import ParamsError, RefusedError
 from sesamed.methods.filters import Filters, make_where, to_milliseconds
-from sesamed.methods.method import Context
-from sesamed.methods.queries import QueryRunner
+from sesamed.methods.method import Context, QueryRunner
 from sesamed.store.index import Index
 from sesamed.store.search.filters import Where
 

@@ -18,8 +18,7 @@ from sesamed.methods.method import Call, Context, Method, NonNegative, Params, m
 from sesamed.methods.table import METHODS
 from sesamed.model import Answer
 from sesamed.sanitize import Exact
-from sesamed.server.dispatch import Conversation, Dispatcher
-from sesamed.server.envelope import MAX_ANSWER_BYTES
+from sesamed.server.dispatch import MAX_ANSWER_BYTES, Conversation, Dispatcher
 
 
 class TextParams(Params, frozen=True, kw_only=True):
@@ -218,7 +217,7 @@ async def test_unforeseen(desk: Desk, failure: Exception, caplog: pytest.LogCapt
     desk.failure = failure
     assert (await desk.ask("fail", {"text": "geheim"}, 99))["error"] == {"code": -32603, "message": "internal error"}
     assert "method=fail id=99" in caplog.text
-    assert __file__ in caplog.text or "envelope.py" in caplog.text
+    assert __file__ in caplog.text or "dispatch.py" in caplog.text
     assert "geheim" not in caplog.text
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sesamed.model import Bad, Entry, Fact, Identity, Message, NameRank, Operation, ToolCall, Undone
 from sesamed.source import BadLineError, Document, ForeignFileError, ShapeFinder
 from sesamed.sources.gemini import Gemini
-from sesamed.sources.gemini.text import is_failure
+from sesamed.sources.gemini.lines import is_failure
 from tests.support.gemini import CONTEXT_ID, GeminiSession
 from tests.support.sessions import Call
 

@@ -11,8 +11,7 @@ from sesamed import sanitize
 from sesamed.store import schema
 from sesamed.store.ids import Kind
 from sesamed.store.search.excerpt import SNIPPET_CHARACTERS, Excerpter, one_line
-from sesamed.store.search.query import Word
-from sesamed.store.search.terms import TermMaker
+from sesamed.store.search.terms import TermMaker, Word
 from sesamed.store.subwords import inner_words
 
 CONNECTION = apsw.Connection(":memory:")

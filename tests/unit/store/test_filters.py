@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sesamed.store import sqlite
 from sesamed.store.reading import session as read
 from sesamed.store.reading import summary
-from sesamed.store.search import filters, query, ranking, terms
+from sesamed.store.search import filters, ranking, terms
 from sesamed.store.search.filters import Where
 from tests.support.history import History
 from tests.support.sessions import Call, PiSession
@@ -168,7 +168,7 @@ def holders(connection: apsw.Connection, record: int) -> list[int]:
 def test_a_search_finds_what_passes(history: History, where: Where, words: str) -> None:
     """A hit belongs to the earliest created of the sessions that hold it and pass."""
     connection = history.ingest.writer.connection
-    asked, about = terms.expand(connection, query.parse(words)), sessions(connection)
+    asked, about = terms.expand(connection, terms.parse(words)), sessions(connection)
     expected = set()
     for (chunk,) in sqlite.rows(connection, "SELECT rowid FROM fts WHERE fts MATCH ?", (words.replace(" ", " OR "),)):
         passing = [s for s in holders(connection, chunk >> 3) if session_passes(where, about[s])]
@@ -210,7 +210,7 @@ def test_a_hit_of_a_shared_record_goes_to_the_earliest_that_remains(history: His
     """`one` owns it; without `one` it is not lost."""
     connection = history.ingest.writer.connection
     names = {number: about["public_id"] for number, about in sessions(connection).items()}
-    hits, failed = [], terms.expand(connection, query.parse("failed"))
+    hits, failed = [], terms.expand(connection, terms.parse("failed"))
     for exclude in ((), ("one",), ("one", "fork"), ("one", "second")):
         where = filters.to_sql(Where(exclude=exclude or None, tool=("bash",)))
         hits.append([names[hit.session] for hit in ranking.rank_sessions(connection, failed, where, 10)])
@@ -220,7 +220,7 @@ def test_a_hit_of_a_shared_record_goes_to_the_earliest_that_remains(history: His
 def test_a_shorter_search_is_the_beginning_of_a_longer_one(history: History) -> None:
     """In one order, however many are asked for."""
     connection, where = history.ingest.writer.connection, filters.to_sql(Where())
-    asked = terms.expand(connection, query.parse("alpha gamma"))
+    asked = terms.expand(connection, terms.parse("alpha gamma"))
     for recent in (False, True):
         whole = ranking.rank_sessions(connection, asked, where, 100, recent=recent)
         for limit in range(len(whole) + 1):

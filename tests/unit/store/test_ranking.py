@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 
 from sesamed.store.search import matching as search
 from sesamed.store.search import terms
-from sesamed.store.search.query import Word
 from sesamed.store.search.ranking import is_weak
-from sesamed.store.search.terms import Pattern, Term, Terms
+from sesamed.store.search.terms import Pattern, Term, Terms, Word
 from tests.support.sessions import PiSession
 from tests.support.tiny import Tiny, session, tiny
-from tests.unit.store.test_query import TEXTS
+from tests.unit.store.test_terms import TEXTS
 
 OTHER = "a quite different matter that goes on for a while"
 

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sesamed.store.search.query import MAX_WORD_CHARACTERS, MAX_WORDS, Query, Word, parse
-from sesamed.store.search.terms import quote
+from sesamed.store.search.terms import MAX_WORD_CHARACTERS, MAX_WORDS, Query, Word, parse, quote
 
 NASTY = [
     '"', "NEAR", "NEAR(a b)", "*", "a*", "^", "(", ")", "-x", '-"x y"', '"x y"', "a:b", "AND", "OR NOT", "\0", "😀", "package.json", "'",

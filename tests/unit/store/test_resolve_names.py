@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sesamed.store.reading import names
+from sesamed.store.reading import resolve
 from sesamed.store.search.spelling import distance
 
 WORDS = st.text(st.characters(categories=["L", "Nd"]), min_size=1, max_size=12).filter(
-    lambda word: len(names.split_words(word)) == 1
+    lambda word: len(resolve.split_words(word)) == 1
 )
 JOINTS = st.text(st.sampled_from(" -_./:,!?\t"), min_size=1, max_size=3)
 KNOWN = {
@@ -26,16 +26,16 @@ def test_case_and_joints_do_not_matter(words: list[str], data: st.DataObject) ->
     """A name is its words, whatever joins them, in any case."""
     name = " ".join(words)
     typed = "".join(word + data.draw(JOINTS) for word in words)
-    assert names.find_same(typed, {1: name}) == [1]
-    assert names.find_same(typed.upper(), {1: name.upper()}) == [1]
+    assert resolve.find_same(typed, {1: name}) == [1]
+    assert resolve.find_same(typed.upper(), {1: name.upper()}) == [1]
 
 
 @given(st.text(max_size=40), st.dictionaries(st.integers(), st.text(max_size=40), max_size=5))
 def test_any_text_is_answered(reference: str, known: dict[int, str]) -> None:
     """Nothing that is typed or named fails; what is the same is also alike; without a word nothing is meant."""
-    same, alike = names.find_same(reference, known), names.find_like(reference, known)
+    same, alike = resolve.find_same(reference, known), resolve.find_like(reference, known)
     assert set(same) <= set(alike)
-    assert names.split_words(reference) or not alike
+    assert resolve.split_words(reference) or not alike
     assert set(alike) <= known.keys()
 
 
@@ -44,7 +44,7 @@ def test_words_that_follow_each_other_are_found(words: list[str], data: st.DataO
     """Any run of a name's words means it."""
     first = data.draw(st.integers(0, len(words) - 1))
     last = data.draw(st.integers(first, len(words) - 1))
-    assert names.find_like("-".join(words[first : last + 1]), {1: " ".join(words), 2: "\0"}) == [1]
+    assert resolve.find_like("-".join(words[first : last + 1]), {1: " ".join(words), 2: "\0"}) == [1]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_words_that_follow_each_other_are_found(words: list[str], data: st.DataO
 )
 def test_likeness(reference: str, found: list[int]) -> None:
     """Words in a row, then words anywhere or begun, then mistyped ones; the first kind that any name has counts."""
-    assert names.find_like(reference, KNOWN) == found
+    assert resolve.find_like(reference, KNOWN) == found
 
 
 @given(WORDS, WORDS, st.integers(0, 3))

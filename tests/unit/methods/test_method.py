@@ -9,7 +9,7 @@ import anyio.to_thread
 import pytest
 
 from sesamed.errors import DeadlineError
-from sesamed.methods.queries import QueryRunner
+from sesamed.methods.method import QueryRunner
 from sesamed.store.index import READERS, Index
 from sesamed.store.sqlite import Connection
 

@@ -4,6 +4,7 @@ Everything that writes holds the write lock. Nothing here knows events or client
 """
 
 import logging
+import os
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
@@ -57,6 +58,7 @@ class Indexer:
         self.counts = Counts()  # of all looks so far
         self.trouble: StoreError | None = None
         self.last_sweep_ms: int | None = None
+        self.last_event_ms: int | None = None
         self.leaving = False  # set when the daemon stops: what is under way ends with the next commit
         self._sources = sources
         self._limits = limits
@@ -77,6 +79,15 @@ class Indexer:
                 self.trouble = None
             except StoreError as error:
                 await self._back_off(error)
+
+    def mark_path(self, path: str) -> None:
+        """Called in the watcher's thread: a file has probably changed."""
+        name = os.fsencode(path)
+        state = self.states.get(name)
+        target = self.sweep.target(name) if state is None else state.target
+        if target is not None:
+            self.last_event_ms = int(time.time() * 1000)
+            self.queue.mark(target, may_rest=True)
 
     def wake(self) -> None:
         """Wake the task: there may be upkeep to do."""

@@ -54,7 +54,7 @@ class Requests:
             roots=self._roots(),
             indexing=self._progress(),
             freshness_ms=list(self._indexer.freshness),
-            last_event_ms=self._watcher.last_event_ms,
+            last_event_ms=self._indexer.last_event_ms,
             last_sweep_ms=self._indexer.last_sweep_ms,
             troubles=self.troubles(),
         )

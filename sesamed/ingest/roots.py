@@ -4,7 +4,6 @@ Events only speed things up: with a watcher that does nothing, sweeps still find
 """
 
 import logging
-import os
 import time
 from collections.abc import Callable
 from typing import Literal, Protocol
@@ -51,7 +50,7 @@ class RootWatcher:
         self._indexer = indexer
         self._watcher = None
         if wanted == "events":
-            self._watcher = make_watcher(self._post, indexer.queue.mark_tree, indexer.sweep.enters)
+            self._watcher = make_watcher(indexer.mark_path, indexer.queue.mark_tree, indexer.sweep.enters)
         self._wanted = wanted
         self._sweep_s = sweep_s
         self._polled = polled  # the file system's name, where events don't work
@@ -59,7 +58,6 @@ class RootWatcher:
         self._is_short = False
         self._reasons: dict[str, RootWarning] = {}  # why a root is polled, by its path
         self._no_events: RootWarning | None = None  # why no root is watched
-        self.last_event_ms: int | None = None
 
     def mode(self, root: Root) -> Mode:
         """How changes below a root are noticed."""
@@ -102,15 +100,6 @@ class RootWatcher:
                 self._indexer.queue.mark_tree(root)
             if not in_place:
                 await self._indexer.replace_index()
-
-    def _post(self, path: str) -> None:
-        """Called in the watcher's thread: a file has probably changed."""
-        name = os.fsencode(path)
-        state = self._indexer.states.get(name)
-        target = self._indexer.sweep.target(name) if state is None else state.target
-        if target is not None:
-            self.last_event_ms = int(time.time() * 1000)
-            self._indexer.queue.mark(target, may_rest=True)
 
     def _interval(self) -> float:
         polling = self._wanted == "polling" or any(self.mode(root) == "polling" for root in self._indexer.sweep.roots)

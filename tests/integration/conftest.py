@@ -1,4 +1,4 @@
-"""What integration tests share: a library of sessions in a running daemon, and chance."""
+"""What integration tests share: a library of sessions in a running daemon, a daemon that watches, and chance."""
 
 import os
 import random
@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.daemon import Daemon
+from tests.support.daemon import Daemon, eventually
 from tests.support.library import Library
+from tests.support.watched import one
 
 
 @pytest.fixture(scope="module")
@@ -18,8 +19,18 @@ def library() -> Iterator[Library]:
 
 
 @pytest.fixture
+def watching() -> Iterator[Daemon]:
+    """A daemon with a session `one`, watching; what it notices by itself it has from events, for it never sweeps again."""
+    with Daemon({"sweepSeconds": 86_400}) as started:
+        started.write("project/one.jsonl", one().bytes())
+        started.sync()
+        eventually(lambda: started.call("status")["sources"][0]["mode"] == "events")
+        yield started
+
+
+@pytest.fixture
 def chance() -> random.Random:
     """Printed with a failure, so that it can be had again."""
     seed = int(os.environ.get("SESAME_SEED") or time.time_ns() % 1_000_000_000)
-    print(f"SESAME_SEED={seed}")  # noqa: T201
+    print(f"SESAME_SEED={seed}")  # noqa: T201  # pytest shows it with the failure
     return random.Random(seed)

@@ -34,7 +34,7 @@ def test_claude_code_is_found_by_itself(daemon: Daemon) -> None:
     hit = daemon.call("search", query="bake burnt", source="claude", status="error")["results"][0]
     assert (hit["name"], hit["match"]["toolName"], hit["matchedWords"]) == ("The tart", "Bash", ["bake", "burnt"])
     with open(path, "ab") as file:
-        file.write(session.user("and a salsify pie").lines()[-1] + b"\n")
+        file.write(session.user("and a salsify pie").last_line())
     eventually(lambda: daemon.found("salsify"))
 
 

@@ -52,7 +52,7 @@ def test_a_session_is_forgotten(daemon: Daemon) -> None:
 def test_it_stays_forgotten(daemon: Daemon) -> None:
     """Whatever happens to its file, to the daemon or to the index."""
     daemon.call("forget", sessionId="secret-1")
-    daemon.append("secret.jsonl", PiSession(id="secret-1").user(f"{SECRET} once more").lines()[-1] + b"\n")
+    daemon.append("secret.jsonl", PiSession(id="secret-1").user(f"{SECRET} once more").last_line())
     daemon.sync()
     assert daemon.found(SECRET) == []
     daemon.write("copy.jsonl", (daemon.root / "secret.jsonl").read_bytes())

@@ -231,7 +231,7 @@ def test_words_on_a_session_of_an_agent(daemon: Daemon) -> None:
     assert told() == ("quince and nothing else", None, None, [])
     assert told(title=" A \n title ", tags=["b", "a", " b ", ""]) == ("A title", None, None, ["b", "a"])
     assert told(summary="short", description="long\nlines") == ("A title", "short", "long\nlines", ["b", "a"])
-    daemon.append("pi.jsonl", PiSession(id=PI).name("the agent's own").lines()[-1] + b"\n")
+    daemon.append("pi.jsonl", PiSession(id=PI).name("the agent's own").last_line())
     daemon.sync()
     assert told(tags=["c"]) == ("A title", "short", "long\nlines", ["c"])
     assert daemon.call("list_sessions", source="pi")["sessions"][0]["name"] == "A title"

@@ -515,7 +515,7 @@ def test_a_start_over_unchanged_files_opens_none() -> None:
         daemon.start().sync()
         assert len(daemon.found("quince", limit=100)) == 100
         assert opened() == set()
-        daemon.append("7.jsonl", PiSession(id="x").user("medlar").lines()[-1] + b"\n")
+        daemon.append("7.jsonl", PiSession(id="x").user("medlar").last_line())
         daemon.sync()
         assert opened() == {os.fsdecode(daemon.path("7.jsonl"))}
 

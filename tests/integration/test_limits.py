@@ -32,9 +32,7 @@ def test_too_few_watches() -> None:
         assert "max_user_watches" in source["warnings"][0]
         assert source["warningCodes"] == ["tooFewWatches"]
         for number in range(40):
-            daemon.append(
-                f"d{number}/s.jsonl", PiSession(id=f"s-{number}").user("quince").user("medlar").lines()[-1] + b"\n"
-            )
+            daemon.append(f"d{number}/s.jsonl", PiSession(id=f"s-{number}").user("quince").user("medlar").last_line())
         eventually(lambda: len(daemon.found("medlar")) == 10)
 
 

@@ -216,7 +216,7 @@ def test_index_counts(library: Library) -> None:
             1,
         )
         assert answer["bytes"] == len(one.bytes()) + len(two.bytes()) + len(b"not json\n")
-        daemon.append("1.jsonl", one.user("third").lines()[-1] + b"\n")
+        daemon.append("1.jsonl", one.user("third").last_line())
         os.unlink(daemon.path("2.jsonl"))
         answer = daemon.call("index")
         assert (answer["added"], answer["updated"], answer["skipped"], answer["gone"], answer["badLines"]) == (

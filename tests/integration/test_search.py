@@ -537,7 +537,7 @@ def test_fresh() -> None:
         daemon.write("a.jsonl", session.bytes())
         daemon.sync()
         for number in range(20):
-            daemon.append("a.jsonl", session.user(f"word{number}").lines()[-1] + b"\n")
+            daemon.append("a.jsonl", session.user(f"word{number}").last_line())
             answer = daemon.call("search", query=f"word{number}", fresh=True)
             assert answer["resultCount"] == 1
             assert answer["pending"] == {"files": 0, "bytes": 0}

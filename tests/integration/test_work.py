@@ -52,7 +52,7 @@ class Bench:
 
     def line(self, name: str, text: str) -> bytes:
         """A new line of a session."""
-        return self.sessions[name].user(text).lines()[-1] + b"\n"
+        return self.sessions[name].user(text).last_line()
 
     def append(self, name: str, text: str) -> int:
         """Append a line, and have it indexed; gives how many bytes it has."""

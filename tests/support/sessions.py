@@ -61,6 +61,10 @@ class Transcript:
         """The lines, without their newlines."""
         return list(self._lines)
 
+    def last_line(self) -> bytes:
+        """The last line as an agent appends it."""
+        return self._lines[-1] + b"\n"
+
     def bytes(self) -> bytes:
         """The whole file."""
         return b"".join(line + b"\n" for line in self._lines)

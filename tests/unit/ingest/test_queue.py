@@ -265,12 +265,6 @@ async def test_a_waker_that_was_rung_before_anybody_waited_is_heard() -> None:
         assert scope.cancelled_caught  # or the loop would never rest
 
 
-STEPS = st.lists(
-    st.tuples(
-        st.sampled_from(["mark", "sweep", "take", "finish", "put back", "drop"]), st.integers(0, 7), st.integers(0, 2)
-    ),
-    max_size=30,
-)
 
 
 class Script:

@@ -1,0 +1,165 @@
+"""Files with odd names, that are none, that cannot be read, or that must not be opened."""
+
+import os
+import shutil
+import socket
+
+import pytest
+
+from tests.support.daemon import Daemon, eventually
+from tests.support.sessions import PiSession
+from tests.support.traced import PROGRAM, events
+from tests.support.watched import meta, one
+
+UNPRIVILEGED = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        b"\xff\xfe.jsonl",
+        b"new\nline.jsonl",
+        b"\x1b[31m.jsonl",
+        "ü 漢.jsonl".encode(),
+        b"a" * 249 + b".jsonl",
+        b"-rf.jsonl",
+        b".jsonl",
+    ],
+)
+def test_odd_names(watching: Daemon, name: bytes) -> None:
+    """A file may have any name."""
+    session = PiSession(id="odd-1").user("a medlar")
+    watching.write(name, session.bytes())
+    eventually(lambda: watching.found("medlar") == ["odd-1"])
+    watching.append(name, session.user("a salsify").last_line())
+    eventually(lambda: watching.found("salsify") == ["odd-1"])
+    os.unlink(watching.path(name))
+    watching.sync()
+    assert meta(watching, "odd-1")["gone"]
+    watching.restart()
+    assert watching.found("salsify") == ["odd-1"]
+
+
+def test_what_is_no_file_is_ignored(watching: Daemon) -> None:
+    """A pipe, a socket, a link or a directory that is named like a session is ignored, and blocks nothing."""
+    outside = watching.directory / "outside.jsonl"
+    outside.write_bytes(PiSession(id="outside-1").user("a medlar").bytes())
+    os.mkfifo(watching.path("pipe.jsonl"))
+    os.symlink(outside, watching.path("link.jsonl"))
+    os.symlink("/dev/zero", watching.path("zero.jsonl"))
+    os.symlink(watching.root, watching.path("loop"))
+    os.symlink(watching.directory, watching.path("up.jsonl"))
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(watching.path("socket.jsonl"))
+        watching.write("directory.jsonl/within.jsonl", PiSession(id="within-1").user("a salsify").bytes())
+        eventually(lambda: watching.found("salsify"))
+        watching.sync(
+            paths=[
+                os.fsdecode(watching.path(name)) for name in ("pipe.jsonl", "link.jsonl", "zero.jsonl", "socket.jsonl")
+            ]
+        )
+        watching.sync()
+        watching.call("index", full=True)
+    assert watching.found("medlar") == []
+    assert watching.call("status")["counts"]["files"] == 2
+
+
+def test_a_session_that_becomes_a_link(watching: Daemon) -> None:
+    """A file in whose place a link is put is gone; the link is not followed."""
+    outside = watching.directory / "outside.jsonl"
+    outside.write_bytes(one("a medlar").bytes())
+    os.unlink(watching.path("project/one.jsonl"))
+    os.symlink(outside, watching.path("project/one.jsonl"))
+    watching.sync()
+    assert watching.found("medlar") == []
+    assert meta(watching)["gone"]
+
+
+def test_other_files_are_no_sessions(watching: Daemon) -> None:
+    """A file of another format is looked at once, and is no session."""
+    watching.write("other.jsonl", b'{"type":"user","uuid":"1","message":"a medlar"}\n' * 10)
+    watching.write("notes.txt", one("a medlar").bytes())
+    watching.sync()
+    assert watching.found("medlar") == []
+    assert watching.call("status")["counts"]["files"] == 1
+
+
+@pytest.mark.skipif(
+    bool(UNPRIVILEGED) and shutil.which("setpriv") is None,
+    reason="root can read everything, unless setpriv takes that away",
+)
+def test_an_unreadable_file() -> None:
+    """A file that cannot be read is named in the status while that lasts, and holds up no other."""
+    with Daemon({"sweepSeconds": 86_400}, through=UNPRIVILEGED) as daemon:
+        path = daemon.write("closed.jsonl", one().bytes())
+        os.chmod(path, 0)
+        daemon.write("open.jsonl", PiSession(id="two-2").user("a medlar").bytes())
+        daemon.call("sync", timeoutMs=2000)
+        assert daemon.found("medlar") == ["two-2"]
+        status = daemon.call("status")
+        assert status["state"] == "degraded"
+        assert path in status["warnings"][0]["message"]
+        assert daemon.call("search", query="medlar")["warnings"]
+        assert daemon.call("index")["errors"] == 1
+        os.chmod(path, 0o600)
+        daemon.sync()
+        assert daemon.found("quince") == ["one-1"]
+        assert daemon.call("status")["state"] == "ready"
+
+
+@pytest.mark.parametrize("settings", [{"sweepSeconds": 1}, {"sweepSeconds": 86_400}])
+def test_an_unreadable_file_that_is_deleted(settings: dict[str, int]) -> None:
+    """No event says that it went; the next sweep finds that there is nothing left to complain of."""
+    with Daemon(settings, ["--watch=off"]) as daemon:
+        path = daemon.write("broken.jsonl.zst", b"no zstd")
+        daemon.call("sync")
+        assert daemon.call("status")["warnings"][0]["code"] == "unreadable"
+        os.unlink(path)
+        if settings["sweepSeconds"] > 1:
+            daemon.call("index")
+        eventually(lambda: daemon.call("status")["state"] == "ready")
+        assert daemon.call("status")["warnings"] == []
+
+
+def test_an_unreadable_file_whose_root_is_deleted() -> None:
+    """A root that is not there has no files that cannot be read."""
+    with Daemon({"sweepSeconds": 1}, ["--watch=off"]) as daemon:
+        daemon.write("below/broken.jsonl.zst", b"no zstd")
+        daemon.call("sync")
+        assert daemon.call("status")["state"] == "degraded"
+        shutil.rmtree(daemon.root)
+        eventually(lambda: daemon.call("status")["state"] == "ready")
+
+
+def test_excluded_files_are_never_opened() -> None:
+    """What the configuration excludes is never opened; what was indexed before goes."""
+    with Daemon({"exclude": ["**/secret/**", "**/*.tmp.jsonl"]}, program=PROGRAM, arguments=["trace"]) as daemon:
+        paths = [
+            daemon.write(name, PiSession(id=name).user("a medlar").bytes())
+            for name in ("secret/a.jsonl", "x/b.tmp.jsonl")
+        ]
+        daemon.write("c.jsonl", one().bytes())
+        assert daemon.sync(paths=paths)["ignored"] == paths
+        daemon.sync()
+        daemon.call("index", full=True)
+        assert daemon.found("quince")
+        assert daemon.found("medlar") == []
+        opened = {event.path for event in events(daemon.directory / "trace")}
+        assert not opened & set(paths)
+
+
+def test_files_that_are_excluded_later_are_never_opened_again() -> None:
+    """Also when they were written to while no daemon ran: what was indexed of them goes unread."""
+    with Daemon(program=PROGRAM, arguments=["trace"]) as daemon:
+        path = daemon.write("secret/a.jsonl", PiSession(id="secret-1").user("a medlar").bytes())
+        daemon.sync()
+        assert daemon.found("medlar") == ["secret-1"]
+        daemon.stop()
+        (daemon.directory / "trace").unlink()
+        daemon.append("secret/a.jsonl", PiSession(id="secret-1").user("a quince").last_line())
+        daemon.configure({"sources": [{"parser": "pi", "path": str(daemon.root)}], "exclude": ["**/secret/**"]})
+        daemon.start()
+        daemon.append("secret/a.jsonl", PiSession(id="secret-1").user("a skirret").last_line())
+        daemon.sync()
+        eventually(lambda: daemon.found("medlar") == [])
+        assert path not in {event.path for event in events(daemon.directory / "trace")}

@@ -12,6 +12,11 @@ from typing import Any
 
 import pytest
 
+# An answer with a hit, and how it is shown.
+HIT = {"sessionId": "abc", "score": 1, "created": "2025-12-15T10:00:00.000Z"}
+RESULT: dict[str, Any] = {"query": "x", "resultCount": 1, "results": [HIT], "words": [], "unknown": "é\u2028"}
+SHOWN = 'Found 1 session matching "x"\n\n  [1.00] abc - 2025-12-15\n'
+
 
 class Stub:
     """Listens. With answers by method (`on`) it answers each line of a connection; else it reads one, says its lines, and closes."""

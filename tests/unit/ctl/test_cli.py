@@ -1,6 +1,5 @@
-"""A command line in, output and exit code out."""
+"""What all commands share: help, usage, exit codes, daemons that do not answer, and output that cannot be written."""
 
-import json
 import os
 import subprocess
 import sys
@@ -12,100 +11,17 @@ import pytest
 import sesamectl
 from sesamectl import flags
 from sesamectl.cli import main
-from sesamectl.commands import pi_package
-from sesamectl.errors import RpcError
 
-from .conftest import Stub
+from .conftest import RESULT, SHOWN, Stub
 
-HIT = {"sessionId": "abc", "score": 1, "created": "2025-12-15T10:00:00.000Z"}
-RESULT: dict[str, Any] = {"query": "x", "resultCount": 1, "results": [HIT], "words": [], "unknown": "é\u2028"}
-NOTHING: dict[str, Any] = {"query": "x", "resultCount": 0, "results": []}
-SHOWN = 'Found 1 session matching "x"\n\n  [1.00] abc - 2025-12-15\n'
-READY: dict[str, Any] = {"lastSweepAt": "T", "pending": {"files": 0}, "counts": {"sessions": 1}}
-INDEX = {"added": 1, "updated": 0, "skipped": 0, "gone": 0, "errors": 0, "badLines": 0, "bytes": 1, "tookMs": 1}
 ROOT = Path(sesamectl.__file__).parent.parent
 
-type_of_run = subprocess.CompletedProcess[bytes]
 
-
-def run(*words: str, stdout: Any = subprocess.PIPE, **environ: str) -> type_of_run:
+def run(*words: str, stdout: Any = subprocess.PIPE, **environ: str) -> "subprocess.CompletedProcess[bytes]":
     return subprocess.run(
         [sys.executable, "-m", "sesamectl", *words],
         stdout=stdout, stderr=subprocess.PIPE, cwd=ROOT, env={**os.environ, **environ}, timeout=30, check=False,
     )  # fmt: skip
-
-
-def test_a_search(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
-    """The words are one query, the flags its params, the answer is text, the exit code 0 also without hits."""
-    stub.answer(RESULT)
-    assert main(["search", "nix", "flake", "--limit", "3"]) == 0
-    assert capsys.readouterr().out == SHOWN
-    assert stub.asked[0]["params"] == {"query": "nix flake", "limit": 3}
-    assert len(stub.asked) == 1
-
-
-def test_nothing_found_is_asked_again(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
-    """An answer without hits is asked again with `fresh` before anybody hears of it."""
-    stub.on("search", NOTHING, RESULT)
-    stub.on("status", READY)
-    assert main(["search", "x"]) == 0
-    assert stub.methods() == ["search", "status", "search"]
-    assert [asked["params"].get("fresh") for asked in stub.asked] == [None, None, True]
-    assert capsys.readouterr().out == SHOWN
-
-
-def test_the_first_index_is_waited_for(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
-    """While files wait to be read, hits may be missing: the search is asked again when they are searchable."""
-    busy = {**READY, "pending": {"files": 3}, "indexing": {"filesDone": 1, "filesTotal": 4}}
-    stub.on("search", {**RESULT, "results": [], "pending": {"files": 3}}, RESULT)
-    stub.on("status", busy, busy, READY)
-    assert main(["search", "x"]) == 0
-    assert stub.methods() == ["search", "status", "status", "status", "search"]
-    captured = capsys.readouterr()
-    assert (captured.out, captured.err) == (SHOWN, "")
-
-
-def test_the_first_index_at_a_terminal(
-    stub: Stub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """At a terminal the wait shows how far it is, and leaves no trace."""
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "100")
-    progress = {"filesDone": 1, "filesTotal": 4, "bytesDone": 1024, "bytesTotal": 4096}
-    stub.on("search", {**RESULT, "pending": {"files": 3}}, RESULT)
-    stub.on("status", {**READY, "lastSweepAt": None}, {**READY, "lastSweepAt": None, "indexing": progress}, READY)
-    assert main(["search", "x"]) == 0
-    captured = capsys.readouterr()
-    assert "[#####...............]  25%  1 of 4 files, 1.0 KiB of 4.0 KiB" in captured.err
-    assert captured.err.endswith("\r\x1b[K")
-    assert captured.out == SHOWN
-
-
-def test_the_wait_for_the_first_index_ends(
-    stub: Stub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """After ten seconds it answers with what there is."""
-    monkeypatch.setattr("sesamectl.waiting.FIRST_INDEX_S", 0.0)
-    stub.on("search", {**RESULT, "pending": {"files": 3, "bytes": 2048}})
-    stub.on("status", {**READY, "pending": {"files": 3}})
-    assert main(["search", "x"]) == 0
-    assert "Not yet searchable: 3 files, 2.0 KiB" in capsys.readouterr().out
-    assert stub.methods() == ["search", "status", "status", "search"]
-
-
-def test_no_sessions_at_all(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where there is nothing to search in, it says where it looked."""
-    sources = [{"parser": "pi", "path": "/home/me/\x1b[1mpi", "mode": "missing"}]
-    stub.on("search", NOTHING)
-    stub.on("list_sessions", {"total": 0, "sessions": []})
-    stub.on("status", {**READY, "counts": {"sessions": 0}, "sources": sources})
-    for command in (["search", "x"], ["list"]):
-        assert main(command) == 0
-        out = capsys.readouterr().out
-        assert "/home/me/pi (missing)" in out
-        assert "sesamectl demo" in out
-    assert main(["search", "x", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == NOTHING
 
 
 def test_a_daemon_that_dies_in_mid_answer(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
@@ -172,62 +88,6 @@ def test_a_daemon_that_hangs(stub: Stub, capsys: pytest.CaptureFixture[str], mon
     assert f"`kill -9 {os.getpid() if sys.platform == 'linux' else 'PID'}`" in err
 
 
-def test_a_list(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
-    """`list` passes its filters on."""
-    session = {
-        "sessionId": "abc",
-        "name": "n\x1b[1m",
-        "modified": "2025-12-15T",
-        "source": "pi",
-        "cwd": "/x",
-        "messageCount": 2,
-    }
-    stub.on("list_sessions", {"total": 3, "sessions": [session], "nextOffset": 1})
-    assert main(["list", "--limit", "1", "--source", "pi"]) == 0
-    assert stub.asked[0]["params"] == {"limit": 1, "source": ["pi"]}
-    out = capsys.readouterr().out
-    assert out == "3 sessions, newest first\n\n  abc (n) - 2025-12-15\n    pi, /x, 2 messages\n\n2 more: --offset 1\n"
-
-
-META = {
-    "sessionId": "abcdef", "name": "A name", "source": "pi", "cwd": "/x", "gitBranch": "main", "messageCount": 2,
-    "created": "2025-12-15T10:00:00.000Z", "modified": "2025-12-15T11:00:00.000Z",
-}  # fmt: skip
-MESSAGES = [
-    {"msgIdx": 4, "role": "user", "kind": "message", "text": "why\n\n\tis it\x1b[2J?", "timestamp": None, "truncated": True},
-    {"msgIdx": 5, "role": "assistant", "kind": "tool_call", "toolName": "ba\x07sh", "isError": True, "undone": True, "text": "o\n" * 20,
-     "timestamp": "2025-12-15T10:30:00.000Z", "truncated": False},
-]  # fmt: skip
-
-
-def test_show(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
-    """`show` reads a page of the session that a prefix names; outputs are cut unless all is wanted."""
-    stub.on("list_messages", {"sessionId": "abcdef", "total": 9, "nextOffset": 6, "messages": MESSAGES})
-    stub.on("get_session_meta", META)
-    assert main(["show", "abc", "--around", "4", "--limit", "2"]) == 0
-    assert [asked["params"] for asked in stub.asked] == [
-        {"sessionId": "abc", "limit": 2, "around": 4}, {"sessionId": "abcdef"},
-    ]  # fmt: skip
-    out = capsys.readouterr().out
-    assert out.startswith("A name\nabcdef: pi, /x on main, 2 messages\n2025-12-15 10:00 UTC to 2025-12-15 11:00 UTC\n")
-    assert "\n#4 user\n  why\n\n      is it?\n  (text truncated)\n" in out
-    assert "\n#5 tool bash failed (undone) 2025-12-15 10:30 UTC\n" in out
-    assert "(9 more lines; --all shows them)" in out
-    assert out.endswith("Messages 4 to 5 of 9. Next: sesamectl show abcdef --offset 6\n")
-    assert main(["show", "abc", "--all"]) == 0
-    assert "more lines" not in capsys.readouterr().out
-    assert main(["show", "abc", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["session"] == META
-
-
-def test_a_page_behind_the_end(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
-    """A page without messages says how many there are."""
-    stub.on("list_messages", {"sessionId": "abcdef", "total": 9, "nextOffset": None, "messages": []})
-    stub.on("get_session_meta", META)
-    assert main(["show", "abc", "--offset", "100"]) == 0
-    assert capsys.readouterr().out.endswith("No messages in this range; the session has 9.\n")
-
-
 @pytest.mark.parametrize(
     "command", ["status", *(name for name in flags.COMMANDS if flags.NO_START in flags.COMMANDS[name].flags)]
 )
@@ -260,71 +120,6 @@ def test_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert err.endswith("see `sesamectl search --help`\n")
     assert err.count("\n") == 1
     assert "\x1b" not in err
-
-
-def test_json(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
-    """With --json the daemon's result comes out as it is, in ASCII."""
-    stub.answer(RESULT)
-    assert main(["search", "x", "--json"]) == 0
-    out = capsys.readouterr().out
-    assert json.loads(out) == RESULT
-    assert out.isascii()
-    assert out.count("\n") == 1
-
-
-def test_an_index_run(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
-    """An index run asks for progress, so that a long one is told from one that hangs."""
-    stub.say({"jsonrpc": "2.0", "method": "progress", "params": {"filesDone": 1}})
-    stub.answer(INDEX)
-    assert main(["index", "--full", "--drop-gone"]) == 0
-    assert stub.asked[0]["params"] == {"full": True, "dropGone": True, "progress": True}
-    captured = capsys.readouterr()
-    assert captured.out.startswith("1 added")
-    assert captured.err == ""
-
-
-def test_an_index_run_at_a_terminal(
-    stub: Stub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """At a terminal the progress is shown, and wiped when it is over."""
-    stub.say({"jsonrpc": "2.0", "method": "progress", "params": {"filesDone": 1, "filesTotal": 2}})
-    stub.answer(INDEX)
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "100")
-    assert main(["index", "--json"]) == 0
-    captured = capsys.readouterr()
-    assert "1 of 2 files" in captured.err
-    assert captured.err.endswith("\r\x1b[K")
-    assert json.loads(captured.out) == INDEX
-
-
-def test_stop(stub: Stub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """`stop` asks for a shutdown, and waits for the connection and the process to end."""
-    stub.on("hello", {"pid": 4711, "version": "0.1.0"})
-    stub.on("shutdown", {})
-    lives = [True, True, False]
-    monkeypatch.setattr("sesamectl.lifecycle.is_alive", lambda pid: pid == 4711 and lives.pop(0))
-    stub.on("shutdown", b'{"jsonrpc":"2.0","id":2,"result":{}}\n')
-    assert main(["stop"]) == 0
-    assert stub.methods() == ["hello", "shutdown"]
-    assert capsys.readouterr().out == "sesamed stopped\n"
-    assert lives == []
-
-
-def test_stop_when_nothing_runs(
-    directory: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is wanted is the case already."""
-    monkeypatch.setenv("SESAME_SOCKET", f"{directory}/none")
-    assert main(["stop"]) == 0
-    assert capsys.readouterr().out == "sesamed was not running\n"
-
-
-def test_status(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
-    """`status --json` is the daemon's status as it is."""
-    stub.answer({"state": "ready"})
-    assert main(["status", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"state": "ready"}
 
 
 def test_not_running(directory: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -457,17 +252,3 @@ def test_the_client_is_light(stub: Stub) -> None:
         "sqlite3",
         "tempfile",
     }
-
-
-def test_the_manual_page(capsys: pytest.CaptureFixture[str]) -> None:
-    """It is printed for man(1)."""
-    assert main(["man"]) == 0
-    assert capsys.readouterr().out.startswith(".TH SESAMECTL 1")
-
-
-def test_the_package_for_pi(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """The directory that has a package.json; where none has one, they are all named."""
-    assert main(["pi-package"]) == 0
-    assert Path(capsys.readouterr().out.strip()) == ROOT / "pi"
-    with pytest.raises(RpcError, match=f"in none of {tmp_path}, /none; reinstall sesame"):
-        pi_package.find((str(tmp_path), "/none"))

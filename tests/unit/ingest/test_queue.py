@@ -265,8 +265,6 @@ async def test_a_waker_that_was_rung_before_anybody_waited_is_heard() -> None:
         assert scope.cancelled_caught  # or the loop would never rest
 
 
-
-
 class Script:
     """Marks, sweeps and looks as they come, and everybody who waits."""
 

@@ -1,7 +1,9 @@
-"""What integration tests share: a library of sessions in a running daemon, a daemon that watches, and chance."""
+"""What integration tests share: a library of sessions in a running daemon, a daemon that watches, a place for a socket, and chance."""
 
 import os
 import random
+import shutil
+import tempfile
 import time
 from collections.abc import Iterator
 
@@ -26,6 +28,14 @@ def watching() -> Iterator[Daemon]:
         started.sync()
         eventually(lambda: started.call("status")["sources"][0]["mode"] == "events")
         yield started
+
+
+@pytest.fixture
+def place() -> Iterator[str]:
+    """A path for a socket; short, since an address takes 103 bytes."""
+    directory = tempfile.mkdtemp(prefix="s-", dir="/tmp")
+    yield f"{directory}/sock"
+    shutil.rmtree(directory)
 
 
 @pytest.fixture

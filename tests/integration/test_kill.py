@@ -40,7 +40,7 @@ def test_exactly_once(chance: random.Random) -> None:
         daemon.start().sync()
         as_in_the_files(daemon)
         daemon.check_index()
-        print(f"killed in the middle: {in_the_middle} of {KILLS}")  # noqa: T201
+        print(f"killed in the middle: {in_the_middle} of {KILLS}")  # noqa: T201  # for who reads the output of a long run
         assert in_the_middle > KILLS / 10, "too few of the kills came while there was something to do"
 
 

@@ -91,7 +91,7 @@ def test_nothing_grows(chance: random.Random) -> None:
             clear(daemon)
             sizes.append(measure(daemon))
         daemon.check_index()
-    print(*sizes[:: max(1, len(sizes) // 20)], f"{len(sizes)} rounds", sep="\n")  # noqa: T201
+    print(*sizes[:: max(1, len(sizes) // 20)], f"{len(sizes)} rounds", sep="\n")  # noqa: T201  # for who reads the output of a long run
     settled, last = sizes[max(WARM_ROUNDS, len(sizes) // 5) : -1], sizes[-1]
     pages_mb = CONNECTIONS * max(size.index_mb for size in sizes)
     assert last.resident_mb < min(size.resident_mb for size in settled) + pages_mb

@@ -11,6 +11,7 @@ import re
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -26,10 +27,12 @@ import sesamed
 from sesamectl.errors import RpcError
 from sesamed.store.sqlite import add_functions
 from tests.support.client import PATIENCE_S, Client
+from tests.support.sessions import PiSession
 
 POLL_S = 0.005  # a look at the socket takes about 1 ms; nobody tells a client that an event has been served
 
 PROGRAM = ("-m", "sesamed")
+ANOTHER, CONFIGURATION = 75, 78  # what it exits with: another one runs; what it was told cannot be
 CODE = (str(Path(sesamed.__file__).parent.parent), str(Path(__file__).parents[2]))
 SEVERE = re.compile(r"Traceback|^\S+ \S+ (?:WARNING|ERROR|CRITICAL) ")
 Place = str | bytes
@@ -315,6 +318,14 @@ class Daemon:
             os.close(descriptor)
         return os.fsdecode(path)
 
+    def fill(self, files: int = 3) -> "Daemon":
+        """Sessions of a prompt with a quince and an answer, indexed."""
+        for number in range(files):
+            session = PiSession(id=f"session-{number}").user(f"quince {number}").assistant("an answer")
+            self.write(f"{number}.jsonl", session.bytes())
+        self.sync()
+        return self
+
     # -- looking inside --------------------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
@@ -328,6 +339,13 @@ class Daemon:
             yield connection
         finally:
             connection.close()
+
+
+def check_private(directory: Path) -> None:
+    """Nobody but its owner can read what is in it."""
+    for path in (directory, *directory.rglob("*")):
+        mode = path.lstat().st_mode
+        assert stat.S_IMODE(mode) == (0o700 if stat.S_ISDIR(mode) else 0o600), path
 
 
 def eventually(condition: Callable[[], T], timeout_s: float = PATIENCE_S) -> T:

@@ -1,0 +1,195 @@
+"""An index that is older, newer, damaged, deleted or somebody else's."""
+
+from pathlib import Path
+
+import apsw
+import pytest
+
+from sesamed.store.index import remove_index
+from sesamed.store.older import older_indexes
+from sesamed.store.schema import VERSION
+from tests.support.daemon import ANOTHER, CONFIGURATION, Daemon, check_private, eventually
+from tests.support.older import made
+
+
+def test_a_newer_schema() -> None:
+    """An index of a newer sesame is refused with 78 and left untouched."""
+    with Daemon() as daemon:
+        daemon.fill().stop()
+        with daemon.opened(writable=True) as connection:
+            connection.pragma("user_version", 99)
+        before = daemon.database.read_bytes()
+        code, said = daemon.refuses_to_start()
+        assert code == CONFIGURATION
+        assert "99" in said
+        assert daemon.database.read_bytes() == before
+        with daemon.opened(writable=True) as connection:
+            connection.pragma("user_version", VERSION)
+        assert len(daemon.start().found("quince")) == 3
+
+
+def test_an_older_schema() -> None:
+    """A new index is made from the files, and from what only the old one holds, which then goes; answers wait for none of it."""
+    with Daemon() as daemon:
+        daemon.fill().stop()
+        remove_index(str(daemon.database))
+        made(daemon.database)
+        daemon.start()
+        assert daemon.call("hello")["schema"] == VERSION
+        daemon.sync()
+        assert len(daemon.found("quince")) == 3
+        eventually(lambda: older_indexes(str(daemon.database)) == [])
+        assert daemon.found("marrow") == ["long"]
+        assert "tool: shell\ncommand: ls\noutput:\na" in str(daemon.everything()).replace(
+            "\\n", "\n"
+        )  # it was JSON, and its file is gone
+        assert daemon.call("get_session_meta", sessionId="late")["summary"] == "What became of the delta"
+        assert daemon.call("list_sessions")["sessions"][0]["key"].startswith("golden00:")
+        assert "secret" not in str(daemon.everything())
+        daemon.check_index()
+        assert len(daemon.restart().found("marrow")) == 1
+
+
+def test_an_older_schema_that_cannot_be_carried_over() -> None:
+    """The old index stays, and the status says so; a later start tries again."""
+    with Daemon() as daemon:
+        daemon.allowed.append("cannot carry over an older index")
+        daemon.fill().stop()
+        remove_index(str(daemon.database))
+        connection = apsw.Connection(made(daemon.database))
+        connection.execute("ALTER TABLE rivals RENAME TO lost")
+        connection.close()
+        daemon.start()
+        (warning,) = eventually(lambda: daemon.call("status")["warnings"])
+        assert warning["code"] == "older-index"
+        (old,) = older_indexes(str(daemon.database))
+        assert old in warning["message"]
+        assert len(daemon.found("quince")) == 3
+        daemon.stop()
+        connection = apsw.Connection(old)
+        connection.execute("ALTER TABLE lost RENAME TO rivals")
+        connection.close()
+        daemon.start()
+        eventually(lambda: older_indexes(str(daemon.database)) == [])
+        assert daemon.found("marrow") == ["long"]
+        assert daemon.call("status")["warnings"] == []
+
+
+def test_an_older_index_that_is_damaged() -> None:
+    """It stays beside the new one, which is none the worse for it at any start."""
+    with Daemon() as daemon:
+        daemon.allowed.append("an older index")
+        daemon.fill().stop()
+        old = Path(f"{daemon.database}.old-4")
+        old.write_bytes(b"nothing of a database" * 1000)
+        for _ in range(2):
+            daemon.start()
+            assert len(daemon.found("quince")) == 3
+            (warning,) = eventually(lambda: daemon.call("status")["warnings"])
+            assert str(old) in warning["message"]
+            daemon.stop()
+        assert list(daemon.database.parent.glob("*.damaged-*")) == []
+
+
+def test_a_schema_that_was_never_released() -> None:
+    """Files are read anew; what is gone stays in the old index, and the status says where."""
+    with Daemon() as daemon:
+        daemon.fill().stop()
+        remove_index(str(daemon.database))
+        connection = apsw.Connection(made(daemon.database))
+        connection.pragma("user_version", 3)
+        connection.close()
+        daemon.start()
+        (warning,) = eventually(lambda: daemon.call("status")["warnings"])
+        assert "index.sqlite.old-3 has schema 3, which was never released" in warning["message"]
+        assert len(daemon.found("quince")) == 3
+        assert daemon.found("marrow") == []
+        assert daemon.call("list_sessions")["sessions"][0]["key"].startswith("golden00:")
+
+
+def test_a_foreign_database() -> None:
+    """A database of another program is refused, and left untouched."""
+    with Daemon() as daemon:
+        daemon.stop()
+        daemon.database.unlink()
+        connection = apsw.Connection(str(daemon.database))
+        connection.execute("CREATE TABLE theirs(a); INSERT INTO theirs VALUES('important')")
+        connection.close()
+        before = daemon.database.read_bytes()
+        code, said = daemon.refuses_to_start()
+        assert code not in {0, ANOTHER}
+        assert "another program" in said
+        assert "Traceback" not in said
+        assert daemon.database.read_bytes() == before
+
+
+def _header(data: bytearray) -> None:
+    data[:100] = b"nothing of a database " * 4 + b"at all, no."[:12]
+
+
+def _first_page(data: bytearray) -> None:
+    data[100:8000] = b"\x5a" * 7900
+
+
+def _emptied_of_sense(data: bytearray) -> None:
+    data[:] = b"\xff" * len(data)
+
+
+def _cut(data: bytearray) -> None:
+    del data[len(data) // 2 :]
+
+
+@pytest.mark.parametrize("damage", [_header, _first_page, _emptied_of_sense, _cut])
+def test_a_damaged_index(damage: object) -> None:
+    """A damaged index is set aside and built anew, and the status says so."""
+    assert callable(damage)
+    with Daemon() as daemon:
+        daemon.fill(30).stop()
+        data = bytearray(daemon.database.read_bytes())
+        damage(data)
+        daemon.database.write_bytes(data)
+        daemon.allowed.append("damaged")
+        daemon.start().sync()
+        assert len(daemon.found("quince", limit=100)) == 30
+        status = daemon.call("status")
+        assert status["state"] == "degraded"
+        assert status["warnings"][0]["code"] == "damaged"
+        assert daemon.call("search", query="quince")["warnings"]
+        assert bytes(data) in [path.read_bytes() for path in daemon.data_dir.iterdir() if "damaged" in path.name]
+        daemon.check_index()
+        daemon.restart().sync()
+        assert daemon.call("status")["state"] == "ready"
+        check_private(daemon.data_dir)
+
+
+def test_an_empty_database_file() -> None:
+    """An index file of no bytes is an index that is yet to be made."""
+    with Daemon() as daemon:
+        daemon.fill().stop()
+        daemon.database.write_bytes(b"")
+        daemon.start().sync()
+        assert len(daemon.found("quince")) == 3
+
+
+def test_a_rebuild_that_was_killed() -> None:
+    """What a killed rebuild left behind is removed."""
+    with Daemon() as daemon:
+        daemon.fill().kill()
+        Path(f"{daemon.database}.new").write_bytes(b"half of it")
+        Path(f"{daemon.database}.new-wal").write_bytes(b"more")
+        daemon.start()
+        assert not list(daemon.data_dir.glob("*.new*"))
+        assert len(daemon.found("quince")) == 3
+
+
+def test_an_index_that_is_deleted_under_the_daemon() -> None:
+    """The index can be deleted at any time: it is made anew from the files, without a restart, and status never fails."""
+    with Daemon() as daemon:
+        daemon.fill(5)
+        daemon.allowed.append("removed or replaced")
+        for path in daemon.data_dir.glob("index.sqlite*"):
+            path.unlink()
+        daemon.call("status")
+        eventually(daemon.database.exists)
+        eventually(lambda: len(daemon.found("quince")) == 5)
+        daemon.check_index()

@@ -40,16 +40,16 @@ class ClaudeSession(Transcript):
         """A prompt: a text, or blocks; `more` are further fields of the line."""
         return self.chain("user", message={"role": "user", "content": text}, **more)
 
-    def assistant(self, text: str = "", *, id: str = "", thinking: str = "", **more: Any) -> "ClaudeSession":  # noqa: A002
+    def assistant(self, text: str = "", *, id: str = "", thinking: str = "", **more: Any) -> "ClaudeSession":  # noqa: A002  # its name in the file
         """A response of one block, or a block of the response `id`."""
         content = [{"type": "thinking", "thinking": thinking}] if thinking else blocks(text)
         return self.response(content, id=id, **more)
 
-    def call(self, call: Call, *, id: str = "") -> "ClaudeSession":  # noqa: A002
+    def call(self, call: Call, *, id: str = "") -> "ClaudeSession":  # noqa: A002  # its name in the file
         """A call of the model's: a block of its own line."""
         return self.response([tool_use(call)], id=id)
 
-    def response(self, content: Any, *, id: str = "", **more: Any) -> "ClaudeSession":  # noqa: A002
+    def response(self, content: Any, *, id: str = "", **more: Any) -> "ClaudeSession":  # noqa: A002  # its name in the file
         """A line of the model's with these blocks."""
         message = {
             "id": id or f"msg_01{short_hash(f'{self.id}:{self._count}') * 3}",
@@ -119,7 +119,7 @@ class ClaudeSession(Transcript):
         self._lines[-1] = encoded(line).encode()
         return self
 
-    def copied(self, id: str, **changes: Any) -> "ClaudeSession":  # noqa: A002
+    def copied(self, id: str, **changes: Any) -> "ClaudeSession":  # noqa: A002  # its name in the file
         """A session that begins with a copy of this one's conversation: new session id, and in each line these changes."""
         child = ClaudeSession(id=id, cwd=self.cwd, branch=self.branch, version=self.version, agent=self.agent)
         child._count, child._clock_ms, child.last = self._count, self._clock_ms, self.last
@@ -128,7 +128,7 @@ class ClaudeSession(Transcript):
                 child.raw(encoded(line | {"sessionId": id} | changes).encode())
         return child
 
-    def resumed(self, id: str) -> "ClaudeSession":  # noqa: A002
+    def resumed(self, id: str) -> "ClaudeSession":  # noqa: A002  # its name in the file
         """A copy as 1.0.x made with `--resume`: a prompt is a block, `toolUseResult` is gone."""
         child = self.copied(id)
         for number, line in enumerate(map(json.loads, child._lines)):
@@ -138,7 +138,7 @@ class ClaudeSession(Transcript):
             child._lines[number] = encoded(line).encode()
         return child
 
-    def sdk_fork(self, id: str) -> "ClaudeSession":  # noqa: A002
+    def sdk_fork(self, id: str) -> "ClaudeSession":  # noqa: A002  # its name in the file
         """A copy as the SDK's `forkSession` makes: new uuids, and where each line comes from."""
         child = self.copied(id)
         for number, line in enumerate(map(json.loads, child._lines)):
@@ -148,7 +148,7 @@ class ClaudeSession(Transcript):
             child._lines[number] = encoded(line).encode()
         return child
 
-    def branch_off(self, id: str) -> "ClaudeSession":  # noqa: A002
+    def branch_off(self, id: str) -> "ClaudeSession":  # noqa: A002  # its name in the file
         """A copy as `/branch` makes: the same lines and uuids, each with where it comes from."""
         child = self.copied(id)
         for number, line in enumerate(map(json.loads, child._lines)):

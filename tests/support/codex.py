@@ -104,7 +104,7 @@ class CodexSession(Transcript):
         self._tick()
         return self.raw(encoded(payload if self.bare else self._envelope(type_, payload)).encode())
 
-    def fork(self, *, id: str, at: int | None = None, subagent: bool = False) -> "CodexSession":  # noqa: A002
+    def fork(self, *, id: str, at: int | None = None, subagent: bool = False) -> "CodexSession":  # noqa: A002  # its name in the file
         """A child: its own meta, and a copy of the first `at` lines (all, if not given) under new times.
 
         A subagent's copy leaves out calls, contexts of turns, and all answers but the final ones.

@@ -83,7 +83,7 @@ class OpenCodeSession:
         before += [{"id": self._next("prt"), **ids, **part} for part in parts]
         return self
 
-    def fork(self, id: str, at: int | None = None) -> "OpenCodeSession":  # noqa: A002  # as above
+    def fork(self, id: str, at: int | None = None) -> "OpenCodeSession":  # noqa: A002  # its name in the file
         """A session that begins with a copy of the first `at` messages (all, if not given): with other ids, and the same times."""
         child = OpenCodeSession(id=id, cwd=self.info["directory"], title=f"{self.info['title']} (fork #1)")
         child._clock_ms, child._count = self._clock_ms, 1000

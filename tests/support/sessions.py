@@ -166,7 +166,7 @@ class PiSession(Transcript):
             self.last = entry["id"]
         return self.raw(encoded(entry | {"timestamp": iso(self._clock_ms)} | fields).encode())
 
-    def fork(self, *, id: str, at: int | None = None, directory: str = "/sessions") -> "PiSession":  # noqa: A002
+    def fork(self, *, id: str, at: int | None = None, directory: str = "/sessions") -> "PiSession":  # noqa: A002  # its name in the file
         """A child of this session: it begins with a copy of the first `at` entries (all, if not given)."""
         start, parent = iso(self._clock_ms + STEP_MS), f"{directory}/{self.file_name}"
         child = PiSession(id=id, cwd=self.cwd, start=start, version=self.version, parent=parent)

@@ -16,6 +16,7 @@ from sesamed.source import BadLineError, Document, ForeignFileError, ShapeFinder
 from sesamed.sources.gemini import Gemini
 from sesamed.sources.gemini.lines import is_failure
 from tests.support.gemini import CONTEXT_ID, GeminiSession
+from tests.support.operations import facts, keys, records, spoil
 from tests.support.sessions import Call
 
 GEMINI = Gemini()
@@ -36,21 +37,6 @@ def operations(data: bytes, path: PurePath = LOG) -> list[Operation]:
 def of(session: GeminiSession) -> list[Operation]:
     """What a session's file says."""
     return operations(session.bytes(), PurePath(session.path))
-
-
-def records(given: list[Operation]) -> list[Message | ToolCall]:
-    """The messages and calls, in order."""
-    return [operation for operation in given if isinstance(operation, Message | ToolCall)]
-
-
-def keys(given: list[Operation]) -> list[int]:
-    """Their keys."""
-    return [record.key for record in records(given)]
-
-
-def facts(given: list[Operation], field: str) -> list[tuple[str, int]]:
-    """What is said of a field, with its rank."""
-    return [(fact.value, fact.rank) for fact in given if isinstance(fact, Fact) and fact.field == field]
 
 
 def talk(**more: Any) -> GeminiSession:
@@ -411,16 +397,3 @@ def test_any_value_in_any_field_is_survived(file: Path) -> None:
                     operations(b"\n".join([lines[0], changed]) if path.endswith("l") else changed, PurePath(path))
                 except (BadLineError, ForeignFileError):
                     continue
-
-
-def spoil(value: Any, odd: random.Random) -> Any:
-    """The value with something else at one of its places."""
-    if odd.random() < 0.15:
-        return odd.choice([None, True, -1, 1e300, "", "user", [], {}, [[]], {"text": 7}, "\ud83d"])
-    if isinstance(value, dict) and value:
-        name = odd.choice(list(value))
-        return value | {name: spoil(value[name], odd)}
-    if isinstance(value, list) and value:
-        place = odd.randrange(len(value))
-        return [*value[:place], spoil(value[place], odd), *value[place + 1 :]]
-    return odd.choice([None, 0, "", [], {}])

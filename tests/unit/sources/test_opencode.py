@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sesamed.model import Fact, Message, NameRank, Operation, ToolCall, Undone
+from sesamed.model import Message, NameRank, Operation, ToolCall, Undone
 from sesamed.source import (
     BadLineError,
     Bundle,
@@ -28,6 +28,7 @@ from sesamed.source import (
 )
 from sesamed.sources.opencode import OpenCode
 from tests.support.opencode import EVENTS, SCHEMA, OpenCodeSession, tool_part
+from tests.support.operations import facts, keys, records, spoil
 
 OPENCODE = OpenCode()
 ROWS, ANY_ROWS, TREE, OLD_TREE = OPENCODE.shapes
@@ -50,21 +51,6 @@ def operations(items: list[Member] | list[Row], session: str = "ses_0001") -> li
 def of(session: OpenCodeSession) -> list[Operation]:
     """What a session's rows say."""
     return operations(session.rows(), session.id)
-
-
-def records(given: list[Operation]) -> list[Message | ToolCall]:
-    """The messages and calls, in order."""
-    return [operation for operation in given if isinstance(operation, Message | ToolCall)]
-
-
-def keys(given: list[Operation]) -> list[int]:
-    """Their keys."""
-    return [record.key for record in records(given)]
-
-
-def facts(given: list[Operation], field: str) -> list[tuple[str, int]]:
-    """What is said of a field, with its rank."""
-    return [(fact.value, fact.rank) for fact in given if isinstance(fact, Fact) and fact.field == field]
 
 
 def talk(**more: Any) -> OpenCodeSession:
@@ -481,16 +467,3 @@ def as_item(where: int | str, given_item: Any) -> Member | Row:
     if isinstance(where, str):
         return Member(PurePath(where), json.dumps(given_item).encode())
     return Row(where, tuple(json.dumps(value) if isinstance(value, dict) else value for value in given_item))
-
-
-def spoil(value: Any, odd: random.Random) -> Any:
-    """The value with something else at one of its places."""
-    if odd.random() < 0.15:
-        return odd.choice([None, True, -1, 1e300, "", "user", [], {}, [[]], {"text": 7}, "\ud83d"])
-    if isinstance(value, dict) and value:
-        name = odd.choice(list(value))
-        return value | {name: spoil(value[name], odd)}
-    if isinstance(value, list) and value:
-        place = odd.randrange(len(value))
-        return [*value[:place], spoil(value[place], odd), *value[place + 1 :]]
-    return odd.choice([None, 0, "", [], {}])

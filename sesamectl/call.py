@@ -55,6 +55,28 @@ def ask(client: Client, question: Callable[[Client], dict[str, Any]]) -> dict[st
         raise explain(client.path, error.message if isinstance(error, RpcError) else "") or error from None
 
 
+def choose_tools(client: Client, params: dict[str, Any]) -> dict[str, Any]:
+    """The params of a question, with what `--tool` means: a family of tools, if it names one or a tool in one; otherwise a tool, and so
+    does `=NAME`. The daemon knows the families.
+    """
+    if "tool" not in params:
+        return params
+    families = client.call("hello").get("toolFamilies", {})
+    chosen = {name: value for name, value in params.items() if name != "tool"}
+    for given in params["tool"]:
+        if found := _find_families(given.lower(), families):
+            chosen.setdefault("toolFamily", []).extend(found)
+        else:
+            chosen.setdefault("tool", []).append(given.removeprefix("="))
+    return chosen
+
+
+def _find_families(tool: str, families: dict[str, list[str]]) -> list[str]:
+    if tool in families:
+        return [tool]
+    return [family for family, tools in families.items() if tool in map(str.lower, tools)]
+
+
 def wait_if_started(client: Client) -> None:
     """A daemon that we just started has read nothing yet: give it time to."""
     if client.started:

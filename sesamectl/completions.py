@@ -62,8 +62,8 @@ def _bash() -> Iterator[str]:
 
 
 def _bash_value(flag: Flag) -> str:
-    if flag.choices:
-        return f'COMPREPLY=($(compgen -W "{" ".join(flag.choices)}" -- "$cur"));'
+    if flag.suggestions:
+        return f'COMPREPLY=($(compgen -W "{" ".join(flag.suggestions)}" -- "$cur"));'
     kind = {"DIR": "-d", "FILE": "-f"}.get(flag.metavar)
     return f'COMPREPLY=($(compgen {kind} -- "$cur"));' if kind else ""
 
@@ -105,8 +105,8 @@ def _zsh_flag(flag: Flag) -> str:
     value = ""
     if flag.metavar:
         action = (
-            f"({' '.join(flag.choices)})"
-            if flag.choices
+            f"({' '.join(flag.suggestions)})"
+            if flag.suggestions
             else {"DIR": "_files -/", "FILE": "_files"}.get(flag.metavar, " ")
         )
         value = f":{flag.name}:{action}"
@@ -148,8 +148,8 @@ def _fish() -> Iterator[str]:
 def _fish_value(flag: Flag) -> str:
     if not flag.metavar:
         return ""
-    if flag.choices:
-        return f" -x -a '{' '.join(flag.choices)}'"
+    if flag.suggestions:
+        return f" -x -a '{' '.join(flag.suggestions)}'"
     return {"DIR": " -x -a '(__fish_complete_directories)'", "FILE": " -r -F"}.get(flag.metavar, " -x")
 
 

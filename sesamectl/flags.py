@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class Flag:
-    """`--name` or, with a metavar or choices, `--name VALUE`. `convert` raises ValueError."""
+    """`--name` or, with a metavar or choices, `--name VALUE`. `convert` raises ValueError. Shells complete choices and suggestions."""
 
-    __slots__ = ("choices", "convert", "dest", "help", "many", "metavar", "name")
+    __slots__ = ("choices", "convert", "dest", "help", "many", "metavar", "name", "suggestions")
 
     def __init__(
         self,
@@ -26,12 +26,14 @@ class Flag:
         convert: Callable[[str], Any] = str,
         *,
         dest: str = "",
+        suggestions: tuple[str, ...] = (),
     ) -> None:
         self.name = name
         self.dest = dest or name
         self.many = metavar.endswith("...")
         self.metavar = metavar.removesuffix("...")
         self.choices = tuple(self.metavar.split("|")) if "|" in metavar else ()
+        self.suggestions = self.choices or suggestions
         self.help = help
         self.convert = convert
 
@@ -87,13 +89,18 @@ def date(text: str) -> str:
     return parse_time(text)
 
 
+TOOL_FAMILIES = ("read", "write", "edit", "shell", "search", "web", "agent", "mcp")
+TOOL_HELP = (
+    f"tool calls by what they do ({', '.join(TOOL_FAMILIES)}) or by a tool's name, as any agent calls it; "
+    "`=bash` is exactly this name; repeatable"
+)
 FILTERS = (
     Flag("cwd", "DIR", "sessions that ran in this directory or below; `.` is the current one", os.path.abspath),
     Flag("after", "WHEN", "sessions active after: 2025-12-15, 2025-12-15T18:30, 30min, 12h, 7d, 2w, 1mo", date),
     Flag("before", "WHEN", "sessions started before", date),
     Flag("source", "NAME...", "sessions of this agent, as `sesamectl status` names it; repeatable"),
     Flag("role", "user|assistant|custom|summary...", "messages with this role; repeatable"),
-    Flag("tool", "NAME...", "calls to this tool: bash, write, ...; repeatable"),
+    Flag("tool", "NAME...", TOOL_HELP, suggestions=TOOL_FAMILIES),
     Flag("exclude", "ID...", "without this session; repeatable"),
     Flag("tools", "", "tool calls only"),
     Flag("path", "FILE", "sessions that touched this file, or files below it; config.ts finds src/config.ts", path),

@@ -65,9 +65,8 @@ def clean_line(text: str) -> str:
 
 # -- answers
 
-Exact = Annotated[
-    str, Meta(extra={"clean": None})
-]  # leaves as it is: an id, a path, a key, or what was cleaned before it was cut
+AS_IT_IS = Meta(extra={"clean": None})
+Exact = Annotated[str, AS_IT_IS]  # an id, a path, a key, or what was cleaned before it was cut
 Line = Annotated[str, Meta(extra={"clean": clean_line})]
 
 

@@ -198,6 +198,20 @@ class ResumeCommand(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     subagents: bool = False  # whether a subagent's session can be resumed, too
 
 
+class ToolFamilies(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """An agent's tools by what they do: the names that it writes, in any case; `*` at the end stands for the rest of a name. A tool that
+    does two things is in two families."""
+
+    read: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()
+    edit: tuple[str, ...] = ()
+    shell: tuple[str, ...] = ()
+    search: tuple[str, ...] = ()  # for files, and in them
+    web: tuple[str, ...] = ()
+    agent: tuple[str, ...] = ()
+    mcp: tuple[str, ...] = ()
+
+
 S = TypeVar("S")
 
 
@@ -234,6 +248,10 @@ class Source(Protocol[S]):
     @property
     def resume(self) -> ResumeCommand | None:
         """How a session is resumed; None if it cannot be."""
+
+    @property
+    def tool_families(self) -> ToolFamilies:
+        """The agent's tools by what they do. Nothing of it is in the index, so that a name can be added at any time."""
 
     def begin(self, path: PurePath, part: str = "", /) -> tuple[S, list[Operation]]:
         """The state before the first item, and what the unit's place alone says. `path` is relative to the root, `part` is the unit's."""

@@ -19,7 +19,7 @@ const PLACE = {
 };
 const WITHIN = {
   role: choice(["user", "assistant"], "Only messages of this role"),
-  tool: text("Only calls of this tool, such as bash or edit"),
+  tool: text("Only tool calls, by what they do (read, write, edit, shell, search, web, agent, mcp) or by a tool's name, as any agent calls it; =bash is exactly this name"),
   path: text("Only where a tool call touched this file, or a file below this directory; config.ts finds src/config.ts"),
   status: choice(["success", "error"], "Only tool calls that ended so"),
 };
@@ -62,6 +62,14 @@ export function filters(given: Given, here: string): Record<string, unknown> {
     ...(after && { after: instant(String(after)) }),
     ...(before && { before: instant(String(before)) }),
   };
+}
+
+/** The params with what `tool` means: a family of tools, if it names one or a tool in one; otherwise a tool, and so does `=NAME`. */
+export function chooseTools({ tool, ...rest }: Record<string, unknown>, families: Record<string, string[]>): Record<string, unknown> {
+  if (typeof tool !== "string") return rest;
+  const given = tool.toLowerCase();
+  const found = Object.hasOwn(families, given) ? [given] : Object.keys(families).filter((family) => families[family]?.some((name) => name.toLowerCase() === given));
+  return found.length > 0 ? { ...rest, toolFamily: found } : { ...rest, tool: tool.replace(/^=/, "") };
 }
 
 /** A directory as somebody in `here` means it. */

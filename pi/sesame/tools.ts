@@ -4,9 +4,9 @@ import { type Ask, asker, STARTED, type Way, way } from "./ask.ts";
 import * as present from "./present.ts";
 import { RpcError } from "./client.ts";
 import { callLine, resultText } from "./render.ts";
-import { filters, type Given, LIST, READ, SEARCH } from "./schema.ts";
+import { chooseTools, filters, type Given, LIST, READ, SEARCH } from "./schema.ts";
 import { explained, NOT_FOUND } from "./trouble.ts";
-import type { Found, Listed, Meta, Page } from "./wire.ts";
+import type { Found, Hello, Listed, Meta, Page } from "./wire.ts";
 
 const READ_CHARACTERS = 20_000;
 
@@ -95,10 +95,18 @@ async function executed(pi: ExtensionAPI, run: Run, given: Given, ctx: Extension
 
 async function search(ask: Ask, given: Given, ctx: ExtensionContext, signal?: AbortSignal): Promise<Answer> {
   const [query, limit, offset] = [String(given.query ?? ""), Number(given.limit ?? 8), Number(given.offset ?? 0)];
-  const params = { query, ...filters(given, ctx.cwd), ...(given.sort && { sort: given.sort }), exclude: own(ctx), limit, offset, fresh: true };
+  const params = { query, ...(await narrowed(ask, given, ctx, signal)), ...(given.sort && { sort: given.sort }), exclude: own(ctx), limit, offset, fresh: true };
   const found = await ask<Found>("search", params, signal);
   const text = present.search(query, found, offset, limit);
   return { text, shown: found.results.length, total: found.resultCount, sessions: found.results.map((hit) => hit.sessionId) };
+}
+
+/** The filters. What is in the families of tools, the daemon knows; without them, whoever answers chooses (sesamectl). */
+async function narrowed(ask: Ask, given: Given, ctx: ExtensionContext, signal?: AbortSignal): Promise<Record<string, unknown>> {
+  const params = filters(given, ctx.cwd);
+  if (params.tool === undefined) return params;
+  const { toolFamilies } = await ask<Hello>("hello", {}, signal);
+  return toolFamilies ? chooseTools(params, toolFamilies) : params;
 }
 
 async function list(ask: Ask, given: Given, ctx: ExtensionContext, signal?: AbortSignal): Promise<Answer> {

@@ -1,5 +1,9 @@
 /** The parts of the daemon's answers that we use; docs/protocol.md has all of them. */
 
+export interface Hello {
+  toolFamilies?: Record<string, string[]>;
+}
+
 export interface Session {
   sessionId: string;
   source: string;
@@ -64,6 +68,7 @@ export interface Listed {
   total: number;
   sessions: Session[];
   nextOffset: number | null;
+  warnings?: string[];
 }
 
 export interface Message {

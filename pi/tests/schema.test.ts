@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { homedir } from "node:os";
 import { test } from "node:test";
-import { filters, LIST, READ, SEARCH } from "../sesame/schema.ts";
+import { chooseTools, filters, LIST, READ, SEARCH } from "../sesame/schema.ts";
 
 test("directories are meant from where the session runs", () => {
   assert.deepEqual(filters({ cwd: "." }, "/p/q"), { cwd: "/p/q" });
@@ -23,4 +23,16 @@ test("the schemas are closed and say what each field is", () => {
     assert.equal(schema.additionalProperties, false);
     for (const [name, property] of Object.entries(schema.properties)) assert((property as { description?: string }).description, name);
   }
+});
+
+test("a tool is its families, if it is in some", () => {
+  const families = { shell: ["bash", "exec_command"], edit: ["apply_patch"], write: ["apply_patch", "Write"] };
+  const chosen = (tool?: string) => chooseTools({ cwd: "/p", tool }, families);
+  assert.deepEqual(chosen("shell"), { cwd: "/p", toolFamily: ["shell"] });
+  assert.deepEqual(chosen("Bash"), { cwd: "/p", toolFamily: ["shell"] });
+  assert.deepEqual(chosen("apply_patch"), { cwd: "/p", toolFamily: ["edit", "write"] });
+  assert.deepEqual(chosen("write"), { cwd: "/p", toolFamily: ["write"] });
+  assert.deepEqual(chosen("=bash"), { cwd: "/p", tool: "bash" });
+  assert.deepEqual(chosen("todo"), { cwd: "/p", tool: "todo" });
+  assert.deepEqual(chosen(undefined), { cwd: "/p" });
 });

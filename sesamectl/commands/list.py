@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sesamectl.call import call_retrying, show_sessions, wait_if_started
+from sesamectl.call import call_retrying, choose_tools, show_sessions, wait_if_started
 from sesamectl.client import Client
 from sesamectl.flags import FILTERS, PAGE, Arguments
 from sesamectl.render.sessions import lines
@@ -14,7 +14,7 @@ def run(arguments: Arguments) -> None:
 
     def question(client: Client) -> dict[str, Any]:
         wait_if_started(client)
-        return client.call("list_sessions", **params)
+        return client.call("list_sessions", **choose_tools(client, params))
 
     answer = call_retrying(arguments, question)
     show_sessions(answer, lines, arguments, found=bool(answer.get("total")))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from sesamectl.call import call_retrying, show_sessions, wait_if_started
+from sesamectl.call import call_retrying, choose_tools, show_sessions, wait_if_started
 from sesamectl.flags import SEARCH
 from sesamectl.render.search import lines
 
@@ -24,12 +24,13 @@ def run(arguments: Arguments) -> None:
 
     def question(client: Client) -> dict[str, Any]:
         wait_if_started(client)
-        answer = client.call("search", **params)
+        asked = choose_tools(client, params)
+        answer = client.call("search", **asked)
         if answer.get("resultCount") and not answer.get("pending", {}).get("files"):
             return answer
         from sesamectl.waiting import ask_again
 
-        return ask_again(client, params, answer)
+        return ask_again(client, asked, answer)
 
     answer = call_retrying(arguments, question)
     show_sessions(answer, lines, arguments, found=bool(answer.get("resultCount")))

@@ -21,6 +21,9 @@ def lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     if answer.get("nextOffset"):
         yield ""
         yield f"{total - int(answer['nextOffset'])} more: --offset {int(answer['nextOffset'])}"
+    if warnings := answer.get("warnings"):
+        yield ""
+        yield from (f"Warning: {clean(warning)}" for warning in warnings)
 
 
 def summary(session: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:

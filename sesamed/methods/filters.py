@@ -13,9 +13,11 @@ from sesamed.ingest.project import project_of
 from sesamed.methods.method import Context, Params
 from sesamed.model import Role
 from sesamed.sanitize import clean_line
-from sesamed.sources import SOURCES
+from sesamed.sources import SOURCES, TOOL_FAMILIES
+from sesamed.store.reading.session import list_tools
 from sesamed.store.search import filters
 from sesamed.store.search.spelling import distance
+from sesamed.store.sqlite import Connection
 
 OneOrMany = str | list[str] | None
 
@@ -24,6 +26,7 @@ UNIT_MS = {"min": 60_000, "h": 3_600_000, "d": DAY_MS, "w": 7 * DAY_MS, "mo": 30
 AGO = re.compile(r"([0-9]{1,6})(min|h|d|w|mo|m)")
 ROLES: tuple[str, ...] = get_args(Role)
 MAX_SHOWN = 64  # characters of what was asked for
+NEAREST_TOOLS = 3
 
 
 class Filters(Params, frozen=True, kw_only=True):
@@ -35,6 +38,7 @@ class Filters(Params, frozen=True, kw_only=True):
     source: OneOrMany = None
     role: OneOrMany = None
     tool: OneOrMany = None
+    tool_family: OneOrMany = None
     exclude: OneOrMany = None
     tools: bool = False
     path: str | None = None
@@ -67,8 +71,11 @@ async def make_where(context: Context, params: Filters) -> filters.Where:
             values[name] = to_milliseconds(value, name, now_ms)
     check_names("role", values["role"] or (), ROLES)
     check_names("source", values["source"] or (), SOURCES)
+    check_names("toolFamily", values["tool_family"] or (), TOOL_FAMILIES)
     if values["tool"] is not None:
         values["tool"] = tuple(map(clean_line, values["tool"]))  # as they are indexed
+    if values["tool_family"] is not None:
+        values["tool_family"] = tuple(name for family in values["tool_family"] for name in TOOL_FAMILIES[family])
     if (workstation := values.pop("workstation")) is not None:
         values["here"] = workstation == context.workstation
     if params.cwd is not None:
@@ -99,9 +106,32 @@ def check_names(field: str, given: Iterable[str], names: Iterable[str]) -> None:
     there = tuple(names)
     for one in given:
         if one not in there:
-            shown = one[:MAX_SHOWN]
-            nearest = sorted(there, key=lambda name: distance(shown.casefold(), name, MAX_SHOWN))
-            raise ParamsError(f"{field}: there is no {shown!r}; expected {', '.join(nearest)}")
+            raise ParamsError(
+                f"{field}: there is no {one[:MAX_SHOWN]!r}; expected {', '.join(sort_by_distance(there, one))}"
+            )
+
+
+def sort_by_distance(names: Iterable[str], to: str) -> list[str]:
+    """The names, the nearest to this one first."""
+    return sorted(names, key=lambda name: distance(to[:MAX_SHOWN].lower(), name[:MAX_SHOWN].lower(), MAX_SHOWN))
+
+
+def warn_of_unknown_tools(connection: Connection, params: Filters) -> list[str]:
+    """A tool's name that no call has is no error, but more often a slip than a tool that was never used."""
+    asked = [params.tool] if isinstance(params.tool, str) else params.tool or []
+    if not asked:
+        return []
+    called = {name.lower(): name for name in list_tools(connection)}
+    return [
+        f"no indexed call uses a tool named {name[:MAX_SHOWN]!r}{_name_nearest(called.values(), name)}"
+        for name in map(clean_line, asked)
+        if name.lower() not in called
+    ]
+
+
+def _name_nearest(called: Iterable[str], name: str) -> str:
+    nearest = [one[:MAX_SHOWN] for one in sort_by_distance(called, name)[:NEAREST_TOOLS]]
+    return f"; nearest: {', '.join(nearest)}" if nearest else ""
 
 
 def to_milliseconds(text: str, name: str, now_ms: int) -> int:

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, TypeVar
 
 from msgspec.structs import asdict, replace
 
-from sesamed.methods.filters import Filters, make_condition
+from sesamed.methods.filters import Filters, make_condition, warn_of_unknown_tools
 from sesamed.methods.method import Call, Context, NonNegative, method
 from sesamed.model import Answer, Pending, Session
 from sesamed.sanitize import Exact, Line
@@ -128,14 +128,14 @@ async def ask(
     where = await make_condition(context, params)
     limit, offset, recent = min(params.limit, most), min(params.offset, MAX_OFFSET), params.sort == "recent"
 
-    def find(connection: Connection) -> tuple[Page, list[T]]:
+    def find(connection: Connection) -> tuple[Page, list[T], list[str]]:
         page = Searcher(connection, compiled, where, context.workstation).run(limit, offset, recent=recent)
-        return page, show(connection, page)
+        return page, show(connection, page), warn_of_unknown_tools(connection, params)
 
     left_ms = None
     if params.timeout_ms is not None:
         left_ms = max(1, params.timeout_ms - int((time.perf_counter() - begun) * 1000))
-    found, shown = await context.queries.ask(find, left_ms)
+    found, shown, unknown = await context.queries.ask(find, left_ms)
     took_ms = (time.perf_counter() - begun) * 1000
     context.queries.record_time(took_ms)
     about = About(
@@ -148,7 +148,7 @@ async def ask(
         filtered_out=found.filtered_out,
         content_trust="untrusted-transcript",
         pending=pending,
-        warnings=[trouble.message for trouble in context.ingest.troubles()],
+        warnings=[trouble.message for trouble in context.ingest.troubles()] + unknown,
         took_ms=round(took_ms, 3),
     )
     return about, shown

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from sesamed.methods.filters import Filters, find_main_worktree, make_condition
+from sesamed.methods.filters import Filters, find_main_worktree, make_condition, warn_of_unknown_tools
 from sesamed.methods.method import Call, Context, NonNegative, Params, method
 from sesamed.methods.resume import Resume, make_resume
 from sesamed.model import Answer, Session
@@ -40,6 +40,7 @@ class SessionList(Answer, frozen=True, kw_only=True):
     total: int
     sessions: list[Session]
     next_offset: int | None
+    warnings: list[str]
 
 
 @method
@@ -47,12 +48,18 @@ async def list_sessions(context: Context, call: Call, params: ListSessionsParams
     """Sessions that pass the filters, newest activity first."""
     where = await make_condition(context, params)
     limit, offset = min(params.limit, MAX_SESSIONS), min(params.offset, MAX_OFFSET)
-    total, found = await context.queries.ask(
-        lambda connection: summary.list_sessions(connection, where, limit, offset, context.workstation)
-    )
+
+    def find(connection: Connection) -> tuple[int, dict[int, Session], list[str]]:
+        total, found = summary.list_sessions(connection, where, limit, offset, context.workstation)
+        return total, found, warn_of_unknown_tools(connection, params)
+
+    total, found, unknown = await context.queries.ask(find)
     following = offset + len(found)
     return SessionList(
-        total=total, sessions=list(found.values()), next_offset=following if found and following < total else None
+        total=total,
+        sessions=list(found.values()),
+        next_offset=following if found and following < total else None,
+        warnings=[trouble.message for trouble in context.ingest.troubles()] + unknown,
     )
 
 

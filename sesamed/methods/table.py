@@ -1,13 +1,15 @@
 """All methods of the protocol: those that the topics define, and `hello`, which lists them."""
 
 import os
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from sesamed import __version__
 from sesamed.methods import daemon, index, own, search, sessions, windows
 from sesamed.methods.method import MIN_PROTOCOL, PROTOCOL, Call, Context, Method, Params, method
 from sesamed.model import Answer
-from sesamed.sanitize import Exact
+from sesamed.sanitize import AS_IT_IS, Exact
+from sesamed.sources import TOOL_FAMILIES
 from sesamed.store.schema import VERSION
 
 
@@ -28,6 +30,7 @@ class Hello(Answer, frozen=True, kw_only=True):
     pid: int
     schema: int
     methods: list[str]
+    tool_families: Annotated[Mapping[str, tuple[str, ...]], AS_IT_IS]  # our own words
     started_at: Exact
 
 
@@ -42,6 +45,7 @@ async def hello(context: Context, call: Call, params: HelloParams) -> Hello:
         pid=os.getpid(),
         schema=VERSION,
         methods=[method.name for method in METHODS],
+        tool_families=TOOL_FAMILIES,
         started_at=context.started_at,
     )
 

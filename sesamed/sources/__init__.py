@@ -1,12 +1,13 @@
 """The agents' formats, one package for each; pure: bytes in, operations out. No I/O, no clock, no knowledge of the index.
 
-`SOURCES` is the one list of them: an agent is a package here and a line in it. What they share: `lines` (JSON, and a source of such lines),
-`records` (messages and calls at their place), `own_tools`, `names`.
+`SOURCES` is the one list of them: an agent is a package here and a line in it. `TOOL_FAMILIES` is what they say of their tools, together.
+What they share: `lines` (JSON, and a source of such lines), `records` (messages and calls at their place), `own_tools`, `names`.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
-from sesamed.source import Source
+from sesamed.source import Source, ToolFamilies
 from sesamed.sources.claude import Claude
 from sesamed.sources.codex import Codex
 from sesamed.sources.gemini import Gemini
@@ -17,3 +18,15 @@ from sesamed.sources.sesame import Sesame
 SOURCES: dict[str, Source[Any]] = {
     source.name: source for source in (Pi(), Claude(), Codex(), Gemini(), OpenCode(), Sesame())
 }
+
+
+def _names_in(family: str) -> tuple[str, ...]:
+    """The names of all agents' tools in a family. Those that differ in case only are one, as they are for the filter."""
+    names = dict[str, str]()
+    for source in SOURCES.values():
+        for name in getattr(source.tool_families, family):
+            names.setdefault(name.lower(), name)
+    return tuple(names.values())
+
+
+TOOL_FAMILIES: Mapping[str, tuple[str, ...]] = {family: _names_in(family) for family in ToolFamilies.__struct_fields__}

@@ -24,7 +24,7 @@ from sesamed.model import (
     Utterance,
 )
 from sesamed.sanitize import clean_line
-from sesamed.source import BadLineError, ForeignFileError, Lines, Location
+from sesamed.source import BadLineError, ForeignFileError, Lines, Location, ToolFamilies
 from sesamed.sources.lines import JsonState, repair
 from sesamed.sources.names import prompt_fact
 from sesamed.sources.records import OpenCall, Place, add_open, drop_open, millis
@@ -83,6 +83,7 @@ class Sesame(JsonState[State]):
     locations: tuple[Location, ...] = ()  # in the data directory, wherever that is
     shapes = (Lines(files=("**/*.jsonl", "**/*.jsonl.zst")),)
     resume = None
+    tool_families = ToolFamilies()  # its calls are those of other agents
 
     def __init__(self) -> None:
         super().__init__(State)

@@ -27,7 +27,8 @@ ASKED: dict[str, dict[str, Any]] = {
 }
 FILTERS: dict[str, tuple[Any, ...]] = {
     "cwd": (1, ["/a"], {}), "after": (1, ["7d"], True), "before": (20260101, {}), "source": (1, [1], {"a": 1}), "role": (True, [None]),
-    "tool": (1, [["bash"]]), "exclude": (0, [5]), "tools": ("yes", 1, None), "path": (["a"], 2), "status": ("ok", 1, True),
+    "tool": (1, [["bash"]]), "toolFamily": (1, "shel", ["shell", "*"]),
+    "exclude": (0, [5]), "tools": ("yes", 1, None), "path": (["a"], 2), "status": ("ok", 1, True),
     "subagents": ("fold", None, 1), "workstation": (1, ["a"]), "project": (1, {}),
 }  # fmt: skip
 NUMBERS: tuple[Any, ...] = ("5", -1, 1.5, True, [1], None)

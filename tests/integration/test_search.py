@@ -256,6 +256,17 @@ def test_project(library: Library) -> None:
     assert listed(library, project=project) == {APP, FORK}
 
 
+def test_tools_by_what_they_do(library: Library) -> None:
+    """A family finds its tools, whatever they are called; a name that no call has is said, with the nearest."""
+    assert found(library, "celeriac", toolFamily="shell") == found(library, "celeriac", tool="BASH") == {APP, APPLE}
+    assert listed(library, toolFamily=["edit", "web"]) == {APP, FORK}
+    assert library.daemon.refuses("search", query="x", toolFamily="shel").code == -32602
+    told = "no indexed call uses a tool named 'bish'; nearest: bash, "
+    for method, params in (("search", {"query": "quince"}), ("search_sessions", {"query": ""}), ("list_sessions", {})):
+        (warning,) = library.daemon.call(method, tool=["bish", "edit"], **params)["warnings"]
+        assert warning.startswith(told)
+
+
 def test_filters_together(library: Library) -> None:
     """Filters narrow each other."""
     assert found(library, "celeriac", tool="bash", status="success", cwd=library.cwd("apple")) == {APPLE}

@@ -49,7 +49,8 @@ def test_filters(desk: Desk) -> None:
     given: list[dict[str, str]] = [
         {"cwd": "."},
         {"before": "2026-03-05"},
-        {"tool": "bash"},
+        {"tool": "exec_command"},  # what others call bash
+        {"tool": "=bash"},
         {"cwd": "~/code", "after": "2025-01-01"},
     ]
     desk.model.says(*(Use("search_sessions", {"query": "plum", **filters}) for filters in given))
@@ -170,7 +171,7 @@ def test_sesamectl_is_asked_when_the_socket_is_out_of_reach(desk: Desk) -> None:
     program.chmod(0o700)
     desk.environ |= {"SESAMECTL": str(program), "SESAME_SOCKET": str(desk.daemon.directory / "inside.sock")}
     calls = [
-        Use("search_sessions", {"query": "plum", "cwd": ".", "limit": 3}),
+        Use("search_sessions", {"query": "plum", "cwd": ".", "limit": 3, "tool": "shell"}),
         Use("read_session", {"session": "plum-tree-care", "around": 1}),
         Use("list_sessions", {"limit": 5}),
     ]

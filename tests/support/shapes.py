@@ -34,7 +34,7 @@ PROGRESS = {"filesDone": int, "filesTotal": int, "bytesDone": int, "bytesTotal":
 RESULTS: dict[str, Any] = {
     "hello": {
         "name": "sesamed", "version": str, "protocol": int, "minProtocol": int, "pid": int, "schema": int, "methods": [str],
-        "startedAt": TIME,
+        "toolFamilies": dict, "startedAt": TIME,
     },
     "status": {
         "version": str, "pid": int, "protocol": int, "startedAt": TIME, "state": re.compile("ready|indexing|degraded"), "socket": str,
@@ -59,7 +59,7 @@ RESULTS: dict[str, Any] = {
         "dropped": [str], "weak": bool, "filteredOut": int, "contentTrust": "untrusted-transcript", "pending": PENDING,
         "warnings": [str], "tookMs": float,
     },
-    "list_sessions": {"total": int, "sessions": [SUMMARY], "nextOffset": (int, None)},
+    "list_sessions": {"total": int, "sessions": [SUMMARY], "nextOffset": (int, None), "warnings": [str]},
     "list_messages": {
         "sessionId": str, "total": int, "nextOffset": (int, None), "messages": [{
             "msgIdx": int, "role": str, "kind": re.compile("message|tool_call"), "toolName": SOME_TEXT, "isError": (bool, None),

@@ -25,6 +25,7 @@ from sesamed.source import (
     Rows,
     Shape,
     Source,
+    ToolFamilies,
 )
 
 State = tuple[()]
@@ -38,6 +39,7 @@ class _Told(Source[State]):
     version = 1
     locations: tuple[Location, ...] = ()
     resume = None
+    tool_families = ToolFamilies()
 
     def begin(self, path: PurePath, part: str = "") -> tuple[State, list[Operation]]:
         return (), [Identity(native_id=part, origin=""), BEGAN] if part else []

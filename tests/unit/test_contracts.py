@@ -4,6 +4,7 @@ import ast
 import contextlib
 import importlib.metadata
 import inspect
+import json
 import os
 import pwd
 import re
@@ -24,7 +25,7 @@ from sesamed import errors, paths
 from sesamed.methods import method as methods
 from sesamed.methods.filters import Filters
 from sesamed.methods.table import METHODS
-from sesamed.sources import SOURCES
+from sesamed.sources import SOURCES, TOOL_FAMILIES
 from sesamed.store import schema
 from sesamed.store.search import filters
 from tests.support import login
@@ -42,14 +43,25 @@ def test_each_method_has_a_section_with_an_exchange(method: str) -> None:
 
 
 def test_filters_are_the_same_everywhere() -> None:
-    """The filters of the wire, of the store, of the command line and of the documents are the same."""
-    wire = set(Filters.__struct_fields__)
-    assert wire == set(filters.FILTERS)
-    assert wire == {flag.name for flag in flags.FILTERS}
+    """The filters of the wire, of the store, of the command line and of the documents are the same; families act with `tool`."""
+    wire = set(Filters.__struct_encode_fields__)
+    assert wire - {"toolFamily"} == set(filters.FILTERS)
+    assert wire - {"toolFamily"} == {flag.name for flag in flags.FILTERS}
     table = PROTOCOL_PAGE.partition("## Filters")[2].partition("# Methods")[0]
     assert wire == {
         name for row in re.findall(r"^\| (`[^|]*) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
     }
+
+
+def test_families_of_tools_are_the_same_everywhere() -> None:
+    """The families of the sources, of the command line and of the documents are the same; each has tools."""
+    assert tuple(TOOL_FAMILIES) == flags.TOOL_FAMILIES
+    assert all(TOOL_FAMILIES.values())
+    table = PROTOCOL_PAGE.partition("## Filters")[2].partition("# Methods")[0]
+    row = re.findall(r"^\| `toolFamily` \| (.*) \|$", table, re.MULTILINE)[0]
+    assert tuple(re.findall(r"`(\w+)`", row.partition(";")[0])) == flags.TOOL_FAMILIES
+    shown = PROTOCOL_PAGE.partition('"toolFamilies": ')[2].partition("}")[0] + "}"
+    assert json.loads(" ".join(shown.split())) == {family: list(names) for family, names in TOOL_FAMILIES.items()}
 
 
 def test_error_codes_are_documented_and_unique() -> None:

@@ -12,7 +12,16 @@ from typing import Final
 from msgspec.structs import replace
 
 from sesamed.model import Fact, Identity, Operation, Unknown
-from sesamed.source import Document, ForeignFileError, Lines, Location, ResumeCommand, ShapeFinder, Variable
+from sesamed.source import (
+    Document,
+    ForeignFileError,
+    Lines,
+    Location,
+    ResumeCommand,
+    ShapeFinder,
+    ToolFamilies,
+    Variable,
+)
 from sesamed.sources.claude.facts import (
     read_ai_title,
     read_custom_title,
@@ -62,6 +71,16 @@ class Claude(JsonLines[ClaudeState, Line]):
         Document(files=("**/custom-title.json", "**/agent-*.meta.json"), side=True),
     )
     resume = ResumeCommand(words=("claude", "--resume", "{id}"))
+    tool_families = ToolFamilies(
+        read=("Read", "NotebookRead", "View", "ReadNotebook"),
+        write=("Write",),
+        edit=("Edit", "MultiEdit", "NotebookEdit", "NotebookEditCell"),
+        shell=("Bash", "BashOutput", "KillShell", "KillBash", "PowerShell"),
+        search=("Grep", "Glob", "LS", "GrepTool", "GlobTool"),
+        web=("WebFetch", "WebSearch", "web_fetch", "web_search", "WebFetchTool"),
+        agent=("Agent", "Task", "dispatch_agent"),
+        mcp=("mcp__*", "ListMcpResourcesTool", "ReadMcpResourceTool"),
+    )
 
     def __init__(self) -> None:
         super().__init__(ClaudeState, Line, STARTS)

@@ -11,7 +11,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from sesamed.model import Identity, Message, ToolCall, Unknown
-from sesamed.source import ForeignFileError, Lines, Location, ResumeCommand, Variable
+from sesamed.source import ForeignFileError, Lines, Location, ResumeCommand, ToolFamilies, Variable
 from sesamed.sources.codex import outputs
 from sesamed.sources.codex.events import Handler, read_event, skip
 from sesamed.sources.codex.lines import STARTS, Line, Payload, is_dropped
@@ -44,6 +44,24 @@ class Codex(JsonLines[CodexState, Line]):
     )
     shapes = (Lines(files=("**/*.jsonl", "**/*.jsonl.zst")), Lines(files=(f"../{INDEX}",), side=True))
     resume = ResumeCommand(words=("codex", "resume", "{id}"))
+    tool_families = ToolFamilies(
+        read=("read_file",),
+        write=("apply_patch",),
+        edit=("apply_patch",),
+        shell=(
+            "shell",
+            "shell_command",
+            "local_shell",
+            "container.exec",
+            "exec_command",
+            "unified_exec",
+            "write_stdin",
+        ),
+        search=("grep_files", "list_dir"),
+        web=("web_search",),
+        agent=("spawn_agent", "send_input", "resume_agent", "wait_agent", "close_agent"),
+        mcp=("mcp__*", "list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"),
+    )
 
     def __init__(self) -> None:
         super().__init__(CodexState, Line, STARTS)

@@ -12,7 +12,7 @@ from typing import Final, Literal
 import msgspec
 
 from sesamed.model import Bad, Entry, Fact, Identity, NameRank, Operation
-from sesamed.source import BadLineError, Document, ForeignFileError, Location, ResumeCommand, Variable
+from sesamed.source import BadLineError, Document, ForeignFileError, Location, ResumeCommand, ToolFamilies, Variable
 from sesamed.sources.gemini.conversation import UUID, Conversation
 from sesamed.sources.gemini.lines import COMMANDS, STARTS, Line, Projects, directories_of, parts_of
 from sesamed.sources.lines import FAILURES, JsonState, LineDecoder
@@ -52,6 +52,16 @@ class Gemini(JsonState[GeminiState]):
         Document(files=(f"*/{PROJECT_ROOT}", f"../{PROJECT_LIST}"), side=True),
     )
     resume = ResumeCommand(words=("gemini", "--resume", "{id}"))  # only in the session's directory
+    tool_families = ToolFamilies(
+        read=("read_file", "read_many_files"),
+        write=("write_file",),
+        edit=("replace",),
+        shell=("run_shell_command",),
+        search=("grep_search", "search_file_content", "glob", "list_directory"),
+        web=("google_web_search", "web_fetch"),
+        agent=("codebase_investigator", "delegate_to_agent", "invoke_agent"),
+        mcp=("mcp_*", "list_mcp_resources", "read_mcp_resource"),
+    )
 
     def __init__(self) -> None:
         super().__init__(GeminiState)

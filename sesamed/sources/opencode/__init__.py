@@ -19,6 +19,7 @@ from sesamed.source import (
     ResumeCommand,
     Row,
     Rows,
+    ToolFamilies,
     Value,
     Variable,
 )
@@ -71,6 +72,15 @@ class OpenCode(JsonState[OpenCodeState]):
         ),
     )
     resume = ResumeCommand(words=("opencode", "{cwd}", "--session", "{id}"))
+    tool_families = ToolFamilies(
+        read=("read",),
+        write=("write",),
+        edit=("edit", "multiedit", "patch", "apply_patch"),
+        shell=("bash",),
+        search=("grep", "glob", "list"),
+        web=("webfetch", "websearch", "codesearch"),
+        agent=("task",),
+    )
 
     def __init__(self) -> None:
         super().__init__(OpenCodeState)

@@ -13,7 +13,7 @@ import msgspec
 
 from sesamed.keys import record_key
 from sesamed.model import Fact, Identity, Message, NameRank, Operation, Role, ToolCall, Unknown
-from sesamed.source import ForeignFileError, Lines, Listing, Location, ResumeCommand, Variable
+from sesamed.source import ForeignFileError, Lines, Listing, Location, ResumeCommand, ToolFamilies, Variable
 from sesamed.sources.lines import JsonLines
 from sesamed.sources.names import clean_name, prompt_fact, session_name, title_fact
 from sesamed.sources.own_tools import MESSAGES
@@ -58,6 +58,16 @@ class Pi(JsonLines[PiState, Line]):
     )
     shapes = (Lines(files=("**/*.jsonl", "**/*.jsonl.zst")),)
     resume = ResumeCommand(words=("pi", "--session", "{path}"), subagents=True)
+    tool_families = ToolFamilies(
+        read=("read",),
+        write=("write",),
+        edit=("edit",),
+        shell=("bash",),
+        search=("grep", "find", "ls"),
+        web=("web_search", "fetch_content"),  # of extensions, and so are the next two
+        agent=("subagent",),
+        mcp=("mcp",),
+    )
 
     def __init__(self) -> None:
         super().__init__(PiState, Line, STARTS)

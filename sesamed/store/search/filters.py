@@ -22,6 +22,7 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
     source: tuple[str, ...] | None = None
     role: tuple[str, ...] | None = None
     tool: tuple[str, ...] | None = None
+    tool_family: tuple[str, ...] | None = None  # the names of its tools; `*` at the end stands for the rest of a name
     exclude: tuple[str, ...] | None = None
     tools: bool = False
     path: str | None = None
@@ -99,7 +100,16 @@ def _role(where: Where, values: Values) -> str | None:
 
 
 def _tool(where: Where, values: Values) -> str | None:
-    return None if where.tool is None else f"{IS_CALL} AND r.tool IN ({_many('tool', where.tool, values)})"
+    """Calls of one of these tools, or of a tool of one of these families."""
+    if where.tool is None and where.tool_family is None:
+        return None
+    families = where.tool_family or ()
+    names = [*(where.tool or ()), *(name for name in families if not name.endswith("*"))]
+    parts = [f"r.tool COLLATE NOCASE IN ({_many('tool', names, values)})"]
+    for number, begin in enumerate(name[:-1] for name in families if name.endswith("*")):
+        values[f"begin{number}"] = begin
+        parts.append(f"substr(r.tool, 1, {len(begin)}) = :begin{number} COLLATE NOCASE")
+    return f"{IS_CALL} AND ({' OR '.join(parts)})"
 
 
 def _exclude(where: Where, values: Values) -> str | None:
@@ -174,7 +184,7 @@ FILTERS = {
     "before": Filter("session", _before),
     "source": Filter("session", _source),
     "role": Filter("record", _role),
-    "tool": Filter("record", _tool),
+    "tool": Filter("record", _tool),  # and `tool_family`: a call has one tool
     "exclude": Filter("session", _exclude),
     "tools": Filter("record", _tools),
     "path": Filter("record", _path),

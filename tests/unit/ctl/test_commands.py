@@ -224,3 +224,30 @@ def test_the_package_for_pi(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
     assert Path(capsys.readouterr().out.strip()) == ROOT / "pi"
     with pytest.raises(RpcError, match=f"in none of {tmp_path}, /none; reinstall sesame"):
         pi_package.find((str(tmp_path), "/none"))
+
+
+FAMILIES = {"shell": ["bash", "exec_command"], "edit": ["apply_patch"], "write": ["apply_patch"]}
+
+
+@pytest.mark.parametrize(
+    ("tools", "asked"),
+    [
+        (["shell"], {"toolFamily": ["shell"]}),
+        (["Exec_Command"], {"toolFamily": ["shell"]}),
+        (["apply_patch"], {"toolFamily": ["edit", "write"]}),
+        (["todo"], {"tool": ["todo"]}),
+        (["=bash"], {"tool": ["bash"]}),
+        (["bash", "=edit", "x"], {"toolFamily": ["shell"], "tool": ["edit", "x"]}),
+    ],
+)
+@pytest.mark.parametrize(("command", "method"), [("search", "search"), ("list", "list_sessions")])
+def test_a_tool_is_a_family_if_it_is_in_one(
+    stub: Stub, command: str, method: str, tools: list[str], asked: dict[str, list[str]]
+) -> None:
+    """The daemon says what is in them; an `=` means the name alone. Others are names."""
+    stub.on("hello", {"toolFamilies": FAMILIES})
+    stub.on("search", {"query": "", "resultCount": 1, "results": [], "words": []})
+    stub.on("list_sessions", {"total": 1, "sessions": [], "warnings": ["no indexed call uses a tool named 'x'"]})
+    assert main([command, *(f"--tool={tool}" for tool in tools), "--limit=1"]) == 0
+    assert stub.methods() == ["hello", method]
+    assert stub.asked[1]["params"] == {"limit": 1, **asked} | ({"query": ""} if command == "search" else {})

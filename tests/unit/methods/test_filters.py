@@ -1,15 +1,22 @@
 """Filters as clients write them become filters as the store takes them."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
+import apsw
+import msgspec
 import pytest
 
 from sesamed.errors import ParamsError, RefusedError
-from sesamed.methods.filters import Filters, make_where, to_milliseconds
+from sesamed.methods.filters import Filters, make_where, to_milliseconds, warn_of_unknown_tools
 from sesamed.methods.method import Context, QueryRunner
+from sesamed.sources import TOOL_FAMILIES
 from sesamed.store.index import Index
-from sesamed.store.search.filters import Where
+from sesamed.store.reading.summary import list_sessions
+from sesamed.store.search.filters import Where, to_sql
+from tests.support.history import History
+from tests.support.sessions import PiSession
 
 NOW = 1_780_000_000_000
 HOUR = 3_600_000
@@ -27,7 +34,7 @@ CONTEXT = cast("Context", Here())
 
 async def where(**given: Any) -> dict[str, Any]:
     """What differs from no filter at all."""
-    made, none = await make_where(CONTEXT, Filters(**given)), Where()
+    made, none = await make_where(CONTEXT, msgspec.convert(given, Filters)), Where()
     return {
         name: getattr(made, name)
         for name in made.__struct_fields__
@@ -43,6 +50,7 @@ async def where(**given: Any) -> dict[str, Any]:
         ({"role": ["user", "assistant"]}, {"role": ("user", "assistant")}),
         ({"exclude": []}, {"exclude": ()}),
         ({"tool": ["ba\x1b[31msh\u202e"]}, {"tool": ("bash",)}),
+        ({"toolFamily": ["web", "read"]}, {"tool_family": (*TOOL_FAMILIES["web"], *TOOL_FAMILIES["read"])}),
         ({"tools": True, "status": "error"}, {"tools": True, "status": "error"}),
         ({"path": ""}, {}),
         ({"path": "a/b.ts"}, {"path": "a/b.ts"}),
@@ -117,3 +125,68 @@ async def test_names_that_there_are_not_are_refused(given: dict[str, Any], messa
     """With those that there are, the nearest first: they would find nothing and say nothing."""
     with pytest.raises(ParamsError, match=message):
         await where(**given)
+
+
+# -- tools
+
+OTHERS = ("mcp__github__search_code", "mcp_github_search_code", "BASH", "todo", "bashful", "rebash")
+
+
+@pytest.fixture(scope="module")
+def called() -> Iterator[apsw.Connection]:
+    """An index with a session for each name of a tool, which is the session's id."""
+    history = History()
+    for name in {name for names in TOOL_FAMILIES.values() for name in names if name[-1] != "*"} | {*OTHERS}:
+        session = PiSession(id=name).tool(name, {}, "plum")
+        history.write(history.roots[0] / session.file_name, session.bytes())
+    history.look_at_everything()
+    yield history.ingest.writer.connection
+    history.close()
+
+
+async def found(connection: apsw.Connection, **given: Any) -> set[str]:
+    filters = to_sql(await make_where(CONTEXT, msgspec.convert(given, Filters)))
+    return {session.session_id for session in list_sessions(connection, filters, 100, 0, "w")[1].values()}
+
+
+@pytest.mark.parametrize("family", TOOL_FAMILIES)
+async def test_a_family_finds_what_its_names_find(called: apsw.Connection, family: str) -> None:
+    """The union of them, and for a `*` all names that begin so."""
+    names = TOOL_FAMILIES[family]
+    expected = await found(called, tool=[name for name in names if name[-1] != "*"])
+    expected |= {name for name in OTHERS if name.startswith(tuple(name[:-1] for name in names if name[-1] == "*"))}
+    assert await found(called, toolFamily=family) == expected
+    assert {name for name in names if name[-1] != "*"} <= expected
+
+
+async def test_a_name_is_exact_but_for_case(called: apsw.Connection) -> None:
+    """And with a family, either."""
+    assert await found(called, tool="bash") == {"bash", "BASH"}
+    assert await found(called, tool="bas") == set()
+    assert await found(called, tool="todo", toolFamily="write") == {"todo", "write", "apply_patch", "write_file"}
+    assert await found(called, tool="todo", toolFamily=[]) == {"todo"}
+    assert await found(called, toolFamily=[]) == set()
+
+
+async def test_an_unknown_family_is_refused_with_the_list() -> None:
+    """The nearest first."""
+    with pytest.raises(ParamsError, match=r"toolFamily: there is no 'shel'; expected shell, .*mcp"):
+        await where(toolFamily="shel")
+
+
+def test_a_tool_that_no_call_has_is_told(called: apsw.Connection) -> None:
+    """With the nearest; those that are known are not."""
+    known = Filters(tool=["bash", "Todo", "apply_patch"])
+    assert warn_of_unknown_tools(called, known) == warn_of_unknown_tools(called, Filters()) == []
+    slips = Filters(tool=["rebsh", "todo", "x" * 1000])
+    first, second = warn_of_unknown_tools(called, slips)
+    assert first.startswith("no indexed call uses a tool named 'rebsh'; nearest: rebash, ")
+    assert len(second) < 300
+
+
+def test_in_an_empty_index_no_tool_is_near() -> None:
+    """There is none."""
+    history = History()
+    warnings = warn_of_unknown_tools(history.ingest.writer.connection, Filters(tool="bash"))
+    history.close()
+    assert warnings == ["no indexed call uses a tool named 'bash'"]

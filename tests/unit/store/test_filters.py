@@ -68,7 +68,8 @@ WHERES = st.builds(
     Where,
     cwd=st.none() | st.sampled_from(["/home/me/p", "/home/me/p/", "/home/me", "/home/me/p/sub", "/nowhere"]),
     cwd_project=st.none() | st.just("/home/me/p"), after=TIMES, before=TIMES, source=many(*SOURCES),
-    role=many("user", "assistant", "custom", "summary"), tool=many("read", "bash", "x"),
+    role=many("user", "assistant", "custom", "summary"), tool=many("read", "BASH", "x"),
+    tool_family=many("Read", "ba*", "R*", "x*"),
     exclude=many("one", "pi:fork", "else", "other:one"), tools=st.booleans() | st.just(False),
     path=st.none()
     | st.sampled_from(["a.py", "src/a.py", "/home/me/p/src/a.py", "/abs/src/a.py", "b.py", "/src/a.py"])
@@ -119,6 +120,14 @@ def session_passes(where: Where, session: dict[str, Any]) -> bool:
     )
 
 
+def is_one_of(tool: str, where: Where) -> bool:
+    """A tool is named in any case, or is one of a family."""
+    exact = [name.lower() for name in where.tool or ()]
+    whole = [name.lower() for name in where.tool_family or () if name[-1] != "*"]
+    begins = tuple(name[:-1].lower() for name in where.tool_family or () if name[-1] == "*")
+    return tool.lower() in (*exact, *whole) or tool.lower().startswith(begins)
+
+
 def record_passes(connection: apsw.Connection, where: Where, record: int) -> bool:
     """By hand, too."""
     role, kind, tool, is_error = sqlite.one(
@@ -136,7 +145,7 @@ def record_passes(connection: apsw.Connection, where: Where, record: int) -> boo
     return all(
         (
             where.role is None or (kind != 4 and role in where.role),
-            where.tool is None or (kind == 4 and tool in where.tool),
+            (where.tool is None and where.tool_family is None) or (kind == 4 and is_one_of(tool, where)),
             not where.tools or kind == 4,
             where.status is None or (kind == 4 and is_error == (where.status == "error")),
             where.path is None or any(is_at(path, where.path) for path in paths),
@@ -191,7 +200,7 @@ def test_a_list_has_what_passes(history: History, where: Where) -> None:
     """A session is listed when it passes and one of its records does; copies are its records as well."""
     connection = history.ingest.writer.connection
     about = sessions(connection)
-    narrow = any((where.role, where.tool, where.tools, where.path, where.status))
+    narrow = any((where.role, where.tool, where.tool_family, where.tools, where.path, where.status))
     records = [
         record
         for (record,) in sqlite.rows(connection, "SELECT id FROM records")

@@ -136,7 +136,12 @@ class Unknown(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Bad(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A line, or a part of one, that could not be decoded; what could be salvaged of it is in the other operations."""
+    """A line that could not be decoded, and why; nothing of its text is in the reason. It comes first of what the line gave: what could be
+    salvaged of it comes after. `line`: its number, from 1, where the item has several.
+    """
+
+    reason: str
+    line: int | None = None
 
 
 Operation = Message | ToolCall | ToolResult | Outcome | Touched | Identity | Fact | Entry | Undone | Unknown | Bad

@@ -182,8 +182,8 @@ class Unit(msgspec.Struct, frozen=True, order=True):
 
 
 class BadLineError(Exception):
-    """This item (a line, a document, a member, a row) cannot be decoded. In `Lines` it is skipped; in the other shapes what was last read
-    of the unit stays. Either way it is counted as bad."""
+    """This item (a line, a document, a member, a row) cannot be decoded; the text says why, in words of ours. In `Lines` it is skipped; in
+    the other shapes what was last read of the unit stays. Either way it is counted as bad, and the reason is kept."""
 
 
 class ForeignFileError(Exception):

@@ -116,4 +116,5 @@ def check_state(checkup: Checkup) -> Iterator[Finding]:
         todo = "wait for the index; `sesamectl status` shows its progress"
         yield Finding(level, "fresh", f"{files} not searchable after {SYNC_MS / 1000:g} s", todo)
     else:
-        yield Finding(OK, "fresh", "everything on disk is searchable")
+        rest = f", but for {size(pending['bytes'])} of unfinished last lines" if pending["bytes"] else ""
+        yield Finding(OK, "fresh", f"everything on disk is searchable{rest}")

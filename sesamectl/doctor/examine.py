@@ -21,6 +21,7 @@ CHECKS: tuple[tuple[str, Callable[[Checkup], Iterator[Finding]]], ...] = (
     ("state", daemon.check_state),
     ("index", index.check_index),
     ("source", sources.check_sources),
+    ("lines", sources.check_lines),
 )
 
 

@@ -1,17 +1,19 @@
-"""The session files on disk: which of them are in the index, and why the others are not."""
+"""The session files on disk: which of them are in the index, and why the others are not; and which of their lines are not."""
 
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from sesamectl.doctor.finding import OK, WRONG, Checkup, Finding
+from sesamectl.client import ANSWER_S, Client
+from sesamectl.doctor.finding import NOTE, OK, WRONG, Checkup, Finding
+from sesamectl.render import number, size
 from sesamed.exclusion import Exclusion
 from sesamed.source import ShapeFinder
 from sesamed.sources import SOURCES
 from sesamed.store.check import FileRow, files
 
-MAX_LISTED = 3  # files of a kind in one line
+MAX_LISTED = 3  # files of a kind, lines of a file
 
 
 class _Tally:
@@ -60,6 +62,36 @@ def check_sources(checkup: Checkup) -> Iterator[Finding]:
         for path in _session_files(os.fsencode(root), others, source["parser"], tally):
             tally.add(_classify(path, indexed, excludes), path)
         yield from _report(source, tally)
+
+
+def check_lines(checkup: Checkup) -> Iterator[Finding]:
+    """What could not be decoded, where and why; and what waits for the rest of its line."""
+    status, hello = checkup.status, checkup.hello or {}
+    if status is None or "list_bad_lines" not in hello.get("methods", ()):
+        return
+    with Client(status["socket"], ANSWER_S) as client:
+        answer = client.call("list_bad_lines", limit=MAX_LISTED)
+    for file in answer["files"]:
+        yield Finding(NOTE, "lines", _describe_bad(file))
+    if more := answer["total"] - len(answer["files"]):
+        yield Finding(NOTE, "lines", f"{number(more, 'more file')} with lines that could not be decoded")
+    for end in answer["unfinished"][:MAX_LISTED]:
+        text = f"{end['path']}: {size(end['bytes'])} at its end wait for the rest of the line"
+        yield Finding(NOTE, "lines", text)
+    if not answer["total"]:
+        yield Finding(OK, "lines", "every complete line could be decoded")
+
+
+def _describe_bad(file: Mapping[str, Any]) -> str:
+    """A file by its first bad line, and where the next ones are."""
+    first, *others = file["lines"]
+    line = f":{first['line']}" if first["line"] else ""
+    part = f" ({file['part']})" if file["part"] else ""
+    text = f"{file['path']}{line}{part}: {first['reason']}"
+    if (more := file["badLines"] - 1) > 0:
+        places = ", ".join(str(bad["line"]) for bad in others[:MAX_LISTED] if bad["line"])
+        text += f"; {number(more, 'more line')}{f': {places}' if places else ''}{', …' if more > MAX_LISTED else ''}"
+    return text
 
 
 def _session_files(top: bytes, others: set[bytes], parser: str, tally: _Tally) -> Iterator[bytes]:

@@ -96,7 +96,9 @@ def size(count: int) -> str:
 
 def pending(left: Mapping[str, Any]) -> str:
     """What is on disk but not searchable yet."""
-    return f"{number(left['files'], 'file')}, {size(left['bytes'])}" if left["files"] else "nothing"
+    if left["files"]:
+        return f"{number(left['files'], 'file')}, {size(left['bytes'])}"
+    return f"{size(left['bytes'])} of unfinished last lines" if left["bytes"] else "nothing"
 
 
 def join_clean(words: Iterable[object]) -> str:

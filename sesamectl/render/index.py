@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
-from sesamectl.render import progress, size
+from sesamectl.render import number, progress, size
 from sesamectl.render.terminal import Terminal, columns, detect, fit
 
 BAR_WIDTH = 20
@@ -18,8 +18,10 @@ def lines(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:
         f"{answer['added']} added, {answer['updated']} updated, {answer['skipped']} unchanged, {answer['gone']} gone; "
         f"{size(answer['bytes'])} read in {answer['tookMs'] / 1000:.1f} s"
     )
-    if answer["errors"] or answer["badLines"]:
-        yield f"{answer['errors']} files could not be read, {answer['badLines']} lines could not be decoded"
+    if answer["errors"]:
+        yield f"{number(answer['errors'], 'file')} could not be read; `sesamectl status` names them"
+    if answer["badLines"]:
+        yield f"{number(answer['badLines'], 'line')} could not be decoded; `sesamectl doctor` says which, and why"
 
 
 class Bar:

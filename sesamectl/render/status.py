@@ -43,7 +43,7 @@ def _source(source: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
 
 def _incomplete(counts: Mapping[str, Any]) -> str:
     gone = f"{number(counts['gone'], 'session')} whose file is gone" if counts.get("gone") else ""
-    bad = f"{number(counts['badLines'], 'line')} that could not be decoded" if counts.get("badLines") else ""
+    bad = f"{number(counts['badLines'], 'undecodable line')} (`sesamectl doctor`)" if counts.get("badLines") else ""
     return ", ".join(part for part in (bad, gone) if part)
 
 

@@ -57,7 +57,7 @@ class Chunking:
             Entry: _enter,
             Undone: _undo,
             Unknown: _count_unknown,
-            Bad: _count_bad,
+            Bad: _note_bad,
         }
 
     def fill(self, change: FileRows, operations: Iterable[Operation]) -> None:
@@ -152,8 +152,8 @@ def _count_unknown(change: FileRows, _: Unknown) -> None:
     change.unknown_lines += 1
 
 
-def _count_bad(change: FileRows, _: Bad) -> None:
-    change.bad_lines += 1
+def _note_bad(change: FileRows, bad: Bad) -> None:
+    change.note_bad(bad.reason, bad.line)
 
 
 def last_time(operation: Operation) -> int | None:

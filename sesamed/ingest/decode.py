@@ -19,13 +19,13 @@ from sesamed.ingest.chunking import Chunking
 from sesamed.ingest.parts import Parts
 from sesamed.ingest.project import Projects
 from sesamed.ingest.state import FileState, Target, path_below
-from sesamed.ingest.tail import COMPRESSED, FileChange, Read, Tail, signature_at
+from sesamed.ingest.tail import COMPRESSED, TOO_LONG, FileChange, Read, Tail, signature_at
 from sesamed.ingest.units import UnitFinder, look_at, part_signature
 from sesamed.ingest.whole import WHOLE_BYTES, Difference, Held, Whole, count_bytes, is_whole
 from sesamed.model import Bad, Fact, Operation
 from sesamed.source import BadLineError, Bundle, Document, ForeignFileError, Lines, Rows, Shape, Source, Unit
 from sesamed.store.foreign import ForeignDatabase, ForeignDatabaseError, LockedDatabaseError, open_database
-from sesamed.store.rows import Cursor, FileRows, IndexedFile, Signature, blank
+from sesamed.store.rows import UNCOUNTED, Cursor, FileRows, IndexedFile, Signature, blank
 from sesamed.store.writing.files import Files
 
 log = logging.getLogger(__name__)
@@ -124,7 +124,7 @@ class Decoder:
         source = self._sources[target.source]
         replace = known is not None and (
             (known.source, known.source_version) != (target.source, source.version)
-            or tail.compare(known.cursor, known.signature) is FileChange.REPLACED
+            or not _goes_on(tail, known)
             or ((known.path, known.root) != (target.path, target.root) and self._says_other(known, target))
         )
         cursor = Cursor() if known is None or replace else known.cursor
@@ -152,7 +152,8 @@ class Decoder:
         assert isinstance(shape, Lines)
         assert shape.begins is not None
         file = self._begin(target, tail.signature, None)
-        if known is not None and self._goes_on(file, tail, known):
+        version = file.source, file.source_version
+        if known is not None and (known.source, known.source_version) == version and _goes_on(tail, known):
             file.cursor = known.cursor
         else:
             state.searched = None
@@ -164,11 +165,6 @@ class Decoder:
                 parts.restore(unit)
         beyond = [unit for unit, (*_, gone) in there.items() if not gone and int(Unit.parse(unit).part) > parts.number]
         return FileParts([*parts.changes.values(), file], beyond if file.complete else [])
-
-    def _goes_on(self, file: FileRows, tail: Tail, known: IndexedFile) -> bool:
-        """Whether a file is what it was, and perhaps more."""
-        is_same_source = (known.source, known.source_version) == (file.source, file.source_version)
-        return is_same_source and tail.compare(known.cursor, known.signature) is not FileChange.REPLACED
 
     def _read_parts(self, parts: Parts, file: FileRows, tail: Tail, state: FileState) -> None:
         before = file.cursor
@@ -228,7 +224,8 @@ class Decoder:
             self._passed_over.add(target.path)
             log.debug("databases of other programs passed over count=%d path=%r", len(self._passed_over), target.path)
         elif not is_empty:
-            itself.bad_lines, found.warning = 1, "not a database of a version that we know: nothing of it is read"
+            found.warning = "not a database of a version that we know: nothing of it is read"
+            itself.note_bad(found.warning)
         found.changes.append(itself)
         return found
 
@@ -330,15 +327,17 @@ class Decoder:
             state, operations = source.thaw(change.cursor.state), list[Operation]()
         else:
             state, operations = self._place(change.path, change.root, source)
-        for line in lines:
+        for number, line in enumerate(lines, change.cursor.lines + 1):
             if line is None:
-                operations.append(Bad())
+                operations.append(Bad(reason=TOO_LONG, line=number))
             elif line and not line.isspace():
                 try:
                     state, found = source.step(state, line)
-                    operations += found
-                except BadLineError:
-                    operations.append(Bad())
+                except BadLineError as error:
+                    found = [Bad(reason=str(error))]
+                if found and isinstance(found[0], Bad):
+                    found[0] = Bad(reason=found[0].reason, line=number)
+                operations += found
         return state, operations
 
     def _says_other(self, known: IndexedFile, target: Target) -> bool:
@@ -372,6 +371,11 @@ class Decoder:
         for fact in list(change.facts):
             if fact.field == "cwd" and (project := self._projects.of(fact.value)):
                 change.facts.append(Fact(field="project_path", value=project, rank=fact.rank, keep=fact.keep))
+
+
+def _goes_on(tail: Tail, known: IndexedFile) -> bool:
+    """Whether a file is what it was, and perhaps more. If its lines were not counted it is read again, for their numbers."""
+    return known.cursor.lines != UNCOUNTED and tail.compare(known.cursor, known.signature) is not FileChange.REPLACED
 
 
 def log_fault(path: bytes, error: Exception) -> str:

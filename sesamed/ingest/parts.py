@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from sesamed.ingest.state import path_below
+from sesamed.ingest.tail import TOO_LONG
 from sesamed.model import Bad, Operation
 from sesamed.source import BadLineError, ForeignFileError, Source, Unit
 from sesamed.store.rows import Cursor, FileRows, IndexedFile, Signature, blank
@@ -44,15 +45,15 @@ class Parts:
 
     def add(self, lines: Iterable[bytes | None]) -> None:
         """Take whole lines; None is one that was too long to look at."""
-        for line in lines:
+        for number, line in enumerate(lines, self._file.cursor.lines + 1):
             if self.number < 0 or (line is not None and self._begins.match(line)):
                 self._begin()
             if self._state is None:
                 continue
             if line is None:
-                self._fill(self._change(), [Bad()])
+                self._change().note_bad(TOO_LONG, number)
             elif line and not line.isspace():
-                self._step(line)
+                self._step(line, number)
 
     def add_rest(self, rest: bytes) -> bool:
         """Take a last line without newline, if it is whole, and says something of the last session."""
@@ -90,15 +91,17 @@ class Parts:
         self._state, operations = self._source.begin(place, str(self.number))
         self._fill(change, operations)
 
-    def _step(self, line: bytes) -> None:
+    def _step(self, line: bytes, number: int) -> None:
         try:
             self._state, found = self._source.step(self._state, line)
-        except BadLineError:
-            found = [Bad()]
+        except BadLineError as error:
+            found = [Bad(reason=str(error))]
         except ForeignFileError:
             blank(self._change())
             self._state = None
             return
+        if found and isinstance(found[0], Bad):
+            found[0] = Bad(reason=found[0].reason, line=number)
         self._fill(self._change(), found)
 
     def _change(self, number: int | None = None) -> FileRows:

@@ -4,6 +4,7 @@ Index runs come one at a time.
 """
 
 import logging
+import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeAlias
@@ -47,6 +48,11 @@ class Requests:
         """What is on disk but not searchable, as far as is known."""
         queue = self._indexer.queue
         return queue.pending() if queue.unserved or self._indexer.states.notable else Pending()
+
+    def list_unfinished(self, most: int) -> list[tuple[str, int]]:
+        """The files whose last line has no newline yet, and how many bytes of it wait."""
+        states = self._indexer.states.list_unfinished()
+        return [(os.fsdecode(state.target.path), state.rest) for state in states[:most]]
 
     def overview(self) -> Overview:
         """The state of the ingest."""

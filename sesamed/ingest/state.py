@@ -199,9 +199,13 @@ class FileStates:
         """The files of which nothing is read."""
         return [state for state in list(self.notable.values()) if state.warning is not None]
 
+    def list_unfinished(self) -> list[FileState]:
+        """The files with an unfinished last line."""
+        return [state for state in list(self.notable.values()) if state.rest]
+
     def rest(self) -> int:
         """The size of all unfinished last lines."""
-        return sum(state.rest for state in list(self.notable.values()))
+        return sum(state.rest for state in self.list_unfinished())
 
     def take_quiet(self, now: float) -> list[Target]:
         """The files whose unfinished last line may be taken now; each is given once."""

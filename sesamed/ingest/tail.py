@@ -24,6 +24,7 @@ HEAD_BYTES = 4096
 TAIL_BYTES = 256
 BLOCK_BYTES = 1 << 20
 COMPRESSED = b".zst"
+TOO_LONG = "longer than limits.maxLineBytes"  # why a line is bad that comes out as None
 
 
 class NotRegularError(Exception):
@@ -129,7 +130,8 @@ class Tail:
             if fed >= budget and (lines or cutter.skipping):
                 at_end = False
                 break
-        return Read(lines, self._cursor(cursor.offset + cutter.consumed, cutter, cursor), cutter.rest, at_end)
+        after = self._cursor(cursor.offset + cutter.consumed, cutter, cursor, len(lines))
+        return Read(lines, after, cutter.rest, at_end)
 
     def read_all(self, most: int) -> bytes | None:
         """All bytes; None when there are more."""
@@ -149,7 +151,7 @@ class Tail:
         first, last = min(end, start + HEAD_BYTES), max(start, end - TAIL_BYTES)
         return crc32(self._pread(end - last, last), self._checksum(start, first))
 
-    def _cursor(self, offset: int, cutter: Cutter, before: Cursor) -> Cursor:
+    def _cursor(self, offset: int, cutter: Cutter, before: Cursor, lines: int) -> Cursor:
         head, tail = before.head, before.tail
         if not self.is_compressed:
             if before.offset < HEAD_BYTES:
@@ -161,6 +163,7 @@ class Tail:
             head=head,
             tail=tail,
             digest=cutter.digest,
+            lines=before.lines + lines,
             position=before.position,
             state=before.state,
         )

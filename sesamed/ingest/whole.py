@@ -15,7 +15,6 @@ record.
 import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from typing import Any
 from zlib import crc32
 
@@ -29,7 +28,7 @@ from sesamed.model import Message, Operation, Outcome, ToolCall, ToolResult, Und
 from sesamed.source import BadLineError, Bundle, Document, ForeignFileError, Member, Row, Source, Unit
 from sesamed.store.foreign import ForeignDatabase
 from sesamed.store.ids import LAST_POSITION
-from sesamed.store.rows import Cursor, FileRows, IndexedFile, RecordRow, Revision, blank
+from sesamed.store.rows import TOO_MANY, Cursor, FileRows, IndexedFile, RecordRow, Revision, blank
 
 MARK = b"whole"  # what the state of such a cursor begins with
 
@@ -128,7 +127,8 @@ class Difference:
         """Add what differs to the change, about as much as one commit should have. The change contains the facts already."""
         if change.identity is None:
             content.records, content.undone = {}, []
-        change.bad_lines += content.beyond
+        if content.beyond:
+            change.note_bad(TOO_MANY, count=content.beyond)
         names, said = list(content.records.values()), array("q", map(_content_digest, content.records.values()))
         keys, identity = array("q", map(_key_digest, names)), _digest(change.identity)
         if held is None or held.identity != identity:
@@ -221,6 +221,7 @@ class Items(msgspec.Struct):
 
     items: list[Any]
     mark: int = 0
+    bad: str = ""  # why they cannot be decoded
 
 
 class Whole:
@@ -241,16 +242,24 @@ class Whole:
     ) -> None:
         """A file."""
         data = tail.read_all(shape.max_bytes)
-        is_there = data is not None and data and not data.isspace()
-        self._read(change, known, source, Items([data], crc32(data or b"")) if is_there else None)
+        if data is None:
+            items = Items([], bad=_too_large(shape.max_bytes))
+        elif not data or data.isspace():
+            items = Items([], bad="nothing in it")
+        else:
+            items = Items([data], crc32(data))
+        self._read(change, known, source, items)
 
     def read_bundle(self, change: FileRows, known: IndexedFile | None, source: Source[Any], shape: Bundle) -> None:
         """Many files."""
-        items: Items | None = None
-        with suppress(FileNotFoundError, NotRegularError, BadLineError):
+        try:
             items = Items(list(self._members(shape, change.path, change.root)))
-            for member in items.items:
-                items.mark = crc32(member.data, crc32(os.fsencode(member.path), items.mark))
+        except (FileNotFoundError, NotRegularError):
+            items = Items([], bad="a part of it is missing, or is no regular file")
+        except BadLineError as error:
+            items = Items([], bad=str(error))
+        for member in items.items:
+            items.mark = crc32(member.data, crc32(os.fsencode(member.path), items.mark))
         self._read(change, known, source, items)
 
     def _members(self, bundle: Bundle, path: bytes, root: str) -> Iterator[Member]:
@@ -261,7 +270,7 @@ class Whole:
             with open_tail(name, root) as tail:
                 data = tail.read_all(left)
             if data is None:
-                raise BadLineError
+                raise BadLineError(_too_large(bundle.max_bytes))
             left -= len(data)
             yield Member(relative(name, root), data)
 
@@ -269,15 +278,16 @@ class Whole:
         self, change: FileRows, known: IndexedFile | None, source: Source[Any], database: ForeignDatabase
     ) -> None:
         """A session in a database."""
-        items: Items | None = None
-        with suppress(BadLineError):
+        try:
             items = Items(list(_read_rows(database, Unit.parse(change.path))))
+        except BadLineError as error:
+            items = Items([], bad=str(error))
         database.release()  # decoding takes longer
         self._read(change, known, source, items)
 
-    def _read(self, change: FileRows, known: IndexedFile | None, source: Source[Any], items: Items | None) -> None:
+    def _read(self, change: FileRows, known: IndexedFile | None, source: Source[Any], items: Items) -> None:
         change.counted_from_start = True
-        if known is not None and items is not None and _is_same(change, known, items):
+        if known is not None and not items.bad and _is_same(change, known, items):
             _keep(change, known.cursor)
             change.counted_from_start = False
             return
@@ -285,17 +295,18 @@ class Whole:
             operations = _decode(change, source, items)
         except ForeignFileError:
             blank(change)
-        except BadLineError:
+        except BadLineError as error:
             _keep(change, Cursor(state=Held().encode()) if known is None else known.cursor)
             change.cursor = msgspec.structs.replace(change.cursor, offset=0, digest=0)
-            change.bad_lines, change.look_again = 1, True
+            change.note_bad(str(error))
+            change.look_again = True
         else:
             content = Content(operations)
             self._fill(change, content.others)
             change.active_ms = content.active_ms
             held = None if known is None or change.replace else Held.decode(known.cursor.state)
             self._difference.fill(change, content, held)
-            mark = items.mark if items is not None and change.complete else 0
+            mark = items.mark if change.complete else 0
             change.cursor = msgspec.structs.replace(change.cursor, offset=change.signature.size, digest=mark)
 
 
@@ -319,10 +330,10 @@ def count_bytes(change: FileRows) -> int:
     return ROW_BYTES + sum(map(_count_row_bytes, rows))
 
 
-def _decode(change: FileRows, source: Source[Any], items: Items | None) -> list[Operation]:
+def _decode(change: FileRows, source: Source[Any], items: Items) -> list[Operation]:
     """What a source says of a unit."""
-    if items is None:
-        raise BadLineError
+    if items.bad:
+        raise BadLineError(items.bad)
     unit = Unit.parse(change.path)
     state, place = source.begin(relative(unit.path, change.root), os.fsdecode(unit.part))
     operations = list(place)
@@ -332,11 +343,15 @@ def _decode(change: FileRows, source: Source[Any], items: Items | None) -> list[
     return operations
 
 
+def _too_large(limit: int) -> str:
+    return f"larger than {limit:,} bytes"
+
+
 def _read_rows(database: ForeignDatabase, unit: Unit) -> Iterator[Row]:
     left = MAX_BYTES
     for number in range(len(database.query.rows) if database.query is not None else 0):
         for values in database.rows(number, os.fsdecode(unit.part)):
             left -= sum(len(value) if isinstance(value, str | bytes) else ITEM_BYTES for value in values)
             if left < 0:
-                raise BadLineError
+                raise BadLineError(_too_large(MAX_BYTES))
             yield Row(number, values)

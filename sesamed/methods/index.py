@@ -1,17 +1,20 @@
 """The index as a whole: index runs, waiting for what is on disk, forgetting."""
 
+import os
 from functools import partial
 
 from msgspec.structs import asdict, replace
 
 from sesamed.errors import ParamsError
 from sesamed.methods.filters import Filters, make_where
-from sesamed.methods.method import Call, Context, NonNegative, Params, method
+from sesamed.methods.method import MAX_OFFSET, Call, Context, NonNegative, Params, method
 from sesamed.model import Answer, IndexReport, Pending, Progress
 from sesamed.sanitize import Exact
+from sesamed.store.reading.status import read_bad_files
 from sesamed.store.writing import forgetting
 
 SYNC_TIMEOUT_MS = 60_000
+MAX_BAD_FILES = 100
 
 
 class IndexParams(Params, frozen=True, kw_only=True):
@@ -60,6 +63,73 @@ async def sync(context: Context, call: Call, params: SyncParams) -> SyncResult:
     timeout_ms = SYNC_TIMEOUT_MS if params.timeout_ms is None else params.timeout_ms
     pending, ignored = await context.ingest.sync(params.paths, timeout_ms / 1000)
     return SyncResult(pending=pending, ignored=ignored)
+
+
+class ListBadLinesParams(Params, frozen=True, kw_only=True):
+    """Which page."""
+
+    limit: NonNegative = 20
+    offset: NonNegative = 0
+
+
+class BadLine(Answer, frozen=True, kw_only=True):
+    """Where in the file, if it is a line, and why it could not be decoded."""
+
+    line: int | None
+    reason: str
+
+
+class BadFile(Answer, frozen=True, kw_only=True):
+    """A file, or one session of a file with several, of which something could not be decoded; the first hundred lines are named."""
+
+    path: Exact
+    part: Exact | None
+    source: str
+    session_id: Exact | None
+    bad_lines: int
+    lines: list[BadLine]
+
+
+class UnfinishedLine(Answer, frozen=True, kw_only=True):
+    """The end of a file that waits for its newline."""
+
+    path: Exact
+    bytes: int
+
+
+class BadLineList(Answer, frozen=True, kw_only=True):
+    """What could not be decoded, by files, the last written ones first."""
+
+    total: int
+    files: list[BadFile]
+    next_offset: int | None
+    unfinished: list[UnfinishedLine]
+
+
+@method
+async def list_bad_lines(context: Context, call: Call, params: ListBadLinesParams) -> BadLineList:
+    """What could not be decoded, and why; and the last lines that are not whole yet."""
+    limit, offset = min(params.limit, MAX_BAD_FILES), min(params.offset, MAX_OFFSET)
+    total, found = await context.queries.ask(partial(read_bad_files, limit=limit, offset=offset))
+    following = offset + len(found)
+    return BadLineList(
+        total=total,
+        files=[
+            BadFile(
+                path=os.fsdecode(file.unit.path),
+                part=os.fsdecode(file.unit.part) or None,
+                source=file.source,
+                session_id=file.session_id,
+                bad_lines=file.bad_lines,
+                lines=[BadLine(line=bad.line, reason=bad.reason) for bad in file.lines],
+            )
+            for file in found
+        ],
+        next_offset=following if found and following < total else None,
+        unfinished=[
+            UnfinishedLine(path=path, bytes=size) for path, size in context.ingest.list_unfinished(MAX_BAD_FILES)
+        ],
+    )
 
 
 class ForgetParams(Params, frozen=True, kw_only=True):

@@ -94,6 +94,7 @@ MIN_PROTOCOL = 1
 
 Id = str | int
 NonNegative = Annotated[int, Meta(ge=0)]
+MAX_OFFSET = 1 << 40  # SQLite's numbers end at 63 bits
 
 
 class Params(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):

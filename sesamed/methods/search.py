@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, TypeVar
 from msgspec.structs import asdict, replace
 
 from sesamed.methods.filters import Filters, make_condition, warn_of_unknown_tools
-from sesamed.methods.method import Call, Context, NonNegative, method
+from sesamed.methods.method import MAX_OFFSET, Call, Context, NonNegative, method
 from sesamed.model import Answer, Pending, Session
 from sesamed.sanitize import Exact, Line
 from sesamed.store.ids import Kind
@@ -22,7 +22,6 @@ from sesamed.times import iso_or_none
 
 T = TypeVar("T")
 MAX_HITS = 100
-MAX_OFFSET = 1 << 40
 FRESH_SHARE = 0.5  # of a search's time may go into waiting for what is on disk
 OPENING_ITEMS = 20  # of a session are looked through for its first message
 

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from sesamed.methods.filters import Filters, find_main_worktree, make_condition, warn_of_unknown_tools
-from sesamed.methods.method import Call, Context, NonNegative, Params, method
+from sesamed.methods.method import MAX_OFFSET, Call, Context, NonNegative, Params, method
 from sesamed.methods.resume import Resume, make_resume
 from sesamed.model import Answer, Session
 from sesamed.sanitize import Exact, Line, clean_text
@@ -20,7 +20,6 @@ from sesamed.times import iso_or_none
 
 MAX_SESSIONS = 500
 MAX_MESSAGES = 200
-MAX_OFFSET = 1 << 40
 TEXT_BYTES = 64 << 10
 PAGE_BYTES = 3 << 20  # of an answer's 4 MiB
 

@@ -43,6 +43,9 @@ ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 STANDARD = json.JSONDecoder()
 STRING = msgspec.json.Decoder(str).decode
 
+MALFORMED = re.compile(r"JSON is malformed: (.+ \(byte \d+\))")
+TRUNCATED = "Input data was truncated"
+
 
 class LineDecoder(Generic[T]):
     """Decodes the lines of one format. `starts` matches where a top-level object may begin, for salvage."""
@@ -80,19 +83,21 @@ class LineDecoder(Generic[T]):
         return found
 
     def _slow(self, line: bytes) -> T:
+        if not line.strip(b"\0"):
+            raise BadLineError("only NUL bytes, as a power failure leaves them" if line else "nothing in it")
         line = repair(line)
         try:
             return self._fast(line)
         except msgspec.ValidationError:
             return self._lenient(line)
         except FAILURES as error:
-            raise BadLineError(str(error)) from error
+            raise BadLineError(explain(error)) from error
 
     def _lenient(self, line: bytes) -> T:
         try:
             return decode_leniently(self._shape, line)
         except FAILURES as error:
-            raise BadLineError(str(error)) from error
+            raise BadLineError(explain(error)) from error
 
 
 class JsonState(Generic[S]):
@@ -121,8 +126,8 @@ class JsonLines(JsonState[S], Generic[S, T]):
         """The state after a line, and its operations."""
         try:
             entry = self._lines.decode(item)
-        except BadLineError:
-            return self._salvage(state, item) if item.strip() else (state, [])
+        except BadLineError as error:
+            return self._salvage(state, item, error) if item.strip() else (state, [])
         return self.take(state, entry, item)
 
     def take(self, state: S, entry: T, line: bytes) -> tuple[S, list[Operation]]:
@@ -133,15 +138,26 @@ class JsonLines(JsonState[S], Generic[S, T]):
         """The objects in a torn line that are complete lines; others are parts of one."""
         raise NotImplementedError
 
-    def _salvage(self, state: S, line: bytes) -> tuple[S, list[Operation]]:
+    def _salvage(self, state: S, line: bytes, error: BadLineError) -> tuple[S, list[Operation]]:
         whole = self.choose_whole(state, self._lines.salvage(line))
         if not whole:
-            raise BadLineError("no complete entry in this line")
-        operations: list[Operation] = [Bad()]
+            raise error
+        operations: list[Operation] = [Bad(reason=f"{error}; what is whole in it was read")]
         for entry in whole:
             state, more = self.take(state, entry, line)
             operations += more
         return state, operations
+
+
+def explain(error: Exception) -> str:
+    """Why a line is not an object, without a word of it: of its own messages, msgspec's about values may quote them."""
+    if isinstance(error, msgspec.ValidationError):
+        return "not a JSON object"
+    if isinstance(error, RecursionError):
+        return "nested too deep"
+    if malformed := MALFORMED.fullmatch(str(error)):
+        return f"not JSON: {malformed[1]}"
+    return "not JSON: it ends too early" if str(error) == TRUNCATED else "not JSON"
 
 
 def decode_part(decode: Callable[[bytes], V], raw: bytes) -> V:

@@ -8,6 +8,11 @@ from typing import Literal
 import msgspec
 
 from sesamed.model import Fact, Field, Identity
+from sesamed.store.ids import LAST_POSITION
+
+KEPT_BAD = 100  # reasons of a file: the first ones tell what is wrong with it
+UNCOUNTED = -1
+TOO_MANY = f"more than {LAST_POSITION:,} records in one file; the rest is left out"
 
 
 class Signature(msgspec.Struct, frozen=True, gc=False):
@@ -34,8 +39,16 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     digest: int = 0
     loose: int = 0
     loose_digest: int = 0
+    lines: int = 0  # up to the offset; UNCOUNTED in what an older index read
     position: int = 0
     state: bytes = b""
+
+
+class BadLine(msgspec.Struct, frozen=True, gc=False):
+    """What could not be decoded: the number of a line, from 1; None: all of a unit, or something that has no line. And why."""
+
+    line: int | None
+    reason: str
 
 
 class Text(msgspec.Struct, frozen=True, gc=False):
@@ -142,8 +155,15 @@ class FileRows(msgspec.Struct, kw_only=True):
     look_again: bool = False  # it was written this moment, or did not decode: once more when it is quiet
     loose_from: int | None = None  # rows from here on come from the loose line: the stored position stays before them
     bad_lines: int = 0
+    bad: list[BadLine] = []  # the first of them
     unknown_lines: int = 0
     counted_from_start: bool = False  # counters start anew with this change
+
+    def note_bad(self, reason: str, line: int | None = None, count: int = 1) -> None:
+        """Count something that could not be decoded."""
+        self.bad_lines += count
+        if len(self.bad) < KEPT_BAD:
+            self.bad.append(BadLine(line, reason))
 
 
 def blank(change: FileRows) -> None:
@@ -151,7 +171,7 @@ def blank(change: FileRows) -> None:
     change.replace, change.foreign, change.complete = True, True, True
     change.cursor, change.identity, change.loose_from, change.revision = Cursor(), None, None, None
     change.rows, change.facts, change.remarks, change.entries, change.undone = [], [], [], [], []
-    change.bad_lines = change.unknown_lines = 0
+    change.bad, change.bad_lines, change.unknown_lines = [], 0, 0
     change.active_ms = None
     change.counted_from_start = True
 

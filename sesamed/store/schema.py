@@ -7,18 +7,25 @@ import apsw
 from sesamed.store import ids
 
 APPLICATION_ID = 0x5E5A3E01
-VERSION = 6
+VERSION = 7
 
-# Today's names for the tables and columns of older schemas; empty where none has changed its name. Schemas that are not here were never
-# released; what they hold is left to the files.
+# Before 7 lines were not counted, and it was not kept which were bad.
+BEFORE_7 = """
+    CREATE TEMP VIEW files AS SELECT *, iif(offset = 0, 0, -1) AS lines FROM main.files;
+    CREATE TEMP VIEW bad_lines AS SELECT 0 AS file, 0 AS line, '' AS reason WHERE 0;
+"""
+
+# Today's names for the tables and columns of older schemas. Schemas that are not here were never released; what they hold is left to
+# the files.
 OLDER: Mapping[int, str] = {
-    4: """
+    4: f"""{BEFORE_7}
         CREATE TEMP VIEW results_by_holder AS SELECT * FROM main.said;
         CREATE TEMP VIEW other_results AS SELECT * FROM main.rivals;
         CREATE TEMP VIEW line_ids AS SELECT * FROM main.entries;
         CREATE TEMP VIEW occurrences AS SELECT * FROM main.places;
     """,
-    5: "",
+    5: BEFORE_7,
+    6: BEFORE_7,
 }
 PLAIN_TEXTS_SINCE = 6  # before, texts held terminal sequences, and calls JSON
 
@@ -52,13 +59,18 @@ CREATE TABLE files(
   session INTEGER REFERENCES sessions(id),
   dev INTEGER NOT NULL, ino INTEGER NOT NULL, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL,
   offset INTEGER NOT NULL, skipping INTEGER NOT NULL, head INTEGER NOT NULL, tail INTEGER NOT NULL, digest INTEGER NOT NULL,
-  loose INTEGER NOT NULL, loose_digest INTEGER NOT NULL,
+  loose INTEGER NOT NULL, loose_digest INTEGER NOT NULL, lines INTEGER NOT NULL,
   position INTEGER NOT NULL, state BLOB NOT NULL, complete INTEGER NOT NULL,
   bad_lines INTEGER NOT NULL DEFAULT 0, unknown_lines INTEGER NOT NULL DEFAULT 0,
   gone_ms INTEGER
 );
 CREATE INDEX files_by_session ON files(session);
 CREATE INDEX files_by_inode ON files(ino, dev);
+
+-- What did not decode, the first of each file: the number of the line (0: all of the unit, or no line), and why, without its text.
+CREATE TABLE bad_lines(
+  file INTEGER NOT NULL, line INTEGER NOT NULL, reason TEXT NOT NULL, PRIMARY KEY(file, line)
+) WITHOUT ROWID;
 
 -- A message or a tool call, at its home: `id` says where (store/ids.py). The texts are the chunks below it.
 CREATE TABLE records(

@@ -71,7 +71,20 @@ def test_a_healthy_daemon(machine: Clinic) -> None:
     machine.run("search", "quince")
     found = machine.doctor(wrong=False)
     assert [finding["check"] for finding in found if finding["level"] == "wrong"] == []
-    checks = {"config", "paths", "socket", "versions", "service", "watch", "disk", "state", "fresh", "index", "source"}
+    checks = {
+        "config",
+        "paths",
+        "socket",
+        "versions",
+        "service",
+        "watch",
+        "disk",
+        "state",
+        "fresh",
+        "index",
+        "source",
+        "lines",
+    }
     assert {finding["check"] for finding in found} == checks
     assert any("2 files indexed" in finding["message"] for finding in found)
     assert "every page, row and full-text entry" in json.dumps(machine.doctor("--deep", wrong=False))
@@ -79,6 +92,23 @@ def test_a_healthy_daemon(machine: Clinic) -> None:
     assert lines[-1] == "No problems found."
     assert len(lines) == len(found) + 1
     assert not [path for path in machine.data.iterdir() if path.name.startswith("doctor-")]
+
+
+def test_bad_lines(machine: Clinic) -> None:
+    """They are noted with file, line and reason; nothing can be done about them, so nothing is wrong."""
+    for name in ("one", "two"):
+        with open(machine.sessions / f"{name}.jsonl", "ab") as file:
+            file.write(b"\0\0\n" * (5 if name == "one" else 0) + b'{"torn')
+    machine.run("index")
+    notes = [finding for finding in machine.doctor(wrong=False) if finding["check"] == "lines"]
+    assert {finding["level"] for finding in notes} == {"note"}
+    bad, *torn = sorted((finding["message"] for finding in notes), key=lambda text: "end wait" in text)
+    reason = "only NUL bytes, as a power failure leaves them"
+    assert bad == f"{machine.sessions}/one.jsonl:4: {reason}; 4 more lines: 5, 6, 7, …"
+    assert sorted(torn) == [
+        f"{machine.sessions}/{name}.jsonl: 6 bytes at its end wait for the rest of the line" for name in ("one", "two")
+    ]
+    assert "12 bytes of unfinished last lines" in machine.run("status").stdout
 
 
 def test_no_daemon(machine: Clinic) -> None:

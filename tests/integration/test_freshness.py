@@ -1,6 +1,7 @@
 """What is on disk is in the answers, with events and without, line by line, and the newest first."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -150,6 +151,21 @@ def test_bad_lines(watching: Daemon) -> None:
     watching.sync()
     assert watching.found("medlar")
     assert watching.call("status")["counts"]["badLines"] == len(bad)
+    (file,) = watching.call("list_bad_lines")["files"]
+    data = Path(file["path"]).read_bytes()
+    assert (os.fsencode(file["path"]), file["part"]) == (watching.path("project/one.jsonl"), None)
+    assert [data.split(b"\n")[line["line"] - 1] for line in file["lines"]] == bad
+
+
+def test_an_unfinished_line_is_said(watching: Daemon) -> None:
+    """It waits, and that is not nothing; when it is whole it does not any more."""
+    path = watching.append("project/one.jsonl", b'{"type":')
+    watching.sync()
+    assert watching.call("list_bad_lines")["unfinished"] == [{"path": path, "bytes": 8}]
+    assert watching.call("status")["pending"] == {"files": 0, "bytes": 8}
+    watching.append("project/one.jsonl", b'"custom"}\n')
+    watching.sync()
+    assert watching.call("list_bad_lines") == {"total": 0, "files": [], "nextOffset": None, "unfinished": []}
 
 
 def test_long_lines() -> None:

@@ -19,7 +19,8 @@ WORDS = (
     '"beta gamma" del* alhpa',
 )  # each costs as much as all else of a small index
 FILES = """
-    SELECT f.path, f.bad_lines, f.unknown_lines, f.gone_ms IS NOT NULL, f.complete, f.offset, f.skipping, f.loose, f.position,
+    SELECT f.path, f.bad_lines, f.unknown_lines, f.gone_ms IS NOT NULL, f.complete, f.offset, f.skipping, f.loose, f.lines, f.position,
+      (SELECT json_group_array(json_array(line, reason)) FROM (SELECT line, reason FROM bad_lines WHERE file = f.id ORDER BY line)),
       s.origin FROM files f LEFT JOIN sessions s ON s.id = f.session
 """
 PLACE = """
@@ -95,9 +96,10 @@ def _totals(connection: apsw.Connection) -> tuple[Any, ...]:
           (SELECT count(*) FROM line_ids e WHERE NOT wanted AND EXISTS(SELECT 1 FROM remarks WHERE entry = e.digest)),
           (SELECT count(*) FROM ordinals WHERE file << 21 | position NOT IN places),
           (SELECT count(*) FROM undone WHERE file << 21 | first NOT IN places OR file << 21 | last NOT IN places),
+          (SELECT count(*) FROM bad_lines WHERE file NOT IN (SELECT id FROM files)),
           (SELECT count(*) FROM sessions WHERE id NOT IN (SELECT session FROM files WHERE session IS NOT NULL))
     """
-    assert sqlite.one(connection, orphans) == (0,) * 14
+    assert sqlite.one(connection, orphans) == (0,) * 15
     return totals
 
 

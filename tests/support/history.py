@@ -293,5 +293,9 @@ def agree(dump: dict[str, Any], world: World) -> None:
              len(world.holders[k]) - 1) for number, (k, r) in enumerate(records.items())
         ]  # fmt: skip
         same([(*item[:2], *item[3:8], *item[10:]) for item in found["items"]], expected, session.public_id)
-    counted = {path: (file.bad, file.unknown) for s in world.sessions for path, file, _ in s.files}
-    assert {path: (row[0], row[1]) for path, row in dump["files"].items() if row[-1] is not None} == counted
+    counted = {path: (len(file.bad), file.bad, file.unknown) for s in world.sessions for path, file, _ in s.files}
+    assert {
+        path: (row[0], [line for line, _ in json.loads(row[-2])], row[1])
+        for path, row in dump["files"].items()
+        if row[-1] is not None
+    } == counted

@@ -16,6 +16,8 @@ from sesamed.ingest.sweep import Root, Sweep
 from sesamed.source import Source
 from sesamed.store import sqlite
 from sesamed.store.reading import session as read
+from sesamed.store.reading.status import read_bad_files
+from sesamed.store.rows import BadLine
 from sesamed.store.writing.replay import Replay
 from tests.support.dump import dumped
 from tests.support.history import NOON, look_until_done
@@ -137,6 +139,11 @@ class Desk:
         sql = "SELECT path, bad_lines FROM files WHERE bad_lines > 0"
         found = sqlite.rows(self.ingest.writer.connection, sql)
         return {os.path.relpath(os.fsdecode(path), self.base): bad for path, bad in found}
+
+    def reasons(self) -> dict[str, list[BadLine]]:
+        """What did not decode, by the names of units."""
+        _, files = read_bad_files(self.ingest.writer.connection, 100, 0)
+        return {os.path.relpath(os.fsdecode(file.unit.format()), self.base): file.lines for file in files}
 
 
 def with_sessions(dump: dict[str, Any]) -> dict[str, Any]:

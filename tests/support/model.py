@@ -44,7 +44,7 @@ class File:
     first_text: str = ""
     first_note: str = ""
     records: dict[Key, Record] = field(default_factory=dict)
-    bad: int = 0
+    bad: list[int] = field(default_factory=list)  # numbers of lines
     unknown: int = 0
     foreign: bool = False
     begun: bool = False
@@ -55,11 +55,11 @@ def parse(data: bytes, stem: str, longest: int = 1 << 30) -> File:
     """A file that nobody writes to any more: a last line without newline counts when it is a whole object."""
     file = File(native_id=stem)
     *lines, rest = data.split(b"\n")
-    for line in lines:
+    for number, line in enumerate(lines, 1):
         if len(line) > longest and not file.foreign:
-            file.bad += 1
+            file.bad.append(number)
         elif line.strip():
-            _line(file, line)
+            _line(file, line, number)
     if not file.foreign and rest.strip() and len(rest) <= longest and (entry := _object(rest)) is not None:
         unknown = file.unknown
         _entry(file, entry)
@@ -67,14 +67,14 @@ def parse(data: bytes, stem: str, longest: int = 1 << 30) -> File:
     return file
 
 
-def _line(file: File, line: bytes) -> None:
+def _line(file: File, line: bytes, number: int) -> None:
     if file.foreign:
         return
     entry = _object(line)
     if entry is not None:
         _entry(file, entry)
         return
-    file.bad += 1
+    file.bad.append(number)
     found = [entry for entry in _salvaged(line.decode("utf-8", "replace")) if "timestamp" in entry]
     if file.begun or (found and found[0]["type"] == "session"):
         for entry in found:

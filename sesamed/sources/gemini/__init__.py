@@ -92,12 +92,14 @@ def _read_lines(data: bytes) -> list[Line | Bad]:
     """The lines of a log. Of a bad one, whole objects in it are kept; the last one may be half written."""
     *whole, last = data.split(b"\n")
     lines: list[Line | Bad] = []
-    for line in filter(bytes.strip, whole):
+    for number, line in enumerate(whole, 1):
+        if not line.strip():
+            continue
         try:
             lines.append(LINES.decode(line))
-        except BadLineError:
+        except BadLineError as error:
             salvaged = [found for found in LINES.salvage(line) if _is_whole(found)]
-            lines += [Bad(), *salvaged]
+            lines += [Bad(reason=str(error), line=number), *salvaged]
     try:
         return [*lines, LINES.decode(last)] if last.strip() else lines
     except BadLineError:

@@ -7,7 +7,7 @@ import apsw
 import msgspec
 
 from sesamed.store import sqlite
-from sesamed.store.rows import Cursor, FileRows, IndexedFile, Signature
+from sesamed.store.rows import KEPT_BAD, Cursor, FileRows, IndexedFile, Signature
 
 SIGNATURE, CURSOR = Signature.__struct_fields__, Cursor.__struct_fields__
 NAMES = ("path", "root", "source", "source_version", *SIGNATURE, *CURSOR, "complete")
@@ -16,6 +16,10 @@ ADD = f"INSERT INTO files({COLUMNS}) VALUES({', '.join(f':{name}' for name in NA
 # Not the path: its index would be written anew with each commit.
 STORE = f"UPDATE files SET {', '.join(f'{name} = :{name}' for name in NAMES[1:])}, gone_ms = NULL"
 FIND = f"SELECT {COLUMNS}, gone_ms FROM files"
+ADD_BAD = f"""
+    INSERT OR IGNORE INTO bad_lines(file, line, reason) SELECT :file, :line, :reason
+    WHERE (SELECT count(*) FROM bad_lines WHERE file = :file) < {KEPT_BAD}
+"""
 
 
 class Files:
@@ -47,8 +51,15 @@ class Files:
             counted = "bad_lines = bad_lines + :bad, unknown_lines = unknown_lines + :unknown"
         values = _values(change, change.signature, msgspec.structs.replace(change.cursor, position=position))
         values |= {"file": file, "bad": change.bad_lines, "unknown": change.unknown_lines}
+        if change.counted_from_start:
+            self._forget_bad(file)
+        for bad in change.bad:
+            self._connection.execute(ADD_BAD, {"file": file, "line": bad.line or 0, "reason": bad.reason})
         sql = f"{STORE}, {counted} WHERE id = :file RETURNING {COLUMNS}, gone_ms"
         return _make_file(next(self._connection.execute(sql, values)))
+
+    def _forget_bad(self, file: int) -> None:
+        self._connection.execute("DELETE FROM bad_lines WHERE file = ?", (file,))
 
     def set_session(self, file: int, session: int | None) -> None:
         """Assign a file to a session."""
@@ -66,6 +77,7 @@ class Files:
 
     def remove(self, file: int) -> None:
         """Remove a file that holds nothing any more."""
+        self._forget_bad(file)
         self._connection.execute("DELETE FROM files WHERE id = ?", (file,))
 
     def read(self, path: bytes) -> IndexedFile:

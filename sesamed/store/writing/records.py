@@ -13,7 +13,7 @@ import apsw
 
 from sesamed.store import ids, sqlite
 from sesamed.store.ids import Kind, home_of, record_at, records_of
-from sesamed.store.rows import AnyRow, FileRows, OutcomeRow, RecordRow, ResultRow, TouchedRow, UndoneRow
+from sesamed.store.rows import TOO_MANY, AnyRow, FileRows, OutcomeRow, RecordRow, ResultRow, TouchedRow, UndoneRow
 from sesamed.store.writing.chunks import Chunks
 from sesamed.store.writing.results import Results
 from sesamed.store.writing.sessions import Tally
@@ -165,7 +165,7 @@ class Records:
             if not isinstance(row, RecordRow):
                 self._later(file, position, row)
             elif position >= TOO_LONG and row.key not in self._keys:
-                change.bad_lines += 1
+                change.note_bad(TOO_MANY)
             else:
                 position = self._put(file, session, position, row, tally)
         at_end = change.loose_from in (None, len(change.rows))  # the loose line may have no records

@@ -16,7 +16,7 @@ from sesamed.store import ids, sqlite
 from sesamed.store.ids import Kind, file_of, home_of, mend_path_key, path_key, record_at
 from sesamed.store.older import OlderIndex
 from sesamed.store.reading import session as read
-from sesamed.store.rows import FileRows, RecordRow, Remark, Text
+from sesamed.store.rows import BadLine, FileRows, RecordRow, Remark, Text
 from sesamed.store.sqlite import Packer
 from sesamed.store.subwords import inner_words
 from sesamed.store.writing.chunks import Chunks
@@ -33,6 +33,7 @@ FILES = """
 ABOUT = """
     SELECT s.native_id, s.origin, f.bad_lines, f.unknown_lines FROM files f LEFT JOIN sessions s ON s.id = f.session WHERE f.id = ?
 """
+BAD = "SELECT nullif(line, 0), reason FROM bad_lines WHERE file = ?"
 FACTS = "SELECT native_id, source, field, rank, value FROM facts WHERE file = ?"
 REMARKS = "SELECT entry, field, rank, value FROM remarks WHERE file = ?"
 ENTRIES = "SELECT digest FROM line_ids WHERE file = ?"
@@ -100,6 +101,7 @@ class Replay:
                 identity=None if native_id is None else Identity(native_id=native_id, origin=origin),
                 rows=[self._row(record_at(file, item[0]), item[1]) for item in items],
                 bad_lines=bad,
+                bad=[BadLine(*row) for row in sqlite.rows(self._old, BAD, (file,))],
                 unknown_lines=unknown,
                 counted_from_start=True,
             )

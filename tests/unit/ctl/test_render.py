@@ -8,7 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sesamectl.render import clean, clean_lines, clean_ranges, index, label, number, search, sessions, size, status
+from sesamectl.render import (
+    clean,
+    clean_lines,
+    clean_ranges,
+    index,
+    label,
+    number,
+    pending,
+    search,
+    sessions,
+    size,
+    status,
+)
 from sesamectl.render.terminal import Terminal, columns, detect, fit, wrap
 
 PLAIN = Terminal()
@@ -133,7 +145,7 @@ def test_a_status() -> None:
     for part in (
         "0.1.0: ready; 1 session, 2,000 messages, 3 tool calls",
         "process   7",
-        "1 line that could not be decoded, 2 sessions whose file is gone",
+        "1 undecodable line (`sesamectl doctor`), 2 sessions whose file is gone",
         "1.0 KiB",
         "1 of 2 files",
         "5.0 GiB",
@@ -146,11 +158,25 @@ def test_a_status() -> None:
         assert part in text
 
 
+@pytest.mark.parametrize(
+    ("files", "count", "text"),
+    [(0, 0, "nothing"), (0, 153, "153 bytes of unfinished last lines"), (2, 2048, "2 files, 2.0 KiB")],
+)
+def test_what_is_pending(files: int, count: int, text: str) -> None:
+    """An unfinished line is bytes without a file, and not nothing."""
+    assert pending({"files": files, "bytes": count}) == text
+
+
 def test_an_index_run() -> None:
     """An index run is told in a line, and one more when something was unreadable."""
     run = {"added": 1, "updated": 2, "skipped": 3, "gone": 0, "bytes": 10, "tookMs": 1500, "errors": 0, "badLines": 0}
     assert list(index.lines(run, PLAIN)) == ["1 added, 2 updated, 3 unchanged, 0 gone; 10 bytes read in 1.5 s"]
-    assert len(list(index.lines({**run, "badLines": 1}, PLAIN))) == 2
+    assert list(index.lines({**run, "badLines": 1}, PLAIN))[1:] == [
+        "1 line could not be decoded; `sesamectl doctor` says which, and why"
+    ]
+    assert list(index.lines({**run, "errors": 2}, PLAIN))[1:] == [
+        "2 files could not be read; `sesamectl status` names them"
+    ]
 
 
 @pytest.mark.parametrize("text", HOSTILE)

@@ -81,6 +81,7 @@ def test_a_row_that_does_not_decode_keeps_its_session(desk: Desk, owner: Owner) 
         owner.run("UPDATE session SET version = version + 1")
         desk.look()
         assert list(desk.bad().values()) == [1]
+        assert [name for name, (bad,) in desk.reasons().items() if bad.line is None] == ["tables/x.db\0s1"]
         assert desk.texts("tables:s1") == ["alpha"]
         owner.run("DELETE FROM part WHERE id = 99")
         owner.run("UPDATE session SET version = version + 1")
@@ -157,6 +158,8 @@ def test_a_database_of_another_version_is_said_once(desk: Desk) -> None:
         (state,) = desk.ingest.states.list_warned()
         assert (state.target.path, state.trouble) == (bytes(path), None)
         assert desk.bad() == {"tables/x.db": 1}
+        ((bad,),) = desk.reasons().values()
+        assert bad.reason == state.warning
         assert desk.look().updated == 0
         owner.run("ALTER TABLE session ADD COLUMN version")
         owner.run("ALTER TABLE session ADD COLUMN title")

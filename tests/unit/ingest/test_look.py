@@ -13,7 +13,8 @@ import pytest
 from sesamed.ingest.decode import Decoder, ReadLimits
 from sesamed.ingest.look import Ingest
 from sesamed.sources.pi import Pi
-from sesamed.store.rows import FileRows
+from sesamed.store.reading.status import read_bad_files
+from sesamed.store.rows import TOO_MANY, BadLine, FileRows
 from sesamed.store.writing.transaction import Written
 from tests.support.history import History, agree, same
 from tests.support.sessions import Call, PiSession
@@ -179,6 +180,55 @@ def test_a_file_that_turns_out_to_be_none_of_ours_has_no_bad_lines(history: Hist
     history.append(path, b'{"foo":1}\n')
     history.look([path])
     assert history.dump()["files"][os.fsencode(path)][:2] == [0, 0]
+
+
+def reasons(history: History) -> list[tuple[int, list[BadLine]]]:
+    """How many lines of each file are bad, and what is kept of them."""
+    _, files = read_bad_files(history.ingest.writer.connection, 10, 0)
+    return [(file.bad_lines, file.lines) for file in files]
+
+
+def test_the_first_hundred_bad_lines_of_a_file_are_kept(history: History) -> None:
+    """In how many looks they come, and however many there are; all are counted."""
+    path = talk().write(history.roots[0] / "a.jsonl")
+    history.look([path])
+    assert [bad.line for bad in reasons(history)[0][1]] == [9]
+    history.append(path, b"{bad\n" * 60)
+    history.look([path])
+    history.restart()
+    history.append(path, b"{bad\n" * 200)
+    history.look([path])
+    ((count, kept),) = reasons(history)
+    last = len(talk().lines())
+    assert (count, [bad.line for bad in kept]) == (261, [9, *range(last + 1, last + 100)])
+    assert {bad.reason for bad in kept} == {"not JSON: object keys must be strings (byte 1)"}
+
+
+def test_reasons_go_when_their_file_is_written_anew(history: History) -> None:
+    """Or dropped; a file that moved, or is gone, keeps them."""
+    path = talk().write(history.roots[0] / "a.jsonl")
+    history.look_at_everything()
+    path = path.rename(path.with_name("b.jsonl"))
+    history.look_at_everything()
+    assert [count for count, _ in reasons(history)] == [1]
+    history.write(path, talk().bytes().replace(b"{bad\n", b""))
+    history.look_at_everything()
+    assert reasons(history) == []
+    history.append(path, b"x\n")
+    history.look_at_everything()
+    path.unlink()
+    history.look_at_everything()
+    assert [[bad.line for bad in lines] for _, lines in reasons(history)] == [[len(talk().lines())]]
+    history.drop_gone()
+    assert reasons(history) == []
+
+
+def test_records_that_are_too_many_are_said(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are no line, but what they are counts."""
+    monkeypatch.setattr("sesamed.store.writing.records.TOO_LONG", 3)
+    talk().write(history.roots[0] / "a.jsonl")
+    history.look_at_everything()
+    assert [bad for bad in reasons(history)[0][1] if bad.line is None] == [BadLine(None, TOO_MANY)]
 
 
 def test_a_source_of_a_newer_version_reads_files_again(history: History) -> None:

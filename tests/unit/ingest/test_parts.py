@@ -4,6 +4,7 @@ import json
 import os
 import random
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -110,14 +111,40 @@ def test_any_history_of_a_file_gives_the_index_of_a_rebuild(steps: list[tuple[st
         paths = list((desk.base / "chronicles").iterdir())
         desk.look_at(mix.sample(paths, len(paths)), fresh)
         same(settled(desk), settled(desk, fresh))
+        there = {part: bad for path in paths for part, bad in bad_lines_of(path).items() if bad}
+        assert {path: [bad.line for bad in lines] for path, lines in desk.reasons().items()} == there
     finally:
         desk.close()
+
+
+def bad_lines_of(path: Path) -> dict[str, list[int]]:
+    """The numbers of the bad lines of each session in a file, counted by hand; those of what is no session don't count."""
+    found, part, is_ours = dict[str, list[int]](), -1, False
+    for number, text in enumerate(path.read_bytes().split(b"\n")[:-1], 1):
+        if part < 0 or text.startswith(b"#"):
+            part, is_ours = part + 1, True
+        name = f"chronicles/{path.name}\0{part}"
+        if text == b"# nobody":
+            is_ours = False
+            found[name] = []
+        elif is_ours and text and not text.startswith(b"#") and not is_json(text):
+            found.setdefault(name, []).append(number)
+    return found
+
+
+def is_json(text: bytes) -> bool:
+    """Whether a line decodes."""
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
 
 
 def settled(desk: Desk, ingest: object = None) -> object:
     """A dump, without how far files were read when."""
     found = with_sessions(desk.dump(ingest))  # type: ignore[arg-type]  # an index, or none
-    return {**found, "files": {path: (row[:2], row[-1]) for path, row in found["files"].items()}}
+    return {**found, "files": {path: (row[:2], row[-2:]) for path, row in found["files"].items()}}
 
 
 def test_paths_with_parts_are_no_paths(desk: Desk) -> None:

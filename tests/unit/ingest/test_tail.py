@@ -2,10 +2,13 @@
 
 import os
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from unittest.mock import patch
 from zlib import crc32
 
 import pytest
@@ -13,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from sesamed.ingest import tail as tail_module
 from sesamed.ingest.tail import (
     HEAD_BYTES,
     TAIL_BYTES,
@@ -25,6 +29,11 @@ from sesamed.ingest.tail import (
     signature,
 )
 from sesamed.store.rows import Cursor, Signature
+
+if sys.version_info >= (3, 14):
+    from compression.zstd import compress
+else:
+    from backports.zstd import compress
 
 LIMIT = 1 << 30
 
@@ -269,6 +278,21 @@ def test_consumed_and_digest_are_those_of_the_lines(data: bytes, places: list[in
         cutter.feed(piece)
     assert cutter.consumed == len(data) - len(cutter.rest)
     assert cutter.digest == crc32(data[: cutter.consumed])
+
+
+@given(DATA, DATA, LINE_LIMITS, st.integers(1, 20), st.booleans())
+def test_lines_are_counted_up_to_the_cursor(data: bytes, more: bytes, limit: int, budget: int, packed: bool) -> None:
+    """In however many steps they are read, also of a compressed file, and when a line is passed over."""
+    with TemporaryDirectory() as directory, patch.object(tail_module, "BLOCK_BYTES", 3):
+        path = Path(directory).resolve() / ("a.jsonl.zst" if packed else "a.jsonl")
+        found = Read([], Cursor(), b"", at_end=False)
+        for content in (data, data + more):
+            path.write_bytes(compress(content) if packed else content)
+            found = found._replace(at_end=False)
+            while not found.at_end:
+                found = read(path, found.cursor, budget, limit)
+                assert found.cursor.lines == content[: found.cursor.offset].count(b"\n")
+            assert found.cursor.lines == content.count(b"\n")
 
 
 @given(DATA, st.lists(st.integers(0, 1000), max_size=8), LINE_LIMITS)

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sesamed.ingest import whole
+from sesamed.store.rows import BadLine
 from tests.support.history import same
 from tests.support.letters import Desk, with_sessions
 from tests.support.state_machines import machine_settings
@@ -138,11 +139,14 @@ def test_what_does_not_decode_keeps_the_last_good_state(desk: Desk, broken: byte
     desk.look()
     desk.restart()
     assert desk.bad() == {"letters/a.letter": 1}
+    reason = "not whole" if broken.strip() else "nothing in it"
+    assert desk.reasons() == {"letters/a.letter": [BadLine(None, reason)]}
     assert desk.texts("letters:a") == ["alpha", "beta"]
     assert desk.dump()["sessions"] == good["sessions"]
     desk.write("letters/a.letter", document)
     desk.look()
     assert desk.bad() == {}
+    assert desk.reasons() == {}
     same(good, desk.dump())
     assert path.exists()
 
@@ -180,6 +184,7 @@ def test_a_document_over_its_limit_keeps_what_it_had(desk: Desk) -> None:
     desk.write("letters/a.letter", json.dumps({"session": "a", "records": []}).encode() + b" " * (64 << 20))
     desk.look()
     assert desk.bad() == {"letters/a.letter": 1}
+    assert desk.reasons() == {"letters/a.letter": [BadLine(None, "larger than 67,108,864 bytes")]}
     assert desk.texts("letters:a") == ["alpha"]
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sesamed.model import Operation
+from sesamed.model import Bad, Operation
 from sesamed.source import BadLineError, Document, ForeignFileError, Source
 from sesamed.sources import SOURCES, sesame
 from sesamed.sources.sesame import Line
@@ -114,6 +114,16 @@ def stepped(case: Case, state: Any, line: bytes) -> tuple[Any, list[Operation]]:
         return state, []
 
 
+def reasons_of(case: Case, state: Any, line: bytes) -> list[str]:
+    """Why a line, or a part of it, is bad."""
+    try:
+        return [operation.reason for operation in case.source.step(state, line)[1] if isinstance(operation, Bad)]
+    except BadLineError as error:
+        return [str(error)]
+    except ForeignFileError:
+        return []
+
+
 def is_kept(case: Case, state: Any) -> bool:
     """Whether the state can be stored."""
     return bool(case.source.thaw(case.source.freeze(state)) == state)
@@ -127,6 +137,18 @@ def test_any_line_is_read_or_refused(case: Case, data: st.DataObject) -> None:
     line = data.draw(any_line(case))
     for state in case.states:
         assert is_kept(case, stepped(case, state, line)[0])
+
+
+@each_source
+@settings(deadline=None)
+@given(st.data())
+def test_a_reason_says_nothing_of_the_line(case: Case, data: st.DataObject) -> None:
+    """It is shown and kept, and the text is private."""
+    line = data.draw(any_line(case)) + b"zebrafish" + data.draw(any_line(case))
+    for state in case.states:
+        reasons = reasons_of(case, state, line)
+        assert all(reasons)
+        assert "zebra" not in "".join(reasons)
 
 
 @each_source

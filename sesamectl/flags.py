@@ -144,6 +144,7 @@ FORGET = (
     Flag("source", "NAME", "all sessions of this agent"),
     Flag("cwd", "DIR", "all sessions that ran in this directory or below", os.path.abspath),
 )
+HERE = Flag("here", "", "continue it in the current directory, as when the project has been moved; not every agent can")
 PRINT = Flag("print", "", "print the command, quoted for a shell, and run nothing")
 DRY_RUN = Flag("dry-run", "", "print how many sessions, and remove nothing")
 YES = Flag("yes", "", "do not ask for confirmation")
@@ -169,8 +170,8 @@ COMMANDS: Mapping[str, Command] = {
         (*FROM, JSON, NO_START), ("resolve simplify-nix-flakes", "resolve 019e62c4~1 --json"),
     ),
     "resume": Command(
-        "continue a session with its agent, in its directory", "SESSION", (PRINT, YES, JSON, NO_START),
-        ("resume simplify-nix-flakes", "resume 019e62c4 --print"),
+        "continue a session with its agent, in its directory", "SESSION", (HERE, PRINT, YES, JSON, NO_START),
+        ("resume simplify-nix-flakes", "resume 019e62c4 --print", "resume 019e62c4 --here"),
     ),
     "forget": Command(
         "remove sessions from the index for good; their files stay", "[SESSION]", (*FORGET, DRY_RUN, YES, JSON, NO_START),

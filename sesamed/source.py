@@ -196,6 +196,10 @@ class ResumeCommand(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     words: tuple[str, ...]
     subagents: bool = False  # whether a subagent's session can be resumed, too
+    here: tuple[str, ...] = ()  # the same for the directory that it is run in, once the session's own is gone
+    anywhere: bool = False  # whether `here` also works while that one exists
+    archive: str = ""  # the directory that sessions are moved to when the person archives them
+    unarchive: tuple[str, ...] = ()  # takes one out of it
 
 
 class ToolFamilies(msgspec.Struct, frozen=True, kw_only=True, gc=False):

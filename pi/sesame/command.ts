@@ -53,7 +53,8 @@ async function open(session: Session, meta: Meta, ctx: ExtensionCommandContext):
     return; // this context is no more
   }
   const why = session.gone ? "its file is gone" : `it is a session of ${line(session.source)}`;
-  const how = meta.resume ? `; open it with \`${line(meta.resume.command.join(" "))}\` in ${line(meta.resume.cwd ?? "its directory")}` : "";
+  const no = meta.resumeProblem && !session.gone ? `, and ${line(meta.resumeProblem.message)}` : "";
+  const how = meta.resume ? `; open it with \`${line(meta.resume.command.join(" "))}\` in ${line(meta.resume.cwd ?? "its directory")}` : no;
   ctx.ui.notify(`pi cannot open it: ${why}${how}`, "info");
   ctx.ui.pasteToEditor(`@@${line(session.sessionId)} `);
 }

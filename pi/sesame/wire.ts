@@ -93,4 +93,5 @@ export interface Page {
 export interface Meta extends Session {
   summary?: string | null;
   resume?: { command: string[]; cwd: string | null } | null;
+  resumeProblem?: { code: string; message: string } | null;
 }

@@ -1,9 +1,10 @@
-"""`resume`: continues a session with its agent's own command, in its directory. No shell is involved.
+"""`resume`: continues a session with its agent's own command, in its directory or, with `--here`, in the current one. No shell is involved.
 
 What to run comes from transcripts, so it is printed first, and confirmed when it would run outside the current directory.
 """
 
 import os
+import shutil
 import stat
 import sys
 from collections.abc import Iterator, Mapping
@@ -27,31 +28,68 @@ def run(arguments: Arguments) -> None:
         session = resolve(client, arguments.words[0])
         return client.call("get_session_meta", sessionId=session["sessionId"])
 
-    command, cwd = check_resume(call_retrying(arguments, question))
+    meta = call_retrying(arguments, question)
+    command, cwd = check_resume_here(meta) if arguments.has("here") else check_resume(meta)
     if arguments.has("print") or arguments.has("json"):
         show({"command": command, "cwd": cwd}, _shell_line, arguments)
         return
+    program = find_program(command[0])
     print(f"{clean(' '.join(command))}\nin {clean(cwd)}", file=sys.stderr)
+    if unarchive := (meta.get("resume") or {}).get("unarchive"):
+        print(f"This session is archived. To take it out of the archive: {clean(join(unarchive))}", file=sys.stderr)
     if not (arguments.has("yes") or is_below(cwd, os.getcwd()) or _confirm()):
         raise RefusedError("not resumed")
-    _exec(command, cwd)
+    _exec(program, command, cwd)
 
 
 def check_resume(meta: Mapping[str, Any]) -> tuple[list[str], str]:
     """The command and the directory, if both are safe to use here. Raises RefusedError."""
     session, resume = clean(meta.get("sessionId")), meta.get("resume")
     if not resume:
-        raise RefusedError(
-            f"cannot resume session {session}: its file or directory is gone or not yours, or its agent has no command for it"
-        )
-    command, cwd = resume.get("command"), resume.get("cwd")
-    if not (
-        isinstance(command, list) and command and all(isinstance(word, str) and is_plain(word) for word in command)
-    ):
-        raise RefusedError(f"refusing to run the command for session {session}: it has characters that cannot be shown")
+        raise RefusedError(f"cannot resume session {session}: {_explain(meta)}")
+    command, cwd = _check_command(meta, resume.get("command")), resume.get("cwd")
     if not (isinstance(cwd, str) and is_plain(cwd) and is_own_directory(cwd)):
         raise RefusedError(f"the directory of session {session} does not exist, or is not yours: {clean(cwd)}")
     return command, cwd
+
+
+def check_resume_here(meta: Mapping[str, Any]) -> tuple[list[str], str]:
+    """The command for the current directory, and that. Raises RefusedError."""
+    if command := meta.get("resumeHere"):
+        return _check_command(meta, command), os.getcwd()
+    session, problem = clean(meta.get("sessionId")), meta.get("resumeProblem") or {}
+    if problem and not str(problem.get("code")).startswith("directory"):
+        raise RefusedError(f"cannot resume session {session}: {_explain(meta)}")
+    why = f"{clean(meta.get('source'))} resumes it only in its own directory: {clean(meta.get('cwd') or 'unknown')}"
+    raise RefusedError(f"cannot resume session {session} here: {why}")
+
+
+def _explain(meta: Mapping[str, Any]) -> str:
+    """Why a session cannot be resumed, and what can be done."""
+    problem = meta.get("resumeProblem") or {}
+    why = clean(
+        problem.get("message") or "its file or directory is gone or not yours, or its agent has no command for it"
+    )
+    if meta.get("resumeHere"):
+        return f"{why}; to continue it in the current directory, pass --here"
+    if problem.get("code") == "subagent" and meta.get("parentSessionId") and not meta.get("orphan"):
+        return f"{why}; it worked for session {clean(meta['parentSessionId'])}"
+    return why
+
+
+def _check_command(meta: Mapping[str, Any], command: Any) -> list[str]:
+    if isinstance(command, list) and command and all(isinstance(word, str) and is_plain(word) for word in command):
+        return command
+    session = clean(meta.get("sessionId"))
+    raise RefusedError(f"refusing to run the command for session {session}: it has characters that cannot be shown")
+
+
+def find_program(name: str) -> str:
+    """The agent's program. Raises RefusedError."""
+    found = shutil.which(name)
+    if found is None:
+        raise RefusedError(f"{clean(name)} is not installed, or not on PATH")
+    return os.path.abspath(found)
 
 
 def is_plain(word: str) -> bool:
@@ -82,12 +120,12 @@ def _confirm() -> bool:
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
-def _exec(command: list[str], cwd: str) -> None:
+def _exec(program: str, command: list[str], cwd: str) -> None:
     os.chdir(cwd)
     try:
-        os.execvp(command[0], command)  # noqa: S606  # no shell, on purpose
-    except FileNotFoundError:
-        raise RefusedError(f"{clean(command[0])} is not installed, or not on PATH") from None
+        os.execv(program, command)  # noqa: S606  # no shell, on purpose
+    except OSError as error:
+        raise RefusedError(f"{clean(program)} cannot be run: {error.strerror}") from None
 
 
 def _shell_line(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:

@@ -9,6 +9,7 @@ from sesamectl.render.terminal import BOLD, DIM, MARK, Terminal, columns, fit, w
 TOOL_LINES = 12  # of a tool call that is not shown in full
 INDENT = "  "
 MIN_NAME = 8
+FLAGS = {"subagent": "subagent", "archived": "archived", "file gone": "gone"}
 
 
 def lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
@@ -40,7 +41,7 @@ def summary(session: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
 def _about(session: Mapping[str, Any]) -> str:
     place = clean(session.get("cwd") or "no directory")
     branch = f" on {clean(session['gitBranch'])}" if session.get("gitBranch") else ""
-    flags = [word for word, flag in (("subagent", "subagent"), ("file gone", "gone")) if session.get(flag)]
+    flags = [word for word, flag in FLAGS.items() if session.get(flag)]
     return ", ".join([clean(session["source"]), f"{place}{branch}", number(session["messageCount"], "message"), *flags])
 
 

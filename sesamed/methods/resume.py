@@ -1,37 +1,113 @@
 """How the agent itself resumes a session: a command as a list of words, never for a shell, and the directory to run it in.
 
 What is offered here gets run, and comes from files that others wrote. So the id must be a plain word, the path one that the index
-knows, and the directory must exist and belong to the user; otherwise nothing is offered.
+knows, and the directory must exist and belong to the user; otherwise nothing is offered, and the reason is.
 """
 
 import os
 import re
 import stat
+from typing import Literal
 
 from sesamed.model import Answer
 from sesamed.sanitize import Exact
+from sesamed.source import ResumeCommand
 from sesamed.sources import SOURCES
 from sesamed.store.reading.summary import Origin
 
 PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+NO_DIRECTORY = frozenset({"directoryUnknown", "directoryGone"})
 
 
 class Resume(Answer, frozen=True, kw_only=True):
-    """The command that resumes a session, and where to run it."""
+    """The command that resumes a session, and where to run it; of an archived one, also the command that takes it out of the archive."""
 
     command: list[Exact]
     cwd: Exact | None
+    unarchive: list[Exact] | None = None
 
 
-def make_resume(origin: Origin) -> Resume | None:
-    """The command for a session, if its file exists and everything in the command can be trusted."""
-    source, native_id, cwd, subagent, path = origin
-    command = SOURCES[source].resume if source in SOURCES else None
-    if command is None or path is None or (subagent and not command.subagents):
+class ResumeProblem(Answer, frozen=True, kw_only=True):
+    """Why a session cannot be resumed: a code for programs, a sentence's end for people."""
+
+    code: Literal[
+        "noCommand", "subagent", "fileGone", "unsafe", "directoryUnknown", "directoryGone", "directoryNotYours"
+    ]
+    message: str
+
+
+def find_problem(origin: Origin) -> ResumeProblem | None:
+    """Why a session cannot be resumed in its directory; None if it can."""
+    return _find_problem_of_session(origin) or _find_problem_of_directory(origin.cwd)
+
+
+def make_resume(origin: Origin) -> Resume:
+    """The command for a session that has no problem."""
+    command = SOURCES[origin.source].resume
+    assert command is not None
+    return Resume(
+        command=_fill(command.words, origin),
+        cwd=origin.cwd,
+        unarchive=_fill(command.unarchive, origin) if is_archived(origin) else None,
+    )
+
+
+def make_command_here(origin: Origin, problem: ResumeProblem | None) -> list[str] | None:
+    """The command for the directory that it is run in, if the agent has one."""
+    command = _command_of(origin)
+    if command is None or not command.here or _find_problem_of_session(origin):
         return None
-    if not PLAIN.fullmatch(native_id) or not _is_printable(path) or not _is_own_directory(cwd):
-        return None
-    return Resume(command=[word.format(path=path.decode(), id=native_id, cwd=cwd) for word in command.words], cwd=cwd)
+    is_lost = problem is not None and problem.code in NO_DIRECTORY
+    return _fill(command.here, origin) if is_lost or command.anywhere else None
+
+
+def is_archived(origin: Origin) -> bool:
+    """Whether the person has put the session away: all of its files are in the agent's archive."""
+    command = _command_of(origin)
+    if command is None or not (command.archive and origin.paths):
+        return False
+    return all(command.archive.encode() in path.split(b"/") for path in origin.paths)
+
+
+def _command_of(origin: Origin) -> ResumeCommand | None:
+    return SOURCES[origin.source].resume if origin.source in SOURCES else None
+
+
+def _fill(words: tuple[str, ...], origin: Origin) -> list[str]:
+    return [word.format(path=origin.paths[0].decode(), id=origin.native_id, cwd=origin.cwd) for word in words]
+
+
+def _find_problem_of_session(origin: Origin) -> ResumeProblem | None:
+    """What holds wherever the command would run."""
+    command = _command_of(origin)
+    label = SOURCES[origin.source].label if origin.source in SOURCES else origin.source
+    if command is None:
+        return ResumeProblem(code="noCommand", message=f"{label} has no command that resumes a session")
+    if origin.subagent and not command.subagents:
+        return ResumeProblem(code="subagent", message=f"{label} cannot resume the session of a subagent")
+    if not origin.paths:
+        return ResumeProblem(code="fileGone", message="its file is gone")
+    if not PLAIN.fullmatch(origin.native_id):
+        return ResumeProblem(code="unsafe", message="its id is not a plain word")
+    if not _is_printable(origin.paths[0]):
+        return ResumeProblem(code="unsafe", message="its file's path has characters that cannot be shown")
+    return None
+
+
+def _find_problem_of_directory(cwd: str | None) -> ResumeProblem | None:
+    if cwd is None or not os.path.isabs(cwd):
+        return ResumeProblem(code="directoryUnknown", message="its file does not say in which directory it ran")
+    if not cwd.isprintable():
+        return ResumeProblem(code="unsafe", message="its directory's path has characters that cannot be shown")
+    try:
+        status = os.stat(cwd)
+    except (OSError, ValueError):
+        return ResumeProblem(code="directoryGone", message=f"its directory does not exist: {cwd}")
+    if not stat.S_ISDIR(status.st_mode):
+        return ResumeProblem(code="directoryGone", message=f"its directory is a file now: {cwd}")
+    if status.st_uid != os.geteuid():
+        return ResumeProblem(code="directoryNotYours", message=f"its directory belongs to another user: {cwd}")
+    return None
 
 
 def _is_printable(path: bytes) -> bool:
@@ -40,13 +116,3 @@ def _is_printable(path: bytes) -> bool:
         return path.startswith(b"/") and path.decode().isprintable()
     except UnicodeDecodeError:
         return False
-
-
-def _is_own_directory(cwd: str | None) -> bool:
-    if cwd is None or not os.path.isabs(cwd) or not cwd.isprintable():
-        return False
-    try:
-        status = os.stat(cwd)
-    except (OSError, ValueError):
-        return False
-    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()

@@ -8,7 +8,14 @@ import msgspec
 
 from sesamed.methods.filters import Filters, find_main_worktree, make_condition, warn_of_unknown_tools
 from sesamed.methods.method import MAX_OFFSET, Call, Context, NonNegative, Params, method
-from sesamed.methods.resume import Resume, make_resume
+from sesamed.methods.resume import (
+    Resume,
+    ResumeProblem,
+    find_problem,
+    is_archived,
+    make_command_here,
+    make_resume,
+)
 from sesamed.model import Answer, Session
 from sesamed.sanitize import Exact, Line, clean_text
 from sesamed.store.ids import Kind
@@ -160,7 +167,10 @@ class SessionMeta(Session, frozen=True, kw_only=True):
     agent: Line | None
     created_by: Line | None
     children: list[Exact]
+    archived: bool
     resume: Resume | None
+    resume_problem: ResumeProblem | None  # why there is no `resume`
+    resume_here: list[Exact] | None  # the command for another directory than the session's
 
 
 @method
@@ -175,6 +185,8 @@ def read_meta(connection: Connection, session: int, workstation: str) -> Session
     """Everything that is known about a session, except its text. Runs in a reader's thread."""
     about = summary.read_session(connection, session, workstation)
     details = summary.read_details(connection, session)
+    origin = summary.read_origin(connection, session)
+    problem = find_problem(origin)
     return SessionMeta(
         **msgspec.structs.asdict(about),
         description=details.description,
@@ -185,7 +197,10 @@ def read_meta(connection: Connection, session: int, workstation: str) -> Session
         agent=details.agent or about.source,
         created_by=details.created_by,
         children=summary.list_children(connection, session),
-        resume=make_resume(summary.read_origin(connection, session)),
+        archived=is_archived(origin),
+        resume=None if problem else make_resume(origin),
+        resume_problem=problem,
+        resume_here=make_command_here(origin, problem),
     )
 
 

@@ -206,7 +206,9 @@ def test_meta(library: Library) -> None:
     assert meta["toolCounts"] == {"bash": 1, "edit": 1}
     assert meta["exchangeCount"] == 1
     assert meta["children"] == [FORK]
-    assert meta["resume"] == {"command": ["pi", "--session", library.paths[APP]], "cwd": library.cwd("app")}
+    command = ["pi", "--session", library.paths[APP]]
+    assert meta["resume"] == {"command": command, "cwd": library.cwd("app"), "unarchive": None}
+    assert (meta["resumeProblem"], meta["resumeHere"], meta["archived"]) == (None, None, False)
     assert (meta["agent"], meta["tags"]) == ("pi", [])
 
 

@@ -131,6 +131,13 @@ def resume(daemon: Daemon, session: str) -> Any:
     return daemon.call("get_session_meta", sessionId=session)["resume"]
 
 
+def problem(daemon: Daemon, session: str) -> str:
+    """Its code; there is one exactly when there is no command."""
+    meta = daemon.call("get_session_meta", sessionId=session)
+    assert meta["resume"] is None
+    return str(meta["resumeProblem"]["code"])
+
+
 def put(daemon: Daemon, relative: str, data: bytes) -> Path:
     path = daemon.home / relative
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -143,13 +150,13 @@ def test_each_agent_has_its_command(agents: Daemon) -> None:
     """As a list of words, to be run in the session's directory."""
     cwd = str(agents.home)
     pi = put(agents, ".pi/agent/sessions/a b$c.jsonl", PiSession(id="pi-1", cwd=cwd).user("x").bytes())
-    assert resume(agents, "pi-1") == {"command": ["pi", "--session", str(pi)], "cwd": cwd}
+    assert resume(agents, "pi-1") == {"command": ["pi", "--session", str(pi)], "cwd": cwd, "unarchive": None}
     claude = ClaudeSession(id="5a1e0000-0000-4000-8000-000000000001", cwd=cwd).user("x")
     put(agents, f".claude/projects/-p/{claude.file_name}", b"\n".join([*claude.lines(), b""]))
-    assert resume(agents, claude.id) == {"command": ["claude", "--resume", claude.id], "cwd": cwd}
+    assert resume(agents, claude.id) == {"command": ["claude", "--resume", claude.id], "cwd": cwd, "unarchive": None}
     codex = CodexSession(id="019e0000-0000-7000-8000-000000000001", cwd=cwd).turn().user("x")
     put(agents, f".codex/sessions/2026/03/01/{codex.file_name}", codex.bytes())
-    assert resume(agents, codex.id) == {"command": ["codex", "resume", codex.id], "cwd": cwd}
+    assert resume(agents, codex.id) == {"command": ["codex", "resume", codex.id], "cwd": cwd, "unarchive": None}
 
 
 @pytest.mark.parametrize("session", ["-rf", "a b", "a;b", "$(x)", "é", "../x", "a\nb"])
@@ -157,14 +164,24 @@ def test_an_id_that_is_no_plain_word_is_not_offered(agents: Daemon, session: str
     """Whoever wrote the file chose it."""
     data = PiSession(id=session, cwd=str(agents.home)).user("x").bytes()
     put(agents, f".pi/agent/sessions/odd-{len(session)}-{ord(session[0])}.jsonl", data)
-    assert resume(agents, session) is None
+    assert problem(agents, session) == "unsafe"
 
 
-@pytest.mark.parametrize("cwd", ["/nowhere/at/all", "relative", "", "/etc/passwd"])
-def test_a_directory_that_is_none_is_not_offered(agents: Daemon, cwd: str) -> None:
-    """It has to be there."""
-    put(agents, ".pi/agent/sessions/elsewhere.jsonl", PiSession(id="elsewhere-1", cwd=cwd).user("x").bytes())
-    assert resume(agents, "elsewhere-1") is None
+@pytest.mark.parametrize(
+    ("cwd", "code"),
+    [
+        ("/nowhere/at/all", "directoryGone"),
+        ("relative", "directoryUnknown"),
+        ("", "directoryUnknown"),
+        ("/etc/passwd", "directoryGone"),
+    ],
+)
+def test_a_directory_that_is_none_is_not_offered(agents: Daemon, cwd: str, code: str) -> None:
+    """It has to be there. pi can go on elsewhere."""
+    path = put(agents, ".pi/agent/sessions/elsewhere.jsonl", PiSession(id="elsewhere-1", cwd=cwd).user("x").bytes())
+    assert problem(agents, "elsewhere-1") == code
+    here = agents.call("get_session_meta", sessionId="elsewhere-1")["resumeHere"]
+    assert here == ["pi", "--session", str(path)]
 
 
 def test_a_directory_of_somebody_else_is_not_offered(agents: Daemon) -> None:
@@ -175,7 +192,7 @@ def test_a_directory_of_somebody_else_is_not_offered(agents: Daemon) -> None:
         theirs.mkdir()
         os.chown(theirs, 1, 1)
     put(agents, ".pi/agent/sessions/theirs.jsonl", PiSession(id="theirs-1", cwd=str(theirs)).user("x").bytes())
-    assert resume(agents, "theirs-1") is None
+    assert problem(agents, "theirs-1") == "directoryNotYours"
 
 
 def test_a_session_without_its_file_is_not_offered(agents: Daemon) -> None:
@@ -184,7 +201,25 @@ def test_a_session_without_its_file_is_not_offered(agents: Daemon) -> None:
     assert resume(agents, "gone-1") is not None
     path.unlink()
     agents.sync()
-    assert resume(agents, "gone-1") is None
+    assert problem(agents, "gone-1") == "fileGone"
     child = ClaudeSession(id="5a1e0000-0000-4000-8000-000000000001", agent="0abc", cwd=str(agents.home)).user("x")
     put(agents, f".claude/projects/-p/{child.id}/subagents/{child.file_name}", b"\n".join([*child.lines(), b""]))
-    assert resume(agents, "agent-0abc") is None
+    assert problem(agents, "agent-0abc") == "subagent"
+
+
+def test_an_archived_session_says_so(agents: Daemon) -> None:
+    """And how it is taken out; when it is, it is none any more."""
+    codex = CodexSession(id="019e0000-0000-7000-8000-000000000002", cwd=str(agents.home)).turn().user("x")
+    path = put(agents, f".codex/sessions/2026/03/01/{codex.file_name}", codex.bytes())
+    assert agents.call("get_session_meta", sessionId=codex.id)["archived"] is False
+    archived = agents.home / ".codex/archived_sessions" / codex.file_name
+    archived.parent.mkdir(exist_ok=True)
+    path.rename(archived)
+    agents.sync()
+    meta = agents.call("get_session_meta", sessionId=codex.id)
+    assert (meta["archived"], meta["gone"]) == (True, False)
+    assert meta["resume"]["unarchive"] == ["codex", "unarchive", codex.id]
+    archived.rename(path)
+    agents.sync()
+    meta = agents.call("get_session_meta", sessionId=codex.id)
+    assert (meta["archived"], meta["resume"]["unarchive"]) == (False, None)

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.pi.conftest import SetDesk
 from tests.support.chat import Use
 from tests.support.claude import ClaudeSession
@@ -33,12 +35,18 @@ def test_without_words_the_latest_of_this_project(desk: Desk) -> None:
     assert [option.split("  ")[2] for option in asked["options"]] == ["Medlar", "Plum tree care"]
 
 
-def test_a_session_of_another_agent_is_not_opened_but_can_be_asked_about(set_desk: SetDesk) -> None:
+@pytest.mark.parametrize(
+    ("gone", "reason"),
+    [(False, "; open it with `claude --resume "), (True, ", and its directory does not exist: /no/such/garden")],
+)
+def test_a_session_of_another_agent_is_not_opened_but_can_be_asked_about(
+    set_desk: SetDesk, gone: bool, reason: str
+) -> None:
     desk = set_desk(running=False)
     other = desk.daemon.home / "claude"
     other.mkdir()
     desk.daemon.configure({"sources": [{"parser": "claude", "path": str(other)}]})
-    session = ClaudeSession(cwd=str(desk.work)).user("graft the apple")
+    session = ClaudeSession(cwd="/no/such/garden" if gone else str(desk.work)).user("graft the apple")
     session.write(other / f"{session.id}.jsonl")
     with desk.daemon as daemon:
         daemon.sync()
@@ -48,7 +56,7 @@ def test_a_session_of_another_agent_is_not_opened_but_can_be_asked_about(set_des
             talk.send("extension_ui_response", id=asked["id"], value=asked["options"][0])
             said = talk.until("extension_ui_request", method="notify")["message"]
             put = talk.until("extension_ui_request", method="set_editor_text")["text"]
-    assert said.startswith("pi cannot open it: it is a session of claude; open it with `claude --resume ")
+    assert said.startswith(f"pi cannot open it: it is a session of claude{reason}")
     assert put == f"@@{session.id} "
 
 

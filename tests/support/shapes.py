@@ -68,7 +68,9 @@ RESULTS: dict[str, Any] = {
     },
     "get_session_meta": {
         **SUMMARY, "description": SOME_TEXT, "summary": SOME_TEXT, "tags": [str], "toolCounts": dict, "exchangeCount": int,
-        "agent": SOME_TEXT, "createdBy": SOME_TEXT, "children": [str], "resume": ({"command": [str], "cwd": SOME_TEXT}, None),
+        "agent": SOME_TEXT, "createdBy": SOME_TEXT, "children": [str], "archived": bool,
+        "resume": ({"command": [str], "cwd": SOME_TEXT, "unarchive": ([str], None)}, None),
+        "resumeProblem": ({"code": str, "message": str}, None), "resumeHere": ([str], None),
     },
     "index": {
         "added": int, "updated": int, "skipped": int, "gone": int, "errors": int, "badLines": int, "bytes": int, "tookMs": float,

@@ -30,6 +30,7 @@ from sesamed.sources.codex.state import CodexState, Step, set_root
 from sesamed.sources.lines import JsonLines, LineDecoder
 from sesamed.sources.names import clean_name
 
+ARCHIVE: Final = "archived_sessions"
 BARE: Final = LineDecoder(Payload, STARTS)
 
 
@@ -39,11 +40,15 @@ class Codex(JsonLines[CodexState, Line]):
     name = "codex"
     label = "Codex"
     version = 3
-    locations = (
-        Location(home="~/.codex", moved_by=(Variable("CODEX_HOME"),), directories=("sessions", "archived_sessions")),
-    )
+    locations = (Location(home="~/.codex", moved_by=(Variable("CODEX_HOME"),), directories=("sessions", ARCHIVE)),)
     shapes = (Lines(files=("**/*.jsonl", "**/*.jsonl.zst")), Lines(files=(f"../{INDEX}",), side=True))
-    resume = ResumeCommand(words=("codex", "resume", "{id}"))
+    resume = ResumeCommand(
+        words=("codex", "resume", "{id}"),
+        here=("codex", "resume", "--cd", ".", "{id}"),
+        anywhere=True,
+        archive=ARCHIVE,
+        unarchive=("codex", "unarchive", "{id}"),
+    )
     tool_families = ToolFamilies(
         read=("read_file",),
         write=("apply_patch",),

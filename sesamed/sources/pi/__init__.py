@@ -57,7 +57,8 @@ class Pi(JsonLines[PiState, Line]):
         Location(home=HOME, moved_by=MOVED_BY, directories=(), listings=(Listing("settings.json", ("sessionDir",)),)),
     )
     shapes = (Lines(files=("**/*.jsonl", "**/*.jsonl.zst")),)
-    resume = ResumeCommand(words=("pi", "--session", "{path}"), subagents=True)
+    # pi runs in the directory that the file names, and asks whether to go on in the current one if that is gone.
+    resume = ResumeCommand(words=("pi", "--session", "{path}"), subagents=True, here=("pi", "--session", "{path}"))
     tool_families = ToolFamilies(
         read=("read",),
         write=("write",),

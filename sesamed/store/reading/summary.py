@@ -143,16 +143,13 @@ class Origin(NamedTuple):
     native_id: str
     cwd: str | None
     subagent: bool
-    path: bytes | None  # of a file that is there
+    paths: tuple[bytes, ...]  # of its files that are there
 
 
 def read_origin(connection: apsw.Connection, session: int) -> Origin:
     """What the agent needs to find a session again."""
-    sql = """
-        SELECT s.source, s.native_id, s.cwd, s.subagent,
-          (SELECT path FROM files WHERE session = s.id AND gone_ms IS NULL ORDER BY path LIMIT 1)
-        FROM sessions s WHERE s.id = ?
-    """
-    *about, unit = sqlite.one(connection, sql, (session,))
-    source, native_id, cwd, subagent = about
-    return Origin(source, native_id, cwd, subagent, None if unit is None else Unit.parse(unit).path)
+    sql = "SELECT source, native_id, cwd, subagent FROM sessions WHERE id = ?"
+    source, native_id, cwd, subagent = sqlite.one(connection, sql, (session,))
+    sql = "SELECT path FROM files WHERE session = ? AND gone_ms IS NULL ORDER BY path"
+    paths = tuple(Unit.parse(unit).path for (unit,) in connection.execute(sql, (session,)))
+    return Origin(source, native_id, cwd, subagent, paths)

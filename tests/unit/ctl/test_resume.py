@@ -45,10 +45,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def told(stub: Stub, command: Any, cwd: Any) -> None:
+def told(stub: Stub, command: Any, cwd: Any, **more: Any) -> None:
     """The daemon says how the session is resumed."""
+    resume = None if command is None else {"command": command, "cwd": cwd, "unarchive": more.pop("unarchive", None)}
     stub.on("resolve_session", HIT)
-    stub.on("get_session_meta", {**HIT, "resume": None if command is None else {"command": command, "cwd": cwd}})
+    stub.on("get_session_meta", {**HIT, "resume": resume, **more})
 
 
 def ran(*words: str) -> int:
@@ -109,6 +110,74 @@ def test_what_is_refused(
     told(stub, command, cwd and cwd.replace("{tmp}", str(here)))
     assert main(["resume", "abc"]) == 4
     assert why in capsys.readouterr().err
+
+
+GONE = {"code": "directoryGone", "message": "its directory does not exist: /x\x1b[2J"}
+SUBAGENT = {"code": "subagent", "message": "Claude Code cannot resume the session of a subagent"}
+
+
+@pytest.mark.parametrize(
+    ("more", "flags", "why"),
+    [
+        ({}, (), "abc: its file or directory is gone or not yours, or its agent has no command for it"),
+        ({"resumeProblem": GONE}, (), "abc: its directory does not exist: /x"),
+        (
+            {"resumeProblem": GONE, "resumeHere": ["agent"]},
+            (),
+            "abc: its directory does not exist: /x; to continue it in the current directory, pass --here",
+        ),
+        ({"resumeProblem": SUBAGENT}, (), "abc: Claude Code cannot resume the session of a subagent"),
+        (
+            {"resumeProblem": SUBAGENT, "parentSessionId": "p-1"},
+            (),
+            "abc: Claude Code cannot resume the session of a subagent; it worked for session p-1",
+        ),
+        (
+            {"resumeProblem": SUBAGENT, "parentSessionId": "p-1", "orphan": True},
+            ("--here",),
+            "abc: Claude Code cannot resume the session of a subagent",
+        ),
+        ({"resumeProblem": GONE}, ("--here",), "abc here: pi resumes it only in its own directory: /x"),
+    ],
+)
+def test_it_says_why_not(
+    stub: Stub, more: Any, flags: tuple[str, ...], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In one line, with what can be done."""
+    told(stub, None, None, **more)
+    assert main(["resume", "abc", *flags]) == 4
+    assert capsys.readouterr().err == f"sesamectl: cannot resume session {why}\n"
+
+
+def test_here_is_the_current_directory(
+    stub: Stub, agent: Path, here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the agent's command for that; nothing is asked, for the person is there."""
+    told(stub, None, None, resumeProblem=GONE, resumeHere=["agent", "--session", "f"])
+    assert ran("abc", "--here") == 0
+    assert agent.read_text().splitlines() == [str(here), "--session", "f"]
+    told(stub, ["agent"], str(tmp_path), resumeHere=["agent", "--cd", "."])
+    assert main(["resume", "abc", "--here", "--print"]) == 0
+    assert capsys.readouterr().out == f"cd -- {here} && agent --cd .\n"
+    told(stub, None, None, resumeProblem=GONE, resumeHere=["agent", "\x1b[2J"])
+    assert main(["resume", "abc", "--here"]) == 4
+    assert "cannot be shown" in capsys.readouterr().err
+
+
+def test_an_archived_session_is_told(stub: Stub, here: Path, agent: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """How it is taken out of the archive, before its agent asks."""
+    told(stub, ["agent"], str(here), unarchive=["agent", "unarchive", "abc"])
+    assert ran("abc") == 0
+    assert "This session is archived. To take it out of the archive: agent unarchive abc\n" in capfd.readouterr().err
+    assert agent.exists()
+
+
+def test_a_program_that_cannot_be_run(stub: Stub, here: Path, agent: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Its interpreter is missing."""
+    (here / "bin/agent").write_text("#!/no/such/interpreter\n")
+    told(stub, ["agent"], str(here))
+    assert ran("abc") == 4
+    assert f"{here}/bin/agent cannot be run: No such file or directory\n" in capfd.readouterr().err
 
 
 def test_another_ones_directory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

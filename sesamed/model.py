@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from sesamed.sanitize import Exact, Line
+from sesamed.sanitize import Exact, Line, Time
 
 Role = Literal["user", "assistant", "custom", "summary"]
 
@@ -194,8 +194,8 @@ class Session(Answer, frozen=True, kw_only=True):
     project_path: Exact | None
     git_branch: Line | None
     name: Line | None
-    created: Exact
-    modified: Exact
+    created: Time
+    modified: Time
     message_count: int
     parent_session_id: Exact | None
     subagent: bool
@@ -216,10 +216,14 @@ class IndexReport(Answer, frozen=True, kw_only=True):
     took_ms: float = 0.0
 
 
+RootCode = Literal["tooFewInstances", "tooFewWatches", "remoteFilesystem", "unwatchable", "unknownFormat"]
+TroubleCode = Literal["damaged", "storage", "unreadable", "older-index"]
+
+
 class RootWarning(msgspec.Struct, frozen=True):
     """Why a root is not watched: a code for programs, a sentence for people."""
 
-    code: Literal["tooFewInstances", "tooFewWatches", "remoteFilesystem", "unwatchable", "unknownFormat"]
+    code: RootCode
     message: str
 
 
@@ -238,7 +242,7 @@ class RootState(msgspec.Struct, frozen=True, kw_only=True):
 class Trouble(msgspec.Struct, frozen=True, kw_only=True):
     """A promise that does not hold at the moment, and since when."""
 
-    code: str
+    code: TroubleCode
     message: str
     since_ms: int
 

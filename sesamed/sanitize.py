@@ -67,6 +67,7 @@ def clean_line(text: str) -> str:
 
 AS_IT_IS = Meta(extra={"clean": None})
 Exact = Annotated[str, AS_IT_IS]  # an id, a path, a key, or what was cleaned before it was cut
+Time = Annotated[str, Meta(extra={"clean": None, "form": "time"})]  # ISO 8601 in UTC, with milliseconds
 Line = Annotated[str, Meta(extra={"clean": clean_line})]
 
 

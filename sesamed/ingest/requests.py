@@ -18,7 +18,17 @@ from sesamed.ingest.queue import Ticket
 from sesamed.ingest.rebuild import Rebuild, carry_over_older
 from sesamed.ingest.roots import RootWatcher
 from sesamed.ingest.sweep import Root
-from sesamed.model import IndexReport, Overview, Pending, Progress, RootState, RootWarning, SessionKey, Trouble
+from sesamed.model import (
+    IndexReport,
+    Overview,
+    Pending,
+    Progress,
+    RootState,
+    RootWarning,
+    SessionKey,
+    Trouble,
+    TroubleCode,
+)
 from sesamed.store.older import older_indexes
 from sesamed.store.writing.forgetting import UNFINISHED
 
@@ -37,7 +47,7 @@ class Requests:
         self._indexer = indexer
         self._watcher = watcher
         self._standing = list(standing)
-        self._since: dict[str, int] = {}
+        self._since: dict[TroubleCode, int] = {}
         self._turn = anyio.Lock()
         self._left_behind: str | None = None  # why an index of an older schema is still there
         self._rebuild: Rebuild | None = None
@@ -67,7 +77,7 @@ class Requests:
 
     def troubles(self) -> list[Trouble]:
         """What is wrong now, each with the time when it was first noticed."""
-        found: dict[str, str] = {}
+        found: dict[TroubleCode, str] = {}
         if self._indexer.trouble is not None:
             found["storage"] = self._indexer.trouble.message
         if self._indexer.states.notable and (unreadable := self._indexer.states.list_unreadable()):

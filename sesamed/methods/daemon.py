@@ -6,8 +6,8 @@ from typing import Literal
 
 from sesamed import __version__
 from sesamed.methods.method import PROTOCOL, Call, Context, Empty, NoParams, Params, method
-from sesamed.model import Answer, Counts, Overview, Pending, Progress
-from sesamed.sanitize import Exact
+from sesamed.model import Answer, Counts, Overview, Pending, Progress, RootCode, TroubleCode
+from sesamed.sanitize import Exact, Time
 from sesamed.store import schema, sqlite
 from sesamed.store.reading.status import read_holdings
 from sesamed.store.upkeep import wal_bytes
@@ -34,7 +34,7 @@ class SourceStatus(Answer, frozen=True, kw_only=True):
     sessions: int
     directories: int
     warnings: list[str]
-    warning_codes: list[str]
+    warning_codes: list[RootCode]
 
 
 class Freshness(Answer, frozen=True, kw_only=True):
@@ -58,9 +58,9 @@ class Queries(Answer, frozen=True, kw_only=True):
 class Warn(Answer, frozen=True, kw_only=True):
     """A problem, and since when it exists."""
 
-    code: str
+    code: TroubleCode
     message: str
-    since: Exact
+    since: Time
 
 
 class Status(Answer, frozen=True, kw_only=True):
@@ -69,7 +69,7 @@ class Status(Answer, frozen=True, kw_only=True):
     version: str
     pid: int
     protocol: int
-    started_at: Exact
+    started_at: Time
     state: Literal["ready", "indexing", "degraded"]
     socket: Exact
     database: Database
@@ -79,9 +79,9 @@ class Status(Answer, frozen=True, kw_only=True):
     indexing: Progress | None
     freshness: Freshness
     queries: Queries
-    last_sync_at: Exact | None
-    last_event_at: Exact | None
-    last_sweep_at: Exact | None
+    last_sync_at: Time | None
+    last_event_at: Time | None
+    last_sweep_at: Time | None
     warnings: list[Warn]
 
 

@@ -94,6 +94,7 @@ MIN_PROTOCOL = 1
 
 Id = str | int
 NonNegative = Annotated[int, Meta(ge=0)]
+CodePoints = Annotated[int, Meta(ge=0, extra={"unit": "code points"})]  # not the UTF-16 units of some languages
 MAX_OFFSET = 1 << 40  # SQLite's numbers end at 63 bits
 
 

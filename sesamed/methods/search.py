@@ -7,9 +7,9 @@ from typing import Literal, NamedTuple, TypeVar
 from msgspec.structs import asdict, replace
 
 from sesamed.methods.filters import Filters, make_condition, warn_of_unknown_tools
-from sesamed.methods.method import MAX_OFFSET, Call, Context, NonNegative, method
-from sesamed.model import Answer, Pending, Session
-from sesamed.sanitize import Exact, Line
+from sesamed.methods.method import MAX_OFFSET, Call, CodePoints, Context, NonNegative, method
+from sesamed.model import Answer, Pending, Role, Session
+from sesamed.sanitize import Exact, Line, Time
 from sesamed.store.ids import Kind
 from sesamed.store.reading import session as read
 from sesamed.store.reading import summary
@@ -54,11 +54,11 @@ class Match(Answer, frozen=True, kw_only=True):
     session_id: Exact
     path: Exact
     kind: Literal["message", "tool_call", "heading"]
-    role: str | None  # these are null for headings
+    role: Role | None  # these are null for headings
     tool_name: Line | None
     msg_idx: int | None
     entry_id: Exact | None
-    timestamp: Exact | None
+    timestamp: Time | None
     undone: bool = False
     field: HeadingField | None = None  # of a heading
 
@@ -68,7 +68,7 @@ class Hit(Session, frozen=True, kw_only=True):
 
     score: float
     matched_snippet: Exact  # clean; `highlights` are places in it
-    highlights: list[tuple[int, int]]
+    highlights: list[tuple[CodePoints, CodePoints]]
     matched_words: list[Exact]  # as they were asked for
     missing_words: list[Exact]
     match: Match | None  # null only if the query has no words

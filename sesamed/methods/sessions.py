@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from sesamed.methods.filters import Filters, find_main_worktree, make_condition, warn_of_unknown_tools
-from sesamed.methods.method import MAX_OFFSET, Call, Context, NonNegative, Params, method
+from sesamed.methods.method import MAX_OFFSET, Call, CodePoints, Context, NonNegative, Params, method
 from sesamed.methods.resume import (
     Resume,
     ResumeProblem,
@@ -16,8 +16,8 @@ from sesamed.methods.resume import (
     make_command_here,
     make_resume,
 )
-from sesamed.model import Answer, Session
-from sesamed.sanitize import Exact, Line, clean_text
+from sesamed.model import Answer, Role, Session
+from sesamed.sanitize import Exact, Line, Time, clean_text
 from sesamed.store.ids import Kind
 from sesamed.store.reading import session as read
 from sesamed.store.reading import summary
@@ -76,18 +76,18 @@ class ListMessagesParams(Params, frozen=True, kw_only=True):
     offset: NonNegative = 0
     limit: NonNegative = 50
     around: NonNegative | None = None
-    text_offset: NonNegative = 0
+    text_offset: CodePoints = 0
 
 
 class MessageItem(Answer, frozen=True, kw_only=True):
     """A message or a tool call with its result."""
 
     msg_idx: int
-    role: str
+    role: Role
     kind: Literal["message", "tool_call"]
     tool_name: Line | None
     is_error: bool | None
-    timestamp: Exact | None
+    timestamp: Time | None
     entry_id: Exact | None
     text: Exact  # cleaned before it was cut
     truncated: bool

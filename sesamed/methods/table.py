@@ -8,7 +8,7 @@ from sesamed import __version__
 from sesamed.methods import daemon, index, own, search, sessions, windows
 from sesamed.methods.method import MIN_PROTOCOL, PROTOCOL, Call, Context, Method, Params, method
 from sesamed.model import Answer
-from sesamed.sanitize import AS_IT_IS, Exact
+from sesamed.sanitize import AS_IT_IS, Time
 from sesamed.sources import TOOL_FAMILIES
 from sesamed.store.schema import VERSION
 
@@ -31,7 +31,7 @@ class Hello(Answer, frozen=True, kw_only=True):
     schema: int
     methods: list[str]
     tool_families: Annotated[Mapping[str, tuple[str, ...]], AS_IT_IS]  # our own words
-    started_at: Exact
+    started_at: Time
 
 
 @method

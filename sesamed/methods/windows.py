@@ -7,7 +7,7 @@ from msgspec.structs import asdict
 from sesamed.methods.method import Call, Context, NonNegative, method
 from sesamed.methods.search import About, Hit, Page, SearchParams, ask
 from sesamed.methods.sessions import cut
-from sesamed.model import Answer, Session
+from sesamed.model import Answer, Role, Session
 from sesamed.sanitize import Exact, Line, clean_text
 from sesamed.store.reading import session as read
 from sesamed.store.reading import summary
@@ -31,7 +31,7 @@ class SearchSessionsParams(SearchParams, frozen=True, kw_only=True):
 class WindowItem(Answer, frozen=True, kw_only=True):
     """A message or a tool call near a hit; for the hit itself, the part that matched."""
 
-    role: str
+    role: Role
     msg_idx: int
     snippet: Exact  # cleaned before it was cut
     truncated: bool

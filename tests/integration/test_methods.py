@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from sesamectl.errors import RpcError
+from tests.support import page
 from tests.support.daemon import Daemon, eventually
 from tests.support.library import APP, Library
 from tests.support.sessions import PiSession
-from tests.support.shapes import HIT, PROGRESS, RESULTS, check
 
 ASKED: dict[str, dict[str, Any]] = {
     "hello": {"client": "a test", "protocol": 1},
@@ -24,7 +24,12 @@ ASKED: dict[str, dict[str, Any]] = {
     "index": {},
     "sync": {},
     "cancel": {"id": 0},
+    "search_sessions": {"query": "quince celeriac"},
+    "resolve_session": {"ref": APP},
+    "list_bad_lines": {},
+    "forget": {"sessionId": APP, "dryRun": True},
 }
+WRITTEN = ("new_session", "append_message", "set_session_meta")
 FILTERS: dict[str, tuple[Any, ...]] = {
     "cwd": (1, ["/a"], {}), "after": (1, ["7d"], True), "before": (20260101, {}), "source": (1, [1], {"a": 1}), "role": (True, [None]),
     "tool": (1, [["bash"]]), "toolFamily": (1, "shel", ["shell", "*"]),
@@ -70,14 +75,25 @@ def crowd() -> Iterator[Daemon]:
 @pytest.mark.parametrize("method", ASKED)
 def test_fields(library: Library, method: str) -> None:
     """A result has exactly the fields of the contract, of their types."""
-    check(library.daemon.call(method, **ASKED[method]), RESULTS[method])
+    page.check_result(method, library.daemon.call(method, **ASKED[method]))
+
+
+def test_fields_of_what_is_written() -> None:
+    """Likewise of those that change something."""
+    with Daemon() as daemon:
+        session = daemon.call("new_session", title="a quince", cwd="/w")
+        page.check_result("new_session", session)
+        written = daemon.call("append_message", sessionId=session["sessionId"], role="user", text="a medlar")
+        page.check_result("append_message", written)
+        described = daemon.call("set_session_meta", sessionId=session["sessionId"], tags=["fruit"])
+        page.check_result("set_session_meta", described)
 
 
 def test_hello(library: Library) -> None:
     """`hello` says who answers, which protocol it speaks and which methods it has."""
     answer = library.daemon.call("hello")
     assert (answer["name"], answer["protocol"], answer["pid"]) == ("sesamed", 1, library.daemon.pid)
-    assert set(RESULTS) <= set(answer["methods"])
+    assert {*ASKED, *WRITTEN, "shutdown"} == set(answer["methods"])
 
 
 def test_listed_fields(library: Library) -> None:
@@ -85,7 +101,7 @@ def test_listed_fields(library: Library) -> None:
     results = library.daemon.call("search", query="*")["results"]
     assert len(results) > 5
     for hit in results:
-        check(hit, HIT)
+        page.check_object("Hit", hit)
 
 
 def test_status(library: Library) -> None:
@@ -240,7 +256,8 @@ def test_index_tells_its_progress(crowd: Daemon) -> None:
         assert client.notified
         for told in client.notified:
             assert told["method"] == "progress"
-            check(told["params"], {"id": number, **PROGRESS})
+            page.check_object("ProgressLine", told["params"])
+            assert told["params"]["id"] == number
         client.notified.clear()
         client.call("index", full=True)
         assert not client.notified

@@ -4,7 +4,6 @@ import ast
 import contextlib
 import importlib.metadata
 import inspect
-import json
 import os
 import pwd
 import re
@@ -24,44 +23,29 @@ from sesamectl.parse import parse
 from sesamed import errors, paths
 from sesamed.methods import method as methods
 from sesamed.methods.filters import Filters
-from sesamed.methods.table import METHODS
 from sesamed.sources import SOURCES, TOOL_FAMILIES
 from sesamed.store import schema
 from sesamed.store.search import filters
-from tests.support import login
+from tests.support import login, page
 
 ROOT = Path(__file__).parents[2]
-PROTOCOL_PAGE = (ROOT / "docs/protocol.md").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("method", [method.name for method in METHODS])
-def test_each_method_has_a_section_with_an_exchange(method: str) -> None:
-    """Each method has a section in docs/protocol.md, with a real request and its answer."""
-    section = PROTOCOL_PAGE.partition(f"\n## {method}\n")[2].partition("\n## ")[0]
-    assert f'→ {{"jsonrpc": "2.0", "id": 1, "method": "{method}"' in section
-    assert '← {"jsonrpc": "2.0", "id": 1, "result": {' in section.replace("\n   ", " ")
 
 
 def test_filters_are_the_same_everywhere() -> None:
-    """The filters of the wire, of the store, of the command line and of the documents are the same; families act with `tool`."""
+    """The filters of the wire, of the store and of the command line are the same; families act with `tool`."""
     wire = set(Filters.__struct_encode_fields__)
     assert wire - {"toolFamily"} == set(filters.FILTERS)
     assert wire - {"toolFamily"} == {flag.name for flag in flags.FILTERS}
-    table = PROTOCOL_PAGE.partition("## Filters")[2].partition("# Methods")[0]
-    assert wire == {
-        name for row in re.findall(r"^\| (`[^|]*) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
-    }
 
 
 def test_families_of_tools_are_the_same_everywhere() -> None:
     """The families of the sources, of the command line and of the documents are the same; each has tools."""
     assert tuple(TOOL_FAMILIES) == flags.TOOL_FAMILIES
     assert all(TOOL_FAMILIES.values())
-    table = PROTOCOL_PAGE.partition("## Filters")[2].partition("# Methods")[0]
-    row = re.findall(r"^\| `toolFamily` \| (.*) \|$", table, re.MULTILINE)[0]
-    assert tuple(re.findall(r"`(\w+)`", row.partition(";")[0])) == flags.TOOL_FAMILIES
-    shown = PROTOCOL_PAGE.partition('"toolFamilies": ')[2].partition("}")[0] + "}"
-    assert json.loads(" ".join(shown.split())) == {family: list(names) for family, names in TOOL_FAMILIES.items()}
+    meaning = page.filters().rows["toolFamily"].meaning.partition("`hello`")[0]
+    assert tuple(re.findall(r"`(\w+)`", meaning)) == flags.TOOL_FAMILIES
+    shown = page.exchange("hello")[1][-1]["result"]["toolFamilies"]
+    assert shown == {family: list(names) for family, names in TOOL_FAMILIES.items()}
 
 
 def test_error_codes_are_documented_and_unique() -> None:
@@ -69,7 +53,7 @@ def test_error_codes_are_documented_and_unique() -> None:
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.SesameError)]
     codes = {kind.__name__: kind.code for kind in kinds if "code" in vars(kind) and kind is not errors.SesameError}
     assert len(set(codes.values())) == len(codes)
-    table = PROTOCOL_PAGE.partition("## Errors")[2].partition("## Filters")[0]
+    table = page.PAGE.partition("## Errors")[2].partition("## Filters")[0]
     assert set(map(int, re.findall(r"^\| (-?\d+) \|", table, re.MULTILINE))) == set(codes.values())
 
 

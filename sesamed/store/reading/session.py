@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from sesamed.errors import RefusedError, StoreError
-from sesamed.model import SessionKey, Utterance
+from sesamed.model import Role, SessionKey, Utterance
 from sesamed.store import ids, sqlite
 from sesamed.store.reading.resolve import find
 
@@ -72,7 +72,7 @@ class Item(NamedTuple):
 
     position: int
     record: int
-    role: str
+    role: Role
     kind: int
     tool: str | None
     is_error: bool | None

@@ -26,7 +26,7 @@ from tests.support.indexing import running, settled, write
 from tests.support.older import made
 from tests.support.watching import StandIn
 
-STANDING = Trouble(code="config", message="a setting is not known", since_ms=1)
+STANDING = Trouble(code="damaged", message="a setting is not known", since_ms=1)
 
 
 def ask_of(indexer: Indexer) -> Requests:

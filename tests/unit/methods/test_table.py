@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sesamed.errors import RefusedError
-from sesamed.methods.method import Call, Context, Method, NonNegative, Params
+from sesamed.methods.method import Call, CodePoints, Context, Method, NonNegative, Params
 from sesamed.methods.table import METHODS
 from sesamed.model import Answer
 from sesamed.server.dispatch import Conversation, Dispatcher
@@ -25,7 +25,7 @@ async def send(line: bytes) -> None:
 
 
 def _values(hint: Any) -> st.SearchStrategy[Any]:
-    if hint == NonNegative:
+    if hint in (NonNegative, CodePoints):
         return st.integers(min_value=0)
     if NonNegative in typing.get_args(hint):
         return st.none() | st.integers(min_value=0)

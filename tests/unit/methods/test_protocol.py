@@ -1,0 +1,251 @@
+"""docs/protocol.md says of every method, parameter and field what the structs say, and so does pi's `wire.ts`: both ways."""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+import pytest
+from msgspec import Meta, Struct
+from msgspec.structs import FieldInfo
+
+from sesamed.methods.filters import Filters
+from sesamed.methods.index import ProgressLine
+from sesamed.methods.method import Method
+from sesamed.methods.search import SearchParams
+from sesamed.methods.table import METHODS
+from sesamed.model import Answer
+from sesamed.store import schema
+from tests.support import page
+from tests.support.page import Table
+
+WORDS: dict[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
+each_method = pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+
+
+# -- structs in the words of the page
+
+
+def describe(hint: Any, unit: str = "") -> str:
+    """A type in the words of the page."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        extra = next((meta.extra for meta in arguments[1:] if isinstance(meta, Meta) and meta.extra), {})
+        return str(extra["form"]) if "form" in extra else describe(arguments[0], extra.get("unit", unit))
+    if origin in (Union, UnionType):
+        parts = [part for part in arguments if part is not NoneType]
+        return " or ".join(describe(part, unit) for part in [*parts, *[NoneType] * (len(parts) < len(arguments))])
+    if origin is Literal:
+        return ", ".join(f'`"{value}"`' for value in arguments)
+    if origin is tuple and ... not in arguments:
+        return describe_tuple(arguments)
+    return describe_container(origin, arguments, unit) if origin is not None else describe_plain(hint, unit)
+
+
+def describe_tuple(arguments: tuple[Any, ...]) -> str:
+    """An array of so many items, all of one unit."""
+    kinds = [describe(part).partition(" (") for part in arguments]
+    (unit,) = {space + unit for _, space, unit in kinds}
+    return f"[{', '.join(kind for kind, *_ in kinds)}]{unit}"
+
+
+def describe_container(origin: Any, arguments: tuple[Any, ...], unit: str) -> str:
+    """A list, or an object with any names."""
+    if issubclass(origin, Mapping):
+        return f"object of {describe(arguments[1], unit)}"
+    return f"array of {describe(arguments[0], unit)}"
+
+
+def describe_plain(kind: Any, unit: str) -> str:
+    """A struct as a link to its table, or a value."""
+    if issubclass(kind, Struct):
+        return f"[{kind.__name__}](#{kind.__name__.lower()})"
+    return WORDS[kind] + (f" ({unit})" if unit and kind in (int, float) else "")
+
+
+def unit_of(name: str) -> str:
+    """What a number counts, where its name says so."""
+    if name.endswith("Ms"):
+        return "ms"
+    return "bytes" if "bytes" in name.lower() else ""
+
+
+def own_fields(struct: type[Struct], base: type[Struct] | None) -> Iterator[tuple[FieldInfo, str]]:
+    """The fields that a struct adds to its base, each with its type."""
+    hints = get_type_hints(struct, include_extras=True)
+    for field in msgspec.structs.fields(struct):
+        if base is None or field.name not in base.__struct_fields__:
+            yield field, describe(hints[field.name], unit_of(field.encode_name))
+
+
+def default_of(field: FieldInfo) -> str:
+    """A default as JSON."""
+    return "required" if field.required else f"`{msgspec.json.encode(field.default).decode()}`"
+
+
+@cache
+def objects() -> dict[str, type[Struct]]:
+    """All structs in results, those that others begin with included, by the names that links have."""
+    found: dict[str, type[Struct]] = {}
+
+    def add(hint: Any) -> None:
+        for part in get_args(hint):
+            add(part)
+        if isinstance(hint, type) and issubclass(hint, Struct) and hint.__name__.lower() not in found:
+            found[hint.__name__.lower()] = hint
+            for part in (*get_type_hints(hint, include_extras=True).values(), *hint.__bases__):
+                add(part)
+
+    for hint in (*(method.result for method in METHODS), ProgressLine):
+        add(hint)
+    return {name: kind for name, kind in found.items() if kind not in (Answer, Struct)}
+
+
+# -- the page
+
+
+@each_method
+def test_parameters(method: Method[Any, Any]) -> None:
+    """Name, type, null and default of each parameter, and nothing else."""
+    table = page.parameters(method.name)
+    base = {"": None, "filters": Filters, "search": SearchParams}[table.base]
+    assert base is None or issubclass(method.params, base)
+    given = {field.encode_name: (kind, default_of(field)) for field, kind in own_fields(method.params, base)}
+    assert {name: (row.type, row.default) for name, row in table.rows.items()} == given
+
+
+def test_filters() -> None:
+    """They have a table of their own."""
+    given = {field.encode_name: (kind, default_of(field)) for field, kind in own_fields(Filters, None)}
+    assert {name: (row.type, row.default) for name, row in page.filters().rows.items()} == given
+
+
+@each_method
+def test_results(method: Method[Any, Any]) -> None:
+    """Name and type of each field, and nothing else; results that are objects with a table of their own are linked."""
+    table = page.result(method.name)
+    if not table.rows:
+        assert objects()[table.base or method.result.__name__.lower()] is method.result
+        assert table.base or not method.result.__struct_fields__
+    else:
+        agree(table, method.result)
+
+
+def test_objects() -> None:
+    """All that results contain, and nothing that none contains."""
+    inline = {method.result.__name__.lower() for method in METHODS if page.result(method.name).rows}
+    shown = {name.lower(): name for name in page.list_objects()}
+    assert shown.keys() == objects().keys() - inline - {"empty"}
+    for name, heading in shown.items():
+        assert objects()[name].__name__ == heading
+        agree(page.fields(heading), objects()[name])
+
+
+def agree(table: Table, struct: type[Struct]) -> None:
+    """A table has the fields that the struct adds to the one that the table goes on from."""
+    base = objects()[table.base] if table.base else None
+    assert base is None or issubclass(struct, base)
+    given = {field.encode_name: kind for field, kind in own_fields(struct, base)}
+    assert {name: row.type for name, row in table.rows.items()} == given
+
+
+@each_method
+def test_exchanges(method: Method[Any, Any]) -> None:
+    """The request can be sent as it stands there, and its answer has all fields of today, of their types."""
+    asked, answered = page.exchange(method.name)
+    assert asked["method"] == method.name
+    msgspec.convert(asked["params"], method.params)
+    for line in answered[:-1]:
+        page.check_object("ProgressLine", line["params"])
+    page.check_result(method.name, answered[-1]["result"])
+
+
+def test_the_exchange_of_hello_is_todays() -> None:
+    """Methods in their order, and versions."""
+    answer = page.exchange("hello")[1][-1]["result"]
+    assert answer["methods"] == [method.name for method in METHODS]
+    assert answer["schema"] == page.exchange("status")[1][-1]["result"]["database"]["schema"] == schema.VERSION
+
+
+# -- pi
+
+WIRE = (Path(__file__).parents[3] / "pi/sesame/wire.ts").read_text(encoding="utf-8")
+INTERFACE = re.compile(r"^export interface (\w+)(?: extends (\w+))? \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
+MEMBER = re.compile(r"^  (\w+)(\??): (.*);$", re.MULTILINE)
+# An interface, its struct, and the fields that pi has no use for: a new field stands in one of both.
+INTERFACES: dict[str, tuple[str, set[str]]] = {
+    "Hello": ("hello", {"name", "version", "protocol", "minProtocol", "pid", "schema", "methods", "startedAt"}),
+    "Session": ("session", {"key", "projectPath"}),
+    "Match": ("match", {"path", "entryId", "undone"}),
+    "Hit": ("hit", {"highlights", "subagents"}),
+    "Pending": ("pending", set()),
+    "Word": ("wordcount", set()),
+    "Found": ("searchresult", {"query", "contentTrust", "tookMs"}),
+    "Listed": ("sessionlist", set()),
+    "Message": ("messageitem", {"entryId"}),
+    "Page": ("messagelist", set()),
+    "Meta": (
+        "sessionmeta",
+        {
+            "description",
+            "tags",
+            "toolCounts",
+            "exchangeCount",
+            "agent",
+            "createdBy",
+            "children",
+            "archived",
+            "resumeHere",
+        },
+    ),
+}  # fmt: skip
+TYPESCRIPT = {
+    "integer": "number",
+    "time": "string",
+    "[Pending](#pending)": "Pending",
+    "[Match](#match)": "Match",
+    "array of [Hit](#hit)": "Hit[]",
+    "array of [WordCount](#wordcount)": "Word[]",
+    "array of [Session](#session)": "Session[]",
+    "array of [MessageItem](#messageitem)": "Message[]",
+    "array of string": "string[]",
+    "object of array of string": "Record<string, string[]>",
+    "object of string": "Record<string, string>",
+    "[Resume](#resume)": "{ command: string[]; cwd: string | null }",
+    "[ResumeProblem](#resumeproblem)": "{ code: string; message: string }",
+}
+
+
+def interfaces() -> dict[str, dict[str, str]]:
+    """The members of each interface, those that it extends included."""
+    found: dict[str, dict[str, str]] = {}
+    for name, base, body in INTERFACE.findall(WIRE):
+        found[name] = {**found.get(base, {}), **{member: kind for member, _, kind in MEMBER.findall(body)}}
+    return found
+
+
+def in_typescript(kind: str) -> str:
+    """A type of the page as pi writes it. Roles are texts there: it shows them, whatever they are."""
+    parts = page.UNIT.sub("", kind).split(" or ")
+    return " | ".join(TYPESCRIPT.get(part, part.replace("`", "").replace(", ", " | ")) for part in parts)
+
+
+@pytest.mark.parametrize("name", INTERFACES)
+def test_pi_knows_each_field(name: str) -> None:
+    """As it is, or says that it has no use for it."""
+    struct, unused = INTERFACES[name]
+    base = INTERFACES["Session"][1] if name in ("Hit", "Meta") else set()
+    given = {f.encode_name: in_typescript(kind) for f, kind in own_fields(objects()[struct], None)}
+    told = interfaces()[name]
+    assert told.keys() == given.keys() - unused - base
+    texts = {member for member, kind in told.items() if kind.startswith("string") and given[member].startswith('"')}
+    assert {m: kind for m, kind in told.items() if m not in texts} == {m: given[m] for m in told if m not in texts}
+    assert all((kind.endswith("null")) == (given[member].endswith("null")) for member, kind in told.items())
+
+
+def test_pi_has_no_other_interfaces() -> None:
+    """A new one is compared with its struct as well."""
+    assert interfaces().keys() == INTERFACES.keys()

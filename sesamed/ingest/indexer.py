@@ -59,6 +59,7 @@ class Indexer:
         self.trouble: StoreError | None = None
         self.last_sweep_ms: int | None = None
         self.last_event_ms: int | None = None
+        self._has_swept = False  # since the index was opened
         self.leaving = False  # set when the daemon stops: what is under way ends with the next commit
         self._sources = sources
         self._limits = limits
@@ -151,6 +152,8 @@ class Indexer:
         waker = self.queue.waker
         async with self.write_lock():
             self._upkeep.bulk(on=False)
+            if self._has_swept and not self.index.writer.has_decided:
+                await self.in_thread(self.index.writer.decide_numbers)
         while not waker.is_rung:
             if not self._upkeep.has_work:
                 await waker.wait()
@@ -175,7 +178,11 @@ class Indexer:
         """Sweep all roots; gives a ticket for each file that is due."""
         found = await self.due(self._ingest)
         self.last_sweep_ms = int(time.time() * 1000)
-        return self.queue.add(item for item in found if self._is_still_due(item))
+        tickets = self.queue.add(item for item in found if self._is_still_due(item))
+        self._has_swept = True
+        if not self.index.writer.has_decided:
+            self.wake()
+        return tickets
 
     def _is_still_due(self, found: Due) -> bool:
         """Whether a file is still due: it may have been read for another sweep meanwhile."""
@@ -249,6 +256,7 @@ class Indexer:
         log.error("the index was removed or replaced; indexing all files again path=%s", self.index.path)
         async with self.write_lock():
             await self.in_thread(self.index.reopen)
+            self._has_swept = False
             await self.in_thread(lambda: self._begin_anew(FileStates()))
         await self.look_around()
 

@@ -146,14 +146,20 @@ def sql_is_call(record: str) -> str:
     return f"{record}.kind = {Kind.CALL}"
 
 
-# The holders of a shared record (`s` the session, `f` the file), the owner first: the earliest created. A fork that copied its parent's
-# first line, too, counts as created when that was: it comes after its parent.
-OWNER_FIRST = (
-    "s.created_ms, s.parent_id IS NOT NULL, coalesce(s.began_ms, s.created_ms), s.source, s.native_id, s.origin, f.path"
+# Sessions (`s`), the earliest created first. A fork that copied its parent's first line, too, counts as created when that was: it comes
+# after its parent.
+EARLIEST_FIRST = (
+    "s.created_ms, s.parent_id IS NOT NULL, coalesce(s.began_ms, s.created_ms), s.source, s.native_id, s.origin"
 )
+OWNER_FIRST = f"{EARLIEST_FIRST}, f.path"  # the holders of a shared record (`f` the file)
 
 
 # -- keys
+
+
+def public_id(native_id: str, ordinal: int) -> str:
+    """What a session is called in answers: the agent's own id, for all but the first of several that share it with their number."""
+    return native_id if ordinal == 1 else f"{native_id}~{ordinal}"
 
 
 def line_digest(source: str, line: str) -> int:

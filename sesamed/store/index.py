@@ -91,6 +91,7 @@ class Index:
 
     def swap(self, new: Writer) -> None:
         """Replace this index by a finished one. A crash leaves the old one or the new one, complete."""
+        new.decide_numbers(self.writer)
         new.close()
         sqlite.remove_empty_wal(new.path)
         with self.readers.exclusive(), self._changing:

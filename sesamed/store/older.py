@@ -13,9 +13,14 @@ from urllib.parse import quote
 import apsw
 
 from sesamed.store import schema, sqlite
+from sesamed.store.writing import numbering
 from sesamed.store.writing.transaction import Writer
 
 CARRIED_METADATA = ("workstation", "roots", "last_sync_at")
+NUMBERED = """
+    SELECT source, native_id, origin, ordinal FROM sessions WHERE (source, native_id) IN (
+      SELECT source, native_id FROM sessions GROUP BY source, native_id HAVING count(*) > 1)
+"""
 
 
 class OlderIndex:
@@ -48,7 +53,7 @@ class OlderIndex:
         return self.version >= schema.PLAIN_TEXTS_SINCE
 
     def copy_metadata(self, new: Writer) -> None:
-        """Copy metadata that the new index does not have yet, and the list of what is forgotten."""
+        """Copy metadata that the new index does not have yet, what is forgotten, and the numbers of sessions that share an id."""
         with sqlite.errors(new.path), new.connection:
             for name in CARRIED_METADATA:
                 sql = "SELECT value FROM metadata WHERE name = ?"
@@ -58,6 +63,11 @@ class OlderIndex:
                 forgotten = sqlite.rows(self.connection, "SELECT source, native_id, origin FROM forgotten")
                 sql = "INSERT OR IGNORE INTO forgotten(source, native_id, origin) VALUES(?, ?, ?)"
                 new.connection.executemany(sql, forgotten)
+                shared = sqlite.rows(self.connection, NUMBERED)
+                sql = "INSERT OR IGNORE INTO numbers(source, native_id, origin, ordinal) VALUES(?, ?, ?, ?)"
+                new.connection.executemany(sql, shared)
+        with sqlite.errors(new.path):
+            numbering.load(new.connection, new.path)  # writes them down
 
     def close(self) -> None:
         """Close it; the file stays."""

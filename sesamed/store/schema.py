@@ -32,10 +32,10 @@ PLAIN_TEXTS_SINCE = 6  # before, texts held terminal sequences, and calls JSON
 TABLES = """
 CREATE TABLE metadata(name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
 
--- A session is what a source calls one. `ordinal` tells apart the ones that share a native id (id, id~2, ...), in order of path.
+-- A session is what a source calls one. `ordinal` tells apart the ones that share a native id (id, id~2, ...); 0 until the commit.
 CREATE TABLE sessions(
   id INTEGER PRIMARY KEY AUTOINCREMENT,
-  source TEXT NOT NULL, native_id TEXT NOT NULL, origin TEXT NOT NULL, ordinal INTEGER NOT NULL DEFAULT 1,
+  source TEXT NOT NULL, native_id TEXT NOT NULL, origin TEXT NOT NULL, ordinal INTEGER NOT NULL DEFAULT 0,
   public_id TEXT NOT NULL,
   name TEXT, cwd TEXT, project_path TEXT, project TEXT NOT NULL DEFAULT '', git_branch TEXT,
   parent_path TEXT, parent_id TEXT, subagent INTEGER NOT NULL DEFAULT 0, base TEXT,
@@ -122,6 +122,12 @@ CREATE INDEX facts_by_session ON facts(native_id) WHERE native_id <> '';
 -- No origin: every session with this id.
 CREATE TABLE forgotten(
   source TEXT NOT NULL, native_id TEXT NOT NULL, origin TEXT NOT NULL, PRIMARY KEY(source, native_id, origin)
+) WITHOUT ROWID;
+
+-- The numbers of sessions that share, or shared, a native id (writing/numbering.py); `ids.jsonl` beside the index says the same.
+CREATE TABLE numbers(
+  source TEXT NOT NULL, native_id TEXT NOT NULL, origin TEXT NOT NULL, ordinal INTEGER NOT NULL,
+  PRIMARY KEY(source, native_id, origin), UNIQUE(source, native_id, ordinal)
 ) WITHOUT ROWID;
 
 -- Lines of files by their ids, and what files say of the session that has a line. `wanted`: somebody says something of it.

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.daemon import Daemon
+from tests.support.daemon import Daemon, eventually
 from tests.support.library import APP, CHILD, EVERYONE, FIX, FORK, PARENT, Library
 from tests.support.sessions import PiSession
 
@@ -142,16 +142,41 @@ def test_not_found(library: Library, method: str, name: str) -> None:
 
 
 def test_the_same_id_twice(long: Daemon) -> None:
-    """A second session with the same id is `id~2`, in order of path; a second file of the same one is the same."""
-    one = PiSession(id="twin-1", start="2026-01-01T00:00:00Z").user("first")
-    other = PiSession(id="twin-1", start="2026-01-02T00:00:00Z").user("second")
-    long.write("twin/b.jsonl", one.bytes())
-    long.write("twin/a.jsonl", other.bytes())
-    long.write("twin/c.jsonl", one.bytes())
-    long.sync()
-    assert long.texts("twin-1") == ["second"]
-    assert long.texts("twin-1~2") == ["first"]
+    """A second session with the same id is `id~2`, whenever it was created; a second file of the same one is the same."""
+    one = PiSession(id="twin-1", start="2026-01-02T00:00:00Z").user("first")
+    other = PiSession(id="twin-1", start="2026-01-01T00:00:00Z").user("second")
+    for name, session in (("b", one), ("a", other), ("c", one)):
+        long.write(f"twin/{name}.jsonl", session.bytes())
+        long.sync()
+    assert long.texts("twin-1") == ["first"]
+    assert long.texts("twin-1~2") == ["second"]
     assert long.call("get_session_meta", sessionId="pi:twin-1~2")["messageCount"] == 1
+
+
+def test_an_id_is_for_ever() -> None:
+    """Whatever is done to the index: it is rebuilt, the daemon is killed, the index is deleted. Of those that were there before the first
+    index the earliest created has the plain id."""
+    daemon = Daemon()
+    for number in (3, 2):
+        session = PiSession(id="twin-1", start=f"2026-01-0{number}T00:00:00Z").user(f"{number}")
+        daemon.write(f"{number}.jsonl", session.bytes())
+    with daemon:
+        daemon.sync()
+        eventually(lambda: (daemon.data_dir / "ids.jsonl").exists())
+        daemon.write("1.jsonl", PiSession(id="twin-1", start="2026-01-01T00:00:00Z").user("1").bytes())
+        daemon.sync()
+
+        def check() -> None:
+            assert [daemon.texts(name) for name in ("twin-1", "twin-1~2", "twin-1~3")] == [["2"], ["3"], ["1"]]
+
+        check()
+        daemon.call("index", full=True)
+        check()
+        daemon.kill()
+        for file in daemon.data_dir.glob("index.sqlite*"):
+            file.unlink()
+        daemon.start().sync()
+        check()
 
 
 # -- sessions

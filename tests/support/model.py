@@ -270,7 +270,7 @@ class World:
                 )
                 session.files.append((path, file, gone))
                 session.file_ms = max(session.file_ms, mtime_ms)
-        self.sessions = sorted(groups.values(), key=lambda session: (session.files[0][0], session.origin))
+        self.sessions = sorted(groups.values(), key=lambda session: session.age)
         self._number()
         self.holders: dict[Key, list[Session]] = {}
         self.results: dict[Key, Result | None] = {}

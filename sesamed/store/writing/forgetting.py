@@ -4,22 +4,17 @@ One line per session: source, id and origin, nothing else. The file is written a
 """
 
 import json
-import os
-from collections.abc import Iterable, Iterator
 
 import apsw
-import msgspec
 
-from sesamed.errors import StoreError
 from sesamed.model import Identity, SessionKey
-from sesamed.store import ids, sqlite
+from sesamed.store import beside, ids, sqlite
 from sesamed.store.reading.resolve import find
 from sesamed.store.search import filters
 from sesamed.store.search.filters import Where
 
 NAME = "forgotten.jsonl"
 UNFINISHED = "forgetting"  # metadata: rows are gone, free pages may hold them still
-LINE = msgspec.json.Decoder(SessionKey)
 
 # Everything that these sessions hold, and what of it nobody else holds.
 CHUNKS = f"""
@@ -81,44 +76,9 @@ def forget_session(connection: apsw.Connection, session: SessionKey) -> list[byt
     return [bytes(path) for (path,) in sqlite.rows(connection, sql, key)]
 
 
-def file_beside(index: str) -> str:
-    """The path of that file."""
-    return os.path.join(os.path.dirname(index), NAME)
-
-
-def write_down(index: str, sessions: Iterable[SessionKey]) -> None:
-    """Record sessions; they are on disk when this returns."""
-    data = b"".join(msgspec.json.encode(session) + b"\n" for session in sessions)
-    try:
-        descriptor = os.open(file_beside(index), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        try:
-            if (size := os.fstat(descriptor).st_size) and os.pread(descriptor, 1, size - 1) != b"\n":
-                data = b"\n" + data  # a line that was torn by a crash
-            while data:
-                data = data[os.write(descriptor, data) :]
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        raise StoreError(f"{file_beside(index)} cannot be written: {error.strerror}; nothing was forgotten") from error
-
-
 def load(connection: apsw.Connection, index: str) -> None:
     """Tell an index that was just opened what is forgotten."""
-    known = [(session.source, session.native_id, session.origin) for session in _read(file_beside(index))]
+    known = [(session.source, session.native_id, session.origin) for session in beside.read(index, NAME, SessionKey)]
     if known:
         with connection:
             connection.executemany("INSERT OR IGNORE INTO forgotten(source, native_id, origin) VALUES(?, ?, ?)", known)
-
-
-def _read(path: str) -> Iterator[SessionKey]:
-    try:
-        with open(path, "rb") as file:
-            data = file.read()
-    except FileNotFoundError:
-        return
-    for line in data.split(b"\n"):
-        try:
-            yield LINE.decode(line)
-        except ValueError:  # the end of the file, or a torn line: what it was about was not let go of
-            continue

@@ -21,6 +21,7 @@ from sesamed.store import ids, sqlite
 from sesamed.store.ids import Kind
 from sesamed.store.rows import RecordRow, Remark
 from sesamed.store.writing import forgetting
+from sesamed.store.writing.numbering import SessionNumber
 
 HELD = f"""
     WITH held AS (
@@ -80,29 +81,13 @@ class Sessions:
         self._connection = connection
 
     def find_or_add(self, source: str, identity: Identity) -> int:
-        """The session with this identity; created if there is none."""
+        """The session with this identity; created, still without a number, if there is none."""
         key = (source, identity.native_id, identity.origin)
         sql = "SELECT id FROM sessions WHERE (source, native_id, origin) = (?, ?, ?)"
         if row := self._connection.execute(sql, key).fetchone():
             return int(row[0])
         sql = "INSERT INTO sessions(source, native_id, origin, public_id) VALUES(?1, ?2, ?3, ?2) RETURNING id"
         return int(sqlite.one(self._connection, sql, key)[0])
-
-    def renumber(self, session: int) -> None:
-        """Number the sessions with this native id by path: id, id~2, ..."""
-        self._renumber(*sqlite.one(self._connection, "SELECT source, native_id FROM sessions WHERE id = ?", (session,)))
-
-    def _renumber(self, source: str, native_id: str) -> None:
-        sql = """
-            SELECT id FROM sessions s WHERE (source, native_id) = (?, ?)
-            ORDER BY (SELECT min(path) FROM files WHERE session = s.id), origin
-        """
-        for ordinal, (other,) in enumerate(sqlite.rows(self._connection, sql, (source, native_id)), 1):
-            public = native_id if ordinal == 1 else f"{native_id}~{ordinal}"
-            change = (
-                "UPDATE sessions SET ordinal = ?2, public_id = ?3 WHERE id = ?1 AND (ordinal, public_id) <> (?2, ?3)"
-            )
-            self._connection.execute(change, (other, ordinal, public))
 
     def add_counts(self, session: int, tally: Tally) -> None:
         """Add what the session newly holds; the cost does not depend on what it held."""
@@ -134,14 +119,14 @@ class Sessions:
         """
         return bool(self._connection.execute(sql, (session,)).fetchone() != before)
 
-    def drop_if_empty(self, session: int) -> bool:
-        """Drop a session without files."""
+    def drop_if_empty(self, session: int) -> SessionNumber | None:
+        """Drop a session without files; gives who that was."""
         sql = """
-            DELETE FROM sessions WHERE id = ?1 AND NOT EXISTS(SELECT 1 FROM files WHERE session = ?1) RETURNING source, native_id
+            DELETE FROM sessions WHERE id = ?1 AND NOT EXISTS(SELECT 1 FROM files WHERE session = ?1)
+            RETURNING source, native_id, origin, ordinal
         """
-        if left := sqlite.rows(self._connection, sql, (session,)):
-            self._renumber(*left[0])
-        return bool(left)
+        row = self._connection.execute(sql, (session,)).fetchone()
+        return None if row is None else SessionNumber(*row[:3], ordinal=row[3])
 
     def update_opening(self, session: int) -> None:
         """Update the digest of the first prompts; the work does not grow with the session."""

@@ -10,11 +10,12 @@ import apsw
 import msgspec
 
 from sesamed.model import SessionKey
-from sesamed.store import sqlite
+from sesamed.store import beside, sqlite
 from sesamed.store.rows import FileRows, IndexedFile, Revision, blank
-from sesamed.store.writing import forgetting
+from sesamed.store.writing import forgetting, numbering
 from sesamed.store.writing.chunks import Chunks
 from sesamed.store.writing.files import Files
+from sesamed.store.writing.numbering import Numbering, SessionNumber
 from sesamed.store.writing.records import UNDO, Holders, Records
 from sesamed.store.writing.results import Results
 from sesamed.store.writing.sessions import OPENING_RECORDS, Facts, Sessions, Tally
@@ -40,6 +41,7 @@ class Writer:
         self._transaction = Transaction(self.connection, self.files)
         with sqlite.errors(path):
             forgetting.load(self.connection, path)
+            numbering.load(self.connection, path)
 
     def close(self) -> None:
         """Close; SQLite checkpoints the WAL if nobody else has the index open."""
@@ -86,10 +88,20 @@ class Writer:
 
     def forget(self, sessions: Sequence[SessionKey]) -> list[bytes]:
         """Remove sessions for good; gives the files that they were in. Free pages still contain them: only a new index does not."""
-        forgetting.write_down(self.path, sessions)
+        beside.append(self.path, forgetting.NAME, sessions)
         paths: list[bytes] = []
         self._commit(lambda transaction: paths.extend(transaction.forget_all(sessions)))
         return paths
+
+    def decide_numbers(self, old: "Writer | None" = None) -> None:
+        """All that there is has been read: from now on who has a number among those with its id keeps it, as in the index before."""
+        if not self.has_decided:
+            self._commit(lambda transaction: transaction.numbering.decide(None if old is None else old.connection))
+
+    @property
+    def has_decided(self) -> bool:
+        """Whether numbers are for ever."""
+        return self._transaction.numbering.is_decided
 
     def begin(self, changes: Sequence[FileRows]) -> Written:
         """Write changes. `commit` must follow, and may do so in another thread: it takes half of the time, without the GIL."""
@@ -99,11 +111,18 @@ class Writer:
         """Commit what was begun last, or roll it back."""
         with sqlite.errors(self.path):
             try:
+                self._write_down()
                 self.connection.execute("COMMIT")
                 self.commits += 1
             except BaseException:
                 self._undo()
                 raise
+
+    def _write_down(self) -> None:
+        """Numbers that others will see after the commit are on the disk before it."""
+        if unwritten := self._transaction.numbering.unwritten:
+            beside.append(self.path, numbering.NAME, unwritten)
+            unwritten.clear()
 
     def _commit(self, work: "Callable[[Transaction], None]") -> Written:
         written = self._begin(work)
@@ -118,12 +137,12 @@ class Writer:
                 return self._transaction.finish()
             except BaseException:
                 self._undo()
-                self._transaction = Transaction(self.connection, self.files)  # what was gathered is void
                 raise
 
     def _undo(self) -> None:
         if self.connection.in_transaction:  # some errors have undone it already
             self.connection.execute("ROLLBACK")
+        self._transaction = Transaction(self.connection, self.files)  # what was gathered is void
 
 
 class Transaction:
@@ -136,6 +155,7 @@ class Transaction:
         results = Results(connection, chunks)
         self._holders = Holders(connection, chunks, results)
         self._sessions = Sessions(connection)
+        self.numbering = Numbering(connection)
         self._facts = Facts(connection)
         self._files = files
         self._records = Records(connection, chunks, results, self._holders)
@@ -177,8 +197,8 @@ class Transaction:
         session = self._find_session(before, change)
         if session != before:
             self._files.set_session(file, session)
-            if before is not None:
-                self._remove_file_from(before)
+            if before is not None and (left := self._remove_file_from(before)) is not None:
+                self.numbering.replace(left, session)
         position, tally = self._records.put_all(file, session, change)
         self._written.known.append(self._files.store_cursor(file, change, position))
         others, is_meant = self._record_facts(file, change, came_back=came_back)
@@ -215,7 +235,7 @@ class Transaction:
             self._facts.resolve(meant)
         if session is not None:
             self._facts.resolve(session)
-            self._sessions.set_times(session)
+            self._set_times(session)
         self._written.known.append(self._files.read(path))
 
     def _drop(self, path: bytes) -> None:
@@ -225,8 +245,8 @@ class Transaction:
         file, session, _ = found
         self._drop_holdings(file, session)
         self._files.remove(file)
-        if session is not None:
-            self._remove_file_from(session)
+        if session is not None and (left := self._remove_file_from(session)) is not None:
+            self.numbering.note_departure(left)
 
     def finish(self) -> Written:
         """Write what was gathered. Gives what was done."""
@@ -234,6 +254,8 @@ class Transaction:
         for session in self._changed:
             self._sessions.update_opening(session)
         self._changed.clear()
+        if self.numbering.changed:
+            self.numbering.finish()
         written, self._written = self._written, Written()
         return written
 
@@ -251,22 +273,30 @@ class Transaction:
         if joined and self._files.count(session) > 1:
             self._records.flush()
             self._sessions.recount(session)
-        if joined or came_back:
-            self._sessions.renumber(session)
-        if self._sessions.set_times(session) or order_moved or came_back:
+        if joined:
+            self.numbering.note_arrival(session)
+        if self._set_times(session) or order_moved or came_back:
             self._rehome(self._holders.find_shared(session))
         self._rehome(tally.shared)
 
-    def _remove_file_from(self, session: int) -> None:
-        """A file left this session."""
+    def _set_times(self, session: int) -> bool:
+        """Settle created and modified; says whether created moved, and with it the order of sessions."""
+        moved = self._sessions.set_times(session)
+        if moved:
+            self.numbering.note_arrival(session)
+        return moved
+
+    def _remove_file_from(self, session: int) -> SessionNumber | None:
+        """A file left this session; gives the session if it is gone with it."""
         self._records.flush()
         self._changed.add(session)
-        if not self._sessions.drop_if_empty(session):
-            self._sessions.recount(session)
-            self._facts.resolve(session)
-            self._sessions.set_times(session)
-            self._sessions.renumber(session)
-            self._rehome(self._holders.find_shared(session))
+        if left := self._sessions.drop_if_empty(session):
+            return left
+        self._sessions.recount(session)
+        self._facts.resolve(session)
+        self._set_times(session)
+        self._rehome(self._holders.find_shared(session))
+        return None
 
     def _rehome(self, records: Iterable[int]) -> None:
         """The order of holders may have changed."""

@@ -239,3 +239,22 @@ async def test_files_beside_a_root_are_asked_for(tmp_path: Path) -> None:
     indexer.mark_side_files()
     assert indexer.queue.is_empty
     index.close()
+
+
+async def test_ids_are_decided_when_everything_has_been_read_once(indexer: Indexer, root: Path) -> None:
+    """Not after an event, which tells of one file; and again when the index is lost."""
+    async with running(indexer):
+        indexer.queue.mark_tree(str(root))
+        write(root, "one", "quince")
+        while indexer.counts.added < 1:
+            indexer.queue.mark_tree(str(root))
+            await anyio.lowlevel.checkpoint()
+        await indexer.prove_alive()
+        assert not indexer.index.writer.has_decided
+        for _ in range(2):
+            await settled(indexer)
+            while not indexer.index.writer.has_decided:
+                await anyio.lowlevel.checkpoint()
+            for file in root.parent.glob("index.sqlite*"):
+                file.unlink()
+            await indexer.replace_index()

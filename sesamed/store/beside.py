@@ -1,0 +1,66 @@
+"""Files beside the index: what must outlive it, an object of JSON on each line. An index that is created again is told what they say.
+
+Lines are on the disk before anything follows from them. If a crash tears the last one, nothing has followed from it yet: it is passed
+over, and so is whatever else cannot be decoded.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import TypeVar
+
+import msgspec
+
+from sesamed.errors import StoreError
+from sesamed.store import sqlite
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+def path_of(index: str, name: str) -> str:
+    """Where the file of this name is."""
+    return os.path.join(os.path.dirname(index), name)
+
+
+def append(index: str, name: str, items: Iterable[msgspec.Struct]) -> None:
+    """Add lines: all of them are on the disk when this returns, or none is kept."""
+    path, data = path_of(index, name), b"".join(msgspec.json.encode(item) + b"\n" for item in items)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            size = os.fstat(descriptor).st_size
+            if size and os.pread(descriptor, 1, size - 1) != b"\n":
+                data = b"\n" + data  # a line that was torn by a crash
+            _write(descriptor, data, size)
+        finally:
+            os.close(descriptor)
+        if not size:
+            sqlite.sync_directory(os.path.dirname(path))
+    except OSError as error:
+        raise StoreError(f"{path} cannot be written: {error.strerror}; nothing was changed") from error
+
+
+def _write(descriptor: int, data: bytes, size: int) -> None:
+    try:
+        while data:
+            data = data[os.write(descriptor, data) :]
+        os.fsync(descriptor)
+    except OSError:
+        with suppress(OSError):
+            os.ftruncate(descriptor, size)
+        raise
+
+
+def read(index: str, name: str, kind: type[T]) -> Iterator[T]:
+    """What the lines say, in their order."""
+    decode = msgspec.json.Decoder(kind).decode
+    try:
+        with open(path_of(index, name), "rb") as file:
+            lines = file.read().split(b"\n")
+    except FileNotFoundError:
+        return
+    for line in lines:
+        try:
+            yield decode(line)
+        except ValueError:  # the end of the file, or a torn line
+            continue

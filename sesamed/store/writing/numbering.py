@@ -1,0 +1,154 @@
+"""Which of several sessions with one native id is `id`, which is `id~2`: decided once, and kept in a file beside the index.
+
+While the index is filled for the first time, the earliest created has the plain id, so that the reading order makes no difference. Once
+everything has been read (`decide`), who has a number keeps it, and newcomers get the next ones. Only where several sessions ever shared a
+native id are their numbers written down: a session that is alone with its id has number 1. So has one that leaves the index (forgotten,
+excluded, expired): its number stays taken, because somebody may have noted it.
+"""
+
+from itertools import count
+
+import apsw
+import msgspec
+
+from sesamed.model import SessionKey
+from sesamed.store import beside, ids, sqlite
+
+NAME = "ids.jsonl"
+DECIDED = "numbered"  # metadata: numbers are for ever from now on
+MOST = 1 << 31
+
+SHARED = """
+    SELECT source, native_id FROM sessions GROUP BY source, native_id HAVING count(*) > 1 UNION SELECT source, native_id FROM numbers
+"""
+
+
+class SessionNumber(SessionKey, frozen=True, kw_only=True):
+    """The number of a session among those with its native id."""
+
+    ordinal: int
+
+
+class Numbering:
+    """The numbers of sessions, within one transaction."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self.changed: set[tuple[str, str]] = set()  # sources and native ids
+        self.unwritten: list[SessionNumber] = []  # to be on the disk before the commit
+        sql = "SELECT EXISTS(SELECT 1 FROM metadata WHERE name = ?)"
+        self.is_decided = bool(sqlite.one(connection, sql, (DECIDED,))[0])
+
+    def note_arrival(self, session: int) -> None:
+        """A session is new, or was perhaps created at another time than it seemed."""
+        self.changed.add(
+            sqlite.one(self._connection, "SELECT source, native_id FROM sessions WHERE id = ?", (session,))
+        )
+
+    def note_departure(self, left: SessionNumber) -> None:
+        """A session leaves the index; nobody else gets its number."""
+        self.changed.add((left.source, left.native_id))
+        if self.is_decided and left.ordinal:
+            self._write(left)
+
+    def replace(self, left: SessionNumber, session: int | None) -> None:
+        """What the file of a session that is no more begins with is another session now: the id goes with the file, unless that session
+        had one already.
+        """
+        self.changed.add((left.source, left.native_id))
+        sql = """
+            UPDATE sessions AS s SET ordinal = ?4, public_id = ?5 WHERE (id, source, native_id, ordinal) = (?1, ?2, ?3, 0)
+            AND NOT EXISTS(SELECT 1 FROM numbers WHERE (source, native_id, origin) = (?2, ?3, s.origin)) RETURNING origin
+        """
+        key, public = (left.source, left.native_id), ids.public_id(left.native_id, left.ordinal)
+        if heir := sqlite.rows(self._connection, sql, (session, *key, left.ordinal, public)):
+            sql = "DELETE FROM numbers WHERE (source, native_id, origin) = (?, ?, ?) RETURNING 1"
+            if sqlite.rows(self._connection, sql, (*key, left.origin)):
+                self._write(msgspec.structs.replace(left, origin=heir[0][0]))
+
+    def finish(self) -> None:
+        """Number the sessions that came."""
+        for source, native_id in self.changed:
+            self._number(source, native_id)
+        self.changed.clear()
+
+    def decide(self, old: apsw.Connection | None) -> None:
+        """From now on numbers stay. `old` is the index that this one replaces: who has a number there has it here."""
+        self.finish()
+        if old is not None and Numbering(old).is_decided:
+            self._take_over(old)
+        groups = sqlite.rows(self._connection, SHARED)
+        for source, native_id in groups:
+            self._number(source, native_id)
+        self.is_decided = True
+        for source, native_id in groups:
+            self._number(source, native_id)
+        self._connection.execute("REPLACE INTO metadata(name, value) VALUES(?, '1')", (DECIDED,))
+
+    def _take_over(self, old: apsw.Connection) -> None:
+        """Copy the numbers of what shares its native id here, and of what was not carried over."""
+        for key in sqlite.rows(old, "SELECT source, native_id, origin, ordinal FROM numbers"):
+            sql = "INSERT OR IGNORE INTO numbers(source, native_id, origin, ordinal) VALUES(?, ?, ?, ?)"
+            self._connection.execute(sql, key)
+        for source, native_id in sqlite.rows(self._connection, SHARED):
+            sql = "SELECT origin, ordinal FROM sessions WHERE (source, native_id) = (?, ?)"
+            for origin, ordinal in sqlite.rows(old, sql, (source, native_id)):
+                self._write(SessionNumber(source, native_id, origin, ordinal=ordinal))
+        here = "SELECT 1 FROM sessions WHERE (source, native_id, origin) = (?, ?, ?)"
+        for row in sqlite.rows(old, "SELECT source, native_id, origin, ordinal FROM sessions WHERE gone"):
+            if not sqlite.rows(self._connection, here, row[:3]):
+                self._write(SessionNumber(*row[:3], ordinal=row[3]))
+
+    def _number(self, source: str, native_id: str) -> None:
+        """Give a number to each session with this native id that has none."""
+        sql = f"SELECT id, origin, ordinal FROM sessions s WHERE (source, native_id) = (?, ?) ORDER BY {ids.EARLIEST_FIRST}"
+        sessions = sqlite.rows(self._connection, sql, (source, native_id))
+        sql = "SELECT origin, ordinal FROM numbers WHERE (source, native_id) = (?, ?)"
+        written = dict(sqlite.rows(self._connection, sql, (source, native_id)))
+        known = {origin: ordinal for _, origin, ordinal in sessions if ordinal and self.is_decided} | written
+        taken = set(known.values())
+        free = (ordinal for ordinal in count(1) if ordinal not in taken)
+        for session, origin, before in sessions:
+            ordinal = known.get(origin) or next(free)
+            if ordinal != before:
+                sql = "UPDATE sessions SET ordinal = ?, public_id = ? WHERE id = ?"
+                self._connection.execute(sql, (ordinal, ids.public_id(native_id, ordinal), session))
+            if self.is_decided and (len(sessions) > 1 or written):
+                self._write(SessionNumber(source, native_id, origin, ordinal=ordinal))
+
+    def _write(self, number: SessionNumber) -> None:
+        """Write a number down, unless it is or its session has another one."""
+        sql = "INSERT OR IGNORE INTO numbers(source, native_id, origin, ordinal) VALUES(?, ?, ?, ?) RETURNING 1"
+        if sqlite.rows(self._connection, sql, msgspec.structs.astuple(number)):
+            self.unwritten.append(number)
+
+
+def load(connection: apsw.Connection, index: str) -> None:
+    """Tell an index that was just opened what the file says, and the file what only the index knows. Where they differ the index counts:
+    answers came from it.
+    """
+    told = _read(index)
+    sql = """
+        INSERT OR IGNORE INTO numbers(source, native_id, origin, ordinal) SELECT ?1, ?2, ?3, ?4
+        WHERE NOT EXISTS(SELECT 1 FROM sessions WHERE (source, native_id, ordinal) = (?1, ?2, ?4) AND origin <> ?3)
+          OR NOT EXISTS(SELECT 1 FROM metadata WHERE name = ?5)
+    """
+    if told:
+        with connection:
+            connection.executemany(sql, [(*msgspec.structs.astuple(number), DECIDED) for number in told])
+    rows = sqlite.rows(connection, "SELECT source, native_id, origin, ordinal FROM numbers")
+    known = [SessionNumber(*key, ordinal=ordinal) for *key, ordinal in rows]
+    if untold := [number for number in known if number not in told]:
+        beside.append(index, NAME, untold)
+
+
+def _read(index: str) -> set[SessionNumber]:
+    """What the file says: the last line about a session, and about a number, counts."""
+    told, named = set[SessionNumber](), set[tuple[str, str, str | int]]()
+    for number in reversed(list(beside.read(index, NAME, SessionNumber))):
+        group = (number.source, number.native_id)
+        about: set[tuple[str, str, str | int]] = {(*group, number.origin), (*group, number.ordinal)}
+        if 0 < number.ordinal < MOST and not about & named:
+            told.add(number)
+            named |= about
+    return told

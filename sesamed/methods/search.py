@@ -234,12 +234,12 @@ class Searcher:
     def _match_words(self, found: Found, texts: Mapping[int, str]) -> tuple[list[str], list[str]]:
         """Which words are in the best record or the session's heading, and which are not."""
         heading = matching.read_heading(self._connection, found.session)
-        return self._excerpter.match(*texts.values(), *heading.values())
+        return self._excerpter.match(texts, heading.values())
 
     def _show_heading(self, number: int, session: Session, shown: Session) -> Hit:
         """A hit of which no text matches shows the part of its heading with the most words."""
         heading = matching.read_heading(self._connection, number)
-        column = max(heading, key=lambda one: len(self._excerpter.match(heading[one])[0]))
+        column = max(heading, key=lambda one: len(self._excerpter.match({}, [heading[one]])[0]))
         place = Match(
             session_id=session.session_id,
             path=session.path,

@@ -1,12 +1,13 @@
 """Finds a query's words in texts, as the index sees them: FTS5's own tokenizer is used, so that what is highlighted is what matched."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import apsw
 
+from sesamed.store.ids import Kind
 from sesamed.store.search.terms import TOKENIZER, Pattern, Term
-from sesamed.store.subwords import inner_parts
+from sesamed.store.subwords import inner_parts, inner_words
 
 SNIPPET_CHARACTERS = 240
 LEAD_CHARACTERS = 40
@@ -37,20 +38,20 @@ class Excerpter:
         self._wide = any(term.has_runs for term in terms)
         self._begun = tuple(pattern.stems[-1] for term in terms for pattern in term.wholes if pattern.is_prefix)
 
-    def match(self, *texts: str) -> tuple[list[str], list[str]]:
-        """The words that are in the texts, and those that are not."""
+    def match(self, texts: Mapping[int, str], headings: Iterable[str] = ()) -> tuple[list[str], list[str]]:
+        """The words that are in a record's texts, by kind, or in headings; and those that are not."""
         found: set[Term] = set()
-        for text in texts:
-            found.update(self._find_standing(text, found))
+        for kind, text in (*texts.items(), *((Kind.USER, heading) for heading in headings)):
+            found.update(self._find_standing(kind, text, found))
         matched = [term.word.text for term in self._terms if term in found]
         return matched, [term.word.text for term in self._terms if term not in found]
 
-    def _find_standing(self, text: str, found: set[Term]) -> set[Term]:
+    def _find_standing(self, kind: int, text: str, found: set[Term]) -> set[Term]:
         missing = [term for term in self._terms if term not in found]
-        standing = _find_standing_in(self._tokens(text), missing, inner=False)
+        standing = _find_standing_in(self._tokens(text), missing)
         missing = [term for term in missing if term not in standing]
         if _may_be_within(missing, text):
-            standing |= _find_standing_in(self._inner(text), missing, inner=True)
+            standing |= _find_standing_in(self._list_tokens(inner_words(kind, text)), missing)
         return standing
 
     def excerpt(self, text: str) -> Excerpt:
@@ -103,14 +104,10 @@ class Excerpter:
         return tokens
 
 
-def _find_standing_in(tokens: list[Token], terms: list[Term], *, inner: bool) -> set[Term]:
+def _find_standing_in(tokens: list[Token], terms: list[Term]) -> set[Term]:
     stems = [stem for _, _, stem in tokens]
     present = set(stems)
-    return {
-        term
-        for term in terms
-        if any(_stands(pattern, stems, present) for pattern in term.wholes if inner or not pattern.is_inner)
-    }
+    return {term for term in terms if any(_stands(pattern, stems, present) for pattern in term.wholes)}
 
 
 def _may_be_within(terms: list[Term], text: str) -> bool:

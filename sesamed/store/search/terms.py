@@ -121,7 +121,6 @@ class Pattern(NamedTuple):
     chunks: int
     stems: tuple[str, ...] = ()
     is_prefix: bool = False
-    is_inner: bool = False  # to be looked for in the words within words
 
 
 class Headings(NamedTuple):
@@ -241,12 +240,12 @@ class TermMaker:
         inner = subwords.take_apart(word.text) if subwords.HAS_INNER.search(word.text) else subwords.NOTHING
         for pairs in inner.runs:
             text = quote(" ".join(pairs[:MAX_PAIRS])) + " *" * (len(pairs[0]) == 1)
-            found[text] = Pattern("", 0, self._stems(text), is_prefix=len(pairs[0]) == 1, is_inner=True)
+            found[text] = Pattern("", 0, self._stems(text), is_prefix=len(pairs[0]) == 1)
             if not exact:
                 self._headings[text] = find_within(self._connection, pairs[0] + "".join(pair[1:] for pair in pairs[1:]))
         if not (exact or word.is_phrase):
             for text in inner.identifiers:
-                found[quote(text)] = Pattern("", 0, self._stems(text), is_inner=True)
+                found[quote(text)] = Pattern("", 0, self._stems(text))
             found.update((quote(text), Pattern("", 0, self._stems(text))) for text in _other_forms(word))
             if not (word.is_prefix or any(map(self._is_known, found)) or self._is_within(next(iter(found)), word.text)):
                 speller = Speller(self._connection, lambda text: self._stems(text)[0])

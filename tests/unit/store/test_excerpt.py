@@ -49,12 +49,18 @@ PIECES = [
     "İ",
     "日本",
     "ﬁ",
+    "toolName",
+    "ToolKit",
+    "tool_names",
+    "name",
 ]
 # What begins an escape sequence swallows what follows it: where one ends in the middle of a word, only the rest of that can be shown.
 LETTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\x1b\x90\x98\x9b\x9d\x9e\x9f")
 TEXTS = st.lists(st.sampled_from(PIECES) | st.text(LETTERS, max_size=5), max_size=60).map(" ".join)
 WORDS = st.lists(
-    st.sampled_from(["alpha", "beta", "run", "package.json", "é", "日本", "json", "ﬁ", "İ", "x"]),
+    st.sampled_from(
+        ["alpha", "beta", "run", "package.json", "é", "日本", "json", "ﬁ", "İ", "x", "ToolName", "kit.tool", "kit"]
+    ),
     max_size=5,
     unique=True,
 )
@@ -99,24 +105,41 @@ def test_an_excerpt_has_no_control_characters(text: str, wanted: list[str]) -> N
 def test_a_word_that_matched_is_in_the_excerpt(text: str, wanted: list[str]) -> None:
     """Unless it is a phrase, of which the parts may be far apart."""
     words = asked([word for word in wanted if "." not in word])
-    found, missing = words.match(text)
+    found, missing = words.match({Kind.USER: text})
     assert sorted(found + missing) == sorted(word for word in wanted if "." not in word)
     assert bool(words.excerpt(text).highlights) == bool(found)
 
 
-@given(TEXTS, WORDS)
-def test_matched_is_what_fts_says(text: str, wanted: list[str]) -> None:
-    """A phrase needs its parts side by side."""
+@given(TEXTS, WORDS, st.sampled_from([Kind.USER, Kind.CALL, Kind.RESULT]))
+def test_matched_is_what_fts_says(text: str, wanted: list[str], kind: Kind) -> None:
+    """A phrase needs its parts side by side, in the text or in the subwords that the index has of it."""
     connection = apsw.Connection(":memory:")
     connection.execute("CREATE VIRTUAL TABLE fts USING fts5(text, inner, tokenize='porter unicode61')")
     text = text.replace("\0", "\ufffd")
-    connection.execute("INSERT INTO fts VALUES(?, ?)", (text, inner_words(Kind.USER, text)))
-    words = asked(wanted)
-    found, _ = words.match(text)
-    for term in map(TermMaker(CONNECTION).term, map(Word, wanted)):
+    connection.execute("INSERT INTO fts VALUES(?, ?)", (text, inner_words(kind, text)))
+    terms = [TermMaker(CONNECTION).term(Word(word)) for word in wanted]
+    found, _ = Excerpter(CONNECTION, terms).match({kind: text})
+    for term in terms:
         match = " OR ".join(pattern.match for pattern in term.wholes)
         hits = connection.execute("SELECT 1 FROM fts WHERE fts MATCH ?", (match,)).fetchall()
         assert bool(hits) == (term.word.text in found)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "is_matched"),
+    [
+        (Kind.USER, "the tool names of this", True),
+        (Kind.CALL, "a tool_name", True),
+        (Kind.CALL, "preToolNames", True),
+        (Kind.RESULT, "a tool_name", True),
+        (Kind.RESULT, "preToolNames", False),  # subwords of results are not indexed
+        (Kind.USER, "preTool and nameOfIt", False),  # in the index, identifiers stand in their order
+    ],
+)
+def test_an_identifier_is_matched_where_the_index_has_it(kind: Kind, text: str, is_matched: bool) -> None:
+    """Its parts are also found as words of their own."""
+    excerpter = Excerpter(CONNECTION, [TermMaker(CONNECTION).term(Word("toolName"))])
+    assert bool(excerpter.match({kind: text})[0]) == is_matched
 
 
 def test_the_excerpt_is_where_most_words_are_close_together() -> None:
@@ -161,6 +184,6 @@ def test_of_a_prefix_the_words_that_begin_so_are_highlighted() -> None:
 )
 def test_a_phrase_stands_where_its_words_follow_each_other(text: str, stands: bool) -> None:
     """All of them in one place, in their order, up to its last word."""
-    assert asked(["alpha beta gamma"]).match(text) == (
+    assert asked(["alpha beta gamma"]).match({Kind.USER: text}) == (
         (["alpha beta gamma"], []) if stands else ([], ["alpha beta gamma"])
     )

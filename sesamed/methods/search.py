@@ -199,7 +199,8 @@ class Searcher:
         sessions = summary.read_sessions(self._connection, numbers, self._workstation)
         hits = [self._make_hit(one, sessions, one.score / best.score) for one in page]
         matched = hits[page.index(best)].matched_words if best in page else self._find_matched_words(best)
-        return Page(hits, self._terms, weak=ranking.is_weak(self._terms, matched))
+        counted = terms.count_shown(self._terms, [_list_shown(hit) for hit in hits])
+        return Page(hits, counted, weak=ranking.is_weak(self._terms, matched))
 
     def _count_filtered_out(self) -> int:
         if not (self._where.session or self._where.record):
@@ -259,6 +260,10 @@ class Searcher:
             if item.kind == Kind.USER and (text := read.read_whole_text(self._connection, item.record)):
                 return _make_hit(shown, self._excerpter.excerpt(text), _make_match(session, item))
         return _make_hit(shown, Excerpt("", []), None)
+
+
+def _list_shown(hit: Hit) -> str:
+    return f"{hit.matched_snippet}\n{hit.name}\n{hit.cwd}\n{hit.git_branch}"
 
 
 def _make_hit(session: Session, excerpt: Excerpt, place: Match | None) -> Hit:

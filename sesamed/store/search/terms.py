@@ -9,7 +9,7 @@ pairs of characters in scripts without spaces, and for a word that the index doe
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import apsw
@@ -26,6 +26,7 @@ EVERYTHING = ("", "*")
 
 # A phrase begins and ends where words do; else its quotes are characters like any other.
 TYPED = re.compile(r'(?P<minus>-?)"(?P<phrase>[^"]+)"(?!\S)|(?P<word>\S+)')
+ENDS = re.compile(r"^\W+|\W+$")
 STOP_WORDS = frozenset(
     """
     a an and are as at be been but by can could did do does for from had has have he her his how i if in into is
@@ -41,6 +42,11 @@ class Word(msgspec.Struct, frozen=True):
     text: str
     is_phrase: bool = False
     is_prefix: bool = False
+
+    @property
+    def bare(self) -> str:
+        """What a text has to contain to show it, in lower case."""
+        return ENDS.sub("", self.text).casefold()
 
 
 class Query(msgspec.Struct, frozen=True):
@@ -147,6 +153,11 @@ class Term(NamedTuple):
         """Whether any of its patterns is in the index."""
         return bool(any(self.headings) or any(pattern.chunks for pattern in self.patterns))
 
+    @property
+    def is_nowhere(self) -> bool:
+        """Whether neither the word nor another form of it is in the index."""
+        return not (self.chunks or self.forms or any(self.headings))
+
 
 class Terms(NamedTuple):
     """All terms of a query."""
@@ -190,6 +201,18 @@ def expand(connection: apsw.Connection, query: Query) -> Terms:
         headings={pattern.match: maker.headings(pattern.match) for term in telling for pattern in term.patterns},
         corrected={term.word.text: ", ".join(term.corrected) for term in telling if term.corrected},
     )
+
+
+def count_shown(terms: Terms, texts: Sequence[str]) -> Terms:
+    """The same terms, where a word that is nowhere as such counts in the texts that show it within a longer word."""
+    if not any(term.is_nowhere for term in terms.terms):
+        return terms
+    lowered = [text.casefold() for text in texts]
+    counted = (
+        term._replace(forms=sum(term.word.bare in text for text in lowered)) if term.is_nowhere else term
+        for term in terms.terms
+    )
+    return terms._replace(terms=tuple(counted))
 
 
 def find_headings(connection: apsw.Connection, match: str) -> Headings:

@@ -154,6 +154,20 @@ def test_where_words_are() -> None:
         assert index.found("frobnicator") == ["s3"]
 
 
+@pytest.mark.parametrize(
+    ("word", "asked"),
+    [("os.User", "os.User table"), ("colys", "colys table"), ("atelist", "atelist table"), ("imbus", "imbus table")],
+)
+def test_a_word_within_one_that_is_shown_is_not_nowhere(word: str, asked: str) -> None:
+    """Nothing is searched for it, but the answer would contradict itself."""
+    said = session(0, cwd="/home/nimbus").user("a table of os.UserHomeDir for colyseus").name("The StateListener")
+    with tiny(said, session(1, cwd="/b").user(OTHER)) as index:
+        answered = index.ask(f"{asked} xyzzy")
+        forms = {one.word: one.forms for one in answered.words}
+        assert forms == {word: 1, "table": 0, "xyzzy": 0}
+        assert answered.hits[0].missing_words == [word, "xyzzy"]
+
+
 @pytest.mark.parametrize("word", ["%", "100%", "a_b", "\\", "'"])
 def test_marks_of_like_are_text(word: str) -> None:
     """They stand for themselves."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from sesamed.model import Fact, Identity, Operation, Unknown
+from sesamed.model import Bad, Fact, Identity, Message, Operation, Unknown
 from sesamed.source import (
     Document,
     ForeignFileError,
@@ -51,6 +51,10 @@ UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNO
 SUBAGENTS: Final = "subagents"
 JOURNALS: Final = frozenset({"journal.jsonl", "history.jsonl"})
 JOURNALED: Final = frozenset({"started", "result"})  # a journal begins so, and no session
+# Claude Code has subagents ready before anybody asks them something. They look around in a few lines; but one worked on for two hours.
+WARM_UP: Final = "Warmup"
+WARM_UP_LINES: Final = 40
+WARM_UP_BYTES: Final = 1 << 17  # they are stored with the cursor
 BLOCKS: Final = CALLS | {"text", "thinking", "redacted_thinking", "tool_result", "image", "document", "tool_reference"}
 
 
@@ -59,7 +63,7 @@ class Claude(JsonLines[ClaudeState, Line]):
 
     name = "claude"
     label = "Claude Code"
-    version = 3
+    version = 4
     locations = (
         Location(home="~/.claude", moved_by=(Variable("CLAUDE_CONFIG_DIR"),), directories=("projects",)),
         Location(
@@ -112,7 +116,23 @@ class Claude(JsonLines[ClaudeState, Line]):
         """An item's operations, and the state after it."""
         if state.info.titled is not None:
             return state, read_document(state.info.titled, item)
-        return super().step(state, item)
+        after, operations = super().step(state, item)
+        if not state.held and not _is_warmed_up(state, after, operations):
+            return after, operations
+        lines = (*state.held, item)
+        bad: list[Operation] = [said for said in operations if isinstance(said, Bad)]
+        if len(lines) <= WARM_UP_LINES and sum(map(len, lines)) <= WARM_UP_BYTES:
+            return replace(state, held=lines), bad
+        after, operations = self._take_all(replace(state, held=()), lines)
+        return after, bad + operations
+
+    def _take_all(self, state: ClaudeState, lines: tuple[bytes, ...]) -> Step:
+        """The operations of lines that were held back; those that were bad were counted when they came."""
+        operations: list[Operation] = []
+        for line in lines:
+            state, more = super().step(state, line)
+            operations += [said for said in more if not isinstance(said, Bad)]
+        return state, operations
 
     def take(self, state: ClaudeState, entry: Line, _: bytes) -> Step:
         """The operations of a whole line."""
@@ -139,6 +159,13 @@ def _read_aside(state: ClaudeState, line: Line) -> Step:
         state = replace(state, info=set_begun(state.info, line, operations))
     state, more = ASIDE.get(line.type, skip_unknown)(state, line)
     return state, operations + more
+
+
+def _is_warmed_up(before: ClaudeState, after: ClaudeState, operations: list[Operation]) -> bool:
+    """Whether a subagent's first prompt is none: it is only there to be asked later."""
+    if before.info.asked or not after.info.subagent:
+        return False
+    return any(isinstance(said, Message) and said.prompt and said.text.strip() == WARM_UP for said in operations)
 
 
 def _recognise(state: ClaudeState, line: Line) -> ClaudeState:

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from sesamed.keys import record_key
 from sesamed.model import Fact, Message, NameRank, Operation, Role, ToolCall
-from sesamed.source import ForeignFileError
 from sesamed.sources.claude.lines import Block, Content, Line, Origin, Part, ToolUseResult
 from sesamed.sources.claude.state import ClaudeState, Step, advance, replace_answers
 from sesamed.sources.names import says_something, session_name
@@ -136,7 +135,6 @@ def prompt_name(raw: str, prompt: str) -> tuple[str, bool]:
 # Where a person's words come from; all else is the program's, or another agent's.
 PEOPLE: Final = frozenset({None, "", "human", "channel"})
 SHELL_ID: Final = "!"  # what stands for the id of a command of the person's; the API's are longer
-PROBE: Final = "Warmup"
 CALLS: Final = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 NOTHING_SAID: Final = ("<synthetic>", "No response requested.")
 RANDOM_CHARS: Final = 16  # a gateway's own ids may be `msg_1`: such a one needs the time, too
@@ -210,8 +208,6 @@ def read_prompt(state: ClaudeState, place: Place, content: Content) -> Step:
     if not prompt.strip():
         pictured = not raw.strip() and any(block.type in ("image", "document") for block in blocks(content))
         return state, [make_message(place, "user", raw, "")] if pictured else []
-    if state.info.subagent and not state.info.asked and prompt.strip() == PROBE:
-        raise ForeignFileError("a probe by the program, not a session")
     return _name_session(state, place, raw, prompt)
 
 

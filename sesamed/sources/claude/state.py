@@ -52,6 +52,7 @@ class ClaudeState(msgspec.Struct, frozen=True, kw_only=True):
     undated: int = 0  # lines so far with neither time nor uuid: position is all that tells them apart
     calls: dict[str, OpenCall] = {}  # without result yet, by tool_use_id, oldest first
     answers: tuple[Answer, ...] = ()  # the last ones
+    held: tuple[bytes, ...] = ()  # lines of a subagent that may only be warmed up
 
 
 Step = tuple[ClaudeState, list[Operation]]

@@ -10,7 +10,7 @@ from sesamed.model import Session
 from sesamed.sanitize import Line, clean_line
 from sesamed.source import Unit
 from sesamed.store import ids, sqlite
-from sesamed.store.search.filters import Conditions
+from sesamed.store.search.filters import IS_EMPTY, Conditions
 from sesamed.times import iso
 
 # A subagent whose parent is not in the index.
@@ -127,11 +127,12 @@ def read_details(connection: apsw.Connection, session: int) -> Details:
 
 
 def list_children(connection: apsw.Connection, session: int) -> list[str]:
-    """The sessions that were forked from this one, oldest first."""
-    sql = """
-        SELECT c.public_id FROM sessions s JOIN sessions c ON c.source = s.source AND c.id <> s.id
-        WHERE s.id = ?1 AND (c.parent_id = s.native_id OR c.parent_path IN (SELECT CAST(path AS TEXT) FROM files WHERE session = ?1))
-        ORDER BY c.created_ms, c.public_id LIMIT 500
+    """The sessions that were forked from this one, or worked for it, oldest first; those in which nothing was said are in no answer."""
+    sql = f"""
+        SELECT s.public_id FROM sessions p JOIN sessions s ON s.source = p.source AND s.id <> p.id
+        WHERE p.id = ?1 AND (s.parent_id = p.native_id OR s.parent_path IN (SELECT CAST(path AS TEXT) FROM files WHERE session = ?1))
+          AND NOT ({IS_EMPTY})
+        ORDER BY s.created_ms, s.public_id LIMIT 500
     """
     return [child for (child,) in connection.execute(sql, (session,))]
 

@@ -137,12 +137,36 @@ class TestIdentity:
         """It names the session, as no other agent's line does."""
         assert all_of(Unknown, ClaudeSession().aside("brand-new").user("a")) == [Unknown(type="brand-new")]
 
-    def test_a_warm_up_is_no_session(self) -> None:
+    def test_a_warm_up_says_nothing(self) -> None:
         """The program asks a subagent nothing, to have it ready."""
-        with pytest.raises(ForeignFileError):
-            run(ClaudeSession(agent="a1").user("Warmup").assistant("I'm ready."))
+        warmed_up = ClaudeSession(agent="a1").user("Warmup").assistant("I'm ready.")
+        assert texts(warmed_up) == []
+        assert facts(warmed_up, "name") == []
         assert texts(ClaudeSession().user("Warmup")) == ["Warmup"]
         assert texts(ClaudeSession(agent="a1").user("count").user("Warmup")) == ["count", "Warmup"]
+
+    def test_a_warm_up_that_works_is_the_subagent_that_it_is(self) -> None:
+        """One has run on for two hours. Nothing of it is missing then, not even what came before this was clear."""
+        session = ClaudeSession(agent="a1").user("Warmup").assistant("I'm ready.")
+        for number in range(30):
+            session.tool("Bash", {"command": f"ls {number}"}, "eggs")
+        assert texts(session) == ["Warmup", "I'm ready."]
+        assert len(all_of(ToolCall, session)) == len(all_of(ToolResult, session)) == 30
+        assert [fact.value for fact in facts(session, "parent_id")] == [ID]
+
+    def test_a_warm_up_goes_on_after_a_restart(self) -> None:
+        """What is held back is stored with the cursor; a bad line among it is counted once."""
+        session = ClaudeSession(agent="a1").user("Warmup")
+        for number in range(30):
+            session.tool("Bash", {"command": f"ls {number}"}, "eggs")
+        state, operations = CLAUDE.begin(PurePath(session.file_name))
+        for number, line in enumerate(session.lines()):
+            if number == 3:
+                with pytest.raises(BadLineError):
+                    CLAUDE.step(state, b"{torn")
+            state, more = CLAUDE.step(CLAUDE.thaw(CLAUDE.freeze(state)), line)
+            operations += more
+        assert [said for said in operations if isinstance(said, ToolCall | Bad)] == all_of(ToolCall, session)
 
 
 class TestFacts:

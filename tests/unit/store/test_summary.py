@@ -37,6 +37,17 @@ def test_a_session_for_which_a_subagent_works_is_not_empty() -> None:
         assert read_holdings(index.connection).counts.empty == 0
 
 
+def test_a_subagent_that_did_nothing_is_no_child() -> None:
+    """Claude Code warms up several for each session; they are in no other answer either."""
+    with tiny(session(0).user("beta")) as index:
+        within = index.history.roots[0] / session(0).file_name.removesuffix(".jsonl")
+        index.history.write(within / "a.jsonl", session(1).bytes())
+        index.history.write(within / "b.jsonl", session(2).user("alpha").bytes())
+        index.history.look_at_everything()
+        number = find(index.connection, "s0")
+        assert summary.list_children(index.connection, number) == ["s2"]
+
+
 def test_subagents_of_a_parent_that_is_not_indexed_are_one() -> None:
     """For each such parent; they are marked, and say whose they are."""
     with tiny(session(0).user("beta")) as index:

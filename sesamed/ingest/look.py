@@ -334,11 +334,18 @@ class _Run:
             commit.result()
         self._take(written)
         for change in changes:
-            self._result.bad_lines += change.bad_lines
+            self._note_bad(change)
             if change.moved_from is not None:
                 self._states.drop(change.moved_from)
             if (state := self._states.get(change.path)) is not None:
                 self._note_rest(state, self._decoder.rest_of(change), look_again=change.look_again)
+
+    def _note_bad(self, change: FileRows) -> None:
+        """Count what did not decode, and log the first of it: its place, never its text."""
+        self._result.bad_lines += change.bad_lines
+        for bad in change.bad[:1]:
+            where = change.bad_lines, change.path, bad.line, bad.reason
+            log.info("lines not decoded count=%d path=%r line=%s reason=%s", *where)
 
     def _take(self, written: Written) -> None:
         result = self._result

@@ -108,6 +108,7 @@ def test_no_transcript_text_at_any_level() -> None:
         daemon.call("index", full=True)
         daemon.stop()
         assert "DEBUG" in daemon.log
+        assert "lines not decoded count=4 path=b'" in daemon.log
         assert CANARY not in daemon.log
 
 

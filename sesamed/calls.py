@@ -13,10 +13,10 @@ PATH_ARGUMENTS = frozenset(
 )
 PATCH_ARGUMENTS = frozenset("patch input diff patchText".split())
 COMMAND_ARGUMENTS = frozenset("command cmd argv args".split())
-PATCH_HEADER = re.compile(
-    r"^(?:\*\*\* (?:Add|Update|Delete) File: |\*\*\* Move to: |\+\+\+ (?:b/)?|--- (?:a/)?)(\S[^\t\r\n]*)", re.MULTILINE
-)
-SHELL_PATCH_HEADER = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (\S[^\t\r\n]*)", re.MULTILINE)
+PATCH_COMMANDS = ("apply_patch", "applypatch")
+PATCH_HEADER = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (\S[^\t\r\n]*)", re.MULTILINE)
+# Both names of a file, one below the other: a comment of Lua or SQL that is taken out looks like one of them.
+DIFF_HEADER = re.compile(r"^--- (?:a/)?(\S[^\t\r\n]*)[^\n]*\n\+\+\+ (?:b/)?(\S[^\t\r\n]*)", re.MULTILINE)
 SHELL_PATCH = re.compile(
     r"""(?:^|(?<=["']))\*\*\* Begin Patch[ \t]*\r?\n(.*?)(?:^\*\*\* End Patch|\Z)""", re.MULTILINE | re.DOTALL
 )
@@ -140,7 +140,7 @@ def find_touched(arguments: Mapping[str, Any], cwd: str | None, home: str) -> It
         if key in PATH_ARGUMENTS:
             found.update(dict.fromkeys(_list_paths(value)))
         elif key in PATCH_ARGUMENTS and isinstance(value, str):
-            found.update(dict.fromkeys(PATCH_HEADER.findall(value)))
+            found.update(dict.fromkeys(_list_changed(value)))
         elif key in COMMAND_ARGUMENTS:
             found.update(dict.fromkeys(_list_patched(value)))
     for path in list(found)[:MAX_TOUCHED]:
@@ -148,12 +148,20 @@ def find_touched(arguments: Mapping[str, Any], cwd: str | None, home: str) -> It
             yield _join(cwd or "", path, home)
 
 
+def _list_changed(patch: str) -> Iterable[str]:
+    """The files that a patch changes."""
+    return PATCH_HEADER.findall(patch) or (path for paths in DIFF_HEADER.findall(patch) for path in paths)
+
+
 def _list_patched(command: Any) -> Iterator[str]:
-    """The files of patches in a command: an argument of its own, or a document in the shell's text."""
-    for text in command if isinstance(command, list) else (command,):
-        if isinstance(text, str) and "*** Begin Patch" in text:
+    """The files of patches that a command applies: an argument of its own, or a document in the shell's text."""
+    texts = [text for text in (command if isinstance(command, list) else (command,)) if isinstance(text, str)]
+    if not any(name in text for text in texts for name in PATCH_COMMANDS):
+        return
+    for text in texts:
+        if "*** Begin Patch" in text:
             for patch in SHELL_PATCH.findall(text):
-                yield from SHELL_PATCH_HEADER.findall(patch)
+                yield from PATCH_HEADER.findall(patch)
 
 
 def _join(cwd: str, path: str, home: str) -> str:

@@ -166,10 +166,18 @@ def test_the_arguments_of_an_older_text() -> None:
 # -- touched files
 
 PATCH = """*** Begin Patch
-*** Update File: src/a.py
-*** Move to: src/b.py
---- a/old.c
+*** Update File: src/a.lua
+*** Move to: src/b.lua
+@@
+--- a comment that goes
++++ no
+"""
+DIFF = """--- a/old.c\t2026-01-01
 +++ b/new.c
+@@ -1,2 +1,2 @@
+--- a comment that goes
++-- another comment
++*** Add File: no.py
 --- /dev/null
 +++ x/y.txt\t2026-01-01
 """
@@ -196,7 +204,10 @@ PATCHED = ["/w/src/a.py", "/w/src/b.py", "/abs/c.py", "/w/d.py"]
         ({"path": "~you/a.py"}, ["/w/~you/a.py"]),
         ({"files": ["a", "b", 3]}, ["/w/a", "/w/b"]),
         ({"files": [{"path": "a"}, {"other": "b"}]}, ["/w/a"]),
-        ({"patch": PATCH}, ["/w/src/a.py", "/w/src/b.py", "/w/old.c", "/w/new.c", "/w/x/y.txt"]),
+        ({"patch": PATCH}, ["/w/src/a.lua", "/w/src/b.lua"]),
+        ({"patch": DIFF}, ["/w/old.c", "/w/new.c", "/w/x/y.txt"]),
+        ({"diff": DIFF.replace("\n", "\r\n")}, ["/w/old.c", "/w/new.c", "/w/x/y.txt"]),
+        ({"input": f"await tools.apply_patch(`{PATCH}`)"}, ["/w/src/a.lua", "/w/src/b.lua"]),
         ({"command": "cat /etc/passwd"}, []),
         ({"path": ""}, []),
         ({"path": "a\nb"}, []),
@@ -213,6 +224,7 @@ PATCHED = ["/w/src/a.py", "/w/src/b.py", "/abs/c.py", "/w/d.py"]
         ({"cmd": "apply_patch <<E\n*** Begin Patch\n*** Add File: a.py\n+x"}, ["/w/a.py"]),
         ({"command": "echo '*** Add File: a.py'; git apply <<E\n--- a/x.c\n+++ b/x.c\nE"}, []),
         ({"command": ["grep", "*** Begin Patch", "*** Add File: a.py"]}, []),
+        ({"command": f"python3 - <<'EOF'\ntext = \"\"\"\n{SHELL_PATCH}\n\"\"\"\nEOF"}, []),  # of a test, say
         ({"content": SHELL_PATCH}, []),
     ],
 )  # fmt: skip

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from sesamed.calls import value_text
 from sesamed.model import ToolCall
 from sesamed.sources.codex.lines import EMPTY, NOTHING, Line, Payload, directory_in, encode, object_of, ordinal
 from sesamed.sources.codex.state import (
@@ -33,6 +34,7 @@ FAILED: Final = re.compile(
     r"|unsupported custom tool call:|aborted by user|exec_command failed|write_stdin failed|failed in sandbox"
     r"|error: |Error: |tool call error:|tool call failed|exec command rejected|patch rejected|err: )"
 )
+CONTENT: Final = frozenset({"text", "image", "audio", "resource", "resource_link"})  # of a result, in MCP
 
 
 class Metadata(msgspec.Struct, gc=False):
@@ -69,7 +71,7 @@ def output_of(raw: bytes) -> tuple[str, bool | None]:
         if raw[:1] == b"[":
             return _of_text("\n".join([piece.text for piece in decode_part(PIECES, raw) if piece.text]))
         if raw[:1] == b"{":
-            return _of_answer(decode_part(ANSWER, raw), raw.decode("utf-8", "replace"))
+            return _of_answer(decode_part(ANSWER, raw), value_text(_anything(raw)))
     except FAILURES:
         return raw.decode("utf-8", "replace"), None
     return "", None
@@ -96,9 +98,12 @@ def event_output(event: Payload) -> str:
 
 
 def changed_files(raw: bytes) -> list[str]:
-    """The files that an event tells were changed."""
+    """The files that an event tells were changed, and where they were moved to."""
     changes = _anything(raw)
-    return [*changes] if isinstance(changes, dict) else []
+    if not isinstance(changes, dict):
+        return []
+    moves = {path: change.get("move_path") for path, change in changes.items() if isinstance(change, dict)}
+    return [name for path in changes for name in (path, moves.get(path)) if isinstance(name, str)]
 
 
 def tools_of(raw: bytes) -> str:
@@ -127,6 +132,7 @@ def _of_text(text: str) -> tuple[str, bool | None]:
             return text, None
     code = EXIT.search(text[:HEAD_CHARS].split("Output:\n", 1)[0])
     text = HEADER.sub(lambda header: header[1] or "", text, count=1) if HEADER.match(text) else text
+    text = _of_server(text)
     if code is not None:
         return text, code[1] != "0"
     return text, True if FAILED.match(text) else None
@@ -134,10 +140,21 @@ def _of_text(text: str) -> tuple[str, bool | None]:
 
 def _of_answer(answer: Answer, whole: str) -> tuple[str, bool | None]:
     text = next((part for part in (answer.output, answer.content) if part is not None), whole)
+    text = _of_server(text)
     code = answer.metadata.exit_code if answer.metadata is not None else None
     if code is not None:
         return text, code != 0
     return text, None if answer.success is None else not answer.success
+
+
+def _of_server(text: str) -> str:
+    """The text in what an MCP server's tool gave back, of which most builds wrote the whole list as JSON."""
+    if not text.startswith("[{"):
+        return text
+    value = _anything(text.encode())
+    if not isinstance(value, list) or not all(isinstance(part, dict) and part.get("type") in CONTENT for part in value):
+        return text
+    return "\n".join(_collect(value, "text")) or text
 
 
 def _texts(raw: bytes) -> str:

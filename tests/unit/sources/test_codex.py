@@ -528,6 +528,14 @@ class TestCalls:
             ("Output:\nExit code: 1", "Output:\nExit code: 1", False),
             ("Process exited with code 0\nOutput:\na", "Process exited with code 0\nOutput:\na", False),
             ({"content": "a", "success": False}, "a", True),
+            ({"content": '[{"text":"a\\nb","type":"text"}]', "success": True}, "a\nb", False),
+            ({"result": {"text": "a\nb"}}, "result.text:\na\nb", False),
+            ('[{"type":"text","text":"a\\nb"},{"type":"image","data":"x"}]', "a\nb", False),
+            ('Wall time: 1 s\nOutput:\n[{"type":"text","text":"a\\nb","annotations":null}]', "a\nb", False),
+            ('[{"type":"image","data":"x"}]', '[{"type":"image","data":"x"}]', False),
+            ('[{"type":"text"}, 1]', '[{"type":"text"}, 1]', False),
+            ('[{"text":"a"}]', '[{"text":"a"}]', False),
+            ("[{torn", "[{torn", False),
             ([{"type": "input_text", "text": "a"}, {"type": "input_image"}], "a", False),
             ("{not json", "{not json", False),
             ('{"agent_id":"x"}', '{"agent_id":"x"}', False),
@@ -726,7 +734,12 @@ def test_what_stands_before_every_output_is_left_out(before: str, kept: str, fai
     assert (result.text, result.is_error) == (f"{kept}flamingo\nOutput:\n", failed)
 
 
-CHANGES = {"/home/me/project/notes.txt": {"type": "add", "content": "x"}}
+CHANGES = {
+    "/home/me/project/notes.txt": {"type": "add", "content": "x"},
+    "/home/me/project/old.txt": {"type": "update", "unified_diff": "", "move_path": "/home/me/project/new.txt"},
+    "/home/me/project/odd.txt": None,
+}
+TOUCHED = tuple(f"/home/me/project/{name}.txt" for name in ("notes", "old", "new", "odd"))
 
 
 @pytest.mark.parametrize("legacy", [True, False])
@@ -739,9 +752,7 @@ def test_files_that_an_event_tells_of_were_touched(legacy: bool) -> None:
         session.item("FileChange", id="call_a1", changes=CHANGES, status="completed")
     session.output("Success.", "call_a1")
     (call,) = calls(session)
-    assert [op for op in run(session)[1] if isinstance(op, Touched)] == [
-        Touched(key=call.key, paths=("/home/me/project/notes.txt",))
-    ]
+    assert [op for op in run(session)[1] if isinstance(op, Touched)] == [Touched(key=call.key, paths=TOUCHED)]
 
 
 def test_files_are_touched_in_a_file_of_events_alone() -> None:

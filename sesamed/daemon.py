@@ -29,7 +29,7 @@ from sesamed.ingest.sweep import Root, Sweep
 from sesamed.manager_report import Notifier, Reporter, describe, ping, watchdog_s
 from sesamed.methods.method import Context, QueryRunner
 from sesamed.methods.table import METHODS
-from sesamed.model import Trouble
+from sesamed.model import Trouble, Workstation
 from sesamed.own_sessions import OwnSessions
 from sesamed.server.connection import ClientLimits
 from sesamed.server.dispatch import Dispatcher
@@ -102,7 +102,7 @@ def _open(database: str) -> tuple[Index, list[Trouble]]:
 
 
 def _with_metadata(index: Index) -> Index:
-    """Copy metadata from an older index: workstation and roots are needed now, the rest is carried over once the files are read."""
+    """Copy metadata from an older index: roots are needed now, the rest is carried over once the files are read."""
     for path in older_indexes(index.path):
         try:
             older = OlderIndex(path)
@@ -129,8 +129,9 @@ class _Daemon:
         indexer = self._indexer()
         config = self._setting.config
         watcher = RootWatcher(indexer, Watch, config.watch, config.sweep_seconds, mounts.needs_polling)
+        station = self._settle_workstation()
         requests = Requests(indexer, watcher, self._troubles)
-        dispatcher = self._dispatcher(requests, OwnSessions(self._own_sessions_dir, indexer))
+        dispatcher = self._dispatcher(requests, OwnSessions(self._own_sessions_dir, indexer), station)
         limits = ClientLimits(connections=config.limits.max_connections)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._heed_signals)
@@ -171,14 +172,14 @@ class _Daemon:
         named = discovery.find_named_files(SOURCES.values(), environ, paths.home(environ))
         return Indexer(self._index, SOURCES, sweep, limits, config.keep_gone_days, named)
 
-    def _dispatcher(self, requests: Requests, own_sessions: OwnSessions) -> Dispatcher:
+    def _dispatcher(self, requests: Requests, own_sessions: OwnSessions, station: Workstation) -> Dispatcher:
         context = Context(
             queries=QueryRunner(self._index, self._setting.config.limits.query_timeout_ms),
             ingest=requests,
             own=own_sessions,
             socket=self._setting.paths.socket,
             database=self._setting.paths.database,
-            workstation=self._workstation(),
+            station=station,
             started_at=iso(int(time.time() * 1000)),
             stop=self._stopping.set,
         )
@@ -199,14 +200,14 @@ class _Daemon:
         named = [Root(root.parser, root.path) for root in discovery.roots(self._setting.config, discovered)]
         return [*named, Root(Sesame.name, self._own_sessions_dir)]
 
-    def _workstation(self) -> str:
-        """The machine's id: stored at the first start, unless it is configured."""
-        environ, configured = self._setting.environ, self._setting.config.workstation_id
-        kept = self._index.get("workstation")
-        if kept is None or configured or environ.get("WORKSTATION_ID"):
-            kept = workstation.workstation_id(environ, configured)
-            self._index.put("workstation", kept)
-        return kept
+    def _settle_workstation(self) -> Workstation:
+        """The machine's id in keys; when it is another one than before, `status` says so until the next start."""
+        config, environ = self._setting.config, self._setting.environ
+        station, notice = workstation.settle(self._index.path, environ, config.workstation_id)
+        if notice is not None:
+            log.warning("%s", notice)
+            self._troubles.append(Trouble(code="workstation", message=notice, since_ms=int(time.time() * 1000)))
+        return station
 
     async def _heed_signals(self) -> None:
         """Stop gracefully at the first signal, immediately at the second. A closed terminal is no reason to stop."""

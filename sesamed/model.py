@@ -217,7 +217,8 @@ class IndexReport(Answer, frozen=True, kw_only=True):
 
 
 RootCode = Literal["tooFewInstances", "tooFewWatches", "remoteFilesystem", "unwatchable", "unknownFormat"]
-TroubleCode = Literal["damaged", "storage", "unreadable", "older-index"]
+TroubleCode = Literal["damaged", "storage", "unreadable", "older-index", "workstation"]
+WorkstationOrigin = Literal["machine", "workstationId", "WORKSTATION_ID"]
 
 
 class RootWarning(msgspec.Struct, frozen=True):
@@ -264,6 +265,15 @@ class SessionKey(msgspec.Struct, frozen=True):
     source: str
     native_id: str
     origin: str = ""
+
+
+class Workstation(msgspec.Struct, frozen=True, kw_only=True):
+    """The first part of a session's key, and where it comes from: computed by the machine, or set in one of these places."""
+
+    id: str
+    origin: WorkstationOrigin
+    since: str
+    machine: str | None = None  # by which the machine that computed it is recognised
 
 
 class Annotations(msgspec.Struct, frozen=True, kw_only=True):

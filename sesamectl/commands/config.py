@@ -1,6 +1,6 @@
 """`config`: the settings in effect, and where each comes from.
 
-The roots are those of the running daemon when there is one, because it remembers what it found at its first start.
+Roots and the workstation's id are those of the running daemon when there is one: it remembers what it found at its first start.
 """
 
 import json
@@ -16,7 +16,7 @@ from sesamectl.flags import Arguments
 from sesamectl.output import show
 from sesamectl.render import clean
 from sesamectl.render.terminal import DIM, Terminal
-from sesamed import discovery
+from sesamed import discovery, workstation
 from sesamed.config import Config, load, read_json5
 from sesamed.errors import ConfigError
 from sesamed.paths import Paths, find, home
@@ -35,10 +35,12 @@ def run(arguments: Arguments) -> None:
     try:
         paths = find(os.environ)
         config = load(paths.config_file, os.environ, SOURCES.keys())
+        status = _fetch_status(paths.socket)
+        settings = _list_settings(paths.config_file, config)
         answer = {
             "paths": _list_paths(paths),
-            "settings": _list_settings(paths.config_file, config),
-            "sources": _fetch_roots(paths.socket) or _discover_roots(config),
+            "settings": {**settings, "workstationId": _find_workstation(paths, config, status)},
+            "sources": _list_roots(status) or _discover_roots(config),
         }
     except ConfigError as error:
         raise RpcError(0, error.message) from None
@@ -64,9 +66,21 @@ def _list_settings(file: str, config: Config) -> dict[str, Any]:
     for name, value in msgspec.to_builtins(config.limits).items():
         is_written = name in written.get("limits", {})
         found[f"limits.{name}"] = {"value": value, "from": file if is_written else "default"}
-    if os.environ.get("WORKSTATION_ID"):
-        found["workstationId"] = {"value": os.environ["WORKSTATION_ID"], "from": "WORKSTATION_ID"}
     return found
+
+
+def _find_workstation(paths: Paths, config: Config, status: Mapping[str, Any]) -> dict[str, Any]:
+    """The first part of keys: what counts for the running daemon, or would for one that is started from here."""
+    if (counts := status.get("workstation")) is None:
+        lines = workstation.read(paths.database)
+        known = workstation.find_given(os.environ, config.workstation_id) or (
+            workstation.find_own(lines) if lines else None
+        )
+        if known is None:
+            return {"value": None, "from": "this machine, computed at the first start"}
+        counts = msgspec.to_builtins(known)
+    origin = {"machine": f"this machine, kept since {counts['since'][:10]}", "workstationId": paths.config_file}
+    return {"value": counts["id"], "from": origin.get(counts["origin"], counts["origin"])}
 
 
 def _read_file(file: str) -> Mapping[str, Any]:
@@ -77,13 +91,19 @@ def _read_file(file: str) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _fetch_roots(socket: str) -> list[dict[str, Any]]:
-    """What the running daemon watches; empty when none is running."""
+def _fetch_status(socket: str) -> Mapping[str, Any]:
+    """The status of the running daemon; empty when none is running."""
     try:
         with Client(socket, TIMEOUT_S) as client:
-            found = client.call("status").get("sources", ())
+            found: Mapping[str, Any] = client.call("status")
+            return found
     except (ClientError, RpcError):
-        return []
+        return {}
+
+
+def _list_roots(status: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What the running daemon watches."""
+    found = status.get("sources", ())
     return [{"parser": source["parser"], "path": source["path"], "from": "the running daemon"} for source in found]
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from sesamed import __version__
 from sesamed.methods.method import PROTOCOL, Call, Context, Empty, NoParams, Params, method
-from sesamed.model import Answer, Counts, Overview, Pending, Progress, RootCode, TroubleCode
+from sesamed.model import Answer, Counts, Overview, Pending, Progress, RootCode, TroubleCode, WorkstationOrigin
 from sesamed.sanitize import Exact, Time
 from sesamed.store import schema, sqlite
 from sesamed.store.reading.status import read_holdings
@@ -63,6 +63,14 @@ class Warn(Answer, frozen=True, kw_only=True):
     since: Time
 
 
+class WorkstationStatus(Answer, frozen=True, kw_only=True):
+    """The first part of keys."""
+
+    id: Exact
+    origin: WorkstationOrigin
+    since: Time
+
+
 class Status(Answer, frozen=True, kw_only=True):
     """The state of the daemon."""
 
@@ -73,6 +81,7 @@ class Status(Answer, frozen=True, kw_only=True):
     state: Literal["ready", "indexing", "degraded"]
     socket: Exact
     database: Database
+    workstation: WorkstationStatus
     counts: Counts
     sources: list[SourceStatus]
     pending: Pending
@@ -88,7 +97,7 @@ class Status(Answer, frozen=True, kw_only=True):
 @method
 async def status(context: Context, call: Call, params: NoParams) -> Status:
     """What is indexed, watched and pending, and how fast the daemon is."""
-    overview = context.ingest.overview()
+    overview, station = context.ingest.overview(), context.station
     holdings = await context.queries.ask(read_holdings)
     return Status(
         version=__version__,
@@ -98,6 +107,7 @@ async def status(context: Context, call: Call, params: NoParams) -> Status:
         state=_find_state(overview),
         socket=context.socket,
         database=_describe_database(context.database),
+        workstation=WorkstationStatus(id=station.id, origin=station.origin, since=station.since),
         counts=holdings.counts,
         sources=_list_sources(overview, holdings.sessions_by_root),
         pending=context.ingest.pending(),

@@ -14,6 +14,7 @@ from sesamed.methods.method import Context, Params
 from sesamed.model import Role
 from sesamed.sanitize import clean_line
 from sesamed.sources import SOURCES, TOOL_FAMILIES
+from sesamed.store.reading.resolve import strip_key
 from sesamed.store.reading.session import list_tools
 from sesamed.store.search import filters
 from sesamed.store.search.spelling import distance
@@ -76,6 +77,8 @@ async def make_where(context: Context, params: Filters) -> filters.Where:
         values["tool"] = tuple(map(clean_line, values["tool"]))  # as they are indexed
     if values["tool_family"] is not None:
         values["tool_family"] = tuple(name for family in values["tool_family"] for name in TOOL_FAMILIES[family])
+    if values["exclude"] is not None:
+        values["exclude"] = tuple(map(strip_key, values["exclude"]))
     if (workstation := values.pop("workstation")) is not None:
         values["here"] = workstation == context.workstation
     if params.cwd is not None:

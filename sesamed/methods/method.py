@@ -19,7 +19,7 @@ from msgspec import Meta, Struct
 
 from sesamed.errors import DeadlineError
 from sesamed.ingest.requests import Requests
-from sesamed.model import Answer
+from sesamed.model import Answer, Workstation
 from sesamed.own_sessions import OwnSessions
 from sesamed.store.index import READERS, Index
 from sesamed.store.sqlite import Connection
@@ -128,10 +128,15 @@ class Context:
     own: OwnSessions
     socket: str
     database: str
-    workstation: str
+    station: Workstation
     started_at: str
     stop: Callable[[], None]
     appending: Lock = field(default_factory=Lock)  # two results of one call: the second is refused, not lost
+
+    @property
+    def workstation(self) -> str:
+        """The first part of keys."""
+        return self.station.id
 
 
 P = TypeVar("P", bound=Params)

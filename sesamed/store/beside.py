@@ -14,6 +14,8 @@ import msgspec
 from sesamed.errors import StoreError
 from sesamed.store import sqlite
 
+FORGOTTEN, NUMBERS, WORKSTATIONS = "forgotten.jsonl", "ids.jsonl", "workstations.jsonl"
+
 T = TypeVar("T", bound=msgspec.Struct)
 
 

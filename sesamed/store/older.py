@@ -13,10 +13,9 @@ from urllib.parse import quote
 import apsw
 
 from sesamed.store import schema, sqlite
-from sesamed.store.writing import numbering
 from sesamed.store.writing.transaction import Writer
 
-CARRIED_METADATA = ("workstation", "roots", "last_sync_at")
+CARRIED_METADATA = ("roots", "last_sync_at")
 NUMBERED = """
     SELECT source, native_id, origin, ordinal FROM sessions WHERE (source, native_id) IN (
       SELECT source, native_id FROM sessions GROUP BY source, native_id HAVING count(*) > 1)
@@ -66,8 +65,7 @@ class OlderIndex:
                 shared = sqlite.rows(self.connection, NUMBERED)
                 sql = "INSERT OR IGNORE INTO numbers(source, native_id, origin, ordinal) VALUES(?, ?, ?, ?)"
                 new.connection.executemany(sql, shared)
-        with sqlite.errors(new.path):
-            numbering.load(new.connection, new.path)  # writes them down
+        new.load_numbers()
 
     def close(self) -> None:
         """Close it; the file stays."""

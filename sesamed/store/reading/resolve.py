@@ -13,8 +13,9 @@ from typing import NamedTuple, TypeVar
 import apsw
 
 from sesamed.errors import AmbiguousError, NotFoundError
+from sesamed.model import Workstation
 from sesamed.sanitize import clean_line
-from sesamed.store import sqlite
+from sesamed.store import beside, sqlite
 from sesamed.store.reading.summary import show_name
 from sesamed.store.search.filters import IS_EMPTY
 from sesamed.store.search.spelling import distance
@@ -81,6 +82,8 @@ def _is_near(part: str, word: str) -> bool:
     return distance(part, word, limit) <= limit
 
 
+KEY = re.compile(r"([0-9a-f]{8}):([0-9a-f]{8}):(.+)", re.DOTALL)
+PUBLIC_ID = "native_id || iif(ordinal = 1, '', '~' || ordinal)"
 ANCESTOR = re.compile(r"(.+)~(\d{0,3})", re.DOTALL)
 MAX_CANDIDATES = 10
 MAX_NAMED = 20_000  # sessions whose names are compared, the latest ones
@@ -97,6 +100,8 @@ class Project(NamedTuple):
 def resolve(connection: apsw.Connection, reference: str, project: Project | None) -> int:
     """The session that a reference means. Ids may end in `~2`, so they are tried first; otherwise `~N` is the N-th ancestor."""
     found = find_exact(connection, reference)
+    if not found:
+        _check_left(connection, reference)
     if not found and (match := ANCESTOR.fullmatch(reference)):
         session = _resolve_one(connection, match[1], project)
         return _find_ancestor(connection, session, int(match[2] or 1), reference)
@@ -106,6 +111,7 @@ def resolve(connection: apsw.Connection, reference: str, project: Project | None
 def _resolve_one(connection: apsw.Connection, reference: str, project: Project | None) -> int:
     if found := find_exact(connection, reference):
         return _choose(connection, reference, found, project)
+    _check_left(connection, reference)
     beginning = find_beginning(connection, reference)
     if len(beginning) == 1:
         return beginning[0]
@@ -155,8 +161,11 @@ def _find_ancestor(connection: apsw.Connection, session: int, count: int, refere
 
 
 def find(connection: apsw.Connection, reference: str) -> int:
-    """The session with this id (with or without `source:`), or the only one whose id starts with it."""
-    found = find_exact(connection, reference) or find_beginning(connection, reference)
+    """The session with this id (with or without `source:`) or key, or the only one whose id starts with it."""
+    found = find_exact(connection, reference)
+    if not found:
+        _check_left(connection, reference)
+        found = find_beginning(connection, reference)
     if not found:
         hint = _hint(connection, reference, "`sesamectl search` and list_sessions show the ids")
         raise NotFoundError(
@@ -171,14 +180,45 @@ def find(connection: apsw.Connection, reference: str) -> int:
 
 
 def find_exact(connection: apsw.Connection, reference: str) -> list[int]:
-    """The sessions with this id; several if sources share one."""
+    """The sessions with this id, `source:id`, or key; several if sources share an id."""
     sql = "SELECT id FROM sessions WHERE public_id = ?"
     found = sqlite.rows(connection, sql, (reference,))
     if not found and ":" in reference:
-        sql += " AND source = ?"
         source, _, public_id = reference.partition(":")
-        found = sqlite.rows(connection, sql, (public_id, source))
+        found = sqlite.rows(connection, f"{sql} AND source = ?", (public_id, source))
+    if not found and (key := KEY.fullmatch(reference)) and _is_own_workstation(connection, key[1]):
+        # The project may have become known after the key was noted: it only decides between sources that share an id.
+        found = sqlite.rows(connection, f"{sql} AND project = ?", (key[3], key[2])) or sqlite.rows(
+            connection, sql, (key[3],)
+        )
     return [session for (session,) in found]
+
+
+def _is_own_workstation(connection: apsw.Connection, workstation: str) -> bool:
+    """Whether keys of this index begin with it, or once did."""
+    known = beside.read(connection.filename, beside.WORKSTATIONS, Workstation)
+    return any(line.id == workstation for line in known)
+
+
+def strip_key(reference: str) -> str:
+    """The id that a key ends with; what is no key stays as it is."""
+    key = KEY.fullmatch(reference)
+    return key[3] if key else reference
+
+
+def _check_left(connection: apsw.Connection, reference: str) -> None:
+    """Refuse the id of a session that is not in the index any more: it is neither the beginning of another one's id nor an ancestor's."""
+    source, _, rest = strip_key(reference).rpartition(":")
+    sql = f"SELECT native_id FROM numbers WHERE {PUBLIC_ID} = ? AND ? IN ('', source)"
+    left = connection.execute(sql, (rest, source)).fetchone()
+    if left is not None:
+        sql = "SELECT public_id FROM sessions WHERE native_id = ? ORDER BY ordinal LIMIT ?"
+        others = ", ".join(clean_line(name) for (name,) in sqlite.rows(connection, sql, (left[0], MAX_CANDIDATES)))
+        raise NotFoundError(
+            f"{_quote(reference)} is not in the index any more (forgotten, excluded, or expired)"
+            + (f"; others with the same id of the agent: {others}" if others else ""),
+            ref=_quote(reference),
+        )
 
 
 def find_beginning(connection: apsw.Connection, prefix: str) -> list[int]:
@@ -190,7 +230,9 @@ def find_beginning(connection: apsw.Connection, prefix: str) -> list[int]:
 
 
 def _hint(connection: apsw.Connection, reference: str, otherwise: str) -> str:
-    """What to say of a session that is not in the index: its subagents, if those are."""
+    """What to say of a session that is not in the index: its subagents, if those are; another machine, if that is what a key says."""
+    if (key := KEY.fullmatch(reference)) and not _is_own_workstation(connection, key[1]):
+        return f"{key[1]} is another workstation"
     sql = "SELECT public_id FROM sessions WHERE parent_id = ? AND subagent ORDER BY modified_ms DESC, public_id LIMIT ?"
     orphans = [clean_line(name) for (name,) in sqlite.rows(connection, sql, (reference, MAX_CANDIDATES))]
     return f"its subagents are: {', '.join(orphans)}" if orphans else otherwise

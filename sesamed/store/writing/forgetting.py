@@ -13,7 +13,6 @@ from sesamed.store.reading.resolve import find
 from sesamed.store.search import filters
 from sesamed.store.search.filters import Where
 
-NAME = "forgotten.jsonl"
 UNFINISHED = "forgetting"  # metadata: rows are gone, free pages may hold them still
 
 # Everything that these sessions hold, and what of it nobody else holds.
@@ -78,7 +77,10 @@ def forget_session(connection: apsw.Connection, session: SessionKey) -> list[byt
 
 def load(connection: apsw.Connection, index: str) -> None:
     """Tell an index that was just opened what is forgotten."""
-    known = [(session.source, session.native_id, session.origin) for session in beside.read(index, NAME, SessionKey)]
+    known = [
+        (session.source, session.native_id, session.origin)
+        for session in beside.read(index, beside.FORGOTTEN, SessionKey)
+    ]
     if known:
         with connection:
             connection.executemany("INSERT OR IGNORE INTO forgotten(source, native_id, origin) VALUES(?, ?, ?)", known)

@@ -14,7 +14,6 @@ import msgspec
 from sesamed.model import SessionKey
 from sesamed.store import beside, ids, sqlite
 
-NAME = "ids.jsonl"
 DECIDED = "numbered"  # metadata: numbers are for ever from now on
 MOST = 1 << 31
 
@@ -123,9 +122,9 @@ class Numbering:
             self.unwritten.append(number)
 
 
-def load(connection: apsw.Connection, index: str) -> None:
-    """Tell an index that was just opened what the file says, and the file what only the index knows. Where they differ the index counts:
-    answers came from it.
+def load(connection: apsw.Connection, index: str) -> list[SessionNumber]:
+    """Tell an index that was just opened what the file says; gives what the file does not say. Where they differ the index counts: answers
+    came from it.
     """
     told = _read(index)
     sql = """
@@ -138,14 +137,13 @@ def load(connection: apsw.Connection, index: str) -> None:
             connection.executemany(sql, [(*msgspec.structs.astuple(number), DECIDED) for number in told])
     rows = sqlite.rows(connection, "SELECT source, native_id, origin, ordinal FROM numbers")
     known = [SessionNumber(*key, ordinal=ordinal) for *key, ordinal in rows]
-    if untold := [number for number in known if number not in told]:
-        beside.append(index, NAME, untold)
+    return [number for number in known if number not in told]
 
 
 def _read(index: str) -> set[SessionNumber]:
     """What the file says: the last line about a session, and about a number, counts."""
     told, named = set[SessionNumber](), set[tuple[str, str, str | int]]()
-    for number in reversed(list(beside.read(index, NAME, SessionNumber))):
+    for number in reversed(list(beside.read(index, beside.NUMBERS, SessionNumber))):
         group = (number.source, number.native_id)
         about: set[tuple[str, str, str | int]] = {(*group, number.origin), (*group, number.ordinal)}
         if 0 < number.ordinal < MOST and not about & named:

@@ -5,10 +5,12 @@ a file held (`replace`, `drop`) costs as much as was held.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 
 import apsw
 import msgspec
 
+from sesamed.errors import StoreError
 from sesamed.model import SessionKey
 from sesamed.store import beside, sqlite
 from sesamed.store.rows import FileRows, IndexedFile, Revision, blank
@@ -41,7 +43,7 @@ class Writer:
         self._transaction = Transaction(self.connection, self.files)
         with sqlite.errors(path):
             forgetting.load(self.connection, path)
-            numbering.load(self.connection, path)
+        self.load_numbers()
 
     def close(self) -> None:
         """Close; SQLite checkpoints the WAL if nobody else has the index open."""
@@ -88,10 +90,17 @@ class Writer:
 
     def forget(self, sessions: Sequence[SessionKey]) -> list[bytes]:
         """Remove sessions for good; gives the files that they were in. Free pages still contain them: only a new index does not."""
-        beside.append(self.path, forgetting.NAME, sessions)
+        beside.append(self.path, beside.FORGOTTEN, sessions)
         paths: list[bytes] = []
         self._commit(lambda transaction: paths.extend(transaction.forget_all(sessions)))
         return paths
+
+    def load_numbers(self) -> None:
+        """Make index and `ids.jsonl` say the same."""
+        with sqlite.errors(self.path):
+            self._transaction.numbering.unwritten += numbering.load(self.connection, self.path)
+        with suppress(StoreError):  # then it is done with the next commit
+            self._write_down()
 
     def decide_numbers(self, old: "Writer | None" = None) -> None:
         """All that there is has been read: from now on who has a number among those with its id keeps it, as in the index before."""
@@ -121,7 +130,7 @@ class Writer:
     def _write_down(self) -> None:
         """Numbers that others will see after the commit are on the disk before it."""
         if unwritten := self._transaction.numbering.unwritten:
-            beside.append(self.path, numbering.NAME, unwritten)
+            beside.append(self.path, beside.NUMBERS, unwritten)
             unwritten.clear()
 
     def _commit(self, work: "Callable[[Transaction], None]") -> Written:

@@ -69,7 +69,7 @@ def ids(writer: Writer) -> dict[str, str]:
 
 def written(index: str) -> str:
     """What the file says."""
-    return Path(beside.path_of(index, numbering.NAME)).read_text()
+    return Path(beside.path_of(index, beside.NUMBERS)).read_text()
 
 
 @pytest.mark.parametrize("order", [(LATE, MIDDLE, EARLY), (EARLY, MIDDLE, LATE), (MIDDLE, LATE, EARLY)])
@@ -93,7 +93,7 @@ def test_of_two_that_began_together_the_key_decides(index: str) -> None:
 def test_who_comes_later_does_not_take_the_id(index: str) -> None:
     """Although it was created before."""
     writer = opened(index, LATE)
-    assert not os.path.exists(beside.path_of(index, numbering.NAME))  # it is alone
+    assert not os.path.exists(beside.path_of(index, beside.NUMBERS))  # it is alone
     writer.write([EARLY.rows()])
     writer.write([MIDDLE.rows()])
     assert ids(writer) == {"late": "x", "early": "x~2", "middle": "x~3"}
@@ -117,7 +117,7 @@ def test_without_the_file_an_index_that_is_made_again_goes_by_creation(index: st
     before = opened(index, LATE)
     before.write([EARLY.rows()])
     before.close()
-    for path in (index, beside.path_of(index, numbering.NAME)):
+    for path in (index, beside.path_of(index, beside.NUMBERS)):
         os.unlink(path)
     again = opened(index, LATE, EARLY)
     assert ids(again) == {"early": "x", "late": "x~2"}
@@ -130,7 +130,7 @@ def test_a_lost_file_is_written_again(index: str) -> None:
     before.write([EARLY.rows()])
     before.close()
     said = sorted(written(index).splitlines())
-    os.unlink(beside.path_of(index, numbering.NAME))
+    os.unlink(beside.path_of(index, beside.NUMBERS))
     Writer(index).close()
     assert sorted(written(index).splitlines()) == said
 
@@ -155,11 +155,11 @@ def test_a_kill_at_any_step(index: str, step: str) -> None:
 def test_nothing_is_committed_that_cannot_be_written_down(index: str) -> None:
     """Of a full disk, say; and it is tried again."""
     writer = opened(index, LATE)
-    os.mkdir(beside.path_of(index, numbering.NAME))
+    os.mkdir(beside.path_of(index, beside.NUMBERS))
     with pytest.raises(StoreError, match=r"ids.jsonl cannot be written"):
         writer.write([EARLY.rows()])
     assert ids(writer) == {"late": "x"}
-    os.rmdir(beside.path_of(index, numbering.NAME))
+    os.rmdir(beside.path_of(index, beside.NUMBERS))
     writer.write([EARLY.rows()])
     assert ids(writer) == {"late": "x", "early": "x~2"}
     assert written(index).count("\n") == 2
@@ -224,7 +224,7 @@ def test_what_cannot_be_read_in_the_file_is_passed_over(index: str) -> None:
     opened(index, EARLY, LATE).close()
     lines = written(index)
     bad = ['{"source":"pi","native_id":"x","origin":"early","ordinal":0}', "[]", '{"source":"pi","native_id":"x","ori']
-    Path(beside.path_of(index, numbering.NAME)).write_text(lines + "\n".join(bad))
+    Path(beside.path_of(index, beside.NUMBERS)).write_text(lines + "\n".join(bad))
     os.unlink(index)
     writer = opened(index, LATE, EARLY)
     writer.write([MIDDLE.rows()])
@@ -237,8 +237,8 @@ def test_of_two_answers_the_index_counts(index: str) -> None:
     """The file came from elsewhere: answers did not come from it."""
     writer = opened(index, EARLY, LATE)
     other = numbering.SessionNumber("pi", "x", "elsewhere", ordinal=1)
-    os.unlink(beside.path_of(index, numbering.NAME))
-    beside.append(index, numbering.NAME, [other])
+    os.unlink(beside.path_of(index, beside.NUMBERS))
+    beside.append(index, beside.NUMBERS, [other])
     writer.close()
     again = Writer(index)
     again.write([File("x", "elsewhere", 50).rows()])
@@ -338,7 +338,7 @@ class Histories(RuleBasedStateMachine):
         self.writer._write_down()
         self.writer.connection.execute("ROLLBACK")
         self.writer.close()
-        path = Path(beside.path_of(self.index, numbering.NAME))
+        path = Path(beside.path_of(self.index, beside.NUMBERS))
         if tear:
             path.write_bytes((path.read_bytes() if path.exists() else b"") + b'{"source":"pi","na')
         self.writer = Writer(self.index)
@@ -348,7 +348,7 @@ class Histories(RuleBasedStateMachine):
     def lose_the_file(self) -> None:
         """Somebody removes it."""
         self.writer.close()
-        Path(beside.path_of(self.index, numbering.NAME)).unlink(missing_ok=True)
+        Path(beside.path_of(self.index, beside.NUMBERS)).unlink(missing_ok=True)
         self.writer = Writer(self.index)
         self.check()
 

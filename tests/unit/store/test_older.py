@@ -22,6 +22,7 @@ from tests.support.dump import dumped
 from tests.support.history import same
 from tests.support.older import made
 
+ROOTS = '[{"parser":"pi","path":"/golden/pi"}]'
 GONE_MS = 1_780_000_120_012  # in the golden index
 
 
@@ -92,7 +93,7 @@ def test_all_of_it_is_carried_over(database: str, expected: Callable[[Index], No
     assert sqlite.one(connection, sql) == ("Late harvest", "What became of the delta", '["harvest","delta"]')
     assert sqlite.rows(connection, "SELECT source, native_id FROM forgotten") == [("pi", "secret")]
     assert sqlite.one(connection, "SELECT count(*) FROM other_results") == (2,)
-    assert (index.get("workstation"), index.get("last_sync_at")) == ("golden00", "1780000000000")
+    assert (index.get("roots"), index.get("last_sync_at")) == (ROOTS, "1780000000000")
     for table in ("fts", "headings"):
         connection.execute(f"INSERT INTO {table}({table}, rank) VALUES('integrity-check', 1)")
     assert sorted(path.name for path in Path(database).parent.glob("index.sqlite*")) == [
@@ -200,7 +201,7 @@ def test_what_was_never_released_is_kept_and_not_read(tmp_path: Path, version: i
     connection.pragma("user_version", version)
     connection.close()
     index = opened(path)
-    assert index.get("workstation") == "golden00"
+    assert index.get("roots") == ROOTS
     older = OlderIndex(*older_indexes(path))
     assert not older.is_readable
     older.close()

@@ -1,5 +1,6 @@
 """How a session is named by those who ask for it."""
 
+import os
 from collections.abc import Iterator
 
 import apsw
@@ -7,20 +8,30 @@ import pytest
 
 from sesamed import times
 from sesamed.errors import AmbiguousError, NotFoundError
-from sesamed.store import sqlite
-from sesamed.store.reading.resolve import find
+from sesamed.model import Workstation
+from sesamed.store import beside, sqlite
+from sesamed.store.reading.resolve import find, resolve
+from sesamed.store.writing.sessions import project_id
 from tests.support.history import History
 from tests.support.sessions import PiSession
+
+PROJECT = project_id(PiSession(id="any").cwd)
 
 
 @pytest.fixture(scope="module")
 def connection() -> Iterator[apsw.Connection]:
     history = History()
-    for number, name in enumerate(("abc", "abcd", "abd", "x", "x")):
+    for number, name in enumerate(("abc", "abcd", "abd", "x", "x", "left", "x", "left-over")):
         start = f"2026-03-0{number + 1}T00:00:00.000Z"
         history.write(history.roots[0] / f"{number}.jsonl", PiSession(id=name, start=start).user("hi").bytes())
     history.look_at_everything()
-    yield history.ingest.writer.connection
+    writer = history.ingest.writer
+    writer.decide_numbers()
+    for path in (b"5.jsonl", b"6.jsonl"):
+        writer.drop([os.fsencode(history.roots[0]) + b"/" + path])
+    lines = [Workstation(id=known, origin="machine", since="") for known in ("0badcafe", "0123abcd")]
+    beside.append(writer.path, beside.WORKSTATIONS, lines)
+    yield writer.connection
     history.close()
 
 
@@ -34,12 +45,32 @@ def connection() -> Iterator[apsw.Connection]:
         ("x", "x"),
         ("x~2", "x~2"),
         ("pi:x~2", "x~2"),
+        (f"0123abcd:{PROJECT}:x", "x"),
+        (f"0123abcd:{PROJECT}:x~2", "x~2"),
+        (f"0badcafe:{PROJECT}:abc", "abc"),
+        ("0123abcd:e3b0c442:abc", "abc"),
     ],
 )
 def test_an_id_is_found(connection: apsw.Connection, reference: str, expected: str) -> None:
-    """A whole one, with its source or without, before one that only begins so."""
+    """A whole one, with its source or without, before one that only begins so; a key, by every workstation id that there was, also if it
+    was noted before the project was known."""
     found = find(connection, reference)
     assert sqlite.one(connection, "SELECT public_id FROM sessions WHERE id = ?", (found,)) == (expected,)
+
+
+@pytest.mark.parametrize("reference", ["left", "pi:left", "x~3", f"0123abcd:{PROJECT}:x~3"])
+def test_an_id_that_left_means_nobody_else(connection: apsw.Connection, reference: str) -> None:
+    """Not `left-over`, which begins with it, nor an ancestor of `x`; who shares the agent's id is named."""
+    for ask in (find, lambda connection, reference: resolve(connection, reference, None)):
+        with pytest.raises(NotFoundError, match="is not in the index any more") as caught:
+            ask(connection, reference)
+        assert ("others with the same id of the agent: x, x~2" in caught.value.message) == ("x" in reference)
+
+
+def test_a_key_of_another_workstation_is_told(connection: apsw.Connection) -> None:
+    """Its session may well have the same id."""
+    with pytest.raises(NotFoundError, match="ffffffff is another workstation"):
+        find(connection, f"ffffffff:{PROJECT}:abc")
 
 
 def test_a_beginning_that_only_one_has_is_enough(connection: apsw.Connection) -> None:

@@ -135,7 +135,7 @@ SERVICE = (
     Flag("socket", "", "install: let the manager hold the socket, so that clients wait while the daemon restarts"),
     Flag("purge", "", "uninstall: also remove the index and the logs"),
 )
-DEEP = Flag("deep", "", "check every entry of the index, on a copy")
+DEEP = Flag("deep", "", "check every entry of the index, on a copy, and name all files with bad lines")
 MATCHING = Flag("matching", "TEXT", "sessions: whose id starts with TEXT, or whose name contains its words")
 FROM = (
     Flag("cwd", "DIR", "prefer the session of this project when several have the name (default: `.`)", os.path.abspath),

@@ -14,6 +14,7 @@ from sesamed.sources import SOURCES
 from sesamed.store.check import FileRow, files
 
 MAX_LISTED = 3  # files of a kind, lines of a file
+MOST_LISTED = 100  # files with bad lines, by --deep
 
 
 class _Tally:
@@ -70,11 +71,12 @@ def check_lines(checkup: Checkup) -> Iterator[Finding]:
     if status is None or "list_bad_lines" not in hello.get("methods", ()):
         return
     with Client(status["socket"], ANSWER_S) as client:
-        answer = client.call("list_bad_lines", limit=MAX_LISTED)
+        answer = client.call("list_bad_lines", limit=MOST_LISTED if checkup.deep else MAX_LISTED)
     for file in answer["files"]:
         yield Finding(NOTE, "lines", _describe_bad(file))
     if more := answer["total"] - len(answer["files"]):
-        yield Finding(NOTE, "lines", f"{number(more, 'more file')} with lines that could not be decoded")
+        todo = "" if checkup.deep else "`sesamectl doctor --deep` names them"
+        yield Finding(NOTE, "lines", f"{number(more, 'more file')} with lines that could not be decoded", todo)
     for end in answer["unfinished"][:MAX_LISTED]:
         text = f"{end['path']}: {size(end['bytes'])} at its end wait for the rest of the line"
         yield Finding(NOTE, "lines", text)

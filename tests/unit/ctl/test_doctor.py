@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import sesamectl
-from sesamectl.doctor import daemon, examine
+from sesamectl.doctor import daemon, examine, sources
 from sesamectl.doctor.finding import NOTE, OK, WRONG, Checkup, Finding, Level
 from sesamectl.errors import ClosedError
 from sesamectl.service.systemd import Systemd
@@ -140,6 +140,31 @@ def test_what_is_not_searchable_yet(stub: Stub, indexing: dict[str, int] | None,
         (WRONG, "full; "),
         (WRONG, "degraded; appended lines are searchable after 1.0 ms (p50), 2.0 ms (p99); "),
         (level, "1 file (2.0 KiB) not searchable after 5 s; wait for the index; `sesamectl status` shows its progress"),
+    ]
+
+
+def test_bad_lines(stub: Stub) -> None:
+    """A few files by name, with where the next lines are; an older daemon is not asked."""
+    file = {
+        "path": "/a.jsonl",
+        "part": None,
+        "badLines": 5,
+        "lines": [{"line": n, "reason": "odd"} for n in (2, 4, 6, 8, 9)],
+    }
+    whole = {"path": "/b.db", "part": "s1", "badLines": 1, "lines": [{"line": None, "reason": "too large"}]}
+    stub.on("list_bad_lines", {"total": 7, "files": [file, whole], "unfinished": [{"path": "/c.jsonl", "bytes": 2048}]})
+    status = STATUS | {"socket": stub.path}
+    hello = HELLO | {"methods": ["list_bad_lines"]}
+    assert levels(sources.check_lines(Checkup({}, deep=False, status=status, hello=hello))) == [
+        (NOTE, "/a.jsonl:2: odd; 4 more lines: 4, 6, 8, …; "),
+        (NOTE, "/b.db (s1): too large; "),
+        (NOTE, "5 more files with lines that could not be decoded; `sesamectl doctor --deep` names them"),
+        (NOTE, "/c.jsonl: 2.0 KiB at its end wait for the rest of the line; "),
+    ]
+    assert list(sources.check_lines(Checkup({}, deep=False, status=status, hello=HELLO | {"methods": []}))) == []
+    stub.on("list_bad_lines", {"total": 0, "files": [], "unfinished": []})
+    assert levels(sources.check_lines(Checkup({}, deep=False, status=status, hello=hello))) == [
+        (OK, "every complete line could be decoded; ")
     ]
 
 

@@ -77,9 +77,12 @@ def check_lines(checkup: Checkup) -> Iterator[Finding]:
     if more := answer["total"] - len(answer["files"]):
         todo = "" if checkup.deep else "`sesamectl doctor --deep` names them"
         yield Finding(NOTE, "lines", f"{number(more, 'more file')} with lines that could not be decoded", todo)
-    for end in answer["unfinished"][:MAX_LISTED]:
+    ends = answer["unfinished"]
+    for end in ends[:MAX_LISTED]:
         text = f"{end['path']}: {size(end['bytes'])} at its end wait for the rest of the line"
         yield Finding(NOTE, "lines", text)
+    if (more := len(ends) - MAX_LISTED) > 0:
+        yield Finding(NOTE, "lines", f"{number(more, 'more file')} whose last line is not whole")
     if not answer["total"]:
         yield Finding(OK, "lines", "every complete line could be decoded")
 

@@ -152,14 +152,17 @@ def test_bad_lines(stub: Stub) -> None:
         "lines": [{"line": n, "reason": "odd"} for n in (2, 4, 6, 8, 9)],
     }
     whole = {"path": "/b.db", "part": "s1", "badLines": 1, "lines": [{"line": None, "reason": "too large"}]}
-    stub.on("list_bad_lines", {"total": 7, "files": [file, whole], "unfinished": [{"path": "/c.jsonl", "bytes": 2048}]})
+    stub.on(
+        "list_bad_lines", {"total": 7, "files": [file, whole], "unfinished": [{"path": "/c.jsonl", "bytes": 2048}] * 4}
+    )
     status = STATUS | {"socket": stub.path}
     hello = HELLO | {"methods": ["list_bad_lines"]}
     assert levels(sources.check_lines(Checkup({}, deep=False, status=status, hello=hello))) == [
         (NOTE, "/a.jsonl:2: odd; 4 more lines: 4, 6, 8, …; "),
         (NOTE, "/b.db (s1): too large; "),
         (NOTE, "5 more files with lines that could not be decoded; `sesamectl doctor --deep` names them"),
-        (NOTE, "/c.jsonl: 2.0 KiB at its end wait for the rest of the line; "),
+        *[(NOTE, "/c.jsonl: 2.0 KiB at its end wait for the rest of the line; ")] * 3,
+        (NOTE, "1 more file whose last line is not whole; "),
     ]
     assert list(sources.check_lines(Checkup({}, deep=False, status=status, hello=HELLO | {"methods": []}))) == []
     stub.on("list_bad_lines", {"total": 0, "files": [], "unfinished": []})

@@ -59,7 +59,9 @@ class Indexer:
         self.trouble: StoreError | None = None
         self.last_sweep_ms: int | None = None
         self.last_event_ms: int | None = None
-        self._has_swept = False  # since the index was opened
+        self._has_to_decide = (
+            False  # a sweep has found all that there is; once it is read, numbers of sessions are for ever
+        )
         self.leaving = False  # set when the daemon stops: what is under way ends with the next commit
         self._sources = sources
         self._limits = limits
@@ -152,8 +154,9 @@ class Indexer:
         waker = self.queue.waker
         async with self.write_lock():
             self._upkeep.bulk(on=False)
-            if self._has_swept and not self.index.writer.has_decided:
+            if self._has_to_decide:
                 await self.in_thread(self.index.writer.decide_numbers)
+                self._has_to_decide = False
         while not waker.is_rung:
             if not self._upkeep.has_work:
                 await waker.wait()
@@ -179,8 +182,8 @@ class Indexer:
         found = await self.due(self._ingest)
         self.last_sweep_ms = int(time.time() * 1000)
         tickets = self.queue.add(item for item in found if self._is_still_due(item))
-        self._has_swept = True
-        if not self.index.writer.has_decided:
+        self._has_to_decide = not self.index.writer.has_decided
+        if self._has_to_decide:
             self.wake()
         return tickets
 
@@ -256,7 +259,7 @@ class Indexer:
         log.error("the index was removed or replaced; indexing all files again path=%s", self.index.path)
         async with self.write_lock():
             await self.in_thread(self.index.reopen)
-            self._has_swept = False
+            self._has_to_decide = False
             await self.in_thread(lambda: self._begin_anew(FileStates()))
         await self.look_around()
 

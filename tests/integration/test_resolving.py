@@ -223,3 +223,32 @@ def test_an_archived_session_says_so(agents: Daemon) -> None:
     agents.sync()
     meta = agents.call("get_session_meta", sessionId=codex.id)
     assert (meta["archived"], meta["resume"]["unarchive"]) == (False, None)
+
+
+def test_a_key_names_a_session_wherever_an_id_does() -> None:
+    """Also after the workstation has another id, which `status` says until the next start."""
+    with Daemon() as daemon:
+        daemon.write("one.jsonl", PiSession(id="one").user("the quince").bytes())
+        daemon.sync()
+        made = daemon.call("new_session", title="Ours")["sessionId"]
+        daemon.allowed.append("WARNING sesamed.daemon the workstation's id is")
+        station = daemon.call("status")["workstation"]
+        assert station["origin"] == "machine"
+        ours, key = (daemon.call("get_session_meta", sessionId=name)["key"] for name in (made, "one"))
+        assert key.startswith(station["id"] + ":")
+        for environ, origin in (({"WORKSTATION_ID": "0badcafe"}, "WORKSTATION_ID"), ({}, "machine")):
+            daemon.extra_environ = environ
+            daemon.restart().sync()
+            status = daemon.call("status")
+            assert [warning["code"] for warning in status["warnings"]] == ["workstation"]
+            assert status["workstation"]["origin"] == origin
+            assert daemon.call("resolve_session", ref=key)["key"].startswith(
+                environ.get("WORKSTATION_ID", station["id"])
+            )
+            assert daemon.texts(key) == ["the quince"]
+            assert daemon.call("set_session_meta", sessionId=key, title=origin)["name"] == origin
+            assert daemon.call("append_message", sessionId=ours, role="user", text=origin)["msgIdx"] == int(not environ)
+            assert daemon.call("forget", sessionId=key, dryRun=True)["sessions"] == 1
+            assert daemon.found("quince", exclude=[key]) == []
+        assert daemon.restart().call("status")["warnings"] == []
+        assert daemon.call("status")["workstation"]["id"] == station["id"]

@@ -99,8 +99,9 @@ class Writer:
         """Make index and `ids.jsonl` say the same."""
         with sqlite.errors(self.path):
             self._transaction.numbering.unwritten += numbering.load(self.connection, self.path)
-        with suppress(StoreError):  # then it is done with the next commit
-            self._write_down()
+        if self._transaction.numbering.unwritten:
+            with suppress(StoreError):  # then it is done with the next commit
+                self._write_down()
 
     def decide_numbers(self, old: "Writer | None" = None) -> None:
         """All that there is has been read: from now on who has a number among those with its id keeps it, as in the index before."""
@@ -120,7 +121,8 @@ class Writer:
         """Commit what was begun last, or roll it back."""
         with sqlite.errors(self.path):
             try:
-                self._write_down()
+                if self._transaction.numbering.unwritten:
+                    self._write_down()
                 self.connection.execute("COMMIT")
                 self.commits += 1
             except BaseException:
@@ -129,9 +131,8 @@ class Writer:
 
     def _write_down(self) -> None:
         """Numbers that others will see after the commit are on the disk before it."""
-        if unwritten := self._transaction.numbering.unwritten:
-            beside.append(self.path, beside.NUMBERS, unwritten)
-            unwritten.clear()
+        beside.append(self.path, beside.NUMBERS, self._transaction.numbering.unwritten)
+        self._transaction.numbering.unwritten.clear()
 
     def _commit(self, work: "Callable[[Transaction], None]") -> Written:
         written = self._begin(work)

@@ -12,12 +12,15 @@ import pytest
 from msgspec import Meta, Struct
 from msgspec.structs import FieldInfo
 
+from sesamed.methods import index, own, search, sessions, windows
 from sesamed.methods.filters import Filters
 from sesamed.methods.index import ProgressLine
 from sesamed.methods.method import Method
 from sesamed.methods.search import SearchParams
 from sesamed.methods.table import METHODS
 from sesamed.model import Answer
+from sesamed.server.connection import ClientLimits
+from sesamed.server.dispatch import MAX_ANSWER_BYTES
 from sesamed.store import schema
 from tests.support import page
 from tests.support.page import Table
@@ -168,6 +171,55 @@ def test_the_exchange_of_hello_is_todays() -> None:
     answer = page.exchange("hello")[1][-1]["result"]
     assert answer["methods"] == [method.name for method in METHODS]
     assert answer["schema"] == page.exchange("status")[1][-1]["result"]["database"]["schema"] == schema.VERSION
+
+
+# -- limits
+
+# By the place that says "at most": a method or an object, and a parameter or field.
+LIMITS = {
+    ("search", "limit"): search.MAX_HITS,
+    ("search_sessions", "contextAfter"): windows.WINDOW_ITEMS,
+    ("list_sessions", "limit"): sessions.MAX_SESSIONS,
+    ("list_messages", "limit"): sessions.MAX_MESSAGES,
+    ("list_bad_lines", "limit"): index.MAX_BAD_FILES,
+    ("list_bad_lines", "unfinished"): index.MAX_BAD_FILES,
+    **{("new_session", name): own.MAX_LINE for name in ("agent", "sender", "title")},
+    **{("set_session_meta", name): own.MAX_TEXT for name in ("summary", "description")},
+    ("set_session_meta", "title"): own.MAX_LINE,
+    ("set_session_meta", "tags"): own.MAX_TAGS,
+    ("WindowItem", "snippet"): windows.SNIPPET_BYTES,
+    ("MessageItem", "text"): sessions.TEXT_BYTES,
+}
+
+
+def test_limits() -> None:
+    """What the tables say is at most so much, is."""
+    tables = {name: page.fields(name) for name in page.list_objects()}
+    rows = {
+        (place, name): row.meaning
+        for place, table in [
+            *((m.name, page.parameters(m.name)) for m in METHODS),
+            *((m.name, page.result(m.name)) for m in METHODS),
+            *tables.items(),
+        ]
+        for name, row in table.rows.items()
+    }
+    told = {place: found[1] for place, text in rows.items() if (found := re.search(r"at most ([0-9,]*[0-9])", text))}
+    assert told == {place: f"{limit:,}" for place, limit in LIMITS.items()}
+
+
+def test_limits_of_connections() -> None:
+    """The first part of the page names them in words."""
+    limits, units = ClientLimits(), {"MiB": 1 << 20}
+    assert f"{limits.connections} connections with {limits.in_flight} requests in flight" in page.PAGE
+    assert f"A request is at most {limits.request_bytes // units['MiB']} MiB" in page.PAGE
+    assert f"an answer at most {MAX_ANSWER_BYTES // units['MiB']} MiB" in page.PAGE
+    assert f"`limit` is at most {windows.MAX_WINDOWS}." in page.PAGE
+    times = limits.idle_s, limits.line_s, limits.write_s
+    assert times == (600, 10, 30)
+    assert (
+        "ten minutes without a request, and when a line takes ten seconds to arrive, or an answer thirty" in page.PAGE
+    )
 
 
 # -- pi

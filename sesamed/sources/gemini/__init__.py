@@ -42,7 +42,7 @@ class Gemini(JsonState[GeminiState]):
 
     name = "gemini"
     label = "Gemini CLI"
-    version = 3
+    version = 4
     locations = (Location(home="~/.gemini", moved_by=(Variable("GEMINI_CLI_HOME", ".gemini"),), directories=("tmp",)),)
     shapes = (
         Document(

@@ -55,6 +55,7 @@ class Conversation:
         self._order: list[int | Operation] = []  # records, by their keys, and other operations
         self._calls: dict[str, int] = {}  # by the id of the call: the last record with that id
         self._times: dict[str, int] = {}
+        self._nameless = 0  # lines without an id so far
         self._shown: dict[str, None] = {}  # ids of the messages that the model is shown
 
     def take(self, line: Line) -> None:
@@ -62,13 +63,15 @@ class Conversation:
         if line.rewind_to is not None:
             self._rewind(line.rewind_to)
         elif line.id is not None:
-            self._read_entry(line)
+            self._read_entry(line, line.id)
         elif line.patch is not None:
             if line.patch.messages is not None:
                 self._shown.clear()
                 self._read_entries(line.patch.messages)
         elif line.session_id is not None:
             self._read_entries(line.messages or ())
+        elif _is_nameless(line):
+            self._nameless = self._read_entries([line], self._nameless)
         else:
             self.note(Unknown(type="line"))
 
@@ -85,14 +88,20 @@ class Conversation:
         said = [self._records[item] for item in self._order if isinstance(item, int)]
         return [record.text for record in said if isinstance(record, Message) and record.role == "user"]
 
-    def _read_entries(self, entries: Iterable[Entry]) -> None:
+    def _read_entries(self, entries: Iterable[Entry], nameless: int = 0) -> int:
+        """Read messages. Converters write some without ids: they are known by text and number; gives how many there were."""
         for entry in entries:
             if entry.id is not None:
-                self._read_entry(entry)
+                self._read_entry(entry, entry.id)
+            elif _is_nameless(entry):
+                self._read_entry(entry, f"{nameless}\0{text_of(parts_of(entry.content))}")
+                nameless += 1
+        return nameless
 
-    def _read_entry(self, entry: Entry) -> None:
-        place = self._locate(entry)
-        self._shown[entry.id or ""] = None
+    def _read_entry(self, entry: Entry, name: str) -> None:
+        place = self._locate(entry, name)
+        if entry.id is not None:
+            self._shown[name] = None
         parts = parts_of(entry.content)
         if entry.type == "user":
             self._read_results(place, parts)
@@ -102,13 +111,12 @@ class Conversation:
         elif entry.type not in ASIDE:
             self.note(Unknown(type=f"message/{entry.type}"))
 
-    def _locate(self, entry: Entry) -> Place:
-        name = entry.id or ""
+    def _locate(self, entry: Entry, name: str) -> Place:
         time_ms = millis(entry.timestamp)
         if time_ms is not None:
             self._times[name] = min(time_ms, self._times.get(name, time_ms))
         stamp = name.lower() if UUID.fullmatch(name) else f"{self._session}\0{name}"
-        return Place(entry=name, stamp=f"gemini\0{stamp}", time_ms=self._times.get(name), cwd=self._cwd)
+        return Place(entry=entry.id, stamp=f"gemini\0{stamp}", time_ms=self._times.get(name), cwd=self._cwd)
 
     # -- the user
 
@@ -148,16 +156,18 @@ class Conversation:
         text = text_of(parts)
         if text.strip() and text.strip() != ACKNOWLEDGED:
             self._add_message(place, "assistant", text)
-        for call in calls:
-            self._add_call(place, call, _result_of(call))
+        for number, call in enumerate(calls):
+            self._add_call(place, call, _result_of(call), number)
         listed = {call.id for call in calls}
         for part in parts:
             if part.function_call is not None and part.function_call.id not in listed:
                 self._add_call(place, part.function_call, None)
 
-    def _add_call(self, place: Place, call: Call | FunctionCall, result: tuple[str, bool] | None) -> None:
+    def _add_call(
+        self, place: Place, call: Call | FunctionCall, result: tuple[str, bool] | None, number: int = 0
+    ) -> None:
         name = call.name or ""
-        key = record_key(f"{place.stamp}\0call", call.id or name)
+        key = record_key(f"{place.stamp}\0call", call.id or (f"{name}\0{number}" if number else name))
         ended_ms = millis(call.timestamp) if isinstance(call, Call) else None
         place = msgspec.structs.replace(place, ended_ms=ended_ms)
         record = place.call(key, name, bytes(call.args), tool=strip_server(name))
@@ -193,6 +203,11 @@ class Conversation:
         first = next((key for key in keys if self._records[key].entry in taken), None)
         if first is not None:
             self.note(Undone(key=first))
+
+
+def _is_nameless(entry: Entry) -> bool:
+    """Whether this is a message, though it has no id."""
+    return entry.id is None and bool(text_of(parts_of(entry.content)) or entry.tool_calls)
 
 
 def _result_of(call: Call) -> tuple[str, bool] | None:

@@ -36,6 +36,7 @@ class Speaker(msgspec.Struct, frozen=True, kw_only=True):
     is_summary: bool = False
     is_command: bool = False  # one that the user ran
     texts: int = 0  # of its parts so far
+    nameless: int = 0  # calls without an id so far
 
 
 class OpenCodeState(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,7 +120,10 @@ def read_call(state: OpenCodeState, speaker: Speaker, part: Part) -> Step:
     call = part.state or CallState()
     name, arguments = part.tool or "", bytes(call.input)
     state = _begin_keys(state, f"{speaker.created}\0{part.call_id}", asked=False)
-    key = record_key(f"opencode\0{state.asked}\0{speaker.created}\0call", part.call_id or "")
+    nameless = f"\0{speaker.nameless}" if speaker.nameless else ""
+    key = record_key(f"opencode\0{state.asked}\0{speaker.created}\0call", part.call_id or nameless)
+    if not part.call_id:
+        state = _replace(state, speaker=msgspec.structs.replace(speaker, nameless=speaker.nameless + 1))
     place = _locate(speaker, call.time)
     ended = call.status in ENDED
     output, failed = (_output(call), _is_failure(name, call)) if ended else (None, None)

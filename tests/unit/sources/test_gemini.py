@@ -23,6 +23,7 @@ GEMINI = Gemini()
 FILES = sorted((Path(__file__).parents[2] / "golden/gemini/birds/chats").glob("session-*.json*"))
 LOGS = [file for file in FILES if file.suffix == ".jsonl"]
 LOG = PurePath("birds/chats/session-a.jsonl")
+DOCUMENT = PurePath("birds/chats/session-a.json")
 FAILED = "Output: a\nExit Code: 3"
 LS = Call("run_shell_command", {"command": "ls"}, "run_shell_command_1_0")
 
@@ -98,6 +99,33 @@ def test_a_converted_session_has_the_records_of_the_old_file() -> None:
 def test_two_sessions_share_no_record() -> None:
     """The context of each has the same id."""
     assert not set(keys(of(talk()))) & set(keys(of(talk(id="5ea10000-0000-4000-8000-000000000009"))))
+
+
+def nameless(session: GeminiSession) -> list[dict[str, Any]]:
+    """The lines as a converter may write them: no ids of messages and calls."""
+    lines = [json.loads(line) for line in session.lines()]
+    for line in lines:
+        for holder in (line, *line.get("toolCalls", ())):
+            holder.pop("id", None)
+    return lines
+
+
+@pytest.mark.parametrize("as_document", [False, True])
+def test_messages_without_ids_are_known_by_their_place(as_document: bool) -> None:
+    """Two that say the same are two, and so are two equal calls; a new version of all of them adds none."""
+    session = GeminiSession().user("go on").answer("Done.").user("go on")
+    session.raw({"type": "gemini", "toolCalls": [session.call(Call("ls", id=name), "x") for name in "ab"]})
+    head, *lines = nameless(session)
+    said = [line for line in lines if "type" in line]
+    if as_document:
+        data = json.dumps({**head, "messages": said}).encode()
+    else:
+        data = b"".join(json.dumps(line).encode() + b"\n" for line in (head, *lines, {"$set": {"messages": said}}))
+    found = records(operations(data, DOCUMENT if as_document else LOG))
+    assert [record.text for record in found if isinstance(record, Message)] == ["go on", "Done.", "go on"]
+    assert [record.output for record in found if isinstance(record, ToolCall)] == ["x", "x"]
+    other = json.dumps({**head, "sessionId": "another", "messages": said}).encode()
+    assert not {*keys(operations(other, DOCUMENT))} & {record.key for record in found}
 
 
 def test_a_subagent_is_below_its_parent() -> None:

@@ -291,6 +291,15 @@ def test_a_part_that_grows_is_one_record() -> None:
     assert keys(of(texts[0])) == keys(of(texts[1]))
 
 
+def test_calls_without_ids_are_counted_each() -> None:
+    """In a fork, too, they are what they were."""
+    session = OpenCodeSession().user("go").answer("", *(tool_part("ls", {}, "x", call="") for _ in range(3)))
+    calls = [record for record in of(session) if isinstance(record, ToolCall)]
+    assert len({call.key for call in calls}) == 3
+    forked = operations(session.fork("ses_0002").rows(), "ses_0002")
+    assert [record.key for record in forked if isinstance(record, ToolCall)] == [call.key for call in calls]
+
+
 def test_equal_parts_are_records_of_their_own() -> None:
     """Said twice is said twice."""
     session = (

@@ -114,10 +114,17 @@ PAGE = (
     Flag("limit", "N", "print at most N", count),
     Flag("offset", "N", "skip the first N", count),
 )
+SIMILAR = Flag(
+    "similar-to",
+    "ID",
+    "sessions that are shown as one with this one: its subagents, those that begin alike, its forks",
+    dest="similarTo",
+)
 SEARCH = (
     Flag("limit", "N", "print at most N sessions (default: 10)", count),
     Flag("offset", "N", "skip the first N", count),
     Flag("sort", "relevance|recent", "order by relevance (default) or by date"),
+    SIMILAR,
     Flag("fresh", "", "check the disk first, so that nothing is missed"),
     *FILTERS,
 )
@@ -158,7 +165,7 @@ COMMANDS: Mapping[str, Command] = {
         ("search nix flake --after 7d --cwd .", 'search "retry logic" --tool edit', "search --path config.ts --json"),
     ),
     "list": Command(
-        "list sessions, newest activity first", "", (*PAGE, *FILTERS, JSON, NO_START),
+        "list sessions, newest activity first", "", (*PAGE, SIMILAR, *FILTERS, JSON, NO_START),
         ("list --cwd . --limit 5", "list --source pi --after 2w"),
     ),
     "show": Command(

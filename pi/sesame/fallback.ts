@@ -35,5 +35,6 @@ export async function overClient<T>(exec: Exec, method: string, params: object, 
 
 function flags(params: Params): string[] {
   const given = Object.entries(params).flatMap(([name, value]) => (Array.isArray(value) ? value : [value]).map((one) => [name, one] as const));
-  return ["--json", ...given.filter(([, value]) => value !== undefined && value !== false).map(([name, value]) => (value === true ? `--${name}` : `--${name}=${value}`))];
+  const flag = (name: string) => `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+  return ["--json", ...given.filter(([, value]) => value !== undefined && value !== false).map(([name, value]) => (value === true ? flag(name) : `${flag(name)}=${value}`))];
 }

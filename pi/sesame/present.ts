@@ -12,9 +12,13 @@ const FIELDS: Record<string, string> = { title: "title", summary: "summary", des
 /** The answer to a search. */
 export function search(query: string, found: Found, offset: number, limit: number): string {
   const asked = query.trim() ? ` match ${JSON.stringify(cut(line(query), NAME_CHARACTERS))}` : "";
+  if (found.results.length === 0 && found.total) return `No more past sessions${asked}: there are ${found.total}.`;
   if (found.results.length === 0) return [`No past sessions${asked}.`, ...reasons(found), ...remarks(found)].join("\n");
-  const heading = `${count(found.results.length, "past session")}${asked}${query.trim() ? ", best first" : ", newest first"}. ${QUOTED}`;
-  const more = found.results.length === limit ? [`There may be more: offset ${offset + limit}.`] : [];
+  const total = found.total ?? found.results.length;
+  const of = total > found.results.length ? ` of ${found.totalExact ? "" : "at least "}${total}` : "";
+  const heading = `${count(found.results.length, "past session")}${of}${asked}${query.trim() ? ", best first" : ", newest first"}. ${QUOTED}`;
+  const next = found.nextOffset === undefined && found.results.length === limit ? offset + limit : found.nextOffset;
+  const more = next ? [`More: offset ${next}.`] : [];
   return [heading, ...found.results.map((one, index) => `\n${offset + index + 1}. ${hit(one)}`), "", ...more, ...remarks(found)].join("\n").trimEnd();
 }
 
@@ -50,7 +54,7 @@ function where({ sessionId, match, similar }: Hit): string {
   const who = match.kind === "tool_call" ? `tool ${line(match.toolName ?? "call")}` : line(match.role ?? "");
   const place = match.kind === "heading" ? `its ${FIELDS[match.field ?? ""] ?? "heading"}` : `${who}, message ${match.msgIdx}, ${minute(match.timestamp)}`;
   const subagent = match.sessionId === sessionId ? "" : `, in its subagent ${line(match.sessionId)}`;
-  const copies = similar > 0 ? ` (and in ${count(similar, "session")} like it)` : "";
+  const copies = similar > 0 ? ` (and in ${count(similar, "session")} like it: similarTo)` : "";
   return `${place}${subagent}${copies}`;
 }
 

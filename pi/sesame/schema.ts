@@ -23,6 +23,7 @@ const WITHIN = {
   path: text("Only where a tool call touched this file, or a file below this directory; config.ts finds src/config.ts"),
   status: choice(["success", "error"], "Only tool calls that ended so"),
 };
+const SIMILAR = text("Only the sessions that are shown as one with this one, each by itself; the id of a hit that says there are some");
 const OFFSET = whole("Leave out the first so many", 0, 100_000);
 
 export const SEARCH = object(
@@ -30,6 +31,7 @@ export const SEARCH = object(
     query: text('Words to look for, as somebody would have said them; any of them count, the rarer the more. "a phrase", -word and pre* are understood. An empty one lists the newest'),
     ...PLACE,
     ...WITHIN,
+    similarTo: SIMILAR,
     sort: choice(["relevance", "recent"], "Best first (default) or newest first"),
     limit: whole("Most sessions, default 8", 1, 20),
     offset: OFFSET,
@@ -55,7 +57,7 @@ export type Given = Record<string, string | number | undefined>;
 /** The params of `search` and `list_sessions` for what the model gave. */
 export function filters(given: Given, here: string): Record<string, unknown> {
   const { cwd, after, before, ...rest } = given;
-  const known = Object.fromEntries(Object.entries(rest).filter(([name, value]) => name in { ...PLACE, ...WITHIN } && value !== undefined && value !== ""));
+  const known = Object.fromEntries(Object.entries(rest).filter(([name, value]) => name in { ...PLACE, ...WITHIN, similarTo: SIMILAR } && value !== undefined && value !== ""));
   return {
     ...known,
     ...(cwd && { cwd: directory(String(cwd), here) }),

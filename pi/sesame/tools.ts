@@ -98,7 +98,7 @@ async function search(ask: Ask, given: Given, ctx: ExtensionContext, signal?: Ab
   const params = { query, ...(await narrowed(ask, given, ctx, signal)), ...(given.sort && { sort: given.sort }), exclude: own(ctx), limit, offset, fresh: true };
   const found = await ask<Found>("search", params, signal);
   const text = present.search(query, found, offset, limit);
-  return { text, shown: found.results.length, total: found.resultCount, sessions: found.results.map((hit) => hit.sessionId) };
+  return { text, shown: found.results.length, total: found.total ?? found.resultCount, sessions: found.results.map((hit) => hit.sessionId) };
 }
 
 /** The filters. What is in the families of tools, the daemon knows; without them, whoever answers chooses (sesamectl). */

@@ -54,6 +54,9 @@ export interface Word {
 
 export interface Found {
   resultCount: number;
+  total?: number;
+  totalExact?: boolean;
+  nextOffset?: number | null;
   results: Hit[];
   words: Word[];
   corrected: Record<string, string>;

@@ -19,7 +19,7 @@ test("a hit: what it is called, whose, when, where, why, and how to read on", ()
 1. "Simplify the flakes" [0.82]
    id 0199; pi; 2026-03-01; /code/infra (branch main); 1 message
    has: nix; lacks: flake
-   user, message 3, 2026-03-01 09:00 (and in 2 sessions like it):
+   user, message 3, 2026-03-01 09:00 (and in 2 sessions like it: similarTo):
    > let us restructure
    read on: read_session {"session":"0199","around":3}`);
 });

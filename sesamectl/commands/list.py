@@ -4,13 +4,13 @@ from typing import Any
 
 from sesamectl.call import call_retrying, choose_tools, show_sessions, wait_if_started
 from sesamectl.client import Client
-from sesamectl.flags import FILTERS, PAGE, Arguments
+from sesamectl.flags import FILTERS, PAGE, SIMILAR, Arguments
 from sesamectl.render.sessions import lines
 
 
 def run(arguments: Arguments) -> None:
     """List and print."""
-    params = arguments.collect((*PAGE, *FILTERS))
+    params = arguments.collect((*PAGE, SIMILAR, *FILTERS))
 
     def question(client: Client) -> dict[str, Any]:
         wait_if_started(client)

@@ -33,4 +33,4 @@ def run(arguments: Arguments) -> None:
         return ask_again(client, asked, answer)
 
     answer = call_retrying(arguments, question)
-    show_sessions(answer, lines, arguments, found=bool(answer.get("resultCount")))
+    show_sessions(answer, lines, arguments, found=bool(answer.get("total") or answer.get("resultCount")))

@@ -37,17 +37,32 @@ def result_lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]
     for hit in answer.get("results", ()):
         yield ""
         yield from _hit(hit, terminal)
-    if notes := list(_notes(answer)):
+    if notes := [*_format_rest(answer), *_notes(answer)]:
         yield ""
         yield from notes
 
 
 def _headline(answer: Mapping[str, Any]) -> str:
     count, query = answer.get("resultCount", 0), clean(answer.get("query", ""))
-    if not count:
+    total = answer.get("total") or count
+    if not total:
         return f'No session matches "{query}"' if query.strip(" *") else "No sessions"
-    found = f"Found {count} session{'' if count == 1 else 's'}"
-    return f'{found} matching "{query}"' if query.strip(" *") else f"{found}, newest first"
+    found = number(total, "session") if answer.get("totalExact", True) else f"at least {number(total, 'session')}"
+    found = f"Found {count} of {found}" if 0 < count < total else f"Found {found}"
+    found = f'{found} matching "{query}"' if query.strip(" *") else f"{found}, newest first"
+    return found if count else f"{found}, but none in this range"
+
+
+def _format_rest(answer: Mapping[str, Any]) -> Iterator[str]:
+    """How to see what is not shown."""
+    if (following := answer.get("nextOffset")) is not None:
+        more = f"{int(answer['total']) - int(following)} more" if answer.get("totalExact") else "More"
+        yield f"{more}: --offset {int(following)}"
+    folded = [hit for hit in answer.get("results", ()) if hit.get("similar") or hit.get("subagents")]
+    if folded and "total" in answer:
+        kinds = [("similar sessions", "similar"), ("subagents", "subagents")]
+        what = " and ".join(name for name, field in kinds if any(hit.get(field) for hit in folded))
+        yield f"To see {what} of a hit, search the same with its id: --similar-to {clean(folded[0].get('sessionId'))}"
 
 
 def _hit(hit: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:

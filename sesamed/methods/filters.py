@@ -14,9 +14,9 @@ from sesamed.methods.method import Context, Params
 from sesamed.model import Role
 from sesamed.sanitize import clean_line
 from sesamed.sources import SOURCES, TOOL_FAMILIES
-from sesamed.store.reading.resolve import strip_key
+from sesamed.store.reading.resolve import find, strip_key
 from sesamed.store.reading.session import list_tools
-from sesamed.store.search import filters
+from sesamed.store.search import filters, ranking
 from sesamed.store.search.spelling import distance
 from sesamed.store.sqlite import Connection
 
@@ -59,6 +59,11 @@ async def make_condition(context: Context, params: Filters) -> filters.Condition
     if all(getattr(params, name) == getattr(NO_FILTERS, name) for name in Filters.__struct_fields__):
         return EVERYTHING
     return filters.to_sql(await make_where(context, params))
+
+
+def narrow(connection: Connection, where: filters.Conditions, similar_to: str | None) -> filters.Conditions:
+    """The same conditions, but only for what is shown as one with this session. Runs in a reader's thread."""
+    return where if similar_to is None else ranking.narrow_to_kin(connection, where, find(connection, similar_to))
 
 
 async def make_where(context: Context, params: Filters) -> filters.Where:

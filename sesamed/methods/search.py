@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, TypeVar
 
 from msgspec.structs import asdict, replace
 
-from sesamed.methods.filters import Filters, make_condition, warn_of_unknown_tools
+from sesamed.methods.filters import Filters, make_condition, narrow, warn_of_unknown_tools
 from sesamed.methods.method import MAX_OFFSET, Call, CodePoints, Context, NonNegative, method
 from sesamed.model import Answer, Pending, Role, Session
 from sesamed.sanitize import Exact, Line, Time
@@ -44,6 +44,7 @@ class SearchParams(Filters, frozen=True, kw_only=True):
     limit: NonNegative = 10
     offset: NonNegative = 0
     sort: Literal["relevance", "recent"] = "relevance"
+    similar_to: str | None = None
     fresh: bool = False
     timeout_ms: NonNegative | None = None
 
@@ -90,6 +91,9 @@ class About(Answer, frozen=True, kw_only=True):
 
     query: Exact
     result_count: int
+    total: int  # hits in all; at least so many, unless `total_exact`
+    total_exact: bool
+    next_offset: int | None  # null at the end
     words: list[WordCount]
     corrected: Mapping[str, str]
     dropped: list[Exact]
@@ -128,7 +132,8 @@ async def ask(
     limit, offset, recent = min(params.limit, most), min(params.offset, MAX_OFFSET), params.sort == "recent"
 
     def find(connection: Connection) -> tuple[Page, list[T], list[str]]:
-        page = Searcher(connection, compiled, where, context.workstation).run(limit, offset, recent=recent)
+        searched = narrow(connection, where, params.similar_to)
+        page = Searcher(connection, compiled, searched, context.workstation).run(limit, offset, recent=recent)
         return page, show(connection, page), warn_of_unknown_tools(connection, params)
 
     left_ms = None
@@ -140,6 +145,9 @@ async def ask(
     about = About(
         query=params.query,
         result_count=len(shown),
+        total=found.total,
+        total_exact=found.total_exact,
+        next_offset=offset + limit if limit and found.total > offset + limit else None,
         words=found.words,
         corrected=found.terms.corrected,
         dropped=list(found.terms.dropped),
@@ -158,6 +166,8 @@ class Page(NamedTuple):
 
     hits: list[Hit]
     terms: Terms
+    total: int = 0
+    total_exact: bool = True
     filtered_out: int = 0
     weak: bool = False
 
@@ -189,41 +199,47 @@ class Searcher:
     def run(self, limit: int, offset: int, *, recent: bool) -> Page:
         """The hits of one page."""
         if self._query.everything:
-            _, sessions = summary.list_sessions(self._connection, self._where, limit, offset, self._workstation)
-            return Page([self._show_opening(number, about, about) for number, about in sessions.items()], self._terms)
-        found = ranking.rank_sessions(self._connection, self._terms, self._where, limit + offset, recent=recent)
-        if not found:
-            return Page([], self._terms, 0 if offset else self._count_filtered_out())
-        page, best = found[offset:], max(found, key=lambda one: one.score)
+            total, sessions = summary.list_sessions(self._connection, self._where, limit, offset, self._workstation)
+            hits = [self._show_opening(number, about, about) for number, about in sessions.items()]
+            return Page(hits, self._terms, total)
+        more = limit + offset + 1  # one more says whether there is a next page
+        ranked = ranking.rank_sessions(self._connection, self._terms, self._where, more, recent=recent)
+        page, best = ranked.hits[offset : offset + limit], ranked.best
+        if best is None:
+            return Page([], self._terms, filtered_out=self._count_filtered_out())
+        owners = (one for hit in page for one in hit.members)
+        holders = matching.find_holders(self._connection, self._terms, ranked.where, owners)
         numbers = {number for one in page for number in (one.shown, one.session)}
         sessions = summary.read_sessions(self._connection, numbers, self._workstation)
-        hits = [self._make_hit(one, sessions, one.score / best.score) for one in page]
+        hits = [self._make_hit(one, sessions, holders, one.score / best.score) for one in page]
         matched = hits[page.index(best)].matched_words if best in page else self._find_matched_words(best)
         counted = terms.count_shown(self._terms, [_list_shown(hit) for hit in hits])
-        return Page(hits, counted, weak=ranking.is_weak(self._terms, matched))
+        return Page(hits, counted, ranked.total, ranked.is_exact, weak=ranking.is_weak(self._terms, matched))
 
     def _count_filtered_out(self) -> int:
         if not (self._where.session or self._where.record):
             return 0
         return ranking.count_hits(self._connection, self._terms, filters.to_sql(filters.Where()))
 
-    def _make_hit(self, found: Found, sessions: Mapping[int, Session], score: float) -> Hit:
+    def _make_hit(
+        self, found: Found, sessions: Mapping[int, Session], holders: Mapping[int, set[int]], score: float
+    ) -> Hit:
         shown, session = sessions[found.shown], sessions[found.session]
-        similar, texts = found.similar, dict[int, str]()
+        texts = dict[int, str]()
         if found.chunk is None:
             hit = self._show_heading(found.session, session, shown)
         else:
             text, record, texts = read.read_chunk(self._connection, found.chunk)
             item = read.read_item(self._connection, found.session, record)
-            similar = similar | matching.find_other_holders(self._connection, record, found.session)
             hit = _make_hit(shown, self._excerpter.excerpt(text), _make_match(session, item))
         matched, missing = self._match_words(found, texts)
+        held = set[int]().union(*(holders.get(one, ()) for one in found.members)) - found.members.keys()
         return replace(
             hit,
             score=round(score, 4),
             matched_words=matched,
             missing_words=missing,
-            similar=len(similar - {found.shown}),
+            similar=len((found.similar | held) - {found.shown}),
             subagents=found.subagents,
         )
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from sesamed.methods.filters import Filters, find_main_worktree, make_condition, warn_of_unknown_tools
+from sesamed.methods.filters import Filters, find_main_worktree, make_condition, narrow, warn_of_unknown_tools
 from sesamed.methods.method import MAX_OFFSET, Call, CodePoints, Context, NonNegative, Params, method
 from sesamed.methods.resume import (
     Resume,
@@ -38,6 +38,7 @@ class ListSessionsParams(Filters, frozen=True, kw_only=True):
 
     limit: NonNegative = 50
     offset: NonNegative = 0
+    similar_to: str | None = None
 
 
 class SessionList(Answer, frozen=True, kw_only=True):
@@ -56,7 +57,8 @@ async def list_sessions(context: Context, call: Call, params: ListSessionsParams
     limit, offset = min(params.limit, MAX_SESSIONS), min(params.offset, MAX_OFFSET)
 
     def find(connection: Connection) -> tuple[int, dict[int, Session], list[str]]:
-        total, found = summary.list_sessions(connection, where, limit, offset, context.workstation)
+        listed = narrow(connection, where, params.similar_to)
+        total, found = summary.list_sessions(connection, listed, limit, offset, context.workstation)
         return total, found, warn_of_unknown_tools(connection, params)
 
     total, found, unknown = await context.queries.ask(find)

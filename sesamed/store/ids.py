@@ -141,6 +141,11 @@ def sql_in_record(chunk: str, record: str) -> str:
     return f"{chunk} BETWEEN {record} << {KIND_BITS} AND ({record} << {KIND_BITS}) + {KIND_MASK}"
 
 
+def sql_chunk_in_file(chunk: str, file: str) -> str:
+    """Whether a chunk is one of a file's: a range of the primary key."""
+    return f"{chunk} BETWEEN {file} << {FILE_BITS} AND ({file} << {FILE_BITS}) + {(1 << FILE_BITS) - 1}"
+
+
 def sql_is_call(record: str) -> str:
     """Whether a row of `records` is a tool call, not a message."""
     return f"{record}.kind = {Kind.CALL}"

@@ -340,6 +340,28 @@ def test_limit_and_offset(library: Library) -> None:
     assert library.daemon.found("quince", offset=10**9) == []
 
 
+def test_total_and_next_offset(library: Library) -> None:
+    """Every page says how many hits there are, and where the next one begins."""
+    for query in ("quince", "*"):
+        total = len(library.daemon.found(query))
+        for offset, following in ((0, 2), (2, 4), (total - 1, None), (total, None), (10**9, None)):
+            answer = library.daemon.call("search", query=query, limit=2, offset=offset)
+            assert (answer["total"], answer["totalExact"], answer["nextOffset"]) == (total, True, following)
+            assert answer["filteredOut"] == 0
+        assert library.daemon.call("search", query=query, limit=0)["nextOffset"] is None
+
+
+def test_similar_to(library: Library) -> None:
+    """What is shown as one with a hit: its subagents, and forks with copies of what matches; in lists likewise."""
+    assert found(library, "medlar", similarTo=PARENT) == listed(library, similarTo=PARENT) == {CHILD}
+    hit = best(library.daemon, "rutabaga")
+    assert (hit["sessionId"], hit["similar"]) == (APP, 1)
+    assert found(library, "rutabaga", similarTo=APP) == {FORK}
+    assert FORK in listed(library, similarTo=f"pi:{APP}")
+    assert found(library, "medlar", similarTo=APPLE) == set()
+    assert library.daemon.refuses("search", query="quince", similarTo="nothing").code == 1
+
+
 def test_limits_are_clamped(blank: Daemon) -> None:
     """Numbers above a bound are clamped to it."""
     for number in range(505):

@@ -8,9 +8,9 @@ import msgspec
 
 from sesamed.store import sqlite
 from sesamed.store.reading import session as read
+from sesamed.store.reading.resolve import find_beginning, find_exact, list_candidates
 from sesamed.store.reading.summary import list_children, read_sessions
 from sesamed.store.search import filters, ranking, terms
-from sesamed.store.search import matching as search
 
 WORDS = (
     "alpha",
@@ -28,6 +28,10 @@ PLACE = """
       SELECT f.path, r.id AS place FROM files f JOIN records r ON r.id >> 21 = f.id WHERE f.session = ?1 AND r.id = ?2
       UNION ALL SELECT f.path, f.id << 21 | c.position FROM files f JOIN copies c ON c.file = f.id
       WHERE f.session = ?1 AND c.record = ?2) ORDER BY path
+"""
+HOLDERS = """
+    SELECT source, public_id FROM sessions WHERE id <> ?2 AND id IN (
+      SELECT session FROM files WHERE id = ?1 >> 21 OR id IN (SELECT file FROM copies WHERE record = ?1)) ORDER BY 1, 2
 """
 
 
@@ -55,6 +59,7 @@ def dumped(connection: apsw.Connection) -> dict[str, Any]:
         "files": {bytes(path): rest for path, *rest in sqlite.rows(connection, FILES)},
         "chunks": Counter((n & 7, sqlite.plain(text)) for n, text in sqlite.rows(connection, "SELECT id, text FROM chunks")),
         "totals": _totals(connection),
+        "candidates": _candidates(connection),
         "hits": {words: _hits(connection, words, names) for words in WORDS},
     }  # fmt: skip
 
@@ -69,7 +74,7 @@ def _item(connection: apsw.Connection, session: int, item: read.Item, names: dic
     )  # no place: the session goes on from it
     return (
         item.position, item.role, item.kind, item.tool, read.read_whole_text(connection, item.record), item.is_error, item.time_ms,
-        item.entry, item.undone, touched, names[owner], len(search.find_other_holders(connection, item.record, session)),
+        item.entry, item.undone, touched, names[owner], len(sqlite.rows(connection, HOLDERS, (item.record, session))),
     )  # fmt: skip
 
 
@@ -103,13 +108,24 @@ def _totals(connection: apsw.Connection) -> tuple[Any, ...]:
     return totals
 
 
-def _hits(connection: apsw.Connection, words: str, names: dict[int, str]) -> list[tuple[str, int, list[str], float]]:
-    """Which sessions a search finds, and how well; of chunks that are as good any may be the one that is shown."""
+def _hits(connection: apsw.Connection, words: str, names: dict[int, str]) -> list[tuple[Any, ...]]:
+    """Which sessions a search finds, how well, and by which message or call."""
     where = filters.to_sql(filters.Where(empty=True))
     asked = terms.expand(connection, terms.parse(words))
-    found = ranking.rank_sessions(connection, asked, where, 1000)
-    assert len(found) == ranking.count_hits(connection, asked, where)
-    return sorted(
-        (names[hit.shown], hit.subagents, sorted(names[other] for other in hit.similar), round(hit.score, 6))
-        for hit in found
-    )
+    ranked = ranking.rank_sessions(connection, asked, where, 1000)
+    assert (len(ranked.hits), True) == (ranked.total, ranked.is_exact)
+    return [
+        (
+            names[hit.shown], hit.subagents, sorted(names[other] for other in hit.similar), round(hit.score, 6), names[hit.session],
+            hit.chunk and (read.find_position(connection, hit.session, hit.chunk >> 3), hit.chunk & 7),
+        ) for hit in ranked.hits
+    ]  # fmt: skip
+
+
+def _candidates(connection: apsw.Connection) -> dict[str, list[list[str]]]:
+    """What may be meant by ids and by how they begin, in order."""
+    ids = {name for (name,) in sqlite.rows(connection, "SELECT public_id FROM sessions")}
+    return {
+        reference: [list_candidates(connection, find(connection, reference)) for find in (find_exact, find_beginning)]
+        for reference in ids | {name[:2] for name in ids}
+    }

@@ -177,6 +177,11 @@ class PiSession(Transcript):
             child.last = json.loads(copied[-1]).get("id")
         return child
 
+    def moved(self, cwd: str) -> "PiSession":
+        """The same session, begun in another directory."""
+        self._lines[0] = encoded(json.loads(self._lines[0]) | {"cwd": cwd}).encode()
+        return self
+
     def migrated(self, seed: str = "") -> "PiSession":
         """The file as a later pi rewrites one of version 1: the same lines, with ids that no other `seed` gives."""
         header = json.loads(self._lines[0]) | {"version": 3}

@@ -6,6 +6,7 @@ from typing import Any
 
 import apsw
 
+from sesamed.methods.filters import narrow
 from sesamed.methods.search import Page, Searcher
 from sesamed.store.search import filters, terms
 from tests.support.history import History
@@ -31,9 +32,18 @@ class Tiny:
         with self.connection:
             self.connection.execute(f"UPDATE sessions SET {column} = ? WHERE public_id = ?", (text, name))
 
-    def ask(self, text: str, *, recent: bool = False, limit: int = 10, offset: int = 0, **where: Any) -> Page:
+    def ask(
+        self,
+        text: str,
+        *,
+        recent: bool = False,
+        limit: int = 10,
+        offset: int = 0,
+        similar_to: str | None = None,
+        **where: Any,
+    ) -> Page:
         """What a client would be answered."""
-        compiled = filters.to_sql(filters.Where(**where))
+        compiled = narrow(self.connection, filters.to_sql(filters.Where(**where)), similar_to)
         searcher = Searcher(self.connection, terms.parse(text), compiled, "w")
         return searcher.run(limit, offset, recent=recent)
 

@@ -86,6 +86,7 @@ KEY = re.compile(r"([0-9a-f]{8}):([0-9a-f]{8}):(.+)", re.DOTALL)
 PUBLIC_ID = "native_id || iif(ordinal = 1, '', '~' || ordinal)"
 ANCESTOR = re.compile(r"(.+)~(\d{0,3})", re.DOTALL)
 MAX_CANDIDATES = 10
+LATEST_FIRST = "ORDER BY modified_ms DESC, source"
 MAX_NAMED = 20_000  # sessions whose names are compared, the latest ones
 SHOWN_CHARACTERS = 200
 
@@ -117,7 +118,7 @@ def _resolve_one(connection: apsw.Connection, reference: str, project: Project |
         return beginning[0]
     sql = f"""
         SELECT s.id, s.name FROM sessions s WHERE s.name IS NOT NULL AND NOT s.subagent AND NOT ({IS_EMPTY})
-        ORDER BY s.modified_ms DESC LIMIT ?
+        ORDER BY s.modified_ms DESC, s.source, s.public_id LIMIT ?
     """
     known = dict(sqlite.rows(connection, sql, (MAX_NAMED,)))
     # Several ids that begin so: somebody who wrote a whole name did not mean an id.
@@ -182,14 +183,14 @@ def find(connection: apsw.Connection, reference: str) -> int:
 def find_exact(connection: apsw.Connection, reference: str) -> list[int]:
     """The sessions with this id, `source:id`, or key; several if sources share an id."""
     sql = "SELECT id FROM sessions WHERE public_id = ?"
-    found = sqlite.rows(connection, sql, (reference,))
+    found = sqlite.rows(connection, f"{sql} {LATEST_FIRST}", (reference,))
     if not found and ":" in reference:
         source, _, public_id = reference.partition(":")
-        found = sqlite.rows(connection, f"{sql} AND source = ?", (public_id, source))
+        found = sqlite.rows(connection, f"{sql} AND source = ? {LATEST_FIRST}", (public_id, source))
     if not found and (key := KEY.fullmatch(reference)) and _is_own_workstation(connection, key[1]):
         # The project may have become known after the key was noted: it only decides between sources that share an id.
-        found = sqlite.rows(connection, f"{sql} AND project = ?", (key[3], key[2])) or sqlite.rows(
-            connection, sql, (key[3],)
+        found = sqlite.rows(connection, f"{sql} AND project = ? {LATEST_FIRST}", (key[3], key[2])) or sqlite.rows(
+            connection, f"{sql} {LATEST_FIRST}", (key[3],)
         )
     return [session for (session,) in found]
 
@@ -225,7 +226,7 @@ def find_beginning(connection: apsw.Connection, prefix: str) -> list[int]:
     """The sessions whose id starts with this."""
     if not prefix:
         return []
-    sql = "SELECT id FROM sessions WHERE public_id >= ? AND public_id < ? ORDER BY public_id LIMIT 1000"
+    sql = "SELECT id FROM sessions WHERE public_id >= ? AND public_id < ? ORDER BY public_id, source LIMIT 1000"
     return [session for (session,) in sqlite.rows(connection, sql, (prefix, prefix + "\U0010ffff"))]
 
 
@@ -233,7 +234,7 @@ def _hint(connection: apsw.Connection, reference: str, otherwise: str) -> str:
     """What to say of a session that is not in the index: its subagents, if those are; another machine, if that is what a key says."""
     if (key := KEY.fullmatch(reference)) and not _is_own_workstation(connection, key[1]):
         return f"{key[1]} is another workstation"
-    sql = "SELECT public_id FROM sessions WHERE parent_id = ? AND subagent ORDER BY modified_ms DESC, public_id LIMIT ?"
+    sql = "SELECT public_id FROM sessions WHERE parent_id = ? AND subagent ORDER BY modified_ms DESC, public_id, source LIMIT ?"
     orphans = [clean_line(name) for (name,) in sqlite.rows(connection, sql, (reference, MAX_CANDIDATES))]
     return f"its subagents are: {', '.join(orphans)}" if orphans else otherwise
 

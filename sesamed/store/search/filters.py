@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from sesamed.model import NameRank
 from sesamed.store import ids
 
 
@@ -38,10 +39,15 @@ Values = dict[str, Any]
 IS_CALL = ids.sql_is_call("r")
 
 # Begun and left: nothing was said or done in it, nobody has said anything of it, and no subagent has worked for it.
-IS_EMPTY = """s.messages = 0 AND s.tool_calls = 0 AND s.base IS NULL AND s.source <> 'sesame'
-    AND s.title IS NULL AND s.summary IS NULL AND s.description IS NULL AND coalesce(s.tags, '[]') = '[]'
+NOTHING_DONE = """s.messages = 0 AND s.tool_calls = 0 AND s.base IS NULL AND s.source <> 'sesame'
+    AND s.summary IS NULL AND s.description IS NULL AND coalesce(s.tags, '[]') = '[]'
     AND NOT EXISTS(SELECT 1 FROM sessions c WHERE c.parent_id = s.native_id AND c.source = s.source AND c.subagent
       AND c.messages + c.tool_calls > 0)"""
+IS_EMPTY = f"{NOTHING_DONE} AND s.title IS NULL"
+# An agent's title of such a session is no answer to a question; a person's is.
+ONLY_TITLED = f"""{NOTHING_DONE} AND NOT EXISTS(SELECT 1 FROM facts a
+    WHERE a.native_id = s.native_id AND a.native_id <> '' AND a.source = s.source AND a.field = 'name'
+      AND a.rank = {NameRank.ANNOTATED:d})"""
 
 
 class Filter(NamedTuple):
@@ -52,13 +58,15 @@ class Filter(NamedTuple):
 
 
 class Conditions(NamedTuple):
-    """Conditions and their values; and whether the work of subagents is shown as their parent's."""
+    """Conditions and their values; whether the work of subagents is shown as their parent's; and whether nothing is shown as one."""
 
     session: str
     record: str
     values: Values
     folds: bool = True
     listed: str = ""
+    called: str = ""  # of sessions that are found by their headings
+    apart: bool = False
 
 
 def to_sql(where: Where) -> Conditions:
@@ -69,7 +77,14 @@ def to_sql(where: Where) -> Conditions:
         if (part := sql(where, values)) is not None:
             parts[scope].append(f"({part})")
     session, record, listed = (" AND ".join(some) for some in parts.values())
-    return Conditions(session, record, values, where.subagents == "include", listed)
+    called = "" if where.empty else f"NOT ({ONLY_TITLED})"
+    return Conditions(session, record, values, where.subagents == "include", listed, called)
+
+
+def add_condition(where: Conditions, sql: str, **values: Any) -> Conditions:
+    """One more condition on sessions."""
+    session = f"{where.session} AND {sql}" if where.session else sql
+    return where._replace(session=session, values={**where.values, **values})
 
 
 def _cwd(where: Where, values: Values) -> str | None:

@@ -12,7 +12,7 @@ import heapq
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import apsw
@@ -28,6 +28,7 @@ WEIGHT = f"""CASE {ids.sql_kind("m.chunk")}
     WHEN {Kind.USER} THEN 1.3 WHEN {Kind.CALL} THEN 0.8 WHEN {Kind.RESULT} THEN 0.4 ELSE 1.0 END"""
 # What is in more chunks than this is looked for in messages only, when rarer words are asked for, too.
 ROWS_OF_ALL_KINDS = 15_000
+FEW_ROWS = 1000  # what is in no more chunks is searched at once, so that all hits are counted
 BEST_CHUNKS = 3
 BEST_FILES = 200  # of the other ones only the best chunk counts
 ABOVE = 1000.0  # far more than any score
@@ -40,78 +41,125 @@ IN_FILE = ids.sql_file_of("w.chunk")
 RECORD = ids.sql_record_of("w.chunk")
 IS_MESSAGE = ids.sql_is_message("chunk")
 HAS_WORD = "m.chunk IN (SELECT rowid FROM fts WHERE fts MATCH :words)"
+# The + keeps SQLite from asking FTS5 anew for each of these rows.
+ONLY_WORDS = "AND +rowid IN (SELECT rowid FROM fts WHERE fts MATCH :words)"
+
+
+class Step(NamedTuple):
+    """How much of an index is looked at."""
+
+    all_kinds: bool  # else common words are looked for in messages only
+    only_words: bool = False  # not in chunks with only parts of words
+
+
+EVERYTHING = Step(all_kinds=True)
 
 
 class Matched(NamedTuple):
-    """A chunk that matches, whether it is something said, and whether it has a word of the query and not only parts of one."""
+    """A chunk that matches, whether it is something said, whether it has a word of the query and not only parts of one, and its place in
+    the session's own files: a shared record is stored in another one's."""
 
     session: int
     chunk: int
     score: float
     is_message: bool
     has_word: bool
+    place: int
 
 
-# A record's home is the earliest session that holds it. Where a filter leaves that one out, the earliest of the others has the hit.
+# A record's home is the earliest session that holds it. Where a filter leaves that one out, the earliest of the others has the hit; where
+# sessions are shown each by itself, all of them have.
+PLACE = ids.sql_chunk(ids.sql_record("c.file", "c.position"), ids.sql_kind("w.chunk"))
 COPIED = f"""
-    SELECT session, chunk, score, {IS_MESSAGE}, has_word FROM (
-      SELECT f.session, w.chunk, w.score, w.has_word, row_number() OVER (PARTITION BY w.chunk ORDER BY {ids.OWNER_FIRST}) AS turn
+    SELECT session, chunk, score, {IS_MESSAGE}, has_word, place FROM (
+      SELECT f.session, w.chunk, w.score, w.has_word, {PLACE} AS place,
+        row_number() OVER (PARTITION BY w.chunk{{each}} ORDER BY {ids.OWNER_FIRST}, c.position) AS turn
       FROM (SELECT DISTINCT record FROM copies) d JOIN w ON {RECORD} = d.record JOIN copies c ON c.record = d.record
       JOIN files f ON f.id = c.file JOIN sessions s ON s.id = f.session
       WHERE {{passing}} AND {ids.sql_file("d.record")} NOT IN (
-        SELECT f.id FROM files f JOIN sessions s ON s.id = f.session WHERE {{passing}})
+        SELECT f.id FROM files f JOIN sessions s ON s.id = f.session WHERE {{homes}})
     ) WHERE turn = 1
 """
 
 BEST = f"""
     WITH m(chunk, score) AS NOT MATERIALIZED ({{matched}}),
     w(chunk, score, has_word) AS MATERIALIZED (SELECT m.chunk, m.score * {WEIGHT}, {{has_word}} FROM m {{records}}),
-    b(file, chunk, score, has_word, place) AS (SELECT {FILE}, chunk, score, has_word, max(score + {{tier}}) FROM w GROUP BY {FILE}),
-    p(file, session, chunk, score, has_word, place) AS MATERIALIZED (
-      SELECT b.file, f.session, b.chunk, b.score, b.has_word, b.place
+    b(file, chunk, score, has_word, grade) AS (SELECT {FILE}, chunk, score, has_word, max(score + {{tier}}) FROM w GROUP BY {FILE}),
+    p(file, session, chunk, score, has_word, grade) AS MATERIALIZED (
+      SELECT b.file, f.session, b.chunk, b.score, b.has_word, b.grade
       FROM b CROSS JOIN files f ON f.id = b.file CROSS JOIN sessions s ON s.id = f.session WHERE {{passing}}),
-    top(file, session) AS MATERIALIZED (SELECT file, session FROM p ORDER BY place DESC, file LIMIT {BEST_FILES})
-    SELECT session, chunk, score, {IS_MESSAGE}, has_word FROM (
+    top(file, session) AS MATERIALIZED (SELECT file, session FROM p WHERE grade >= (
+      SELECT min(grade) FROM (SELECT grade FROM p ORDER BY grade DESC LIMIT {BEST_FILES})))
+    SELECT session, chunk, score, {IS_MESSAGE}, has_word, chunk FROM (
       SELECT top.session, w.chunk, w.score, w.has_word,
         row_number() OVER (PARTITION BY top.file ORDER BY w.score + {{tier}} DESC, w.chunk) AS turn
       FROM w JOIN top ON top.file = {IN_FILE}) WHERE turn <= {BEST_CHUNKS}
     UNION ALL
-    SELECT session, chunk, score, {IS_MESSAGE}, has_word FROM p WHERE file NOT IN (SELECT file FROM top)
+    SELECT session, chunk, score, {IS_MESSAGE}, has_word, chunk FROM p WHERE file NOT IN (SELECT file FROM top)
 """
-OTHERS = f"""
-    SELECT DISTINCT session FROM files
-    WHERE session <> ?2 AND (id = {ids.sql_file("?1")} OR id IN (SELECT file FROM copies WHERE record = ?1))
+# Who holds copies of matching records that count for another session: for that of their home, or that of the copy that stands for it.
+HELD = f"""
+    WITH homes(session, file) AS (
+      SELECT f.session, f.id FROM files f WHERE f.session IN carray(:owners)
+        AND EXISTS(SELECT 1 FROM copies c WHERE {ids.sql_in_file("c.record", "f.id")}) {{adopted}}),
+    shared(session, record) AS (
+      SELECT homes.session, {ids.sql_record_of("fts.rowid")} FROM homes CROSS JOIN fts ON fts MATCH :match
+        AND {ids.sql_chunk_in_file("fts.rowid", "homes.file")})
+    SELECT DISTINCT shared.session, f.session FROM shared CROSS JOIN copies c ON c.record = shared.record
+    CROSS JOIN files f ON f.id = c.file CROSS JOIN sessions s ON s.id = f.session CROSS JOIN records r ON r.id = shared.record
+    WHERE f.session <> shared.session AND {{passing}} AND {{records}} AND shared.session IN (
+      SELECT h.session FROM files h WHERE h.id = {ids.sql_file("shared.record")}
+      UNION SELECT h.session FROM copies d JOIN files h ON h.id = d.file WHERE d.record = shared.record)
 """
+ADOPTED = f"""UNION SELECT f.session, {ids.sql_file("c.record")} FROM files f JOIN copies c ON c.file = f.id
+    WHERE f.session IN carray(:owners) AND {ids.sql_file("c.record")} NOT IN (
+      SELECT f.id FROM files f JOIN sessions s ON s.id = f.session WHERE {{passing}})"""
 FILTERED = f"JOIN records r ON r.id = {ids.sql_record_of('m.chunk')} WHERE "
 SAID_FIRST = f"({ids.sql_is_message('w.chunk')}) * {ABOVE}"
 
 
-def find_best(
-    connection: apsw.Connection, terms: Terms, where: filters.Conditions, *, everything: bool, messages_first: bool
-) -> list[Matched]:
-    """The best chunks of each file that has any.
+def plan(terms: Terms) -> list[Step]:
+    """The steps in which a search looks at more and more of the index, if what it finds is not enough. Parts of words are often very
+    common (`src` of `src/index.ts`), and what has only those comes last."""
+    steps = list[Step]()
+    words = _whole_words(terms)
+    total = sum(pattern.chunks for pattern in terms.patterns)
+    rows = sum(pattern.chunks for pattern in terms.patterns if pattern.match in words)
+    if total <= min(FEW_ROWS, ROWS_OF_ALL_KINDS):
+        return [EVERYTHING]
+    if 0 < rows < total:
+        steps.append(Step(all_kinds=rows <= ROWS_OF_ALL_KINDS, only_words=True))
+    if (total > ROWS_OF_ALL_KINDS or len(terms.terms) == 1) and all(step.all_kinds for step in steps):
+        steps.append(Step(all_kinds=False))
+    return [*steps, EVERYTHING]
 
-    Without `everything`, words that are in very many chunks count in messages only.
-    """
+
+def find_best(connection: apsw.Connection, terms: Terms, where: filters.Conditions, step: Step) -> list[Matched]:
+    """The best chunks of each file that has any."""
     if not terms.patterns:
         return []
-    parts, values = _ask(connection, terms, where, everything=everything)
+    parts, values = _ask(connection, terms, where, step)
     passing = where.session or "1"
     sql = BEST.format(
         matched=" UNION ALL ".join(parts),
         passing=passing,
-        tier=f"has_word * {2 * ABOVE}" + f" + {SAID_FIRST}" * messages_first,
-        has_word=_has_word(terms, values),
+        tier=f"has_word * {2 * ABOVE}" + f" + {SAID_FIRST}" * (len(terms.terms) == 1),
+        has_word="1" if step.only_words else _has_word(terms, values),
         records=FILTERED + where.record if where.record else "",
     )
     if where.session and _has_copies(connection):
-        sql += "UNION ALL" + COPIED.format(passing=passing)
+        each, homes = (", f.session", "0") if where.apart else ("", passing)
+        sql += "UNION ALL" + COPIED.format(passing=passing, each=each, homes=homes)
     return [Matched(*row) for row in connection.execute(sql, {**where.values, **values})]
+
+
+def _whole_words(terms: Terms) -> set[str]:
+    return {pattern.match for term in terms.terms for pattern in term.wholes if pattern.chunks}
 
 
 def _has_word(terms: Terms, values: dict[str, Any]) -> str:
     """Whether a chunk has a word of the query, and not only parts of one; most queries ask for nothing else."""
-    words = {pattern.match for term in terms.terms for pattern in term.wholes if pattern.chunks}
+    words = _whole_words(terms)
     if words.issuperset(pattern.match for pattern in terms.patterns):
         return "1"
     if not words:
@@ -120,27 +168,44 @@ def _has_word(terms: Terms, values: dict[str, Any]) -> str:
     return HAS_WORD
 
 
-def is_bounded(terms: Terms) -> bool:
-    """Whether everything can be searched in little time."""
-    return sum(pattern.chunks for pattern in terms.patterns) <= ROWS_OF_ALL_KINDS
+def find_holders(
+    connection: apsw.Connection, terms: Terms, where: filters.Conditions, owners: Iterable[int]
+) -> dict[int, set[int]]:
+    """Of some sessions that match, the others that hold copies of what matches, and pass the filters as well."""
+    found: dict[int, set[int]] = defaultdict(set)
+    if terms.patterns and not where.apart and _has_copies(connection):
+        passing = where.session or "1"
+        sql = HELD.format(
+            passing=passing,
+            records=where.record or "1",
+            adopted=ADOPTED.format(passing=passing) if where.session else "",
+        )
+        values = {**where.values, "owners": sqlite.numbers(owners), "match": match_any(terms)}
+        for owner, holder in connection.execute(sql, values):
+            found[owner].add(holder)
+    return found
 
 
-def find_other_holders(connection: apsw.Connection, record: int, session: int) -> set[int]:
-    """The other sessions that hold a record."""
-    return {other for (other,) in connection.execute(OTHERS, (record, session))}
+def match_any(terms: Terms) -> str:
+    """Everything that is asked for, for FTS5."""
+    patterns = {pattern.match: pattern for term in terms.terms for pattern in term.patterns}
+    return f"({_any(list(patterns.values()))}){_without(terms)}"
 
 
 def _ask(
-    connection: apsw.Connection, terms: Terms, where: filters.Conditions, *, everything: bool
+    connection: apsw.Connection, terms: Terms, where: filters.Conditions, step: Step
 ) -> tuple[list[str], dict[str, Any]]:
     """One or two FTS5 queries. For rare words *and* all words, FTS5 scores by all of them but only visits the rare ones."""
-    also = ""
+    also, values = "", dict[str, Any]()
     if where.session and not _has_copies(connection):
         also = f"AND {ids.sql_file_of('rowid')} IN (SELECT f.id FROM files f JOIN sessions s ON s.id = f.session WHERE {where.session})"
-    without = f" NOT ({' OR '.join(terms.excluded)})" if terms.excluded else ""
+    if step.only_words:
+        also += ONLY_WORDS
+        values["words"] = " OR ".join(sorted(_whole_words(terms)))
+    without = _without(terms)
     most = 0 if len(terms.terms) == 1 else ROWS_OF_ALL_KINDS  # what is only done by tools is below all that is said
-    rare, common = (terms.patterns, []) if everything else _split(terms.patterns, most)
-    parts, values = [], {}
+    rare, common = (terms.patterns, []) if step.all_kinds else _split(terms.patterns, most)
+    parts = []
     if rare:
         values["rare"] = f"({_any(rare)})" + (f" AND ({_any([*rare, *common])})" if common else "") + without
         parts.append(MATCHED.format(name="rare", also=also))
@@ -148,6 +213,10 @@ def _ask(
         values["common"] = f"({_any(common)})" + (f" NOT ({_any(rare)})" if rare else "") + without
         parts.append(MATCHED.format(name="common", also=f"{MESSAGES} {also}"))
     return parts, values
+
+
+def _without(terms: Terms) -> str:
+    return f" NOT ({' OR '.join(terms.excluded)})" if terms.excluded else ""
 
 
 def _split(patterns: list[Pattern], most: int) -> tuple[list[Pattern], list[Pattern]]:
@@ -194,6 +263,7 @@ class Counts(NamedTuple):
     titled: Mapping[int, float]
     headed: frozenset[int]  # with a word of the query in their heading, and not only parts of one
     named: frozenset[int]
+    first_named: frozenset[int]  # of too many, those with the most of the query in their titles, the newest first
 
 
 def count_patterns(connection: apsw.Connection, terms: Terms) -> Counts:
@@ -214,15 +284,28 @@ def count_patterns(connection: apsw.Connection, terms: Terms) -> Counts:
         for file, times in in_messages.get(match, {}).items():
             found[session_of[file]] += times
     titled = _share_titles(terms)
-    named = set(heapq.nlargest(MANY_NAMED, titled, key=lambda session: (titled[session], session)))
-    named.update(*(placed for titled_, placed in headings.values() if len(placed | titled_) <= MANY_NAMED))
+    in_title = {session: titled.get(session, 0.0) for found in headings.values() for session in found.titled}
+    placed = frozenset[int]().union(
+        *(found.placed for found in headings.values() if len(found.placed | found.titled) <= MANY_NAMED)
+    )
     return Counts(
         tuple(called.values()),
         {session: messages for _, session, messages in rows},
         titled,
         frozenset[int]().union(*(found for term in terms.terms for found in term.headings)),
-        frozenset(named),
+        placed | in_title.keys(),
+        placed | _choose_titled(connection, in_title),
     )
+
+
+def _choose_titled(connection: apsw.Connection, titled: Mapping[int, float]) -> frozenset[int]:
+    if len(titled) <= MANY_NAMED:
+        return frozenset(titled)
+    least = heapq.nlargest(MANY_NAMED, titled.values())[-1]
+    above = frozenset(session for session, share in titled.items() if share > least)
+    equal = sqlite.numbers(session for session, share in titled.items() if share == least)
+    sql = "SELECT id FROM sessions WHERE id IN carray(?) ORDER BY modified_ms DESC, source, public_id LIMIT ?"
+    return above.union(session for (session,) in connection.execute(sql, (equal, MANY_NAMED - len(above))))
 
 
 def _count_headings(found: Headings) -> Counter[int]:

@@ -6,7 +6,7 @@ Docs: docs/search.md, with what each step is worth.
 
 import heapq
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 import apsw
@@ -44,18 +44,43 @@ SHOWN = """(
     SELECT id FROM up ORDER BY depth DESC LIMIT 1)"""
 
 
+Family = int | tuple[str, str]  # a session with its subagents, or the subagents of a parent that is not in the index
+Group = Family | tuple[str, int]  # families of a project that begin alike
+
+
 class Found(NamedTuple):
-    """A session to show, the one that really matched, its best chunk (None: only its heading matches), its score, how many subagents are
-    folded into it, and which other sessions with the same opening are.
+    """A session to show, the one that really matched, its best chunk (None: only its heading matches), its score, and all that match of
+    those that are shown as one, each with its family.
     """
 
     shown: int
     session: int
     chunk: int | None
     score: float
-    subagents: int
-    similar: frozenset[int]
-    group: frozenset[int]  # the sessions that would be shown if each stood alone: several have one missing parent
+    group: Group
+    family: Family
+    members: Mapping[int, Family]
+
+    @property
+    def subagents(self) -> int:
+        """How many others of the family match."""
+        return sum(family == self.family for session, family in self.members.items() if session != self.shown)
+
+    @property
+    def similar(self) -> frozenset[int]:
+        """Those that match in other families."""
+        return frozenset(session for session, family in self.members.items() if family != self.family)
+
+
+class Ranked(NamedTuple):
+    """The first hits; how many there are, or, unless that is exact, at least; the best of all that were looked at; and the filters, with
+    what the query itself leaves out."""
+
+    hits: list[Found]
+    total: int
+    is_exact: bool
+    best: Found | None
+    where: filters.Conditions
 
 
 class Scored(NamedTuple):
@@ -67,45 +92,60 @@ class Scored(NamedTuple):
     has_word: bool = True
 
 
+Order = tuple[int, str, str]  # newer ones first, then by name
+
+
 class _Shown(NamedTuple):
     shown: int
-    group: int | tuple[str, str]  # hits of one group are one: by that session, or by a parent that is not in the index
-    alike: tuple[str, int] | None  # its project and how it begins
-    order: tuple[int, str, str]  # newer ones first, then by name
+    group: Group
+    family: Family
+    order: Order
+    own_order: Order  # of the session itself, which may be a subagent
 
 
 def rank_sessions(
     connection: apsw.Connection, terms: Terms, where: filters.Conditions, limit: int, *, recent: bool = False
-) -> list[Found]:
-    """The sessions that match a query best."""
+) -> Ranked:
+    """The sessions that match a query best. Each step looks at more than the one before; what it finds comes after what was found, so
+    that the order is the same on every page.
+    """
+    where = _leave_out(connection, terms, where)
     counted = matching.count_patterns(connection, terms)
     whole = matching.score_sessions(connection, counted)
-    one_word = len(terms.terms) == 1
-
-    def find(*, everything: bool) -> list[Found]:
-        found = matching.find_best(connection, terms, where, everything=everything, messages_first=one_word)
-        chunks = _choose_chunks(found, one_word=one_word)
-        called = set[int]()
-        if not where.record:
-            called = _find_called(connection, terms, where, counted.named - chunks.keys())
-        scored = _fuse(chunks, called, counted, whole, one_word=one_word)
-        for session in _find_excluded(connection, terms, set(scored)):
-            del scored[session]
-        best = _put_parts_last(scored, everything=everything)
-        if not recent:
-            best = heapq.nlargest(max(LOOKED_AT, 4 * limit), best, key=lambda one: one.score)
-        return fold(connection, best, where, recent=recent)[:limit]
-
-    bounded = recent or bool(where.record) or (not one_word and matching.is_bounded(terms))
-    found = find(everything=bounded)
-    if len(found) < limit and not bounded:
-        found = append_rest(found, find(everything=True))
-    return found[:limit]
+    found, is_exact = list[Found](), False
+    for step, named in _plan(terms, counted, everything=recent or where.apart or bool(where.record)):
+        chunks = _choose_chunks(connection, matching.find_best(connection, terms, where, step), terms)
+        called = set() if where.record else _find_called(connection, terms, where, named - chunks.keys())
+        scored = _put_parts_last(_fuse(chunks, called, counted, whole, terms), hidden=step.only_words)
+        more, is_complete = _fold_enough(connection, scored, where, limit, recent=recent)
+        found = append_rest(found, more)
+        is_exact = is_complete and step == matching.EVERYTHING and named == counted.named
+        if len(found) >= limit:
+            break
+    best = max(found, key=lambda one: one.score, default=None)
+    return Ranked(found[:limit], len(found), is_exact, best, where)
 
 
 def count_hits(connection: apsw.Connection, terms: Terms, where: filters.Conditions) -> int:
     """How many hits there are in all."""
-    return len(rank_sessions(connection, terms, where, 1 << 40, recent=True))
+    return rank_sessions(connection, terms, where, 1 << 40).total
+
+
+def _plan(terms: Terms, counted: matching.Counts, *, everything: bool) -> list[tuple[matching.Step, frozenset[int]]]:
+    """The steps of a search, with the sessions that may be hits by their headings in each."""
+    steps = [matching.EVERYTHING] if everything else matching.plan(terms)
+    planned = [(step, counted.first_named) for step in steps]
+    if counted.first_named != counted.named:
+        planned.append((matching.EVERYTHING, counted.named))
+    return planned[-1:] if everything else planned
+
+
+def _leave_out(connection: apsw.Connection, terms: Terms, where: filters.Conditions) -> filters.Conditions:
+    """The filters, without the sessions whose messages or names contain what is excluded."""
+    if not terms.excluded:
+        return where
+    sessions = {session for (session,) in connection.execute(EXCLUDED, {"match": " OR ".join(terms.excluded)})}
+    return filters.add_condition(where, "s.id NOT IN carray(:without)", without=sqlite.numbers(sessions))
 
 
 def is_weak(terms: Terms, matched: Collection[str]) -> bool:
@@ -122,9 +162,9 @@ def _fuse(
     called: set[int],
     counted: matching.Counts,
     whole: Mapping[int, float],
-    *,
-    one_word: bool,
+    terms: Terms,
 ) -> dict[int, Scored]:
+    one_word = len(terms.terms) == 1
     halves = {session: _damp(some) for session, some in chunks.items()}
     with_messages = {session for session, some in chunks.items() if one_word and some[0].is_message}
     most = max((halves[session] for session in with_messages or halves), default=0.0) or 1.0
@@ -143,32 +183,52 @@ def _fuse(
     return result
 
 
-def _choose_chunks(chunks: list[matching.Matched], *, one_word: bool) -> dict[int, list[matching.Matched]]:
+def _choose_chunks(
+    connection: apsw.Connection, chunks: list[matching.Matched], terms: Terms
+) -> dict[int, list[matching.Matched]]:
     """The chunks of each session that count, the best first: those with a word of the query, if there are any; then, if it is a single
-    word, those in which it was said."""
+    word, those in which it was said. Of equal ones the first of the session is the best."""
+    one_word = len(terms.terms) == 1
     by_session: dict[int, list[matching.Matched]] = defaultdict(list)
     for chunk in chunks:
         by_session[chunk.session].append(chunk)
     for session, some in by_session.items():
-        some.sort(key=lambda one: (not one.has_word, one_word and not one.is_message, -one.score, one.chunk))
+        some.sort(key=lambda one: (not one.has_word, one_word and not one.is_message, -one.score, one.place))
         first = some[0]
         by_session[session] = [
             one
             for one in some
             if one.has_word == first.has_word and (not one_word or one.is_message == first.is_message)
         ]
+    _put_first_files_first(connection, by_session)
     return by_session
 
 
-def _put_parts_last(scored: Mapping[int, Scored], *, everything: bool) -> list[Scored]:
-    """Sessions with only parts of words (`package` of `package.json`) come below those with a word, and only once everything was
-    looked at."""
+def _put_first_files_first(connection: apsw.Connection, chunks: dict[int, list[matching.Matched]]) -> None:
+    """Where the best chunks of a session are equally good and in several files, the paths of these decide: they are its order."""
+    tied = {
+        session: [one for one in some if one.score == some[0].score]
+        for session, some in chunks.items()
+        if len(some) > 1 and some[1].score == some[0].score
+    }
+    files = {session: {ids.file_of(ids.record_of(one.place)) for one in some} for session, some in tied.items()}
+    several = {session for session, some in files.items() if len(some) > 1}
+    if not several:
+        return
+    numbers = sqlite.numbers(file for session in several for file in files[session])
+    rows = connection.execute("SELECT id FROM files WHERE id IN carray(?) ORDER BY path", (numbers,))
+    turn = {file: number for number, (file,) in enumerate(rows)}
+    for session in several:
+        first = min(tied[session], key=lambda one: (turn[ids.file_of(ids.record_of(one.place))], one.place))
+        chunks[session] = [first, *(one for one in chunks[session] if one is not first)]
+
+
+def _put_parts_last(scored: Mapping[int, Scored], *, hidden: bool) -> list[Scored]:
+    """Sessions with only parts of words (`package` of `package.json`) come below those with a word, once all of those are found."""
     with_word = [one for one in scored.values() if one.has_word]
     parts = [one for one in scored.values() if not one.has_word]
-    if not (with_word and parts):
-        return with_word or (parts if everything else [])
-    if not everything:
-        return with_word
+    if hidden or not (with_word and parts):
+        return with_word if hidden else with_word or parts
     factor = 0.99 * min(one.score for one in with_word) / max(one.score for one in parts)
     return [*with_word, *(one._replace(score=one.score * min(1.0, factor)) for one in parts)]
 
@@ -184,75 +244,118 @@ def _find_called(
     if not sessions:
         return set()
     sql = f"""
-        SELECT s.id FROM sessions s WHERE s.id IN carray(:sessions) AND {where.session or "1"} AND {where.listed or "1"} AND s.id NOT IN (
+        SELECT s.id FROM sessions s WHERE s.id IN carray(:sessions) AND {where.session or "1"} AND {where.called or "1"} AND s.id NOT IN (
           SELECT f.session FROM files f JOIN copies c ON c.file = f.id
           WHERE f.session IN carray(:sessions) AND c.record IN (SELECT {ids.sql_record_of("rowid")} FROM fts WHERE fts MATCH :match))
     """
-    match = " OR ".join(pattern.match for term in terms.terms for pattern in term.patterns)
-    values = {**where.values, "sessions": sqlite.numbers(sessions), "match": match}
+    values = {**where.values, "sessions": sqlite.numbers(sessions), "match": matching.match_any(terms)}
     return {session for (session,) in connection.execute(sql, values)}
-
-
-def _find_excluded(connection: apsw.Connection, terms: Terms, sessions: set[int]) -> set[int]:
-    """Sessions whose messages or names contain what is excluded."""
-    if not terms.excluded:
-        return set()
-    match = " OR ".join(terms.excluded)
-    return sessions & {session for (session,) in connection.execute(EXCLUDED, {"match": match})}
 
 
 # -- hits that are shown as one
 
 
+def _fold_enough(
+    connection: apsw.Connection, scored: list[Scored], where: filters.Conditions, limit: int, *, recent: bool
+) -> tuple[list[Found], bool]:
+    """The best of them folded, as many as give so many hits, and whether these are all. Equal ones are folded together."""
+    count = len(scored) if recent else max(LOOKED_AT, 4 * limit)
+    while True:
+        some = scored
+        if count < len(scored):
+            least = heapq.nlargest(count, [one.score for one in scored])[-1]
+            some = [one for one in scored if one.score >= least]
+        found = fold(connection, some, where, recent=recent)
+        if len(found) >= limit or len(some) == len(scored):
+            return found, len(some) == len(scored)
+        count *= 4
+
+
 def fold(connection: apsw.Connection, scored: list[Scored], where: filters.Conditions, *, recent: bool) -> list[Found]:
     """Fold subagents into their parents, or with others of a missing parent, and sessions of a project that begin alike into the best."""
-    shown = _find_shown(connection, [one.session for one in scored], folds=where.folds)
-    groups: dict[int | tuple[str, str], list[Scored]] = defaultdict(list)
-    for one in sorted(scored, key=lambda one: (-one.score, shown[one.session].order, one.session)):
-        groups[shown[one.session].group].append(one)
-    heads = [(group[0].score, shown[group[0].session], group) for group in groups.values()]
-    heads.sort(key=lambda head: (head[1].order[0], -head[0], head[1].order) if recent else (-head[0], head[1].order))
-    result: list[Found] = []
-    place_of: dict[tuple[str, int], int] = {}
-    for score, about, group in heads:
-        together = frozenset(shown[one.session].shown for one in group)
-        if about.alike is not None and (place := place_of.setdefault(about.alike, len(result))) < len(result):
-            first = result[place]
-            result[place] = first._replace(similar=first.similar | together)
+    shown = _find_shown(connection, [one.session for one in scored], where)
+    families: dict[Family, list[Scored]] = defaultdict(list)
+    for one in sorted(scored, key=lambda one: (-one.score, shown[one.session].order, shown[one.session].own_order)):
+        families[shown[one.session].family].append(one)
+    heads = [(shown[family[0].session], family) for family in families.values()]
+    heads.sort(key=lambda head: (head[0].order[0] if recent else 0, -head[1][0].score, head[0].order))
+    result: dict[Group, Found] = {}
+    for about, family in heads:
+        members = {one.session: about.family for one in family}
+        if (first := result.get(about.group)) is not None:
+            result[about.group] = first._replace(members={**first.members, **members})
             continue
-        subagents = sum(one.session != about.shown for one in group)
-        result.append(Found(about.shown, group[0].session, group[0].chunk, score, subagents, frozenset(), together))
-    return result
+        best = family[0]
+        result[about.group] = Found(
+            about.shown, best.session, best.chunk, best.score, about.group, about.family, members
+        )
+    return list(result.values())
 
 
-def _find_shown(connection: apsw.Connection, sessions: list[int], *, folds: bool) -> dict[int, _Shown]:
-    target = f"CASE WHEN s.subagent THEN {SHOWN} ELSE s.id END" if folds else "s.id"
+def _find_shown(connection: apsw.Connection, sessions: Iterable[int], where: filters.Conditions) -> dict[int, _Shown]:
+    """What each session is shown as, and with which others: that depends on the index alone."""
+    target = f"CASE WHEN s.subagent THEN {SHOWN} ELSE s.id END" if where.folds else "s.id"
     sql = f"""
-        SELECT s.id, o.id, iif(o.subagent AND :folds, o.parent_id, NULL), o.project, o.opening, -o.modified_ms, o.source, o.public_id
+        SELECT s.id, o.id, iif(o.subagent AND :folds, o.parent_id, NULL), o.project, iif(:apart, NULL, o.opening),
+          -o.modified_ms, o.source, o.public_id, -s.modified_ms, s.source, s.public_id
         FROM sessions s CROSS JOIN sessions o ON o.id = {target} WHERE s.id IN carray(:sessions)
     """
-    rows = connection.execute(sql, {"sessions": sqlite.numbers(sessions), "folds": folds})
-    return {
-        session: _Shown(
-            shown,
-            shown if missing is None else (source, missing),
-            None if opening is None else (project, opening),
-            (newer, source, name),
-        )
-        for session, shown, missing, project, opening, newer, source, name in rows
-    }
+    values = {"sessions": sqlite.numbers(sessions), "folds": where.folds, "apart": where.apart}
+    result = {}
+    for session, shown, missing, project, opening, *order in connection.execute(sql, values):
+        family: Family = shown if missing is None else (order[1], missing)
+        group: Group = family if opening is None or missing is not None else (project, opening)
+        result[session] = _Shown(shown, group, family, (order[0], order[1], order[2]), (order[3], order[4], order[5]))
+    return result
 
 
 def append_rest(found: list[Found], more: list[Found]) -> list[Found]:
     """These hits, followed by those of a longer list that are not among them: the order is the same on every page."""
-    place_of = {session: place for place, hit in enumerate(found) for session in (*hit.group, *hit.similar)}
-    whole = list(found)
-    for hit in more:
-        sessions = hit.similar | hit.group
-        place = next((place_of[session] for session in sorted(sessions) if session in place_of), None)
-        if place is None:
-            whole.append(hit._replace(score=min(hit.score, found[-1].score)) if found else hit)
-        else:
-            known = whole[place]
-            whole[place] = known._replace(similar=(known.similar | sessions) - known.group)
+    if not found:
+        return more
+    longer = {hit.group: hit for hit in more}
+    known = {hit.group for hit in found}
+    whole = [
+        hit._replace(members={**longer[hit.group].members, **hit.members}) if hit.group in longer else hit
+        for hit in found
+    ]
+    least = found[-1].score
+    whole += [hit._replace(score=min(hit.score, least)) for hit in more if hit.group not in known]
     return whole
+
+
+# -- what is hidden by that
+
+
+KIN = """
+    WITH RECURSIVE top(id) AS (SELECT :session),
+    heads(id) AS (
+      SELECT id FROM top
+      UNION SELECT o.id FROM top JOIN sessions t ON t.id = top.id JOIN sessions o ON o.opening = t.opening AND o.project = t.project
+      UNION SELECT o.id FROM top JOIN sessions t ON t.id = top.id AND t.subagent
+        JOIN sessions o ON o.parent_id = t.parent_id AND o.source = t.source AND o.subagent),
+    kin(id, depth) AS (
+      SELECT id, 0 FROM heads
+      UNION SELECT c.id, depth + 1 FROM kin JOIN sessions p ON p.id = kin.id AND p.ordinal = 1
+      JOIN sessions c ON c.parent_id = p.native_id AND c.source = p.source AND c.subagent WHERE depth < 8)
+    SELECT DISTINCT id FROM kin
+"""
+SHARING = f"""
+    WITH own(record) AS (
+      SELECT c.record FROM files f JOIN copies c ON c.file = f.id WHERE f.session IN carray(:kin)
+      UNION SELECT c.record FROM files f JOIN copies c ON {ids.sql_in_file("c.record", "f.id")} WHERE f.session IN carray(:kin))
+    SELECT session FROM files WHERE id IN (
+      SELECT {ids.sql_file("record")} FROM own UNION SELECT c.file FROM own JOIN copies c ON c.record = own.record)
+"""
+
+
+def narrow_to_kin(connection: apsw.Connection, where: filters.Conditions, session: int) -> filters.Conditions:
+    """Of what passes the filters, all that is shown as one with a session, and all that share records with any of these; each by itself,
+    and not the session again."""
+    about = _find_shown(connection, [session], where)[session]
+    near = {other for (other,) in connection.execute(KIN, {"session": about.shown})}
+    shown = _find_shown(connection, near, where)
+    kin = {session, *(other for other in near if shown[other].group == about.group)}
+    kin |= {other for (other,) in connection.execute(SHARING, {"kin": sqlite.numbers(kin)})}
+    narrow = filters.add_condition(where, "s.id IN carray(:kin)", kin=sqlite.numbers(kin - {session}))
+    return narrow._replace(folds=False, apart=True)

@@ -92,6 +92,37 @@ def test_the_headline(query: str, hits: int, line: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("hits", "more", "lines"),
+    [
+        (2, {"total": 301, "totalExact": True, "nextOffset": 2}, ["Found 2 of 301 sessions matching", "299 more: --offset 2"]),
+        (2, {"total": 40, "totalExact": False, "nextOffset": 2}, ["Found 2 of at least 40 sessions matching", "More: --offset 2"]),
+        (0, {"total": 301, "totalExact": True, "nextOffset": None}, ['Found 301 sessions matching "a", but none in this range']),
+        (0, {"total": 0, "totalExact": True, "nextOffset": None}, ['No session matches "a"']),
+    ],
+)  # fmt: skip
+def test_how_many_there_are(hits: int, more: dict[str, Any], lines: list[str]) -> None:
+    """A page says of how many it is, and how to go on; an offset beyond the last one is no answer without hits."""
+    shown = list(search.lines(answer(*[hit()] * hits, query="a", **more), PLAIN))
+    assert shown[0].startswith(lines[0])
+    assert shown[-1] == lines[-1] or len(lines) == len(shown) == 1
+
+
+@pytest.mark.parametrize(
+    ("folded", "what"),
+    [
+        ({"similar": 4, "subagents": 0}, "similar sessions"),
+        ({"similar": 0, "subagents": 1}, "subagents"),
+        ({"similar": 1, "subagents": 1}, "similar sessions and subagents"),
+    ],
+)
+def test_what_is_folded_can_be_opened(folded: dict[str, int], what: str) -> None:
+    """The answer says how; an older daemon could not."""
+    expected = f"To see {what} of a hit, search the same with its id: --similar-to abc12345"
+    assert list(search.lines(answer(hit(), hit(**folded), total=2), PLAIN))[-1] == expected
+    assert expected not in search.lines(answer(hit(**folded)), PLAIN)
+
+
+@pytest.mark.parametrize(
     ("more", "line"),
     [
         ({"corrected": {"flaek": "flake"}}, "Searched for flake instead of flaek."),

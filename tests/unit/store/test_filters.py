@@ -183,7 +183,7 @@ def test_a_search_finds_what_passes(history: History, where: Where, words: str) 
         passing = [s for s in holders(connection, chunk >> 3) if session_passes(where, about[s])]
         if passing and record_passes(connection, where, chunk >> 3):
             expected.add(passing[0])
-    found = ranking.rank_sessions(connection, asked, filters.to_sql(where), 100)
+    found = ranking.rank_sessions(connection, asked, filters.to_sql(where), 100).hits
     to_show = {shown(about, session) if where.subagents == "include" else session for session in expected}
     assert {session for hit in found for session in (hit.shown, *hit.similar)} == to_show
     assert ranking.count_hits(connection, asked, filters.to_sql(where)) == len(found)
@@ -222,7 +222,7 @@ def test_a_hit_of_a_shared_record_goes_to_the_earliest_that_remains(history: His
     hits, failed = [], terms.expand(connection, terms.parse("failed"))
     for exclude in ((), ("one",), ("one", "fork"), ("one", "second")):
         where = filters.to_sql(Where(exclude=exclude or None, tool=("bash",)))
-        hits.append([names[hit.session] for hit in ranking.rank_sessions(connection, failed, where, 10)])
+        hits.append([names[hit.session] for hit in ranking.rank_sessions(connection, failed, where, 10).hits])
     assert hits == [["one"], ["fork"], ["second"], ["fork"]]
 
 
@@ -231,9 +231,9 @@ def test_a_shorter_search_is_the_beginning_of_a_longer_one(history: History) -> 
     connection, where = history.ingest.writer.connection, filters.to_sql(Where())
     asked = terms.expand(connection, terms.parse("alpha gamma"))
     for recent in (False, True):
-        whole = ranking.rank_sessions(connection, asked, where, 100, recent=recent)
+        whole = ranking.rank_sessions(connection, asked, where, 100, recent=recent).hits
         for limit in range(len(whole) + 1):
-            assert ranking.rank_sessions(connection, asked, where, limit, recent=recent) == whole[:limit]
+            assert ranking.rank_sessions(connection, asked, where, limit, recent=recent).hits == whole[:limit]
 
 
 def test_the_reader_of_a_session_gets_pages_of_it(history: History, tmp_path: Path) -> None:

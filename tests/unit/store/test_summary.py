@@ -12,14 +12,16 @@ from tests.support.tiny import session, tiny
 
 
 def test_empty_sessions_are_shown_when_asked_for() -> None:
-    """Nothing was said in them, and nothing is said of them; where they were begun is no reason to show them."""
+    """Nothing was said in them, and nothing is said of them; where they were begun is no reason to show them. One that an agent gave a
+    title is listed, but is no answer to a question."""
     wombat = "/home/me/wombat"
     empty, titled = session(1, cwd=wombat), session(2, cwd=wombat).name("A title")
     with tiny(session(0, cwd=wombat).user("alpha"), empty, titled) as index:
-        for query_text in ("wombat", "*"):
-            assert sorted(index.found(query_text)) == ["s0", "s2"]
-            assert sorted(index.found(query_text, empty=True)) == ["s0", "s1", "s2"]
-        assert index.ask("wombat", here=False).filtered_out == 2
+        for query_text, shown in (("wombat", ["s0"]), ("title", []), ("*", ["s0", "s2"])):
+            assert sorted(index.found(query_text)) == shown
+        for query_text, shown in (("wombat", ["s0", "s1", "s2"]), ("title", ["s2"]), ("*", ["s0", "s1", "s2"])):
+            assert sorted(index.found(query_text, empty=True)) == shown
+        assert index.ask("wombat", here=False).filtered_out == 1
         assert summary.list_sessions(index.connection, filters.to_sql(Where()), 10, 0, "w")[0] == 2
         assert read_holdings(index.connection).counts.empty == 1
         assert find(index.connection, "s1")

@@ -15,7 +15,7 @@ INJECTED: Final = re.compile(r"\s*<(skill|file)\b[^>]*>.*?</\1>", re.DOTALL)
 BLOCK: Final = re.compile(r"\s*<([A-Za-z][\w-]*)\b[^>]*>.*?</\1>", re.DOTALL)
 # A line that is a heading, an element of markup, or a fence around code.
 FRAME: Final = re.compile(r"#{1,6}\s.*|</?[\w!?][^>]*>|[`~]{3,} ?[\w+-]*")
-BEGINS_A_FILE: Final = re.compile(r"\s*(?:#{1,6}\s|#!|---\n|[`~]{3}|<[!?\w]|\{\s*\"|[ \t]*1(?:\t|→))")
+BEGINS_A_FILE: Final = re.compile(r"\s*+(?:#{1,6}\s|#!|---\n|[`~]{3}|<[!?\w]|\{\s*\"|1(?:\t|→))")
 # What people say before they say what they want.
 GREETING: Final = re.compile(
     r"""(?: hi+ | he+y+ | hello+ | hallo | hola | yo | salut | bonjour | ciao | good\ (?:morning|evening|afternoon) | test(?:ing)? | ping )

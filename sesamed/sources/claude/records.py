@@ -27,7 +27,7 @@ NOTIFICATION = "<task-notification>"
 REJECTED = "The user doesn't want to proceed with this tool use."  # and what the model should do now, always the same
 REASON = "the user said:\n"
 # In front of a summary of newer versions.
-TOOLS_USED = re.compile(r"\s*<system-reminder>\s*<tools-used-before-summary>.*?</system-reminder>", re.DOTALL)
+TOOLS_USED = re.compile(r"(?<!\s)\s*+<system-reminder>\s*+<tools-used-before-summary>")
 REMINDER = "<system-reminder>", "</system-reminder>"
 NOT_SAID = (
     "<local-command-stdout>",
@@ -71,7 +71,9 @@ def result_of_task(text: str) -> tuple[str, str]:
 
 def summary_of(text: str) -> str:
     """The summary of a compaction, without what is about the program."""
-    return TOOLS_USED.sub("", text, count=1)
+    begin = TOOLS_USED.search(text)
+    end = text.find(REMINDER[1], begin.end()) if begin else -1
+    return text if begin is None or end < 0 else text[: begin.start()] + text[end + len(REMINDER[1]) :]
 
 
 def prompt_of(text: str) -> str:
@@ -125,7 +127,8 @@ def is_about_the_program(prompt: str) -> bool:
 
 def prompt_name(raw: str, prompt: str) -> tuple[str, bool]:
     """A name for the session from a prompt, and whether it is better than one of a later prompt."""
-    body = PLAN.sub("", prompt, count=1) if prompt.lstrip().startswith("Implement") else prompt
+    plan = PLAN.match(prompt)
+    body = prompt[plan.end() :] if plan else prompt
     name = session_name(body)
     if not is_command(raw):
         return name or session_name(prompt), says_something(body)

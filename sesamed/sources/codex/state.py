@@ -34,7 +34,10 @@ HELD = 4
 HELD_CHARS = 1 << 15  # they are stored with the cursor; what is longer is taken as it looks
 DONE = 32
 
-RANDOM: Final = re.compile(r"(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[0-9A-Za-z]{16}|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-")
+# Bounded, or a long id is read to its end from each of its characters. A longer run with both has 16 characters with both.
+RANDOM: Final = re.compile(
+    r"(?=[A-Za-z]{0,15}[0-9])(?=[0-9]{0,15}[A-Za-z])[0-9A-Za-z]{16}|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-"
+)
 UUID7: Final = re.compile(r"([0-9a-fA-F]{8})-([0-9a-fA-F]{4})-7[0-9a-fA-F]{3}-")
 
 

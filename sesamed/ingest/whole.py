@@ -338,9 +338,17 @@ def _decode(change: FileRows, source: Source[Any], items: Items) -> list[Operati
     state, place = source.begin(relative(unit.path, change.root), os.fsdecode(unit.part))
     operations = list(place)
     for item in items.items:
-        state, found = source.step(state, item)
+        try:
+            state, found = source.step(state, item)
+        except BadLineError as error:
+            raise BadLineError(f"{_name_member(item)}{error}") from error
         operations += found
     return operations
+
+
+def _name_member(item: Any) -> str:
+    """Which file of several it is."""
+    return f"{bytes(item.path).decode('utf-8', 'replace')} is " if isinstance(item, Member) else ""
 
 
 def _too_large(limit: int) -> str:

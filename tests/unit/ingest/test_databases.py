@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sesamed.model import Operation
 from sesamed.source import Row
-from sesamed.store.rows import FileRows, Signature
+from sesamed.store.rows import BadLine, FileRows, Signature
 from sesamed.store.writing.records import Records
 from sesamed.store.writing.sessions import Tally
 from tests.support.history import same
@@ -275,10 +275,14 @@ def test_a_member_that_does_not_decode_keeps_the_session(desk: Desk) -> None:
     """Half written, or larger than all members may be."""
     tree(desk, session__p__s1={"session": "s1"}, message__s1__m1={"key": "m1", "text": "alpha"})
     desk.look()
-    for broken in (b'{"key": "m2"', json.dumps({"key": "m2", "text": "x" * (1 << 20)}).encode()):
+    for broken, reason in (
+        (b'{"key": "m2"', "message/s1/m2.json is not whole"),
+        (json.dumps({"key": "m2", "text": "x" * (1 << 20)}).encode(), "larger than 1,048,576 bytes"),
+    ):
         tree(desk, message__s1__m2=broken)
         desk.look()
         assert desk.bad() == {"folders/session/p/s1.json": 1}
+        assert desk.reasons() == {"folders/session/p/s1.json": [BadLine(None, reason)]}
         assert desk.texts("folders:s1") == ["alpha"]
     tree(desk, message__s1__m2={"key": "m2", "text": "beta"})
     desk.look()
@@ -302,6 +306,8 @@ def test_a_member_that_is_not_there_when_it_is_read_keeps_the_session(
         patch.setattr("sesamed.ingest.whole.list_members", list_members)
         desk.look()
         assert desk.bad() == {"folders/session/p/s1.json": 1}
+        ((bad,),) = desk.reasons().values()
+        assert bad.reason == "a part of it is missing, or is no regular file"
         assert desk.texts("folders:s1") == ["alpha"]
     desk.restart()
     desk.look()

@@ -23,15 +23,18 @@ HIDDEN = (
     (0xFFA0, 0xFFA0), (0xFFF0, 0xFFFB), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF),
 )  # fmt: skip
 
+# CSI (colours, the cursor); strings that end in ST or BEL (OSC, DCS, SOS, PM, APC); other escapes.
+# The 8-bit introducers are also what UTF-8 has in it that was read as another encoding: after a letter that is not ASCII's they are none. A
+# sequence that is cut short ends where the next one begins.
 SEQUENCE = (
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: a terminal's colours, cursor
-    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\x9d\x90\x98\x9e\x9f]*(?:\x07|\x1b\\|\x9c)"  # OSC, DCS, SOS, PM, APC
+    r"(?:\x1b\[|(?<![\x80-\xff])\x9b)[0-?]*[ -/]*(?:[@-~]|(?=\x1b)|$)"
+    r"|(?:\x1b[\]PX^_]|(?<![^\x00-\x7f])[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\x9d\x90\x98\x9e\x9f]*(?:\x07|\x1b\\|\x9c)"
     r"|\x1b[ -/]*[0-~]"
 )
 
 _SEQUENCE = re.compile(SEQUENCE)
 _MOVE = re.compile(
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[A-HSTad-f`]"
+    r"(?:\x1b\[|(?<![\x80-\xff])\x9b)[0-?]*[ -/]*[A-HSTad-f`]"
 )  # the cursor goes elsewhere: what stands on both sides was never one word
 _LINE_END = re.compile("\r\n?|[\v\f\x85]")
 _HIDDEN = re.compile("[" + "".join(f"{re.escape(chr(first))}-{re.escape(chr(last))}" for first, last in HIDDEN) + "]")

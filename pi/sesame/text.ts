@@ -2,7 +2,7 @@
 
 // What a terminal obeys (CSI, strings that end in ST or BEL, other escapes) and what is not seen, or turns others around: both as in
 // sesamed/sanitize.py; a test holds them equal.
-const SEQUENCES = /(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\x9d\x90\x98\x9e\x9f]*(?:\x07|\x1b\\|\x9c)|\x1b[ -/]*[0-~]/g;
+const SEQUENCES = /(?:\x1b\[|(?<![\x80-\xff])\x9b)[0-?]*[ -/]*(?:[@-~]|(?=\x1b)|$)|(?:\x1b[\]PX^_]|(?<![^\x00-\x7f])[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\x9d\x90\x98\x9e\x9f]*(?:\x07|\x1b\\|\x9c)|\x1b[ -/]*[0-~]/g;
 const BREAKS = /\r\n?|[\v\f\x85\u2028\u2029]/g;
 const HIDDEN =
   /[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f-\u1160\u17b4-\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}]/gu;

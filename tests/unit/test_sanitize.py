@@ -46,6 +46,15 @@ from sesamed.sanitize import (
         ("vs\U000e0101\U000e01ef", "vs"),
         ("\u2764\ufe0f", "\u2764\ufe0f"),  # how a heart is red
         ("\x1b]unclosed\nnext line", "unclosed\nnext line"),
+        ("\x1b[3\x1b[31mword\x1b[0", "word"),  # cut in pieces
+        ("\x9d0;title\x9cword \x9b31mred", "word red"),
+        (
+            "📝 write ✓".encode().decode("latin-1"),
+            "ð write â",
+        ),  # read in the wrong encoding, which is full of introducers
+        ("“a” b “c”".encode().decode("latin-1"), "âaâ b âcâ"),
+        ("“a” b".encode().decode("cp1252", "replace") + "\x07", "â€œaâ€\ufffd b"),
+        ("â€\x9d said\x07 he", "â€ said he"),
     ],
 )
 def test_what_is_left(text: str, shown: str) -> None:

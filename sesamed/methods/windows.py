@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from msgspec.structs import asdict
 
 from sesamed.methods.method import Call, Context, NonNegative, method
-from sesamed.methods.search import About, Hit, Page, SearchParams, ask
+from sesamed.methods.search import About, HeadingField, Hit, Page, SearchParams, ask
 from sesamed.methods.sessions import cut
 from sesamed.model import Answer, Role, Session
 from sesamed.sanitize import Exact, Line, clean_text
@@ -39,11 +39,14 @@ class WindowItem(Answer, frozen=True, kw_only=True):
 
 
 class WindowHit(Answer, frozen=True, kw_only=True):
-    """A message that matched, in the session that really contains it."""
+    """A message that matched, in the session that really contains it; or how a session begins whose heading matches."""
 
     session_id: Exact
     msg_idx: int
     score: float
+    matched_words: list[Exact]
+    missing_words: list[Exact]
+    field: HeadingField | None  # of the heading, if that is what matches
     meta: Session
     window: list[WindowItem]
 
@@ -89,6 +92,9 @@ def _make_window(connection: Connection, hit: Hit, before: int, after: int, work
         session_id=hit.match.session_id,
         msg_idx=position,
         score=hit.score,
+        matched_words=hit.matched_words,
+        missing_words=hit.missing_words,
+        field=hit.match.field,
         meta=summary.read_session(connection, session, workstation),
         window=[_make_item(connection, item, matched if item.position == position else "") for item in items],
     )

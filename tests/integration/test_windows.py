@@ -133,3 +133,14 @@ def test_it_says_all_that_a_search_says(library: Library) -> None:
     assert other["hits"][0]["sessionId"] == one["results"][0]["match"]["sessionId"]
     for field in one.keys() - {"results", "tookMs", "resultCount"}:
         assert other[field] == one[field]
+
+
+def test_a_hit_says_which_words_it_has_and_where(long: Daemon) -> None:
+    """A title is no message: the window is how that session begins, and `field` says so."""
+    long.write("called.jsonl", PiSession(id="called-1").user("hello there, a skirret").name("Oyster plant").bytes())
+    long.sync()
+    (said,) = windows(long, "skirret medlarpie")
+    assert (said["field"], said["matchedWords"], said["missingWords"]) == (None, ["skirret"], ["medlarpie"])
+    (called,) = windows(long, "oyster")
+    assert (called["field"], called["msgIdx"], called["matchedWords"]) == ("title", 0, ["oyster"])
+    assert called["window"][0]["snippet"] == "hello there, a skirret"

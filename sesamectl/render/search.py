@@ -135,7 +135,7 @@ def _notes(answer: Mapping[str, Any]) -> Iterator[str]:
     ]:
         yield f"Not in the index: {join_clean(unknown)}."
     if filtered := answer.get("filteredOut"):
-        yield f"{filtered} more matched, but not the filters."
+        yield f"Without the filters: {number(int(filtered), 'session')}."
     if answer.get("weak"):
         yield "Weak match: even the best hit is hardly about this."
     if answer.get("pending", {}).get("files"):

@@ -138,7 +138,7 @@ def test_what_is_folded_can_be_opened(folded: dict[str, int], what: str) -> None
             },
             "Not in the index: zzz.",
         ),
-        ({"filteredOut": 3}, "3 more matched, but not the filters."),
+        ({"filteredOut": 3}, "Without the filters: 3 sessions."),
         ({"weak": True}, "Weak match: even the best hit is hardly about this."),
         ({"pending": {"files": 2, "bytes": 2048}}, "Not yet searchable: 2 files, 2.0 KiB."),
         ({"warnings": ["no\x1b[1m events"]}, "Warning: no events"),

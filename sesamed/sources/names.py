@@ -15,11 +15,13 @@ INJECTED: Final = re.compile(r"\s*<(skill|file)\b[^>]*>.*?</\1>", re.DOTALL)
 BLOCK: Final = re.compile(r"\s*<([A-Za-z][\w-]*)\b[^>]*>.*?</\1>", re.DOTALL)
 # A line that is a heading, an element of markup, or a fence around code.
 FRAME: Final = re.compile(r"#{1,6}\s.*|</?[\w!?][^>]*>|[`~]{3,} ?[\w+-]*")
+FENCED: Final = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*\n(?s:.*?)(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.MULTILINE)
+COMMAND: Final = re.compile(r"\s*/[\w:-]+\s*")  # one that the agent did not know, and sent as it is
 BEGINS_A_FILE: Final = re.compile(r"\s*+(?:#{1,6}\s|#!|---\n|[`~]{3}|<[!?\w]|\{\s*\"|1(?:\t|→))")
 # What people say before they say what they want.
 GREETING: Final = re.compile(
     r"""(?: hi+ | he+y+ | hello+ | hallo | hola | yo | salut | bonjour | ciao | good\ (?:morning|evening|afternoon) | test(?:ing)? | ping )
-    (?: \ (?: there | again | all | everyone | world | claude | codex | gemini | pi ))? | [a-z0-9] | привет | здравствуйте | 你好 | 您好
+    (?: \ (?: there | again | all | everyone | world | claude | codex | gemini | pi )){0,2} | [a-z0-9] | привет | здравствуйте | 你好 | 您好
     | こんにちは | 안녕(?:하세요)?""",
     re.VERBOSE,
 )
@@ -40,8 +42,12 @@ def title_fact(
     entry: str | None = None,
 ) -> Fact:
     """A title that somebody gave, on one line; an empty one takes back an earlier one."""
-    value = cut(" ".join(title.split()), TITLE_CHARS)
-    return Fact(field="name", value=value, rank=rank, keep=keep, native_id=native_id, entry=entry)
+    return Fact(field="name", value=one_line(title), rank=rank, keep=keep, native_id=native_id, entry=entry)
+
+
+def one_line(title: str) -> str:
+    """A title as lists show it."""
+    return cut(" ".join(title.split()), TITLE_CHARS)
 
 
 def is_failure(title: str) -> bool:
@@ -57,11 +63,11 @@ def prompt_fact(text: str, name: str = "") -> Fact | None:
 
 
 def says_something(text: str) -> bool:
-    """Whether a prompt says what it is about: it is more than a greeting, headings, injected blocks or a file."""
+    """Whether a prompt says what it is about: it is more than a greeting, a command, headings, injected blocks or a file."""
     text = _drop_blocks(text, BLOCK)
     if len(text) >= FILE_CHARS and BEGINS_A_FILE.match(text):
         return False
-    if not any(not FRAME.fullmatch(line) for line in _lines(text)):
+    if COMMAND.fullmatch(text) or not any(not FRAME.fullmatch(line) for line in _lines(text)):
         return False
     return len(text) > NAME_CHARS or not GREETING.fullmatch(" ".join(re.findall(r"[\w/]+", text.casefold())))
 
@@ -69,7 +75,8 @@ def says_something(text: str) -> bool:
 def session_name(text: str) -> str:
     """The line of a prompt by which a person would recognise the session, a heading only if there is nothing else; empty without words."""
     body = _drop_blocks(text, INJECTED)
-    for part in (_drop_blocks(body, BLOCK), body):
+    bare = _drop_blocks(body, BLOCK)
+    for part in (FENCED.sub("", bare), bare, body):
         for line in _lines(part):
             if not FRAME.fullmatch(line):
                 return shorten(line)

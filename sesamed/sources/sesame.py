@@ -26,7 +26,7 @@ from sesamed.model import (
 from sesamed.sanitize import clean_line
 from sesamed.source import BadLineError, ForeignFileError, Lines, Location, ToolFamilies
 from sesamed.sources.lines import JsonState, repair
-from sesamed.sources.names import prompt_fact
+from sesamed.sources.names import one_line, prompt_fact, title_fact
 from sesamed.sources.records import OpenCall, Place, add_open, drop_open, millis
 
 SESSION, SAID, WORDS = "sesame.session", "said", "sesame.words"
@@ -79,7 +79,7 @@ class Sesame(JsonState[State]):
 
     name = "sesame"
     label = "sesame"
-    version = 2
+    version = 3
     locations: tuple[Location, ...] = ()  # in the data directory, wherever that is
     shapes = (Lines(files=("**/*.jsonl", "**/*.jsonl.zst")),)
     resume = None
@@ -161,7 +161,7 @@ def _read_header(line: Line) -> Step:
         Fact(field="began", value="" if began is None else str(began)),
         Fact(field="agent", value=line.agent or ""),
         Fact(field="created_by", value=line.created_by or ""),
-        Fact(field="name", value=" ".join((line.title or "").split()), rank=NameRank.GIVEN),
+        title_fact(line.title or "", NameRank.GIVEN, keep="first"),
     )
     identity = Identity(native_id=line.id, origin=f"{line.id} {line.timestamp}")
     return State(session=line.id, cwd=line.cwd), [identity, *(fact for fact in facts if fact.value)]
@@ -205,7 +205,7 @@ def _read_words(line: Line) -> list[Operation]:
         return [Unknown(type=WORDS)]
     tags = "" if not line.tags else msgspec.json.encode([clean_line(tag) for tag in line.tags]).decode()
     values: tuple[tuple[Field, str], ...] = (
-        ("name", " ".join((line.title or "").split())),
+        ("name", one_line(line.title or "")),
         ("summary", line.summary or ""),
         ("description", line.description or ""),
         ("tags", tags),

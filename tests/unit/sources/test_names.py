@@ -1,5 +1,6 @@
 """What a session is called that nobody gave a name."""
 
+import time
 from pathlib import PurePath
 from typing import Any
 
@@ -30,6 +31,8 @@ FILE = '<file name="/a.txt">\ncontent\n</file>'
         ("## User Input\n\nwhy does it fail?", "why does it fail?"),
         ("# Plan", "Plan"),
         ("```python\nprint(1)\n```", "print(1)"),
+        ("```\nTypeError: x\n```\nwhy does it fail?", "why does it fail?"),
+        ("~~~~\n```\nx\n~~~~\n\n# Ask\nship it\n```\ny\n```", "ship it"),
         ("<context>\nmany words\n</context>\nship it", "ship it"),
         ("<INSTRUCTIONS>\nmany words\n</INSTRUCTIONS>", "many words"),
         (f"see {FILE}", 'see <file name="/a.txt">'),
@@ -72,6 +75,9 @@ LONG_FILE = "# Guidelines\n" + "- Use the library that is there.\n" * 100
         "Hello!",
         "heeeey",
         "hi claude",
+        "Hey there, Claude!",
+        "/mode",
+        "/my-skill ",
         "你好",
         "привет!",
         "a",
@@ -88,13 +94,30 @@ def test_what_says_nothing_is_no_name_before_a_second_prompt(make: Any, text: st
 
 
 @pytest.mark.parametrize(
-    "text", ["hello world is printed twice", "# Plan\nfix it", "ok", "<b>x</b> is not bold", "x" * 3000]
+    "text",
+    [
+        "hello world is printed twice",
+        "/fix it",
+        "/etc/hosts",
+        "# Plan\nfix it",
+        "ok",
+        "<b>x</b> is not bold",
+        "x" * 3000,
+    ],
 )
 def test_what_says_something_is_a_name(text: str) -> None:
     """Even if it begins like a greeting, a heading, a block."""
     fact = prompt_fact(text)
     assert fact is not None
     assert fact.rank == NameRank.PROMPT
+
+
+def test_cutting_fences_takes_time_in_proportion() -> None:
+    """Of which any number may be open."""
+    begun = time.process_time()
+    session_name("```\n" * 100_001)
+    session_name("\n".join("`" * (number % 90 + 3) for number in range(20_000)))
+    assert time.process_time() - begun < 2
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from sesamed.model import (
     Utterance,
 )
 from sesamed.sources import sesame
+from sesamed.sources.names import TITLE_CHARS
 from sesamed.sources.sesame import Line, Sesame, State
 
 SESAME = Sesame()
@@ -76,6 +77,17 @@ def test_annotations_are_laid_over_each_other(said: list[Annotations]) -> None:
     assert {(fact.source, fact.native_id, fact.rank) for fact in facts} <= {("pi", "x", NameRank.ANNOTATED)}
     names = [fact.value for fact in facts if fact.field == "name"]
     assert names == ([" ".join(title.split())] if title and title.split() else [])
+
+
+def test_titles_are_as_long_as_those_of_any_source() -> None:
+    """Lists show them on a line."""
+    title = "word " * 190
+    data = sesame.merge_annotations(SessionKey("pi", "x"), Annotations(title=title), b"")
+    header = sesame.encode_line(Line(type=sesame.SESSION, id="s", timestamp=NOW, title=title))
+    for line in (data, header):
+        (name,) = [op.value for op in SESAME.step(State(), line)[1] if isinstance(op, Fact) and op.field == "name"]
+        assert len(name) <= TITLE_CHARS
+        assert name.endswith(" word…")
 
 
 def test_a_broken_file_of_words_is_begun_anew() -> None:

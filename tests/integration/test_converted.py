@@ -50,13 +50,14 @@ def test_equal_lines_are_counted_each(converted: Daemon) -> None:
 
 
 def test_sessions_that_say_the_same_are_each_there(converted: Daemon) -> None:
-    """They begin alike in one project, so a search shows one of them, and counts the others."""
+    """They begin alike in one project, so a search shows one of them, and lists the others when it is asked for what is similar."""
     listed = converted.call("list_sessions", cwd="/project", limit=3)
     assert (listed["total"], len(listed["sessions"])) == (len(COMMON), 3)
     for left_out in ([], COMMON[:2]):
         (hit,) = converted.call("search", query="common", limit=3, exclude=left_out)["results"]
         assert hit["similar"] == len(COMMON) - len(left_out) - 1
-        assert hit["sessionId"] not in left_out
+        others = converted.call("search", query="common", exclude=left_out, similarTo=hit["sessionId"])["results"]
+        assert {hit["sessionId"], *(other["sessionId"] for other in others)} == set(COMMON) - set(left_out)
     for name in COMMON:
         (hit,) = converted.call("search", query="common", exclude=[other for other in COMMON if other != name])[
             "results"

@@ -25,7 +25,7 @@ from sesamed.ingest.whole import WHOLE_BYTES, Difference, Held, Whole, count_byt
 from sesamed.model import Bad, Fact, Operation
 from sesamed.source import BadLineError, Bundle, Document, ForeignFileError, Lines, Rows, Shape, Source, Unit
 from sesamed.store.foreign import ForeignDatabase, ForeignDatabaseError, LockedDatabaseError, open_database
-from sesamed.store.rows import UNCOUNTED, Cursor, FileRows, IndexedFile, Signature, blank
+from sesamed.store.rows import UNCOUNTED, UNKNOWN_FORMAT, Cursor, FileRows, IndexedFile, Signature, blank
 from sesamed.store.writing.files import Files
 
 log = logging.getLogger(__name__)
@@ -224,7 +224,8 @@ class Decoder:
             self._passed_over.add(target.path)
             log.debug("databases of other programs passed over count=%d path=%r", len(self._passed_over), target.path)
         elif not is_empty:
-            found.warning = "not a database of a version that we know: nothing of it is read"
+            found.warning = UNKNOWN_FORMAT
+            itself.cursor = Cursor(state=UNKNOWN_FORMAT.encode())  # so that the next start knows it
             itself.note_bad(found.warning)
         found.changes.append(itself)
         return found

@@ -232,11 +232,8 @@ class _Run:
             raise UnitError(found.trouble)
         if not found.changes or found.changes[-1].path != state.target.path:
             self._result.unfinished.append(state.target)
-        if found.warning != state.warning:
-            state.warning = found.warning
-            self._states.note(state)
-            if found.warning is not None:
-                log.warning("%s path=%r", found.warning, state.target.path)
+        if found.warning is not None and found.warning != state.warning:
+            log.warning("%s path=%r", found.warning, state.target.path)
 
     def _find_known(self, state: FileState) -> IndexedFile | None:
         if state.signature is None:

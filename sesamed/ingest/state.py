@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 
 from sesamed.source import Shape
-from sesamed.store.rows import IndexedFile, Signature
+from sesamed.store.rows import UNKNOWN_FORMAT, IndexedFile, Signature
 
 
 class Target(msgspec.Struct, frozen=True, gc=False):
@@ -78,7 +78,7 @@ class FileState(msgspec.Struct, gc=False, eq=False):
     def take_over(self, other: "FileState") -> None:
         """Take the values that the same file has in another index; its tickets stay."""
         self.signature, self.read, self.version = other.signature, other.read, other.version
-        self.is_complete, self.is_gone = other.is_complete, other.is_gone
+        self.is_complete, self.is_gone, self.warning = other.is_complete, other.is_gone, other.warning
         self.seen, self.trouble, self.rest = other.seen, other.trouble, other.rest
         self.quiet_at, self.tried, self.searched = other.quiet_at, other.tried, other.searched
 
@@ -91,7 +91,9 @@ class FileState(msgspec.Struct, gc=False, eq=False):
         self.version = known.source_version
         self.is_complete, self.is_gone = known.complete, known.gone
         self.read = known.cursor.offset + known.cursor.loose
-        if known.complete and not known.cursor.state:  # not one of ours: all of it was looked at
+        is_unknown = known.cursor.state == UNKNOWN_FORMAT.encode()
+        self.warning = UNKNOWN_FORMAT if is_unknown and not known.gone else None
+        if known.complete and (is_unknown or not known.cursor.state):  # not one of ours: all of it was looked at
             self.read = known.signature.size
 
 
@@ -150,9 +152,12 @@ class FileStates:
     def commit(self, known: IndexedFile) -> None:
         """These are in the index now."""
         state = self.find_or_add(Target(known.path, known.root, known.source))
+        before = state.warning
         self._count_inode(state, -1)
         state.commit(known)
         self._count_inode(state, 1)
+        if state.warning != before:
+            self.note(state)
 
     def take_over(self, other: "FileStates") -> None:
         """The index was replaced."""

@@ -12,6 +12,9 @@ from sesamed.store.ids import LAST_POSITION
 
 KEPT_BAD = 100  # reasons of a file: the first ones tell what is wrong with it
 UNCOUNTED = -1
+UNKNOWN_FORMAT = (
+    "not a database of a version that we know: nothing of it is read"  # the state of such a file's cursor, too
+)
 TOO_MANY = f"more than {LAST_POSITION:,} records in one file; the rest is left out"
 
 

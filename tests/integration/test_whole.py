@@ -139,11 +139,16 @@ def test_sessions_that_leave_a_database_are_kept(daemon: Daemon, owner: Owner) -
 
 
 def test_a_database_that_is_not_known_is_a_warning(daemon: Daemon) -> None:
-    """Of its root; the daemon is well."""
+    """Of its root, also after a restart, when nothing has changed; the daemon is well."""
+    daemon.allowed.append("not a database of a version that we know")
     with Owner(daemon.home / ".local/share/opencode/opencode.db", tables=False) as owner:
         owner.run("CREATE TABLE session(id TEXT, of_tomorrow TEXT)")
         eventually(lambda: source(daemon)["warningCodes"] == ["unknownFormat"])
         assert daemon.call("status")["state"] == "ready"
+        daemon.restart().sync()
+        assert source(daemon)["warningCodes"] == ["unknownFormat"]
+        daemon.call("index", full=True)
+        assert source(daemon)["warningCodes"] == ["unknownFormat"]
         owner.run("DROP TABLE session")
         for statement in (*SCHEMA.split(";"), EVENTS):
             if statement.strip():
@@ -151,7 +156,6 @@ def test_a_database_that_is_not_known_is_a_warning(daemon: Daemon) -> None:
         store(owner, OpenCodeSession().user("a quince tart"), 1)
         eventually(lambda: daemon.found("quince"))
         assert source(daemon)["warningCodes"] == []
-    daemon.allowed.append("not a database of a version that we know")
 
 
 def test_what_else_is_in_the_data_directory_costs_nothing(daemon: Daemon, owner: Owner) -> None:

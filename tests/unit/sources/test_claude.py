@@ -419,8 +419,9 @@ def test_a_name_is_what_a_person_knows_the_session_by(raw: str, name: tuple[str,
 )
 def test_a_hostile_text_costs_little(piece: str) -> None:
     """No regular expression goes astray in it."""
+    many = piece * (300_000 // len(piece))
     began = time.process_time()
-    for text in (piece * 20_000, "<command-name>" + piece * 20_000, piece * 20_000 + "</system-reminder>"):
+    for text in (many, "<command-name>" + many, many + "</system-reminder>"):
         prompt_name(text, prompt_of(text))
         assert isinstance(is_command(text), bool)
     assert time.process_time() - began < 1

@@ -43,7 +43,7 @@ class Held(msgspec.Struct, frozen=True, array_like=True):
     """What the index holds of a unit, as digests."""
 
     identity: int = 0
-    words: int = 0  # all that is said of sessions, and what is taken back
+    words: int = 0  # all that is said of sessions, what is taken back, and whether anything has a time
     keys: bytes = b""  # 8 bytes a record
     contents: bytes = b""
 
@@ -139,7 +139,8 @@ class Difference:
         end = self._append(change, names, kept, WHOLE_BYTES - sum(map(_count_row_bytes, (row for _, row in changed))))
         change.complete = end == len(names)
         change.undone = content.undone if change.complete else []
-        words = _digest((change.facts, change.remarks, change.entries, change.undone))
+        says_when = change.active_ms is not None  # when exactly is written in any case
+        words = _digest((change.facts, change.remarks, change.entries, change.undone, says_when))
         restated = change.replace or words != held.words
         if not restated:
             change.facts, change.remarks, change.entries, change.undone = [], [], [], []

@@ -230,6 +230,16 @@ def test_a_result_that_only_one_document_had_left_is_kept_once(desk: Desk) -> No
         desk.dump()
 
 
+def test_a_time_that_only_a_repeated_message_had_goes_with_it(desk: Desk) -> None:
+    """What is said twice is kept once, and both times are when something happened."""
+    both = [record(1, "alpha"), record(1, "alpha", time=1_772_355_699_000)]
+    path = desk.write("letters/a.letter", {"session": "a", "records": both})
+    desk.look()
+    desk.write("letters/a.letter", {"session": "a", "records": both[:1]})
+    desk.look()
+    same(desk.dump(), desk.rebuilt({path: [path.read_bytes()]}, set(), 0))
+
+
 def test_what_is_no_longer_said_is_dropped(desk: Desk) -> None:
     """Also a name, and from the full-text index; what another document holds as well stays with it."""
     both = [record(1, "alpha"), record(2, "shared zebra")]

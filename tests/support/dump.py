@@ -11,13 +11,9 @@ from sesamed.store.reading import session as read
 from sesamed.store.reading.resolve import find_beginning, find_exact, list_candidates
 from sesamed.store.reading.summary import list_children, read_sessions
 from sesamed.store.search import filters, ranking, terms
+from tests.support.state_machines import is_night
 
-WORDS = (
-    "alpha",
-    "done boom make",
-    "delta -beta",
-    '"beta gamma" del* alhpa',
-)  # each costs as much as all else of a small index
+WORDS = ("alpha", "done boom make", "delta -beta", '"beta gamma" del* alhpa')
 FILES = """
     SELECT f.path, f.bad_lines, f.unknown_lines, f.gone_ms IS NOT NULL, f.complete, f.offset, f.skipping, f.loose, f.lines, f.position,
       (SELECT json_group_array(json_array(line, reason)) FROM (SELECT line, reason FROM bad_lines WHERE file = f.id ORDER BY line)),
@@ -60,7 +56,7 @@ def dumped(connection: apsw.Connection) -> dict[str, Any]:
         "chunks": Counter((n & 7, sqlite.plain(text)) for n, text in sqlite.rows(connection, "SELECT id, text FROM chunks")),
         "totals": _totals(connection),
         "candidates": _candidates(connection),
-        "hits": {words: _hits(connection, words, names) for words in WORDS},
+        "hits": {words: _hits(connection, words, names) for words in _choose(connection)},
     }  # fmt: skip
 
 
@@ -106,6 +102,13 @@ def _totals(connection: apsw.Connection) -> tuple[Any, ...]:
     """
     assert sqlite.one(connection, orphans) == (0,) * 15
     return totals
+
+
+def _choose(connection: apsw.Connection) -> tuple[str, ...]:
+    """What is asked: at night everything. By day one thing, since each costs as much as all else of a small index; which one is decided
+    by what is counted, which is the same in both of two indexes that are alike."""
+    (chunks,) = sqlite.one(connection, "SELECT chunks FROM totals")
+    return WORDS if is_night() else (WORDS[chunks % len(WORDS)],)
 
 
 def _hits(connection: apsw.Connection, words: str, names: dict[int, str]) -> list[tuple[Any, ...]]:

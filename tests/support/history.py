@@ -6,7 +6,6 @@ The clock is ours, and so are the modification times; directories, inodes and SQ
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from sesamed.ingest.state import Target
 from sesamed.ingest.sweep import Root, Sweep
 from sesamed.sources.pi import Pi
 from tests.support.dump import dumped
-from tests.support.indexes import Indexes
+from tests.support.indexes import Indexes, make_directory
 from tests.support.model import File, World, parse
 from tests.support.sessions import Call, PiSession
 
@@ -43,7 +42,7 @@ class History:
     """Roots `one` and `two`, an index, and a model of what was looked at."""
 
     def __init__(self) -> None:
-        self.base = Path(tempfile.mkdtemp(prefix="history-")).resolve()
+        self.base = make_directory("history-")
         self.roots = [self.base / "one", self.base / "two"]
         for root in self.roots:
             root.mkdir()

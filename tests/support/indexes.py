@@ -11,13 +11,16 @@ from sesamed.store.writing.transaction import Writer
 IN_MEMORY = "/dev/shm"
 
 
+def make_directory(prefix: str) -> Path:
+    """A directory that costs little to fill and to remove."""
+    return Path(tempfile.mkdtemp(prefix=prefix, dir=IN_MEMORY if os.access(IN_MEMORY, os.W_OK) else None)).resolve()
+
+
 class Indexes:
     """A directory of indexes."""
 
     def __init__(self) -> None:
-        self._directory = Path(
-            tempfile.mkdtemp(prefix="indexes-", dir=IN_MEMORY if os.access(IN_MEMORY, os.W_OK) else None)
-        )
+        self._directory = make_directory("indexes-")
         self._writers: list[Writer] = []
 
     def open(self, name: str) -> Writer:

@@ -4,7 +4,6 @@ import json
 import os
 import random
 import shutil
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from sesamed.store.rows import BadLine
 from sesamed.store.writing.replay import Replay
 from tests.support.dump import dumped
 from tests.support.history import NOON, look_until_done
-from tests.support.indexes import Indexes
+from tests.support.indexes import Indexes, make_directory
 from tests.support.whole_sources import Chronicles, Folders, Letters, Tables
 
 
@@ -29,7 +28,7 @@ class Desk:
     """A directory for each of the sources, and an index of what lies in them."""
 
     def __init__(self) -> None:
-        self.base = Path(tempfile.mkdtemp(prefix="letters-")).resolve()
+        self.base = make_directory("letters-")
         self.sources: dict[str, Source[Any]] = {
             source.name: source for source in (Letters(), Folders(), Tables(), Chronicles())
         }

@@ -6,7 +6,6 @@ Without a model: what is compared is the index with a rebuild of the same files,
 import os
 import random
 import shutil
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from sesamed.sources import SOURCES
 from sesamed.store.writing.replay import Replay
 from tests.support.dump import dumped
 from tests.support.history import NOON, look_until_done
-from tests.support.indexes import Indexes
+from tests.support.indexes import Indexes, make_directory
 
 LIMITS = ReadLimits(line_bytes=100_000, chunk_bytes=100_000)
 
@@ -29,7 +28,7 @@ class Neighbours:
     """A directory of each agent's, an index, and what the files that are gone held when they went."""
 
     def __init__(self) -> None:
-        self.base = Path(tempfile.mkdtemp(prefix="neighbours-")).resolve()
+        self.base = make_directory("neighbours-")
         self.claude = self.base / "claude/projects"
         self.codex = self.base / "codex"
         self.ours = self.base / "sesame"

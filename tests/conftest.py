@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
-settings.register_profile("day", max_examples=50, deadline=None, suppress_health_check=SLOW, print_blob=True)
+settings.register_profile("day", max_examples=25, deadline=None, suppress_health_check=SLOW, print_blob=True)
 settings.register_profile("night", settings.get_profile("day"), max_examples=5000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "day"))
 

@@ -55,7 +55,7 @@ class Letters(_Told):
     """A document a session."""
 
     name = "letters"
-    shapes: tuple[Shape, ...] = (Document(files=("**/*.letter",), max_bytes=64 << 20),)
+    shapes: tuple[Shape, ...] = (Document(files=("**/*.letter",), max_bytes=8 << 20),)
 
     def step(self, state: State, item: bytes) -> tuple[State, list[Operation]]:
         return (), tell(decode(item))

@@ -112,14 +112,14 @@ def test_what_is_appended_or_grows_costs_what_changed(desk: Desk) -> None:
 
 def test_a_first_look_at_a_large_document_takes_several_commits(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for all of it."""
-    monkeypatch.setattr(whole, "WHOLE_BYTES", whole.WHOLE_BYTES // 20)
+    monkeypatch.setattr(whole, "WHOLE_BYTES", whole.WHOLE_BYTES // 80)
     desk.write(
-        "letters/a.letter", {"session": "a", "records": [record(n, "x" * 10_000, undone=n == 5) for n in range(200)]}
+        "letters/a.letter", {"session": "a", "records": [record(n, "x" * 10_000, undone=n == 5) for n in range(60)]}
     )
     commits = desk.ingest.writer.commits
     desk.look()
     assert desk.ingest.writer.commits - commits >= 3
-    assert len(desk.texts("letters:a")) == 200
+    assert len(desk.texts("letters:a")) == 60
     same(
         desk.dump(),
         desk.rebuilt({desk.base / "letters/a.letter": [(desk.base / "letters/a.letter").read_bytes()]}, set(), 0),
@@ -180,8 +180,8 @@ def test_a_document_over_its_limit_keeps_what_it_had(desk: Desk) -> None:
     desk.write("letters/a.letter", {"session": "a", "records": [record(1, "alpha")]})
     desk.look()
     shape = Letters.shapes[0]
-    assert shape.max_bytes == 64 << 20  # type: ignore[union-attr]  # a document
-    desk.write("letters/a.letter", json.dumps({"session": "a", "records": []}).encode() + b" " * (64 << 20))
+    assert shape.max_bytes == 8 << 20  # type: ignore[union-attr]  # a document
+    desk.write("letters/a.letter", json.dumps({"session": "a", "records": []}).encode() + b" " * (8 << 20))
     desk.look()
     assert desk.bad() == {"letters/a.letter": 1}
     assert desk.reasons() == {"letters/a.letter": [BadLine(None, "larger than 67,108,864 bytes")]}

@@ -78,6 +78,7 @@ def test_readers_see_the_old_index_or_the_new_one(index: Index) -> None:
             except BaseException as error:
                 errors.append(error)
                 return
+            stop.wait(0.0005)  # or three threads look a thousand times as often as there is a swap
 
     threads = [threading.Thread(target=look) for _ in range(3)]
     for thread in threads:

@@ -3,11 +3,14 @@
 import gc
 import inspect
 import os
+import re
 from collections.abc import Iterator
 
 import pytest
 from blockbuster import blockbuster_ctx
 from hypothesis import HealthCheck, settings
+
+from tests.support.state_machines import is_night
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
@@ -21,6 +24,18 @@ pytest_plugins = ["tests.support.coverage_floor"] if os.environ.get("COVERAGE_PR
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """At night: how much was tried. Histories, which are no properties to pytest, come on top."""
+    if is_night():
+        told = [
+            getattr(report, "_hypothesis_stats", "")
+            for reports in terminalreporter.stats.values()
+            for report in reports
+        ]
+        examples = sum(int(number) for stats in told for number in re.findall(r"(\d+) passing", stats))
+        terminalreporter.write_line(f"{examples} examples of {sum(map(bool, told))} properties")
 
 
 def pytest_collection_finish() -> None:

@@ -2,7 +2,8 @@
 
 from hypothesis import HealthCheck, settings
 
-NIGHT = 1000  # examples; a profile with as many wants all of them
+DAY = 15
+NIGHT = 1000  # examples of a history at night; a profile with as many has time for everything
 
 
 def is_night() -> bool:
@@ -11,10 +12,9 @@ def is_night() -> bool:
 
 
 def machine_settings() -> settings:
-    """A history of 25 steps, compared with rebuilds, costs as much as a hundred examples of a property: but at night a few must do."""
-    examples = settings().max_examples
+    """A history of 25 steps, compared with rebuilds, costs as much as a hundred examples of a property: a few must do."""
     return settings(
-        max_examples=examples if is_night() else max(15, examples // 8),
+        max_examples=NIGHT if is_night() else DAY,
         stateful_step_count=25,
         suppress_health_check=list(HealthCheck),
         report_multiple_bugs=False,

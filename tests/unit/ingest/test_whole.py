@@ -184,7 +184,7 @@ def test_a_document_over_its_limit_keeps_what_it_had(desk: Desk) -> None:
     desk.write("letters/a.letter", json.dumps({"session": "a", "records": []}).encode() + b" " * (8 << 20))
     desk.look()
     assert desk.bad() == {"letters/a.letter": 1}
-    assert desk.reasons() == {"letters/a.letter": [BadLine(None, "larger than 67,108,864 bytes")]}
+    assert desk.reasons() == {"letters/a.letter": [BadLine(None, "larger than 8,388,608 bytes")]}
     assert desk.texts("letters:a") == ["alpha"]
 
 

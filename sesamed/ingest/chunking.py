@@ -65,7 +65,7 @@ class Chunking:
         for operation in operations:
             self._take[type(operation)](change, operation)
             if (time_ms := last_time(operation)) is not None:
-                change.active_ms = time_ms
+                change.active_ms = max(time_ms, change.active_ms or 0)
 
     def make_row(self, record: Message | ToolCall) -> RecordRow:
         """The row of one record."""

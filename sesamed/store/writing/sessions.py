@@ -225,10 +225,12 @@ class Facts:
             meant |= self._numbers(sql, (remark.entry,))
         return meant
 
-    def record_activity(self, file: int, time_ms: int) -> None:
-        """The last thing that the file tells of happened then."""
-        sql = "REPLACE INTO facts(file, native_id, source, field, rank, value) VALUES(?, '', '', ?, 0, ?)"
-        self._connection.execute(sql, (file, ACTIVE, str(time_ms)))
+    def record_activity(self, file: int, time_ms: int, *, anew: bool) -> None:
+        """The latest thing that the file tells of, or what is new in it unless all of it is read `anew`, happened then."""
+        sql = "INSERT INTO facts(file, native_id, source, field, rank, value) VALUES(?1, '', '', ?2, 0, ?3)"
+        later = "WHERE ?4 OR CAST(excluded.value AS INTEGER) > CAST(value AS INTEGER)"
+        sql += f" ON CONFLICT DO UPDATE SET value = excluded.value {later}"
+        self._connection.execute(sql, (file, ACTIVE, str(time_ms), anew))
 
     def record_lines(self, file: int, entries: Sequence[int]) -> bool:
         """The file has these entries; says whether somebody has spoken of one of them."""

@@ -230,7 +230,7 @@ class Transaction:
         if came_back:
             others |= self._facts.find_others(file)
         if change.active_ms is not None:
-            self._facts.record_activity(file, change.active_ms)
+            self._facts.record_activity(file, change.active_ms, anew=change.counted_from_start)
         if change.entries:
             is_meant = self._facts.record_lines(file, change.entries)
         return others, is_meant

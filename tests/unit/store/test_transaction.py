@@ -73,3 +73,16 @@ def test_a_session_was_last_active_when_its_last_entry_was_written() -> None:
     ) as small:
         rows = small.connection.execute("SELECT native_id, modified_ms - created_ms FROM sessions ORDER BY 1")
         assert rows.fetchall() == [("s0", 2000), ("s1", 2000), ("s2", 1000)]
+
+
+def test_entries_in_another_order_change_nothing() -> None:
+    """A prompt that was typed while a tool ran is written after its result, in the same step or later."""
+    session_ = session(0).user("why?").tool("bash", {}, "x")
+    early = {"role": "user", "content": "and why not?", "timestamp": 1772355601000}
+    with tiny(session_) as small:
+        for _ in range(2):
+            session_.entry("message", message=early, timestamp="2026-03-01T09:00:01.000Z")
+            small.history.write(small.history.roots[0] / session_.file_name, session_.bytes())
+            small.history.look_at_everything()
+            sql = "SELECT modified_ms - created_ms FROM sessions"
+            assert small.connection.execute(sql).fetchone() == (2000,)

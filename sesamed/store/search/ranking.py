@@ -33,6 +33,12 @@ EXCLUDED = f"""
     UNION SELECT rowid FROM headings WHERE headings MATCH :match
 """
 
+# The sessions whose copies match, and those that the copies come from.
+COPIED_FROM = f"""
+    SELECT DISTINCT f.session, h.session FROM files f JOIN copies c ON c.file = f.id JOIN files h ON h.id = {ids.sql_file("c.record")}
+    WHERE f.session IN carray(:sessions) AND c.record IN (SELECT {ids.sql_record_of("rowid")} FROM fts WHERE fts MATCH :match)
+"""
+
 # A subagent's session is shown as the one that began it all, when that is indexed; `depth` ends what goes in circles.
 SHOWN = """(
     WITH RECURSIVE up(id, depth) AS (
@@ -115,7 +121,9 @@ def rank_sessions(
     found, is_exact = list[Found](), False
     for step, named in _plan(terms, counted, everything=recent or where.apart or bool(where.record)):
         chunks = _choose_chunks(connection, matching.find_best(connection, terms, where, step), terms)
-        called = set() if where.record else _find_called(connection, terms, where, named - chunks.keys())
+        called = (
+            set() if where.record else _find_called(connection, terms, where, named - chunks.keys(), counted.titled)
+        )
         scored = _put_parts_last(_fuse(chunks, called, counted, whole, terms), hidden=step.only_words)
         more, is_complete = _fold_enough(connection, scored, where, limit, recent=recent)
         found = append_rest(found, more)
@@ -238,18 +246,25 @@ def _damp(chunks: list[matching.Matched]) -> float:
 
 
 def _find_called(
-    connection: apsw.Connection, terms: Terms, where: filters.Conditions, sessions: frozenset[int]
+    connection: apsw.Connection,
+    terms: Terms,
+    where: filters.Conditions,
+    sessions: frozenset[int],
+    titled: Mapping[int, float],
 ) -> set[int]:
-    """Of sessions that are called so, those of which no text matches: a fork's copies count for the session that they come from."""
+    """Of sessions that are called so, those of which no text matches. A fork's copies count for the session that they come from; the
+    fork is found as well if its own title has more of the query."""
     if not sessions:
         return set()
-    sql = f"""
-        SELECT s.id FROM sessions s WHERE s.id IN carray(:sessions) AND {where.session or "1"} AND {where.called or "1"} AND s.id NOT IN (
-          SELECT f.session FROM files f JOIN copies c ON c.file = f.id
-          WHERE f.session IN carray(:sessions) AND c.record IN (SELECT {ids.sql_record_of("rowid")} FROM fts WHERE fts MATCH :match))
-    """
-    values = {**where.values, "sessions": sqlite.numbers(sessions), "match": matching.match_any(terms)}
-    return {session for (session,) in connection.execute(sql, values)}
+    values = {**where.values, "sessions": sqlite.numbers(sessions)}
+    passing = f"{where.session or '1'} AND {where.called or '1'}"
+    sql = f"SELECT s.id FROM sessions s WHERE s.id IN carray(:sessions) AND {passing}"
+    called = {session for (session,) in connection.execute(sql, values)}
+    values = {"sessions": sqlite.numbers(called), "match": matching.match_any(terms)}
+    for fork, owner in connection.execute(COPIED_FROM, values):
+        if titled.get(owner, 0.0) >= titled.get(fork, 0.0):
+            called.discard(fork)
+    return called
 
 
 # -- hits that are shown as one

@@ -370,6 +370,21 @@ def test_short_beginnings_are_not_enough() -> None:
         assert sorted(index.found("xyzzy")) == ["s0", "s1", "s2", "s3"]
 
 
+def test_a_fork_is_found_by_a_title_of_its_own() -> None:
+    """Its copies count for the session that they come from; with the same title, or with none, it is no hit beside that one."""
+    first = session(0, cwd="/a").user("the staging of a plugh").name("Deploying")
+    fork = first.fork(id="fork")
+    with tiny(first, fork, session(2, cwd="/c").user("a flamingo")) as index:
+        assert index.found("staging deploying") == ["s0"]
+        index.entitle("fork", "Flamingo staging")
+        found = index.ask("flamingo staging").hits
+        assert [hit.session_id for hit in found] == ["fork", "s2"]
+        assert found[0].match is not None
+        assert (found[0].match.kind, found[0].match.field, found[0].similar) == ("heading", "title", 1)
+        index.entitle("s0", "Flamingo staging")
+        assert [hit.session_id for hit in index.ask("flamingo staging").hits] == ["s0", "s2"]
+
+
 def test_a_fork_that_went_on_is_similar() -> None:
     """What it has of its own is found in it."""
     first = PiSession(id="first").user(LONG).assistant("the plugh")

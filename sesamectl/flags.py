@@ -120,6 +120,16 @@ SIMILAR = Flag(
     "sessions that are shown as one with this one: its subagents, those that begin alike, its forks",
     dest="similarTo",
 )
+CHANGES = (
+    Flag(
+        "changed-since",
+        "REVISION",
+        "what changed after this revision, 0 for all, and what is no more",
+        count,
+        dest="since",
+    ),
+    Flag("epoch", "EPOCH", "refuse a revision of another epoch than this"),
+)
 SEARCH = (
     Flag("limit", "N", "print at most N sessions (default: 10)", count),
     Flag("offset", "N", "skip the first N", count),
@@ -165,8 +175,8 @@ COMMANDS: Mapping[str, Command] = {
         ("search nix flake --after 7d --cwd .", 'search "retry logic" --tool edit', "search --path config.ts --json"),
     ),
     "list": Command(
-        "list sessions, newest activity first", "", (*PAGE, SIMILAR, *FILTERS, JSON, NO_START),
-        ("list --cwd . --limit 5", "list --source pi --after 2w"),
+        "list sessions, newest activity first", "", (*PAGE, SIMILAR, *FILTERS, *CHANGES, JSON, NO_START),
+        ("list --cwd . --limit 5", "list --source pi --after 2w", "list --changed-since 1042 --json"),
     ),
     "show": Command(
         "read a session", "SESSION", (*SHOW, FULL_TEXT, JSON, NO_START),

@@ -93,12 +93,23 @@ def _open(database: str) -> tuple[Index, list[Trouble]]:
     remove_index(database + ".new")
     try:
         set_older_aside(database)
-        return _with_metadata(Index(database)), []
+        return _with_metadata(_with_new_revisions(Index(database))), []
     except DamagedError as error:
         aside = set_aside(database, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
         log.error("the index is damaged and was set aside path=%s error=%s", aside, error)  # noqa: TRY400  # no fault of ours
         text = f"the index was damaged and has been set aside as {aside}; it is being rebuilt from the session files"
         return Index(database), [Trouble(code="damaged", message=text, since_ms=int(time.time() * 1000))]
+
+
+def _with_new_revisions(index: Index) -> Index:
+    """Begin above all revisions that clients may have seen."""
+    try:
+        index.writer.skip_revisions()
+    except DamagedError:
+        raise
+    except StoreError as error:  # no space: it answers all the same, and writes when there is some
+        log.error("cannot write error=%s", error)  # noqa: TRY400  # no fault of ours
+    return index
 
 
 def _with_metadata(index: Index) -> Index:

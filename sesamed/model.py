@@ -127,6 +127,7 @@ class Undone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     key: int
     alone: bool = False
+    time_ms: int | None = None
 
 
 class Unknown(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -201,6 +202,7 @@ class Session(Answer, frozen=True, kw_only=True):
     subagent: bool
     orphan: bool  # a subagent whose parent is not in the index
     gone: bool
+    revision: int  # raised by whatever changes in it: a message, a late result, its name
 
 
 class IndexReport(Answer, frozen=True, kw_only=True):

@@ -27,6 +27,20 @@ def lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
         yield from (f"Warning: {clean(warning)}" for warning in warnings)
 
 
+def changes(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
+    """Sessions that changed or are no more, and how to go on from there."""
+    sessions, removed = answer["sessions"], answer["removed"]
+    if not (sessions or removed):
+        yield "No changes"
+    for gone in removed:
+        yield f"  {clean(gone['sessionId'])} - {clean(gone['why'])} ({clean(gone['key'])})"
+    for session in sessions:
+        yield from summary(session, terminal)
+    yield ""
+    following = f"sesamectl list --changed-since {int(answer['revision'])} --epoch {clean(answer['epoch'])}"
+    yield terminal.paint(DIM, f"{'More' if answer['more'] else 'Next'}: {following}")
+
+
 def summary(session: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     """A session in two lines."""
     identity, date = clean(session["sessionId"]), clean(session["modified"])[:10]

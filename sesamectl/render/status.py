@@ -23,6 +23,8 @@ def lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     yield f"pending   {pending(answer['pending'])}"
     if unread := _incomplete(counts):
         yield f"unread    {unread}"
+    if synced := answer.get("lastSyncAt"):
+        yield f"changed   {clean(synced)[:19].replace('T', ' ')} UTC"
     for source in answer["sources"]:
         yield from _source(source, terminal)
     yield f"fresh     {_percentiles(answer['freshness'], ' from append to commit')}"

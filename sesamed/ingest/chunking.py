@@ -160,7 +160,7 @@ def last_time(operation: Operation) -> int | None:
     """When something last happened to what is said here, a result included."""
     if isinstance(operation, Message | ToolCall):
         return operation.time_ms if operation.ended_ms is None else operation.ended_ms
-    return operation.time_ms if isinstance(operation, ToolResult) else None
+    return operation.time_ms if isinstance(operation, ToolResult | Undone) else None
 
 
 def clean(text: str) -> str:

@@ -25,7 +25,7 @@ from sesamed.model import Progress, SessionKey
 from sesamed.source import Source, Unit
 from sesamed.store.index import Index
 from sesamed.store.upkeep import Upkeep
-from sesamed.store.writing.transaction import Writer
+from sesamed.store.writing.transaction import Why, Writer
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -222,17 +222,20 @@ class Indexer:
 
     async def expire(self, *, all_gone: bool = False) -> int:
         """Drop what is excluded now, and what has been gone for longer than configured, or all that is gone."""
-        paths = {state.target.path for state in self.states if self.sweep.excludes(Unit.parse(state.target.path).path)}
+        excluded = {
+            state.target.path for state in self.states if self.sweep.excludes(Unit.parse(state.target.path).path)
+        }
+        dropped = await self.drop(excluded, "excluded")
         days = 0 if all_gone else self.keep_gone_days
         if days is not None:
             before_ms = int(time.time() * 1000) - days * DAY_MS
-            paths |= set(await self.write(lambda: self.index.writer.files.list_gone_before(before_ms)))
-        return await self.drop(paths)
+            dropped += await self.drop(await self.write(lambda: self.index.writer.files.list_gone_before(before_ms)))
+        return dropped
 
-    async def drop(self, paths: Collection[bytes]) -> int:
+    async def drop(self, paths: Collection[bytes], why: Why = "gone") -> int:
         """Take files out of the index."""
         if paths:
-            await self._change(lambda: self._ingest.drop(paths))
+            await self._change(lambda: self._ingest.drop(paths, why))
         return len(paths)
 
     async def forget(self, sessions: Sequence[SessionKey]) -> None:

@@ -25,7 +25,7 @@ from sesamed.model import SessionKey
 from sesamed.source import Bundle, Document, Lines, Rows, Unit
 from sesamed.store.foreign import LockedDatabaseError
 from sesamed.store.rows import FileRows, IndexedFile, Signature
-from sesamed.store.writing.transaction import Writer, Written
+from sesamed.store.writing.transaction import Why, Writer, Written
 
 log = logging.getLogger(__name__)
 
@@ -101,10 +101,10 @@ class Ingest:
         """
         return _Run(self, self._committer, stop).run(targets)
 
-    def drop(self, paths: Iterable[bytes]) -> None:
+    def drop(self, paths: Iterable[bytes], why: Why = "gone") -> None:
         """Take files out of the index."""
         paths = list(paths)
-        self.writer.drop(paths)
+        self.writer.drop(paths, why)
         for path in paths:
             self.states.drop(path)
 

@@ -20,6 +20,7 @@ from sesamed.store.index import remove_index
 from sesamed.store.older import CARRIED_METADATA, OlderIndex, older_indexes
 from sesamed.store.upkeep import Upkeep
 from sesamed.store.writing.replay import Replay
+from sesamed.store.writing.revisions import Continuation
 from sesamed.store.writing.transaction import Writer
 
 log = logging.getLogger(__name__)
@@ -45,10 +46,12 @@ class Rebuild:
         writer = await indexer.in_thread(partial(Writer, path))
         try:
             new = await indexer.in_thread(lambda: indexer.ingest_into(writer))
+            continuation = await indexer.in_thread(partial(Continuation, writer))
             await self._read_all(new)
             errors = len(new.states.list_unreadable())
             await self._carry_over(writer)
-            await self._swap(new)
+            await indexer.in_thread(partial(self._compare, continuation))
+            await self._swap(new, continuation)
         except BaseException:
             writer.close()
             remove_index(path)
@@ -100,12 +103,17 @@ class Rebuild:
         await indexer.write(carry_metadata)
         await play_back(indexer, Replay(indexer.index.writer, writer, is_wanted))
 
-    async def _swap(self, new: Ingest) -> None:
+    def _compare(self, continuation: Continuation) -> None:
+        with self._indexer.index.readers.lend() as connection:
+            continuation.compare(connection)
+
+    async def _swap(self, new: Ingest, continuation: Continuation) -> None:
         """With the write lock held, read what has changed meanwhile, and replace the old index."""
         indexer = self._indexer
         async with indexer.write_lock():
             due = await indexer.due(new)
             await indexer.in_thread(partial(new.run, [item.target for item in due]))
+            await indexer.in_thread(partial(continuation.finish, indexer.index.writer))
             await indexer.swap(new)
 
 

@@ -171,9 +171,8 @@ class Requests:
         counts = indexer.counts - before
         errors = sum(ticket.state.trouble is not None for ticket in tickets)
         looked_at = sum(not ticket.state.is_gone for ticket in tickets)
-        dropped = await indexer.expire(all_gone=True) if drop_gone else 0
-        if (counts.added or counts.updated or counts.gone or dropped) and not errors:
-            await self._remember_sync()
+        if drop_gone:
+            await indexer.expire(all_gone=True)
         return IndexReport(
             added=counts.added,
             updated=counts.updated,
@@ -193,12 +192,8 @@ class Requests:
         finally:
             self._rebuild = None
         await self._indexer.look_around()
-        await self._remember_sync()
         self._indexer.wake()  # or nobody folds in the new index's WAL
         return IndexReport(added=counts.added, errors=errors, bad_lines=counts.bad_lines, bytes=counts.bytes)
-
-    async def _remember_sync(self) -> None:
-        await self._indexer.write(lambda: self._indexer.index.put("last_sync_at", str(_now_ms())))
 
     # -- forgetting
 

@@ -114,7 +114,7 @@ async def status(context: Context, call: Call, params: NoParams) -> Status:
         indexing=overview.indexing,
         freshness=Freshness(**_find_percentiles(overview.freshness_ms), samples=len(overview.freshness_ms)),
         queries=Queries(**_find_percentiles(context.queries.times_ms), count=context.queries.count),
-        last_sync_at=iso_or_none(holdings.last_sync_ms),
+        last_sync_at=iso_or_none(holdings.changed_ms),
         last_event_at=iso_or_none(overview.last_event_ms),
         last_sweep_at=iso_or_none(overview.last_sweep_ms),
         warnings=[Warn(code=t.code, message=t.message, since=iso(t.since_ms)) for t in overview.troubles],

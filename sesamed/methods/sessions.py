@@ -6,6 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from sesamed.errors import ParamsError, RefusedError
+from sesamed.keys import digest
 from sesamed.methods.filters import Filters, find_main_worktree, make_condition, narrow, warn_of_unknown_tools
 from sesamed.methods.method import MAX_OFFSET, Call, CodePoints, Context, NonNegative, Params, method
 from sesamed.methods.resume import (
@@ -22,6 +24,7 @@ from sesamed.store.ids import Kind
 from sesamed.store.reading import session as read
 from sesamed.store.reading import summary
 from sesamed.store.reading.resolve import Project, find, resolve
+from sesamed.store.search.filters import Conditions
 from sesamed.store.sqlite import Connection
 from sesamed.times import iso_or_none
 
@@ -34,41 +37,104 @@ TAGS = msgspec.json.Decoder(list[str])
 
 
 class ListSessionsParams(Filters, frozen=True, kw_only=True):
-    """Which sessions to list."""
+    """Which sessions to list, or which changes."""
 
     limit: NonNegative = 50
     offset: NonNegative = 0
     similar_to: str | None = None
+    since: NonNegative | None = None
+    epoch: str | None = None
+
+
+class RemovedSession(Answer, frozen=True, kw_only=True):
+    """A session that is no more, or not by this key, or not among those that pass the filters."""
+
+    source: Exact
+    session_id: Exact
+    key: Exact
+    why: Literal["gone", "forgotten", "excluded", "moved", "filtered"]
 
 
 class SessionList(Answer, frozen=True, kw_only=True):
-    """Sessions, newest activity first."""
+    """Sessions, newest activity first; or those that changed, in the order of revisions."""
 
     total: int
     sessions: list[Session]
     next_offset: int | None
     warnings: list[str]
+    removed: list[RemovedSession]
+    revision: int  # up to which the answer is complete
+    epoch: Exact
+    more: bool
 
 
 @method
 async def list_sessions(context: Context, call: Call, params: ListSessionsParams) -> SessionList:
-    """Sessions that pass the filters, newest activity first."""
+    """Sessions that pass the filters, newest activity first, or those that changed."""
+    if params.since is not None and params.offset:
+        raise ParamsError("offset: not with since; go on from the answer's revision instead")
+    if params.since is not None and params.similar_to is not None:
+        raise ParamsError("similarTo: not with since, which lists each session by itself")
+    if params.since is None and params.epoch is not None:
+        raise ParamsError("epoch: only together with since")
     where = await make_condition(context, params)
+    make_list = _list_all if params.since is None else _list_changes
+    troubles = [trouble.message for trouble in context.ingest.troubles()]
+
+    def ask(connection: Connection) -> SessionList:
+        found = make_list(connection, params, where, context.workstation)
+        return msgspec.structs.replace(found, warnings=troubles + warn_of_unknown_tools(connection, params))
+
+    return await context.queries.ask(ask)
+
+
+def _list_all(connection: Connection, params: ListSessionsParams, where: Conditions, workstation: str) -> SessionList:
     limit, offset = min(params.limit, MAX_SESSIONS), min(params.offset, MAX_OFFSET)
-
-    def find(connection: Connection) -> tuple[int, dict[int, Session], list[str]]:
-        listed = narrow(connection, where, params.similar_to)
-        total, found = summary.list_sessions(connection, listed, limit, offset, context.workstation)
-        return total, found, warn_of_unknown_tools(connection, params)
-
-    total, found, unknown = await context.queries.ask(find)
+    total, found = summary.list_sessions(
+        connection, narrow(connection, where, params.similar_to), limit, offset, workstation
+    )
     following = offset + len(found)
+    revision, epoch = _read_revision(connection, workstation)
     return SessionList(
         total=total,
         sessions=list(found.values()),
         next_offset=following if found and following < total else None,
-        warnings=[trouble.message for trouble in context.ingest.troubles()] + unknown,
+        warnings=[],
+        removed=[],
+        revision=revision,
+        epoch=epoch,
+        more=following < total,
     )
+
+
+def _list_changes(
+    connection: Connection, params: ListSessionsParams, where: Conditions, workstation: str
+) -> SessionList:
+    since, (revision, epoch) = params.since or 0, _read_revision(connection, workstation)
+    if since > revision or params.epoch not in (None, epoch):
+        raise RefusedError(
+            f"since: {since} is not a revision of this index, which is at {revision} in epoch {epoch}; it was made anew or belongs "
+            "to another workstation. Start over: drop what you have, and list since 0",
+            revision=revision,
+            epoch=epoch,
+        )
+    found = summary.list_changes(connection, where, since, min(params.limit, MAX_SESSIONS), workstation)
+    return SessionList(
+        total=found.total,
+        sessions=found.sessions,
+        next_offset=None,
+        warnings=[],
+        removed=[RemovedSession(**removed._asdict()) for removed in found.removed],
+        revision=found.revision,
+        epoch=epoch,
+        more=found.revision < revision,
+    )
+
+
+def _read_revision(connection: Connection, workstation: str) -> tuple[int, str]:
+    """The last revision and its epoch: keys of another workstation are others, too."""
+    revision, epoch = summary.read_revision(connection)
+    return revision, f"{digest(f'{epoch}:{workstation}'.encode()):016x}"
 
 
 class ListMessagesParams(Params, frozen=True, kw_only=True):
@@ -94,6 +160,7 @@ class MessageItem(Answer, frozen=True, kw_only=True):
     text: Exact  # cleaned before it was cut
     truncated: bool
     undone: bool = False  # taken back by the person: a reverted or rolled back turn, a message that was replaced
+    revision: int = 0  # raised by a late result, and when it is taken back
 
 
 class MessageList(Answer, frozen=True, kw_only=True):
@@ -144,6 +211,7 @@ def _make_message(connection: Connection, item: read.Item, text_offset: int) -> 
         text=kept,
         truncated=len(kept) < len(text),
         undone=item.undone,
+        revision=item.revision,
     )
 
 

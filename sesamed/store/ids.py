@@ -29,6 +29,9 @@ class Kind(IntEnum):
     UNINDEXED = 6  # kept for reading, never searched: our own searches, placeholders
 
 
+NEXT_REVISION = "(SELECT next_revision FROM totals)"  # what a transaction changes gets this number, in SQL
+
+
 # -- records and chunks by their numbers
 
 

@@ -15,7 +15,7 @@ import apsw
 from sesamed.store import schema, sqlite
 from sesamed.store.writing.transaction import Writer
 
-CARRIED_METADATA = ("roots", "last_sync_at")
+CARRIED_METADATA = ("roots",)
 NUMBERED = """
     SELECT source, native_id, origin, ordinal FROM sessions WHERE (source, native_id) IN (
       SELECT source, native_id FROM sessions GROUP BY source, native_id HAVING count(*) > 1)

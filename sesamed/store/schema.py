@@ -9,10 +9,14 @@ from sesamed.store import ids
 APPLICATION_ID = 0x5E5A3E01
 VERSION = 7
 
-# Before 7 lines were not counted, and it was not kept which were bad.
+# Before 7 lines were not counted, and it was not kept which were bad, nor when anything changed.
 BEFORE_7 = """
-    CREATE TEMP VIEW files AS SELECT *, iif(offset = 0, 0, -1) AS lines FROM main.files;
+    CREATE TEMP VIEW files AS SELECT *, iif(offset = 0, 0, -1) AS lines, 0 AS revision FROM main.files;
     CREATE TEMP VIEW bad_lines AS SELECT 0 AS file, 0 AS line, '' AS reason WHERE 0;
+    CREATE TEMP VIEW sessions AS SELECT *, 0 AS revision, 0 AS floor FROM main.sessions;
+    CREATE TEMP VIEW records AS SELECT *, 0 AS revision FROM main.records;
+    CREATE TEMP VIEW copies AS SELECT *, 0 AS revision FROM main.copies;
+    CREATE TEMP VIEW undone AS SELECT *, 0 AS revision FROM main.undone;
 """
 
 # Today's names for the tables and columns of older schemas. Schemas that are not here were never released; what they hold is left to
@@ -27,6 +31,8 @@ OLDER: Mapping[int, str] = {
     5: BEFORE_7,
     6: BEFORE_7,
 }
+# Revisions of one epoch can be compared; an index that is created anew begins another one.
+EPOCH, NEW_EPOCH = "epoch", "lower(hex(randomblob(8)))"
 PLAIN_TEXTS_SINCE = 6  # before, texts held terminal sequences, and calls JSON
 
 TABLES = """
@@ -46,6 +52,8 @@ CREATE TABLE sessions(
   summary TEXT, description TEXT, tags TEXT, agent TEXT, created_by TEXT,
   title TEXT, -- the name, where it is more than the beginning of the first prompt
   opening INTEGER, -- a digest of the first prompts: who begins alike is shown as one hit
+  -- When it last changed; the revisions of its records are not above. `floor`: nor are they below, as when files change places.
+  revision INTEGER NOT NULL DEFAULT 0, floor INTEGER NOT NULL DEFAULT 0,
   UNIQUE(source, native_id, origin)
 );
 CREATE INDEX sessions_by_public_id ON sessions(public_id);
@@ -56,7 +64,7 @@ CREATE INDEX sessions_by_parent ON sessions(parent_id) WHERE parent_id IS NOT NU
 CREATE TABLE files(
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   path BLOB NOT NULL UNIQUE, root TEXT NOT NULL, source TEXT NOT NULL, source_version INTEGER NOT NULL,
-  session INTEGER REFERENCES sessions(id),
+  session INTEGER REFERENCES sessions(id), revision INTEGER NOT NULL,
   dev INTEGER NOT NULL, ino INTEGER NOT NULL, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL,
   offset INTEGER NOT NULL, skipping INTEGER NOT NULL, head INTEGER NOT NULL, tail INTEGER NOT NULL, digest INTEGER NOT NULL,
   loose INTEGER NOT NULL, loose_digest INTEGER NOT NULL, lines INTEGER NOT NULL,
@@ -76,7 +84,7 @@ CREATE TABLE bad_lines(
 CREATE TABLE records(
   id INTEGER PRIMARY KEY, key INTEGER NOT NULL,
   role TEXT NOT NULL, kind INTEGER NOT NULL, prompt INTEGER NOT NULL, time_ms INTEGER,
-  entry TEXT, parent TEXT, tool TEXT, is_error INTEGER
+  entry TEXT, parent TEXT, tool TEXT, is_error INTEGER, revision INTEGER NOT NULL
 );
 CREATE UNIQUE INDEX records_by_key ON records(key);
 
@@ -85,7 +93,7 @@ CREATE UNIQUE INDEX records_by_key ON records(key);
 -- copies ids that differ, and forks of Codex have other times.
 CREATE TABLE copies(
   file INTEGER NOT NULL, position INTEGER NOT NULL, record INTEGER NOT NULL, entry TEXT, parent TEXT, time_ms INTEGER,
-  PRIMARY KEY(file, position)
+  revision INTEGER NOT NULL, PRIMARY KEY(file, position)
 ) WITHOUT ROWID;
 CREATE INDEX copies_by_record ON copies(record);
 
@@ -145,7 +153,7 @@ CREATE TABLE ordinals(
   file INTEGER NOT NULL, position INTEGER NOT NULL, ordinal INTEGER NOT NULL, PRIMARY KEY(file, position)
 ) WITHOUT ROWID;
 CREATE TABLE undone(
-  file INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, PRIMARY KEY(file, first)
+  file INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, revision INTEGER NOT NULL, PRIMARY KEY(file, first)
 ) WITHOUT ROWID;
 
 -- Files that tool calls touched, as each place says: relative paths depend on the session's directory. `tail` is the path's parts from
@@ -154,9 +162,11 @@ CREATE TABLE paths(id INTEGER PRIMARY KEY, tail TEXT NOT NULL UNIQUE);
 CREATE TABLE touched(place INTEGER NOT NULL, path INTEGER NOT NULL REFERENCES paths(id), PRIMARY KEY(place, path)) WITHOUT ROWID;
 CREATE INDEX touched_by_path ON touched(path, place);
 
--- Kept by the writer, so that status never counts rows.
-CREATE TABLE totals(chunks INTEGER NOT NULL, messages INTEGER NOT NULL, tool_calls INTEGER NOT NULL);
-INSERT INTO totals VALUES(0, 0, 0);
+-- Kept by the writer, so that status never counts rows. What changes now gets `next_revision`; the last change was at `changed_ms`.
+CREATE TABLE totals(
+  chunks INTEGER NOT NULL, messages INTEGER NOT NULL, tool_calls INTEGER NOT NULL, next_revision INTEGER NOT NULL, changed_ms INTEGER
+);
+INSERT INTO totals VALUES(0, 0, 0, 1, NULL);
 """
 
 
@@ -186,6 +196,91 @@ CREATE TRIGGER heading_changed AFTER UPDATE OF {HEADING} ON sessions WHEN {_sql_
 END;
 """
 
+# What a session's entry in a list, its metadata and its messages consist of, as far as these are columns of its row; a change of any of
+# them is a new revision of the session. So is a late result, what is taken back, and whatever changes which files it has. The others of
+# the row are what these are made from, or order hits.
+SHOWN = (
+    "public_id, name, cwd, project_path, project, git_branch, parent_path, parent_id, subagent, base, created_ms, modified_ms, "
+    "messages, tool_calls, exchanges, gone, summary, description, tags, agent, created_by, title"
+)
+HAS_WORKED = "iif({row}.subagent AND {row}.messages + {row}.tool_calls > 0, {row}.parent_id, NULL)"
+REMOVE = f"""
+  INSERT OR REPLACE INTO removed(source, public_id, project, why, revision)
+    SELECT old.source, old.public_id, old.project, '{{why}}', {ids.NEXT_REVISION} WHERE old.project <> '' AND NOT EXISTS(
+      SELECT 1 FROM sessions WHERE (source, public_id, project) = (old.source, old.public_id, old.project));
+"""
+HOLDERS = f"""id IN (SELECT session FROM files WHERE id = {ids.sql_file("new.id")}
+    UNION SELECT f.session FROM copies c JOIN files f ON f.id = c.file WHERE c.record = new.id)"""
+
+
+def _sql_raise(which: str) -> str:
+    """Sessions get a new revision."""
+    return f"UPDATE sessions SET revision = {ids.NEXT_REVISION} WHERE {which} AND revision <> {ids.NEXT_REVISION};"
+
+
+# By triggers, as the headings: code that changes something need not know about it.
+REVISIONS = f"""
+CREATE INDEX sessions_by_revision ON sessions(revision);
+CREATE INDEX sessions_by_parent_path ON sessions(parent_path) WHERE parent_path IS NOT NULL;
+
+-- Sessions that are no more, by their last key, and why; those that go by another key since then, too.
+CREATE TABLE removed(
+  id INTEGER PRIMARY KEY, source TEXT NOT NULL, public_id TEXT NOT NULL, project TEXT NOT NULL, why TEXT NOT NULL,
+  revision INTEGER NOT NULL, UNIQUE(source, public_id, project)
+);
+CREATE INDEX removed_by_revision ON removed(revision);
+
+CREATE TRIGGER session_changed AFTER UPDATE OF {SHOWN} ON sessions WHEN {_sql_has_changed(SHOWN)} BEGIN
+  {_sql_raise("id = new.id")}
+END;
+CREATE TRIGGER session_comes AFTER INSERT ON sessions BEGIN
+  {_sql_raise("id = new.id")}
+  {_sql_raise("parent_id = new.native_id AND source = new.source")}
+END;
+CREATE TRIGGER session_leaves AFTER DELETE ON sessions BEGIN
+  {REMOVE.format(why="gone")}
+  {_sql_raise("public_id = old.public_id AND source = old.source")}
+  {_sql_raise("parent_id = old.native_id AND source = old.source")}
+  {_sql_raise(f"source = old.source AND native_id = {HAS_WORKED.format(row='old')}")}
+END;
+CREATE TRIGGER session_moved AFTER UPDATE OF public_id, project ON sessions WHEN {_sql_has_changed("public_id, project")} BEGIN
+  UPDATE sessions SET floor = {ids.NEXT_REVISION} WHERE id = new.id AND old.public_id <> new.public_id; -- it is another one's id now
+  {REMOVE.format(why="moved")}
+  DELETE FROM removed WHERE (source, public_id, project) = (new.source, new.public_id, new.project);
+  {_sql_raise("public_id = old.public_id AND source = old.source")}
+  {_sql_raise("parent_path IN (SELECT CAST(path AS TEXT) FROM files WHERE session = new.id)")}
+END;
+-- A parent of which nothing is known is listed once its subagents have worked.
+CREATE TRIGGER subagent_worked AFTER UPDATE OF messages, tool_calls, subagent, parent_id ON sessions
+WHEN {HAS_WORKED.format(row="old")} IS NOT {HAS_WORKED.format(row="new")} BEGIN
+  {_sql_raise(f"source = new.source AND native_id IN ({HAS_WORKED.format(row='old')}, {HAS_WORKED.format(row='new')})")}
+END;
+CREATE TRIGGER file_changed AFTER UPDATE OF path, session, gone_ms ON files WHEN {_sql_has_changed("path, session, gone_ms")} BEGIN
+  {_sql_raise("id IN (old.session, new.session)")}
+  UPDATE sessions SET floor = revision WHERE id IN (old.session, new.session) AND old.gone_ms IS new.gone_ms; -- numbers may be others
+  {_sql_raise("parent_path IN (CAST(old.path AS TEXT), CAST(new.path AS TEXT))")}
+END;
+CREATE TRIGGER file_leaves AFTER DELETE ON files BEGIN
+  {_sql_raise("id = old.session")}
+  UPDATE sessions SET floor = revision WHERE id = old.session;
+  {_sql_raise("parent_path = CAST(old.path AS TEXT)")}
+END;
+CREATE TRIGGER record_changed AFTER UPDATE OF revision ON records WHEN old.id = new.id AND old.revision <> new.revision BEGIN
+  {_sql_raise(HOLDERS)}
+END;
+CREATE TRIGGER taken_back AFTER INSERT ON undone BEGIN
+  {_sql_raise("id = (SELECT session FROM files WHERE id = new.file)")}
+END;
+CREATE TRIGGER more_taken_back AFTER UPDATE ON undone BEGIN
+  {_sql_raise("id = (SELECT session FROM files WHERE id = new.file)")}
+END;
+CREATE TRIGGER given_back AFTER DELETE ON undone BEGIN
+  UPDATE records SET revision = {ids.NEXT_REVISION} WHERE {ids.sql_in_file("id", "old.file", "old.first", "old.last")};
+  UPDATE copies SET revision = {ids.NEXT_REVISION} WHERE file = old.file AND position BETWEEN old.first AND old.last;
+  {_sql_raise("id = (SELECT session FROM files WHERE id = old.file)")}
+END;
+"""
+
 
 def _set_up_fts(connection: apsw.Connection) -> None:
     for name, value in FTS_SETTINGS:
@@ -199,5 +294,7 @@ def create(connection: apsw.Connection) -> None:
     connection.execute(REST)
     _set_up_fts(connection)
     connection.execute(HEADINGS)
+    connection.execute(REVISIONS)
+    connection.execute(f"INSERT INTO metadata(name, value) VALUES('{EPOCH}', {NEW_EPOCH})")
     connection.pragma("application_id", APPLICATION_ID)
     connection.pragma("user_version", VERSION)

@@ -43,7 +43,7 @@ WRONG: dict[str, dict[str, tuple[Any, ...]]] = {
         **FILTERS, "query": (None, 1, ["a"]), "limit": NUMBERS, "offset": NUMBERS, "sort": ("best", None), "fresh": (1, "no"),
         "timeoutMs": NUMBERS[:-1],
     },
-    "list_sessions": {**FILTERS, "limit": NUMBERS, "offset": NUMBERS},
+    "list_sessions": {**FILTERS, "limit": NUMBERS, "offset": NUMBERS, "since": NUMBERS[:-1], "epoch": (1, [])},
     "list_messages": {"sessionId": (None, 1, []), "offset": NUMBERS, "limit": NUMBERS, "around": NUMBERS[:-1], "textOffset": NUMBERS},
     "get_session_meta": {"sessionId": (None, 1)},
     "index": {"full": (1, "yes", None), "dropGone": (0,), "progress": ("true",)},
@@ -296,14 +296,16 @@ def test_search_goes_on_while_the_index_is_built(crowd: Daemon) -> None:
 
 
 def test_index_full_is_the_same(library: Library) -> None:
-    """An index that is built anew gives the answers that the old one gave."""
+    """An index that is built anew gives the answers that the old one gave, but that messages are as new as their session."""
 
     def everything() -> list[Any]:
         daemon = library.daemon
         sessions = daemon.call("list_sessions")["sessions"]
-        messages = [daemon.call("list_messages", sessionId=session["sessionId"]) for session in sessions]
+        pages = [daemon.call("list_messages", sessionId=session["sessionId"]) for session in sessions]
+        for session, messages in zip(sessions, pages, strict=True):
+            assert all(message.pop("revision") <= session["revision"] for message in messages["messages"])
         found = [daemon.call("search", query=query)["results"] for query in ("quince", "celeriac", "medlar parsnip")]
-        return [sessions, messages, found, daemon.call("status")["counts"]]
+        return [sessions, pages, found, daemon.call("status")["counts"]]
 
     before = everything()
     library.daemon.call("index", full=True)

@@ -279,6 +279,8 @@ class Daemon:
         metas = [self.call("get_session_meta", sessionId=session["sessionId"]) for session in sessions]
         texts = [self.texts(session["sessionId"]) for session in sessions]
         counts = self.call("status")["counts"]
+        for entry in (*sessions, *metas):
+            del entry["revision"]  # says what one index went through
         return [sessions, metas, texts, counts]
 
     def check_index(self) -> None:

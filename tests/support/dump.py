@@ -44,7 +44,7 @@ def dumped(connection: apsw.Connection) -> dict[str, Any]:
     return {
         "sessions": {
             names[number]: {
-                **msgspec.to_builtins(summary[number]),
+                **{name: value for name, value in msgspec.to_builtins(summary[number]).items() if name != "revision"},
                 "origin": origin, "tool_calls": tool_calls, "exchanges": exchanges,
                 "words": words[number], "opening": openings[number],
                 "children": sorted(list_children(connection, number)),

@@ -12,6 +12,7 @@ from sesamed.sources.codex.messages import add_answer, read_review, read_user_ev
 from sesamed.sources.codex.outputs import Call, add_whole, changed_files, event_output, has_failed
 from sesamed.sources.codex.state import CodexState, Step, begin_turn, record_outcome, roll_back
 from sesamed.sources.names import title_fact
+from sesamed.sources.records import millis
 
 Handler = Callable[[CodexState, Line, Payload], Step]
 
@@ -52,10 +53,10 @@ def read_thread_name(state: CodexState, _: Line, event: Payload) -> Step:
     return state, [title_fact(event.thread_name or "", rank)]
 
 
-def read_roll_back(state: CodexState, _: Line, event: Payload) -> Step:
+def read_roll_back(state: CodexState, line: Line, event: Payload) -> Step:
     """The person went back some turns."""
     state, key = roll_back(state, event.num_turns or 0)
-    return state, [] if key is None else [Undone(key=key)]
+    return state, [] if key is None else [Undone(key=key, time_ms=millis(line.timestamp))]
 
 
 def read_command(state: CodexState, line: Line, event: Payload) -> Step:

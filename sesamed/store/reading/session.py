@@ -21,20 +21,28 @@ MAX_DEPTH = 32  # of forks of forks
 
 RECORD = "r.id, r.role, r.kind, r.tool, r.is_error"
 
-UNDONE = "EXISTS(SELECT 1 FROM undone u WHERE u.file = {file} AND {position} BETWEEN u.first AND u.last)"
+# When a record was taken back, as a revision; null if it was not.
+UNDONE = "(SELECT max(u.revision) FROM undone u WHERE u.file = {file} AND {position} BETWEEN u.first AND u.last)"
+
+# When a record last changed here: it came, got another result, or was taken back. When it only moved, no session has changed.
+REVISION = """(
+    SELECT min(revision, max(r.revision, {place}, coalesce({undone}, 0), floor)) FROM sessions WHERE id = :session)"""
 
 ONE_FILE = f"""
-    SELECT p.position, {RECORD}, p.time_ms, p.entry, {UNDONE.format(file=":file", position="p.position")} FROM (
-      SELECT {ids.sql_position("id")} AS position, id AS record, entry, time_ms FROM records
-      WHERE {ids.sql_in_file("id", ":file", ":first", f"min(:first + :count - 1, {ids.LAST_POSITION})")}
-      UNION ALL
-      SELECT position, record, entry, time_ms FROM copies WHERE file = :file AND position BETWEEN :first AND :first + :count - 1
-    ) p JOIN records r ON r.id = p.record ORDER BY p.position
+    SELECT position, {RECORD}, p.time_ms, p.entry, p.undone IS NOT NULL, {REVISION.format(place="p.revision", undone="p.undone")} FROM (
+      SELECT *, {UNDONE.format(file=":file", position="position")} AS undone FROM (
+        SELECT {ids.sql_position("id")} AS position, id AS record, entry, time_ms, revision FROM records
+        WHERE {ids.sql_in_file("id", ":file", ":first", f"min(:first + :count - 1, {ids.LAST_POSITION})")}
+        UNION ALL
+        SELECT position, record, entry, time_ms, revision FROM copies
+        WHERE file = :file AND position BETWEEN :first AND :first + :count - 1
+      )
+    ) p JOIN records r ON r.id = p.record ORDER BY position
 """
 
 # A file of the session that comes later may go on from before this place.
 REVERTED = """
-    EXISTS(SELECT 1 FROM ordinals n JOIN files g ON g.session = :session AND g.path > o.path JOIN facts b ON b.file = g.id
+    (SELECT max(g.revision) FROM ordinals n JOIN files g ON g.session = :session AND g.path > o.path JOIN facts b ON b.file = g.id
       WHERE n.file = o.file AND n.position = o.place AND b.native_id = '' AND b.field = 'base'
         AND CAST(substr(b.value, instr(b.value, ':') + 1) AS INTEGER) <= n.ordinal)
 """
@@ -42,14 +50,16 @@ REVERTED = """
 # Several files: each record once, where it first stands; files in order of path.
 IN_ORDER = f"""
     WITH place AS (
-      SELECT f.path, f.id AS file, {ids.sql_position("r.id")} AS position, r.id AS record, r.entry, r.time_ms FROM files f
+      SELECT f.path, f.id AS file, {ids.sql_position("r.id")} AS position, r.id AS record, r.entry, r.time_ms, r.revision FROM files f
       JOIN records r ON {ids.sql_in_file("r.id", "f.id")} WHERE f.session = :session
       UNION ALL
-      SELECT f.path, f.id, c.position, c.record, c.entry, c.time_ms FROM files f JOIN copies c ON c.file = f.id WHERE f.session = :session
+      SELECT f.path, f.id, c.position, c.record, c.entry, c.time_ms, c.revision
+      FROM files f JOIN copies c ON c.file = f.id WHERE f.session = :session
     ), once AS (
       SELECT *, row_number() OVER (PARTITION BY record ORDER BY path, position) AS turn FROM place
     ), ordered AS (
-      SELECT record, row_number() OVER (ORDER BY path, position) - 1 AS position, entry, time_ms, file, path, position AS place
+      SELECT record, row_number() OVER (ORDER BY path, position) - 1 AS position, entry, time_ms, revision, file, path,
+        position AS place
       FROM once WHERE turn = 1
     )
 """
@@ -79,6 +89,7 @@ class Item(NamedTuple):
     time_ms: int | None
     entry: str | None
     undone: bool
+    revision: int
 
 
 def read_items(connection: apsw.Connection, session: int, first: int, count: int) -> list[Item]:
@@ -127,11 +138,13 @@ def _find_own_position(connection: apsw.Connection, session: int, files: list[in
 def _read_own(connection: apsw.Connection, session: int, files: list[int], first: int, count: int) -> list[Item]:
     """Some of the records in the session's own files."""
     if len(files) == 1:
-        rows = connection.execute(ONE_FILE, {"file": files[0], "first": first, "count": count})
+        rows = connection.execute(ONE_FILE, {"session": session, "file": files[0], "first": first, "count": count})
         return [_make_item(row) for row in rows]
-    undone = UNDONE.format(file="o.file", position="o.place")
-    sql = f"""{IN_ORDER} SELECT o.position, {RECORD}, o.time_ms, o.entry, {undone} OR {REVERTED}
-        FROM ordered o JOIN records r ON r.id = o.record WHERE o.position BETWEEN :first AND :first + :count - 1 ORDER BY o.position"""
+    undone = f"coalesce({UNDONE.format(file='o.file', position='o.place')}, {REVERTED})"
+    sql = f"""{IN_ORDER} SELECT p.position, {RECORD}, p.time_ms, p.entry, p.undone IS NOT NULL,
+          {REVISION.format(place="p.revision", undone="p.undone")}
+        FROM (SELECT *, {undone} AS undone FROM ordered o WHERE o.position BETWEEN :first AND :first + :count - 1) p
+        JOIN records r ON r.id = p.record ORDER BY p.position"""
     return [_make_item(row) for row in connection.execute(sql, {"session": session, "first": first, "count": count})]
 
 

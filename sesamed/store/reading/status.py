@@ -17,15 +17,14 @@ BAD_FILES = """
     WHERE f.bad_lines > 0 ORDER BY f.mtime_ns DESC, f.path LIMIT ? OFFSET ?
 """
 BAD_LINES = "SELECT nullif(line, 0), reason FROM bad_lines WHERE file = ? ORDER BY line"
-LAST_SYNC = "SELECT CAST(value AS INTEGER) FROM metadata WHERE name = 'last_sync_at'"
 
 
 class Holdings(NamedTuple):
-    """Counts, sessions by root, and when somebody last waited for everything."""
+    """Counts, sessions by root, and when a change was last committed."""
 
     counts: Counts
     sessions_by_root: dict[str, int]
-    last_sync_ms: int | None
+    changed_ms: int | None
 
 
 class BadFile(NamedTuple):
@@ -55,11 +54,11 @@ def read_bad_files(connection: apsw.Connection, limit: int, offset: int) -> tupl
 
 def read_holdings(connection: apsw.Connection) -> Holdings:
     """Count the small tables; the writer keeps totals of the large ones."""
-    chunks, messages, tool_calls = sqlite.one(connection, "SELECT chunks, messages, tool_calls FROM totals")
+    sql = "SELECT chunks, messages, tool_calls, changed_ms FROM totals"
+    chunks, messages, tool_calls, changed_ms = sqlite.one(connection, sql)
     sql = "SELECT count(*) FILTER (WHERE session IS NOT NULL), coalesce(sum(bad_lines), 0) FROM files"
     files, bad_lines = sqlite.one(connection, sql)
     sessions, gone, empty = sqlite.one(connection, SESSIONS)
-    last_sync = connection.execute(LAST_SYNC).fetchone()
     counts = Counts(
         sessions=sessions,
         empty=empty,
@@ -70,4 +69,4 @@ def read_holdings(connection: apsw.Connection) -> Holdings:
         gone=gone,
         bad_lines=bad_lines,
     )
-    return Holdings(counts, dict(sqlite.rows(connection, BY_ROOT)), None if last_sync is None else last_sync[0])
+    return Holdings(counts, dict(sqlite.rows(connection, BY_ROOT)), changed_ms)

@@ -10,6 +10,7 @@ from sesamed.model import Session
 from sesamed.sanitize import Line, clean_line
 from sesamed.source import Unit
 from sesamed.store import ids, sqlite
+from sesamed.store.schema import EPOCH
 from sesamed.store.search.filters import IS_EMPTY, Conditions
 from sesamed.times import iso
 
@@ -89,16 +90,81 @@ def list_sessions(
     connection: apsw.Connection, where: Conditions, limit: int, offset: int, workstation: str
 ) -> tuple[int, dict[int, Session]]:
     """Sessions that pass the filters, newest activity first, and how many there are."""
-    conditions = [condition for condition in (where.session, where.listed) if condition]
-    if where.record:
-        conditions.append(f"s.id IN ({_sessions_with_record(where.record)})")
-    passing = " AND ".join(conditions) or "1"
+    passing = _sql_passing(where, f"s.id IN ({_sessions_with_record(where.record)})")
     if where.folds:
         passing += f" AND {NOT_FOLDED.format(passing=passing)}"
     total = sqlite.one(connection, f"SELECT count(*) FROM sessions s WHERE {passing}", where.values)[0]
     sql = f"{SELECT} WHERE {passing} ORDER BY s.modified_ms DESC, s.source, s.public_id LIMIT :limit OFFSET :offset"
     rows = connection.execute(sql, {**where.values, "workstation": workstation, "limit": limit, "offset": offset})
     return int(total), {row[0]: _make_session(row) for row in rows}
+
+
+class Removed(NamedTuple):
+    """A session that is no more, or not by this key, or that the filters leave out."""
+
+    source: str
+    session_id: str
+    key: str
+    why: str
+
+
+class Changes(NamedTuple):
+    """What changed after a revision, up to another one; and how much there is in all."""
+
+    sessions: list[Session]
+    removed: list[Removed]
+    revision: int
+    total: int
+
+
+COUNT_CHANGES = "SELECT (SELECT count(*) FROM sessions WHERE revision > :since) + (SELECT count(*) FROM removed WHERE revision > :since)"
+REMOVED = """
+    SELECT revision, source, public_id, :workstation || ':' || project || ':' || public_id, why FROM removed
+    WHERE revision > :since ORDER BY revision LIMIT :limit
+"""
+
+
+def read_revision(connection: apsw.Connection) -> tuple[int, str]:
+    """The last revision, and the epoch that it belongs to."""
+    sql = "SELECT next_revision - 1, (SELECT value FROM metadata WHERE name = :epoch) FROM totals"
+    revision, epoch = sqlite.one(connection, sql, {"epoch": EPOCH})
+    return int(revision), epoch
+
+
+def list_changes(connection: apsw.Connection, where: Conditions, since: int, limit: int, workstation: str) -> Changes:
+    """The sessions that changed after a revision, each by itself, and those that are no more, in the order of revisions."""
+    values = {**where.values, "workstation": workstation, "since": since, "limit": limit}
+    passing = _sql_passing(where, _has_record(where.record))
+    sql = (
+        f"SELECT {passing}, {SELECT.removeprefix('SELECT ')} WHERE s.revision > :since ORDER BY s.revision LIMIT :limit"
+    )
+    changed = [(passes, _make_session(row)) for passes, *row in connection.execute(sql, values)]
+    gone = [(revision, Removed(*row)) for revision, *row in connection.execute(REMOVED, values)] if since else []
+    total = int(sqlite.one(connection, COUNT_CHANGES, {"since": since})[0])
+    last, _ = read_revision(connection)
+    numbers = sorted([session.revision for _, session in changed] + [revision for revision, _ in gone])
+    if len(numbers) >= limit:
+        last = numbers[limit - 1] if limit else since
+    filtered = [
+        Removed(session.source, session.session_id, session.key, "filtered")
+        for passes, session in changed
+        if not passes and since and session.revision <= last
+    ]
+    sessions = [session for passes, session in changed if passes and session.revision <= last]
+    return Changes(sessions, [removed for revision, removed in gone if revision <= last] + filtered, last, total)
+
+
+def _sql_passing(where: Conditions, has_record: str) -> str:
+    conditions = (where.session, where.listed, has_record if where.record else "")
+    return " AND ".join(condition for condition in conditions if condition) or "1"
+
+
+def _has_record(condition: str) -> str:
+    """The same of each session by itself, for a few of many."""
+    return f"""EXISTS(
+        SELECT 1 FROM files f JOIN records r ON {ids.sql_in_file("r.id", "f.id")} WHERE f.session = s.id AND ({condition})
+        UNION ALL SELECT 1 FROM files f JOIN copies c ON c.file = f.id JOIN records r ON r.id = c.record
+        WHERE f.session = s.id AND ({condition}))"""
 
 
 def _sessions_with_record(condition: str) -> str:

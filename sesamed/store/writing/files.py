@@ -7,12 +7,13 @@ import apsw
 import msgspec
 
 from sesamed.store import sqlite
+from sesamed.store.ids import NEXT_REVISION
 from sesamed.store.rows import KEPT_BAD, Cursor, FileRows, IndexedFile, Signature
 
 SIGNATURE, CURSOR = Signature.__struct_fields__, Cursor.__struct_fields__
 NAMES = ("path", "root", "source", "source_version", *SIGNATURE, *CURSOR, "complete")
 COLUMNS = ", ".join(NAMES)
-ADD = f"INSERT INTO files({COLUMNS}) VALUES({', '.join(f':{name}' for name in NAMES)}) RETURNING id"
+ADD = f"INSERT INTO files({COLUMNS}, revision) VALUES({', '.join(f':{name}' for name in NAMES)}, {NEXT_REVISION}) RETURNING id"
 # Not the path: its index would be written anew with each commit.
 STORE = f"UPDATE files SET {', '.join(f'{name} = :{name}' for name in NAMES[1:])}, gone_ms = NULL"
 FIND = f"SELECT {COLUMNS}, gone_ms FROM files"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import apsw
 
 from sesamed.store import ids, sqlite
-from sesamed.store.ids import Kind, home_of, record_at, records_of
+from sesamed.store.ids import NEXT_REVISION, Kind, home_of, record_at, records_of
 from sesamed.store.rows import TOO_MANY, AnyRow, FileRows, OutcomeRow, RecordRow, ResultRow, TouchedRow, UndoneRow
 from sesamed.store.writing.chunks import Chunks
 from sesamed.store.writing.results import Results
@@ -58,7 +58,8 @@ class Holders:
 
     def copy(self, place: int, record: int, wording: Wording) -> None:
         """This place holds the record, too."""
-        sql = "INSERT INTO copies(file, position, record, entry, parent, time_ms) VALUES(?, ?, ?, ?, ?, ?)"
+        columns = "file, position, record, entry, parent, time_ms, revision"
+        sql = f"INSERT INTO copies({columns}) VALUES(?, ?, ?, ?, ?, ?, {NEXT_REVISION})"
         self._connection.execute(sql, (*home_of(place), record, *wording))
 
     def sessions_with(self, record: int) -> set[int]:
@@ -117,10 +118,10 @@ class Holders:
     def _move(self, record: int, file: int, position: int) -> int:
         target = record_at(file, position)
         self._chunks.flush()
-        sql = "DELETE FROM copies WHERE file = ? AND position = ? RETURNING entry, parent, time_ms"
+        sql = "DELETE FROM copies WHERE file = ? AND position = ? RETURNING entry, parent, time_ms, revision"
         wording = sqlite.one(self._connection, sql, (file, position))
         self._connection.execute("UPDATE copies SET record = ? WHERE record = ?", (target, record))
-        sql = "UPDATE records SET id = ?, entry = ?, parent = ?, time_ms = ? WHERE id = ?"
+        sql = "UPDATE records SET id = ?, entry = ?, parent = ?, time_ms = ?, revision = max(revision, ?) WHERE id = ?"
         self._connection.execute(sql, (target, *wording, record))
         self._results.move(record, target)
         self._chunks.move(record, target)
@@ -128,7 +129,10 @@ class Holders:
 
 
 TOO_LONG = ids.LAST_POSITION  # a file holds at most this many records; what is more is counted as bad
-UNDO = "REPLACE INTO undone(file, first, last) VALUES(?, ?, ?)"
+UNDO = f"""
+    INSERT INTO undone(file, first, last, revision) VALUES(?, ?, ?, {NEXT_REVISION})
+    ON CONFLICT DO UPDATE SET last = excluded.last, revision = excluded.revision WHERE last <> excluded.last
+"""
 
 
 class Records:
@@ -267,6 +271,7 @@ class Records:
         """Add files to those that a call touched."""
         if (position := self._holders.position_in(file, record)) is not None:
             self._touched.extend((record_at(file, position), path) for path in row.touched)
+            self._connection.execute(f"UPDATE records SET revision = {NEXT_REVISION} WHERE id = ?", (record,))
 
     def _correct(self, file: int, record: int, outcome: OutcomeRow) -> None:
         """Change whether a call failed."""
@@ -282,8 +287,8 @@ class Records:
     def flush(self) -> None:
         """Write the records, texts and touched files that were gathered."""
         if self._records:
-            columns = "id, key, role, kind, prompt, time_ms, entry, parent, tool, is_error"
-            sql = f"INSERT INTO records({columns}) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            columns = "id, key, role, kind, prompt, time_ms, entry, parent, tool, is_error, revision"
+            sql = f"INSERT INTO records({columns}) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {NEXT_REVISION})"
             self._connection.executemany(sql, self._records.values())
             sql = "UPDATE totals SET messages = messages + ?, tool_calls = tool_calls + ?"
             self._connection.execute(sql, (self._messages, self._tool_calls))

@@ -89,7 +89,8 @@ class Replay:
         native_id, origin, bad, unknown = sqlite.one(self._old, ABOUT, (file,))
         position = 0
         while True:
-            items = sqlite.rows(self._old, read.ONE_FILE, {"file": file, "first": position, "count": RECORDS_AT_ONCE})
+            page = {"session": None, "file": file, "first": position, "count": RECORDS_AT_ONCE}
+            items = sqlite.rows(self._old, read.ONE_FILE, page)
             change = FileRows(
                 path=path,
                 root=known.root,

@@ -106,7 +106,9 @@ class Results:
     def _make_current(self, record: int, result: ResultRow | None) -> None:
         self._chunks.remove(record, Kind.RESULT)
         is_error = None if result is None else result.is_error
-        self._connection.execute("UPDATE records SET is_error = ? WHERE id = ?", (is_error, record))
+        self._connection.execute(
+            f"UPDATE records SET is_error = ?, revision = {ids.NEXT_REVISION} WHERE id = ?", (is_error, record)
+        )
         if result is not None and result.text is not None:
             self._chunks.add(record, result.text)
             self._chunks.flush()

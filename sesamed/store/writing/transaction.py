@@ -4,15 +4,17 @@ The work for a change follows from its own rows, never from the size of its file
 a file held (`replace`, `drop`) costs as much as was held.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Literal, TypeAlias
 
 import apsw
 import msgspec
 
 from sesamed.errors import StoreError
 from sesamed.model import SessionKey
-from sesamed.store import beside, sqlite
+from sesamed.store import beside, schema, sqlite
+from sesamed.store.ids import NEXT_REVISION
 from sesamed.store.rows import FileRows, IndexedFile, Revision, blank
 from sesamed.store.writing import forgetting, numbering
 from sesamed.store.writing.chunks import Chunks
@@ -21,6 +23,20 @@ from sesamed.store.writing.numbering import Numbering, SessionNumber
 from sesamed.store.writing.records import UNDO, Holders, Records
 from sesamed.store.writing.results import Results
 from sesamed.store.writing.sessions import OPENING_RECORDS, Facts, Sessions, Tally
+
+Why: TypeAlias = Literal["gone", "forgotten", "excluded", "moved"]  # a session is no more, or not by this key
+
+MOST_REMOVED = 100_000  # sessions that are no more are remembered, 10 MB of them; then who follows has to begin anew
+CHANGED = tuple(
+    f"SELECT id FROM {table} WHERE revision = {NEXT_REVISION} ORDER BY id" for table in ("removed", "sessions")
+)
+SPREAD = tuple(f"UPDATE {table} SET revision = revision + ? WHERE id = ?" for table in ("removed", "sessions"))
+SET_WHY = f"UPDATE removed SET why = ? WHERE revision = {NEXT_REVISION} AND why = 'gone'"
+COUNT_CHANGES = (
+    "UPDATE totals SET next_revision = next_revision + ?, changed_ms = CAST(unixepoch('subsec') * 1000 AS INTEGER)"
+)
+BEGIN_EPOCH = f"UPDATE metadata SET value = {schema.NEW_EPOCH} WHERE name = '{schema.EPOCH}'"
+SKIPPED = 100_000  # revisions; more than the commits that a power failure can take back: checkpoints come with fewer (`upkeep`)
 
 
 class Written(msgspec.Struct):
@@ -61,9 +77,21 @@ class Writer:
 
     def set_metadata_durably(self, name: str, value: str) -> None:
         """Store a value, and force it and all commits so far onto the disk: otherwise a power failure may lose the last ones."""
+        with self._durably():
+            self.set_metadata(name, value)
+
+    def skip_revisions(self) -> None:
+        """Go on far above the last revision. After a power failure the last commits may be lost, and with them revisions that clients
+        have seen: what is read again must come after those.
+        """
+        with sqlite.errors(self.path), self._durably():
+            self.connection.execute("UPDATE totals SET next_revision = next_revision + ?", (SKIPPED,))
+
+    @contextmanager
+    def _durably(self) -> Iterator[None]:
         self.connection.execute("PRAGMA synchronous=FULL").fetchall()
         try:
-            self.set_metadata(name, value)
+            yield
         finally:
             self.connection.execute("PRAGMA synchronous=NORMAL").fetchall()
 
@@ -84,9 +112,13 @@ class Writer:
         """Mark files as gone; their sessions stay."""
         return self._commit(lambda transaction: transaction.mark_all_gone(paths, now_ms))
 
-    def drop(self, paths: Iterable[bytes]) -> Written:
+    def drop(self, paths: Iterable[bytes], why: Why = "gone") -> Written:
         """Remove files, and what only they held, from the index."""
-        return self._commit(lambda transaction: transaction.drop_all(paths))
+        return self._commit(lambda transaction: transaction.drop_all(paths, why))
+
+    def change(self, work: Callable[[apsw.Connection], None]) -> None:
+        """Commit what this does."""
+        self._commit(lambda _: work(self.connection))
 
     def forget(self, sessions: Sequence[SessionKey]) -> list[bytes]:
         """Remove sessions for good; gives the files that they were in. Free pages still contain them: only a new index does not."""
@@ -182,16 +214,17 @@ class Transaction:
         for path in paths:
             self._mark_gone(path, now_ms)
 
-    def drop_all(self, paths: Iterable[bytes]) -> None:
-        """Forget files."""
+    def drop_all(self, paths: Iterable[bytes], why: Why) -> None:
+        """Remove files; for this reason the sessions that had no others are no more."""
         for path in paths:
             self._drop(path)
+        self._connection.execute(SET_WHY, (why,))
 
     def forget_all(self, sessions: Iterable[SessionKey]) -> list[bytes]:
         """Forget sessions; gives the files that they were in."""
         self._connection.execute("REPLACE INTO metadata(name, value) VALUES(?, '1')", (forgetting.UNFINISHED,))
         paths = [path for session in sessions for path in forgetting.forget_session(self._connection, session)]
-        self.drop_all(paths)
+        self.drop_all(paths, "forgotten")
         return paths
 
     def _apply(self, change: FileRows) -> None:
@@ -266,8 +299,26 @@ class Transaction:
         self._changed.clear()
         if self.numbering.changed:
             self.numbering.finish()
+        self._give_revisions()
         written, self._written = self._written, Written()
         return written
+
+    def _give_revisions(self) -> None:
+        """Each session that changed or is no more gets a revision of its own, from the transaction's on: so lists can end anywhere.
+        Keys that are no more come first, since a session may have another one now.
+        """
+        removed, sessions = (self._connection.execute(sql).fetchall() for sql in CHANGED)
+        if not (removed or sessions):
+            return
+        if len(removed) + len(sessions) > 1:
+            self._connection.executemany(SPREAD[0], [(at, number) for at, (number,) in enumerate(removed)])
+            self._connection.executemany(
+                SPREAD[1], [(at, number) for at, (number,) in enumerate(sessions, len(removed))]
+            )
+        self._connection.execute(COUNT_CHANGES, (len(removed) + len(sessions),))
+        if removed and sqlite.one(self._connection, "SELECT count(*) FROM removed")[0] > MOST_REMOVED:
+            self._connection.execute("DELETE FROM removed")
+            self._connection.execute(BEGIN_EPOCH)
 
     # -- sessions
 

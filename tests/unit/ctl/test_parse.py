@@ -33,9 +33,8 @@ def test_every_filter_is_a_flag() -> None:
     assert names(flags.SEARCH) < set(SearchParams.__struct_encode_fields__)
     assert names(flags.INDEX) < set(IndexParams.__struct_encode_fields__)
     assert names(flags.SHOW) < set(ListMessagesParams.__struct_encode_fields__)
-    assert names((*flags.PAGE, flags.SIMILAR, *flags.FILTERS)) == set(ListSessionsParams.__struct_encode_fields__) - {
-        "toolFamily"
-    }
+    listed = names((*flags.PAGE, flags.SIMILAR, *flags.FILTERS, *flags.CHANGES))
+    assert listed == set(ListSessionsParams.__struct_encode_fields__) - {"toolFamily"}
 
 
 def test_only_what_is_given_is_sent() -> None:

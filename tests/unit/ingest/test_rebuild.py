@@ -154,7 +154,7 @@ async def test_a_rebuild_merges_as_it_reads(indexer: Indexer, root: Path, monkey
 
 async def test_what_is_kept_beside_the_rows_is_in_the_new_index(indexer: Indexer) -> None:
     """What the next start has to know; not what was only true of the old one."""
-    indexer.index.put("last_sync_at", "7")
+    indexer.index.put("roots", "7")
     indexer.index.put("something", "else")
     await Rebuild(indexer, drop_gone=False).run()
-    assert (indexer.index.get("last_sync_at"), indexer.index.get("something")) == ("7", None)
+    assert (indexer.index.get("roots"), indexer.index.get("something")) == ("7", None)

@@ -230,14 +230,14 @@ MEMBER = re.compile(r"^  (\w+)(\??): (.*);$", re.MULTILINE)
 # An interface, its struct, and the fields that pi has no use for: a new field stands in one of both.
 INTERFACES: dict[str, tuple[str, set[str]]] = {
     "Hello": ("hello", {"name", "version", "protocol", "minProtocol", "pid", "schema", "methods", "startedAt"}),
-    "Session": ("session", {"key", "projectPath"}),
+    "Session": ("session", {"key", "projectPath", "revision"}),
     "Match": ("match", {"path", "entryId", "undone"}),
     "Hit": ("hit", {"highlights", "subagents"}),
     "Pending": ("pending", set()),
     "Word": ("wordcount", set()),
     "Found": ("searchresult", {"query", "contentTrust", "tookMs"}),
-    "Listed": ("sessionlist", set()),
-    "Message": ("messageitem", {"entryId"}),
+    "Listed": ("sessionlist", {"removed", "revision", "epoch", "more"}),
+    "Message": ("messageitem", {"entryId", "revision"}),
     "Page": ("messagelist", set()),
     "Meta": (
         "sessionmeta",

@@ -15,10 +15,17 @@ from sesamed.model import SessionKey
 from sesamed.store import beside, ids, sqlite
 
 DECIDED = "numbered"  # metadata: numbers are for ever from now on
-MOST = 1 << 31
+MOST, MOST_DIGITS = 1 << 31, 10
 
 SHARED = """
-    SELECT source, native_id FROM sessions GROUP BY source, native_id HAVING count(*) > 1 UNION SELECT source, native_id FROM numbers
+    SELECT source, native_id FROM sessions GROUP BY source, native_id HAVING count(*) > 1 OR max(ordinal) > 1
+    UNION SELECT source, native_id FROM numbers ORDER BY source, native_id
+"""
+# Whether a session with another native id is called like this, or was: an agent may itself call one `id~2`.
+IS_CALLED = """
+    SELECT EXISTS(SELECT 1 FROM sessions WHERE public_id = :public AND source = :source AND native_id <> :native)
+      OR EXISTS(SELECT 1 FROM numbers WHERE (source, native_id, ordinal) = (:source, :public, 1) AND native_id <> :native)
+      OR EXISTS(SELECT 1 FROM numbers WHERE (source, native_id, ordinal) = (:source, :base, :ordinal) AND native_id <> :native)
 """
 
 
@@ -106,14 +113,23 @@ class Numbering:
         written = dict(sqlite.rows(self._connection, sql, (source, native_id)))
         known = {origin: ordinal for _, origin, ordinal in sessions if ordinal and self.is_decided} | written
         taken = set(known.values())
-        free = (ordinal for ordinal in count(1) if ordinal not in taken)
+        free = (
+            ordinal for ordinal in count(1) if ordinal not in taken and not self._is_called(source, native_id, ordinal)
+        )
         for session, origin, before in sessions:
             ordinal = known.get(origin) or next(free)
             if ordinal != before:
                 sql = "UPDATE sessions SET ordinal = ?, public_id = ? WHERE id = ?"
                 self._connection.execute(sql, (ordinal, ids.public_id(native_id, ordinal), session))
-            if self.is_decided and (len(sessions) > 1 or written):
+            if self.is_decided and (len(sessions) > 1 or written or ordinal > 1):
                 self._write(SessionNumber(source, native_id, origin, ordinal=ordinal))
+
+    def _is_called(self, source: str, native_id: str, ordinal: int) -> bool:
+        public = ids.public_id(native_id, ordinal)
+        base, _, last = public.rpartition("~")
+        number = int(last) if last.isdecimal() and len(last) < MOST_DIGITS else 0
+        values = {"source": source, "native": native_id, "public": public, "base": base, "ordinal": number}
+        return bool(sqlite.one(self._connection, IS_CALLED, values)[0])
 
     def _write(self, number: SessionNumber) -> None:
         """Write a number down, unless it is or its session has another one."""

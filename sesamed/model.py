@@ -82,6 +82,7 @@ Field = Literal[
     "name", "cwd", "project_path", "began", "parent_path", "parent_id", "subagent", "git_branch", "base",
     "active", "summary", "description", "tags", "agent", "created_by",
 ]  # fmt: skip
+ACTIVE: Field = "active"  # when the latest of what a file tells of happened
 TEXT_FIELDS = frozenset(("name", "summary", "description", "tags"))  # what is read and searched; the others are exact
 
 

@@ -11,6 +11,7 @@ import msgspec
 
 from sesamed.calls import call_text, decode_arguments, find_touched
 from sesamed.model import (
+    ACTIVE,
     TEXT_FIELDS,
     Bad,
     Entry,
@@ -126,6 +127,8 @@ def _identify(change: FileRows, identity: Identity) -> None:
 
 
 def _state(change: FileRows, fact: Fact) -> None:
+    if fact.field == ACTIVE:  # which `fill` keeps
+        return
     value = clean(fact.value)
     if fact.field in TEXT_FIELDS:
         value = clean_text(value)
@@ -160,6 +163,8 @@ def last_time(operation: Operation) -> int | None:
     """When something last happened to what is said here, a result included."""
     if isinstance(operation, Message | ToolCall):
         return operation.time_ms if operation.ended_ms is None else operation.ended_ms
+    if isinstance(operation, Fact) and operation.field == ACTIVE:
+        return int(operation.value)
     return operation.time_ms if isinstance(operation, ToolResult | Undone) else None
 
 

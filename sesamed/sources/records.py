@@ -6,7 +6,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from sesamed.model import Message, Role, ToolCall, ToolResult
+from sesamed.model import ACTIVE, Fact, Message, Operation, Role, ToolCall, ToolResult
 from sesamed.sources.own_tools import is_own_call
 
 OPEN_CALLS = 128
@@ -105,6 +105,12 @@ def join_texts(content: str | Sequence[Block] | None) -> str:
     if isinstance(content, str):
         return content
     return "\n".join([block.text for block in content or () if block.type == "text" and block.text])
+
+
+def note_activity(time: Time) -> list[Operation]:
+    """Something was done of which nothing is kept: a thought, a turn that the person stopped."""
+    time_ms = millis(time)
+    return [] if time_ms is None else [Fact(field=ACTIVE, value=str(time_ms))]
 
 
 def link_parent(parent: str | msgspec.UnsetType | None, last: str | None) -> str | None:

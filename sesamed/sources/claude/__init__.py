@@ -45,7 +45,7 @@ from sesamed.sources.claude.records import (
 from sesamed.sources.claude.state import ClaudeState, SessionInfo, Step, advance
 from sesamed.sources.lines import JsonLines
 from sesamed.sources.names import clean_name, stem_of
-from sesamed.sources.records import join_texts
+from sesamed.sources.records import join_texts, note_activity
 
 UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 SUBAGENTS: Final = "subagents"
@@ -63,7 +63,7 @@ class Claude(JsonLines[ClaudeState, Line]):
 
     name = "claude"
     label = "Claude Code"
-    version = 4
+    version = 5
     locations = (
         Location(home="~/.claude", moved_by=(Variable("CLAUDE_CONFIG_DIR"),), directories=("projects",)),
         Location(
@@ -145,6 +145,8 @@ class Claude(JsonLines[ClaudeState, Line]):
         state, more = handler(state, entry)
         if entry.message is not None:
             more += count_odd_blocks(entry.message.content)
+            if not more and not entry.is_meta:
+                more = note_activity(entry.timestamp)
         return state, operations + more
 
     def choose_whole(self, _: ClaudeState, found: list[Line]) -> list[Line]:

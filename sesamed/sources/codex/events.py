@@ -12,7 +12,7 @@ from sesamed.sources.codex.messages import add_answer, read_review, read_user_ev
 from sesamed.sources.codex.outputs import Call, add_whole, changed_files, event_output, has_failed
 from sesamed.sources.codex.state import CodexState, Step, begin_turn, record_outcome, roll_back
 from sesamed.sources.names import title_fact
-from sesamed.sources.records import millis
+from sesamed.sources.records import millis, note_activity
 
 Handler = Callable[[CodexState, Line, Payload], Step]
 
@@ -37,6 +37,11 @@ def read_item(state: CodexState, line: Line, event: Payload) -> Step:
 def skip(state: CodexState, _: Line, __: Payload) -> Step:
     """A known type without anything to index."""
     return state, []
+
+
+def read_end(state: CodexState, line: Line, _: Payload) -> Step:
+    """A turn has ended, or was stopped."""
+    return state, note_activity(line.timestamp)
 
 
 def read_agent_message(state: CodexState, line: Line, event: Payload) -> Step:
@@ -95,15 +100,16 @@ def _add_run(state: CodexState, line: Line, event: Payload, name: str, arguments
     call_id = event.call_id or event.id or ""
     is_error = has_failed(event)
     if state.responses:
-        return record_outcome(state, call_id, is_error)
+        after, outcome = record_outcome(state, call_id, is_error)
+        return after, [*outcome, *note_activity(line.timestamp)]
     cwd = (event.cwd or "").removeprefix("file://") or None
     return add_whole(state, line, Call(name, arguments, call_id or None, event_output(event), bool(is_error), cwd))
 
 
 TURNS: Final = frozenset({"task_started", "turn_started"})
 SILENT_EVENTS: Final = """
-    agent_reasoning agent_reasoning_raw_content agent_reasoning_section_break token_count task_started task_complete
-    turn_started turn_complete turn_aborted entered_review_mode context_compacted image_generation_end
+    agent_reasoning agent_reasoning_raw_content agent_reasoning_section_break token_count task_started
+    turn_started entered_review_mode context_compacted image_generation_end
     thread_goal_updated thread_settings_applied sub_agent_activity collab_agent_spawn_begin
     collab_agent_spawn_end collab_agent_interaction_begin collab_agent_interaction_end collab_waiting_begin
     collab_waiting_end collab_close_begin collab_close_end collab_resume_begin collab_resume_end guardian_assessment
@@ -119,6 +125,7 @@ SILENT_ITEMS: Final = """
 EVENTS: Final[dict[str, Handler]] = dict.fromkeys(SILENT_EVENTS.split(), skip)
 EVENTS.update(
     {
+        **dict.fromkeys(("task_complete", "turn_complete", "turn_aborted"), read_end),
         "user_message": read_user_event,
         "agent_message": read_agent_message,
         "item_completed": read_item,

@@ -18,7 +18,17 @@ from sesamed.sources.lines import JsonLines
 from sesamed.sources.names import clean_name, prompt_fact, session_name, title_fact
 from sesamed.sources.own_tools import MESSAGES
 from sesamed.sources.pi.lines import STARTS, Block, Content, Line, Spoken, base_name, is_timed, native_id
-from sesamed.sources.records import ID_CHARS, OpenCall, Place, add_open, drop_open, join_texts, link_parent, millis
+from sesamed.sources.records import (
+    ID_CHARS,
+    OpenCall,
+    Place,
+    add_open,
+    drop_open,
+    join_texts,
+    link_parent,
+    millis,
+    note_activity,
+)
 
 HOME: Final = "~/.pi/agent"
 MOVED_BY: Final = (Variable("PI_CODING_AGENT_DIR"),)
@@ -50,7 +60,7 @@ class Pi(JsonLines[PiState, Line]):
 
     name = "pi"
     label = "pi"
-    version = 2
+    version = 3
     locations = (
         Location(home=HOME, moved_by=MOVED_BY, directories=("sessions",)),
         Location(moved_by=(Variable("PI_CODING_AGENT_SESSION_DIR"),)),
@@ -202,6 +212,8 @@ def read_assistant(state: PiState, line: Line, spoken: Spoken) -> Step:
             if block.id is not None:
                 new[block.id] = OpenCall(call.key, call.hidden)
     operations += _unknown(spoken.content)
+    if not operations:  # it only thought
+        operations = note_activity(line.timestamp)
     return advance(state, line, calls=add_open(state.calls, new) if new else None), operations
 
 

@@ -16,7 +16,7 @@ import apsw
 import msgspec
 
 from sesamed.keys import digest
-from sesamed.model import Fact, Field, Identity, NameRank
+from sesamed.model import ACTIVE, Fact, Field, Identity, NameRank
 from sesamed.store import ids, sqlite
 from sesamed.store.ids import Kind
 from sesamed.store.rows import RecordRow, Remark
@@ -152,7 +152,7 @@ class Sessions:
         return "" if row is None else " ".join(sqlite.plain(row[0])[:MOST_CHARACTERS].split())
 
 
-ACTIVE: Field = "active"  # of all that files say about this the latest counts, which `Sessions.set_times` chooses
+# Of all that files say about activity the latest counts, which `Sessions.set_times` chooses.
 FIELDS: tuple[str, ...] = tuple(field for field in get_args(Field) if field != ACTIVE)
 
 

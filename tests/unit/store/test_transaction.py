@@ -75,6 +75,16 @@ def test_a_session_was_last_active_when_its_last_entry_was_written() -> None:
         assert rows.fetchall() == [("s0", 2000), ("s1", 2000), ("s2", 1000)]
 
 
+def test_an_entry_of_which_nothing_is_kept_is_activity() -> None:
+    """A thought that the person stopped, also when it is all that is new."""
+    talk = session(0).user("why?").assistant("Because.")
+    with tiny(talk) as small:
+        talk.assistant(thinking="Hm.")
+        small.history.write(small.history.roots[0] / talk.file_name, talk.bytes())
+        small.history.look_at_everything()
+        assert small.connection.execute("SELECT modified_ms - created_ms FROM sessions").fetchone() == (2000,)
+
+
 def test_entries_in_another_order_change_nothing() -> None:
     """A prompt that was typed while a tool ran is written after its result, in the same step or later."""
     session_ = session(0).user("why?").tool("bash", {}, "x")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import strategies as st
-from hypothesis.stateful import precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import invariant, precondition, rule, run_state_machine_as_test
 
 from sesamed.ingest.look import Ingest
 from sesamed.model import SessionKey
@@ -47,6 +47,15 @@ class Followed(Histories):
     def __init__(self) -> None:
         super().__init__()
         self.followers = [Follower(), Follower(limit=1), Follower(limit=100), Follower(where=NAMED)]
+        self.steps = 0
+
+    @invariant()
+    def go_on(self) -> None:
+        """Files are looked at now and then, and each client asks now and then: otherwise a history would be over before anybody has."""
+        self.steps += 1
+        if self.steps % 3 == 0:
+            self.history.look(self.history.paths())
+        self.followers[self.steps % 7 % 4].follow(self.connection)
 
     @property
     def connection(self) -> sqlite.Connection:
@@ -58,11 +67,6 @@ class Followed(Histories):
         self.history.look_at_everything()
         for follower in [*self.followers, Follower(limit=7)]:
             follower.follow(self.connection)
-
-    @rule(number=NUMBERS)
-    def follow(self, number: int) -> None:
-        """One of them asks."""
-        self.followers[number % len(self.followers)].follow(self.connection)
 
     @precondition(Histories.has_files)
     @rule(number=NUMBERS, some=st.integers(0, 2))
@@ -159,6 +163,21 @@ def test_what_differs_in_a_rebuild_has_changed(history: History) -> None:
     assert changes(history, before)[0] == ["one"]
     rebuild(history)
     assert changes(history, grown)[0] == ["one"]
+
+
+def test_who_was_behind_at_a_rebuild_reads_what_changed_before_it(history: History) -> None:
+    """A rebuild does not know which messages those are: of that session, all may be."""
+    call = Call("bash", {"command": "make"}, "call_1")
+    session = PiSession(id="one").user("why?").assistant("", [call])
+    path = history.write(history.roots[0] / "one.jsonl", session.bytes())
+    history.look_at_everything()
+    follower = Follower()
+    follower.follow(history.ingest.writer.connection)
+    history.append(path, session.result(call, "done").lines()[-1] + b"\n")
+    history.look_at_everything()
+    rebuild(history)
+    assert follower.follow(history.ingest.writer.connection) == 1
+    assert "done" in str(follower.messages)
 
 
 def test_each_reason_is_said(history: History) -> None:

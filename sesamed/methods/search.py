@@ -132,10 +132,12 @@ async def ask(
     limit, offset, recent = min(params.limit, most), min(params.offset, MAX_OFFSET), params.sort == "recent"
 
     def find(connection: Connection) -> tuple[Page, list[T], list[str]]:
-        searched = narrow(connection, where, params.similar_to)
-        page = Searcher(connection, compiled, searched, context.workstation).run(limit, offset, recent=recent)
-        return page, show(connection, page), warn_of_unknown_tools(connection, params)
+        searched = where if params.similar_to is None else narrow(connection, where, params.similar_to)
+        page = Searcher(connection, compiled, searched, workstation).run(limit, offset, recent=recent)
+        unknown = warn_of_unknown_tools(connection, params) if params.tool else []
+        return page, show(connection, page), unknown
 
+    workstation = context.workstation
     left_ms = None
     if params.timeout_ms is not None:
         left_ms = max(1, params.timeout_ms - int((time.perf_counter() - begun) * 1000))

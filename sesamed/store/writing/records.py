@@ -217,9 +217,9 @@ class Records:
             row.tool,
             row.is_error,
         ]
+        self._place(record, row)
         for text in row.texts:
             self._chunks.add(record, text)
-        self._place(record, row)
         if row.kind == Kind.CALL:
             self._tool_calls += 1
         else:

@@ -334,9 +334,10 @@ class Transaction:
         if joined and self._files.count(session) > 1:
             self._records.flush()
             self._sessions.recount(session)
-        if joined:
+        moved = self._sessions.set_times(session)
+        if joined or moved:
             self.numbering.note_arrival(session)
-        if self._set_times(session) or order_moved or came_back:
+        if moved or order_moved or came_back:
             self._rehome(self._holders.find_shared(session))
         self._rehome(tally.shared)
 

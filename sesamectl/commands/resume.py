@@ -60,7 +60,8 @@ def check_resume_here(meta: Mapping[str, Any]) -> tuple[list[str], str]:
     session, problem = clean(meta.get("sessionId")), meta.get("resumeProblem") or {}
     if problem and not str(problem.get("code")).startswith("directory"):
         raise RefusedError(f"cannot resume session {session}: {_explain(meta)}")
-    why = f"{clean(meta.get('source'))} resumes it only in its own directory: {clean(meta.get('cwd') or 'unknown')}"
+    why = f"{clean(meta.get('source'))} resumes it only in its own directory"
+    why += f", and {clean(problem.get('message'))}" if problem else f": {clean(meta.get('cwd'))}"
     raise RefusedError(f"cannot resume session {session} here: {why}")
 
 

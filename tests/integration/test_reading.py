@@ -260,6 +260,32 @@ def test_an_empty_file_is_a_session(long: Daemon) -> None:
     assert long.call("list_messages", sessionId="empty-1")["messages"] == []
 
 
+def test_an_empty_session_is_counted_and_listed_when_asked_for() -> None:
+    """It is in no list and no answer, but found by its id; a word that is said makes it a session like any other."""
+    with Daemon() as daemon:
+        cwd = str(daemon.directory / "wombat")
+        daemon.write("said.jsonl", PiSession(id="said-1", cwd=cwd).user("alpha").bytes())
+        empty = PiSession(id="empty-2", cwd=cwd)
+        daemon.write("empty.jsonl", empty.bytes())
+        daemon.sync()
+
+        def listed(**params: Any) -> set[str]:
+            answer = daemon.call("list_sessions", **params)
+            assert answer["total"] == len(answer["sessions"])
+            return {one["sessionId"] for one in answer["sessions"]}
+
+        assert daemon.call("status")["counts"]["empty"] == 1
+        assert listed() == set(daemon.found("wombat")) == set(daemon.found("*")) == {"said-1"}
+        everything = {"said-1", "empty-2"}
+        assert listed(empty=True) == everything
+        assert set(daemon.found("wombat", empty=True)) == set(daemon.found("*", empty=True)) == everything
+        assert daemon.call("get_session_meta", sessionId="empty-2")["messageCount"] == 0
+        daemon.write("empty.jsonl", empty.user("beta").bytes())
+        daemon.sync()
+        assert daemon.call("status")["counts"]["empty"] == 0
+        assert listed() == everything
+
+
 def test_all_are_listed(library: Library) -> None:
     """Every session is among the sessions."""
     listed = {session["sessionId"] for session in library.daemon.call("list_sessions", subagents="exclude")["sessions"]}

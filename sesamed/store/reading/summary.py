@@ -33,6 +33,10 @@ COLUMN = {
 FIELDS = Session.__struct_fields__
 SELECT = f"SELECT s.id, {', '.join(COLUMN.get(field, f's.{field}') for field in FIELDS)} FROM sessions s"
 
+# Left to itself, SQLite reads all sessions and sorts them: the first five of 2,000 take 0.6 ms, and 0.4 in order. Sessions that are looked
+# up by their records are sorted: they are few.
+NEWEST_FIRST = "INDEXED BY sessions_by_activity"
+
 # A subagent is listed by itself only when its parent is not. Of those of a parent that is not in the index, the latest stands for all.
 NOT_FOLDED = f"""NOT (s.subagent AND EXISTS(
     SELECT 1 FROM sessions o WHERE o.source = s.source AND o.native_id = s.parent_id AND o.id <> s.id
@@ -94,7 +98,8 @@ def list_sessions(
     if where.folds:
         passing += f" AND {NOT_FOLDED.format(passing=passing)}"
     total = sqlite.one(connection, f"SELECT count(*) FROM sessions s WHERE {passing}", where.values)[0]
-    sql = f"{SELECT} WHERE {passing} ORDER BY s.modified_ms DESC, s.source, s.public_id LIMIT :limit OFFSET :offset"
+    order = "" if where.record else NEWEST_FIRST
+    sql = f"{SELECT} {order} WHERE {passing} ORDER BY s.modified_ms DESC, s.source, s.public_id LIMIT :limit OFFSET :offset"
     rows = connection.execute(sql, {**where.values, "workstation": workstation, "limit": limit, "offset": offset})
     return int(total), {row[0]: _make_session(row) for row in rows}
 

@@ -137,7 +137,12 @@ SUBAGENT = {"code": "subagent", "message": "Claude Code cannot resume the sessio
             ("--here",),
             "abc: Claude Code cannot resume the session of a subagent",
         ),
-        ({"resumeProblem": GONE}, ("--here",), "abc here: pi resumes it only in its own directory: /x"),
+        (
+            {"resumeProblem": GONE},
+            ("--here",),
+            "abc here: pi resumes it only in its own directory, and its directory does not exist: /x",
+        ),
+        ({"resumeProblem": None}, ("--here",), "abc here: pi resumes it only in its own directory: /x"),
     ],
 )
 def test_it_says_why_not(

@@ -116,7 +116,7 @@ def entitle(
 def find_place(connection: apsw.Connection, titled: Titled) -> int:
     """Where the last of those that are meant stands, less the others of them: 1 is right."""
     asked = terms.expand(connection, terms.parse(titled.title))
-    found = ranking.rank_sessions(connection, asked, filters.to_sql(filters.Where()), DEEPEST)
+    found = ranking.rank_sessions(connection, asked, filters.to_sql(filters.Where()), DEEPEST).hits
     places = [place for place, hit in enumerate(found, 1) if hit.shown in titled.meant]
     return max(places) - len(titled.meant) + 1 if len(places) == len(titled.meant) else DEEPEST + 1
 

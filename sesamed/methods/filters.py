@@ -61,9 +61,9 @@ async def make_condition(context: Context, params: Filters) -> filters.Condition
     return filters.to_sql(await make_where(context, params))
 
 
-def narrow(connection: Connection, where: filters.Conditions, similar_to: str | None) -> filters.Conditions:
+def narrow(connection: Connection, where: filters.Conditions, similar_to: str) -> filters.Conditions:
     """The same conditions, but only for what is shown as one with this session. Runs in a reader's thread."""
-    return where if similar_to is None else ranking.narrow_to_kin(connection, where, find(connection, similar_to))
+    return ranking.narrow_to_kin(connection, where, find(connection, similar_to))
 
 
 async def make_where(context: Context, params: Filters) -> filters.Where:

@@ -90,9 +90,8 @@ async def list_sessions(context: Context, call: Call, params: ListSessionsParams
 
 def _list_all(connection: Connection, params: ListSessionsParams, where: Conditions, workstation: str) -> SessionList:
     limit, offset = min(params.limit, MAX_SESSIONS), min(params.offset, MAX_OFFSET)
-    total, found = summary.list_sessions(
-        connection, narrow(connection, where, params.similar_to), limit, offset, workstation
-    )
+    listed = where if params.similar_to is None else narrow(connection, where, params.similar_to)
+    total, found = summary.list_sessions(connection, listed, limit, offset, workstation)
     following = offset + len(found)
     revision, epoch = _read_revision(connection, workstation)
     return SessionList(

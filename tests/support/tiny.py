@@ -43,7 +43,9 @@ class Tiny:
         **where: Any,
     ) -> Page:
         """What a client would be answered."""
-        compiled = narrow(self.connection, filters.to_sql(filters.Where(**where)), similar_to)
+        compiled = filters.to_sql(filters.Where(**where))
+        if similar_to is not None:
+            compiled = narrow(self.connection, compiled, similar_to)
         searcher = Searcher(self.connection, terms.parse(text), compiled, "w")
         return searcher.run(limit, offset, recent=recent)
 

@@ -161,7 +161,7 @@ def is_weak(terms: Terms, matched: Collection[str]) -> bool:
     if len(terms.terms) >= MANY_WORDS and len(matched) <= 1:
         return True
     whole = sum(terms.weigh(term) for term in terms.terms)
-    held = sum(terms.weigh(term) for term in terms.terms if term.word.text in matched)
+    held = sum(terms.weigh_found(term) for term in terms.terms if term.word.text in matched)
     return held < ENOUGH * whole
 
 

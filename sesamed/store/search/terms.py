@@ -175,7 +175,15 @@ class Terms(NamedTuple):
 
     def weigh(self, term: Term) -> float:
         """The idf of a word."""
-        return math.log(1 + max(0.0, self.chunks - term.chunks + 0.5) / (term.chunks + 0.5))
+        return self._idf(term.chunks)
+
+    def weigh_found(self, term: Term) -> float:
+        """The idf of what is found for it: the words that were searched instead say no more than they do elsewhere."""
+        slips = set(map(quote, term.corrected))
+        return self._idf(max(term.chunks, sum(pattern.chunks for pattern in term.patterns if pattern.match in slips)))
+
+    def _idf(self, chunks: int) -> float:
+        return math.log(1 + max(0.0, self.chunks - chunks + 0.5) / (chunks + 0.5))
 
 
 def expand(connection: apsw.Connection, query: Query) -> Terms:

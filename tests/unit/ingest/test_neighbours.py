@@ -8,8 +8,12 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
+from sesamed.methods.search import Searcher
 from sesamed.model import Annotations, SessionKey, Utterance
 from sesamed.sources import sesame
+from sesamed.store.reading import summary
+from sesamed.store.search import filters
+from sesamed.store.search.terms import parse
 from tests.support.claude import ClaudeSession
 from tests.support.codex import CodexSession
 from tests.support.history import same
@@ -308,6 +312,51 @@ class Histories(RuleBasedStateMachine):
 def with_sessions(dump: dict[str, Any]) -> dict[str, Any]:
     """Without the files that are no sessions: of those that are gone, only what they say is kept."""
     return {**dump, "files": {path: row for path, row in dump["files"].items() if row[-1] is not None}}
+
+
+@pytest.mark.parametrize("reading", [(0, 1), (1, 0)])
+def test_the_first_of_equal_messages_is_shown(reading: tuple[int, int]) -> None:
+    """Of a session in several files, in their order, whichever was read first."""
+    files = Neighbours()
+    try:
+        thread = "019e0000-0000-7000-8000-000000000001"
+        first = CodexSession(id=thread, ordinal=0).turn().user("what a long day").user("the wombat dug a burrow")
+        later = CodexSession(
+            id=thread, rollout="019e0000-0000-7000-b000-000000000002", ordinal=9, start="2026-04-01T09:00:00.000Z"
+        )
+        paths = []
+        for session in (first, later.turn().user("the wombat dug a burrow")):
+            paths.append(files.codex / "sessions/2026/03/01" / session.file_name)
+            files.put(paths[-1], session.bytes())
+        for number in reading:
+            files.look([paths[number]])
+        searcher = Searcher(
+            files.ingest.writer.connection, parse("wombat burrow"), filters.to_sql(filters.Where()), "w"
+        )
+        (hit,) = searcher.run(10, 0, recent=False).hits
+        assert hit.match is not None
+        assert (hit.match.msg_idx, hit.match.timestamp[:7] if hit.match.timestamp else "") == (1, "2026-03")
+    finally:
+        files.close()
+
+
+@pytest.mark.parametrize(("title", "found"), [(None, 0), ("wombats", 1)])
+def test_a_title_without_a_session(title: str | None, found: int) -> None:
+    """An agent's is no answer to a question as long as there is no message; a person's is."""
+    files = Neighbours()
+    try:
+        session = ClaudeSession(id="5a1e0000-0000-4000-8000-000000000001").ai_title("wombats")
+        files.put(files.claude / "-p" / session.file_name, session.bytes())
+        if title is not None:
+            about = SessionKey("claude", session.id)
+            line = sesame.merge_annotations(about, Annotations(title=title, summary=None, tags=None), b"")
+            files.put(files.ours / "words" / f"claude-{session.id}.jsonl", line)
+        files.look_at_everything()
+        connection, where = files.ingest.writer.connection, filters.to_sql(filters.Where())
+        assert summary.list_sessions(connection, where, 10, 0, "w")[0] == 1
+        assert Searcher(connection, parse("wombats"), where, "w").run(10, 0, recent=False).total == found
+    finally:
+        files.close()
 
 
 @pytest.mark.timeout(600)

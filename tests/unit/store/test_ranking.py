@@ -438,6 +438,16 @@ def test_rare_words_weigh_more(words: dict[str, int], matched: set[str], weak: b
     assert is_weak(asked, matched) == weak
 
 
+def test_a_correction_weighs_as_what_was_found() -> None:
+    """A word that is nowhere is rare; `skill`, which was searched instead of `spill`, is not."""
+    spill = Term(Word("spill"), 0, (Pattern('"spill"', 0), Pattern('"skill"', 400)), ("skill",))
+    asked = Terms(
+        (term("spark", 10), term("executor", 60), spill), (), (), 1000, {}, [], {}
+    )  # 4.6, 2.8 and 7.6, or 0.9
+    assert is_weak(asked, {"executor", "spill"})
+    assert not is_weak(asked, {"executor", "spark"})
+
+
 @given(st.lists(st.tuples(st.integers(0, 20), st.booleans()), min_size=1, max_size=4), st.integers(20, 30))
 @example([(15, True), (11, False)], 20)  # hardly not weak, and hardly weak
 @example([(17, True), (15, False)], 20)

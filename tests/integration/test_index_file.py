@@ -44,7 +44,9 @@ def test_an_older_schema() -> None:
             "\\n", "\n"
         )  # it was JSON, and its file is gone
         assert daemon.call("get_session_meta", sessionId="late")["summary"] == "What became of the delta"
-        assert daemon.call("list_sessions")["sessions"][0]["key"].startswith("golden00:")
+        assert daemon.call("list_sessions")["sessions"][0]["key"].startswith(
+            daemon.call("status")["workstation"]["id"] + ":"
+        )
         assert "secret" not in str(daemon.everything())
         daemon.check_index()
         assert len(daemon.restart().found("marrow")) == 1
@@ -104,7 +106,9 @@ def test_a_schema_that_was_never_released() -> None:
         assert "index.sqlite.old-3 has schema 3, which was never released" in warning["message"]
         assert len(daemon.found("quince")) == 3
         assert daemon.found("marrow") == []
-        assert daemon.call("list_sessions")["sessions"][0]["key"].startswith("golden00:")
+        assert daemon.call("list_sessions")["sessions"][0]["key"].startswith(
+            daemon.call("status")["workstation"]["id"] + ":"
+        )
 
 
 def test_a_foreign_database() -> None:

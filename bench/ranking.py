@@ -30,6 +30,7 @@ HEADER = ("step", "P@1", "H@3", "H@10", "MRR", "empty")
 WHOLE_TERM = terms.TermMaker.term
 ONLY_TEXT_MESSAGES = search.MESSAGES_BY_FILE.replace("MATCH ?", "MATCH '{text} : (' || ? || ')'")
 ONLY_TEXT_STANDS = terms.STANDS.replace("MATCH ?", "MATCH '{text} : (' || ? || ')'")
+UNWEIGHTED = search.BEST.replace(search.WEIGHT, "1.0")
 ONLY_TEXT = search.MATCHED.replace(":{name}", "'{{text}} : (' || :{name} || ')'")
 
 
@@ -54,7 +55,7 @@ def _all(patterns: list[terms.Pattern]) -> str:
 STEPS: dict[str, list[tuple[Any, str, Any]]] = {
     "all words in one chunk": [],
     "any word (OR)": [(search, "_any", _all)],
-    "messages, calls, results weighed": [(search, "WEIGHT", "1.0"), (ranking, "MESSAGES_FIRST", 0.0)],
+    "messages, calls, results weighed": [(search, "BEST", UNWEIGHTED), (ranking, "MESSAGES_FIRST", 0.0)],
     "best three chunks": [(ranking, "DAMPED", (1.0,))],
     "the session as a whole": [(ranking, "SESSION_SHARE", 0.0)],
     "titles, directories": [(terms, "find_headings", lambda connection, match: terms.Headings())],

@@ -4,13 +4,14 @@ Life of a daemon: private directories, both locks, the index, the socket, then t
 cancellation: the server lets what runs finish, the writer ends its commit, the index is closed, the socket taken away.
 """
 
+import ctypes
 import logging
 import os
 import signal
 import socket
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 import anyio
@@ -45,6 +46,7 @@ from sesamed.watch import Watch
 log = logging.getLogger(__name__)
 
 SOCKET_CHECK_S = 2.0
+M_ARENA_MAX = -8  # of malloc.h
 OWN_SESSIONS_DIR = "sessions"  # of the data directory: what we store ourselves
 ROOTS = msgspec.json.Decoder(list[ConfiguredRoot])
 
@@ -61,6 +63,7 @@ class Setting:
 def run(setting: Setting) -> None:
     """Run in the foreground until a signal or `shutdown`. Raises SesameError when it cannot start."""
     os.umask(0o077)
+    _share_heap(setting.environ)
     data_dir, runtime_dir = setting.paths.data_dir, setting.paths.runtime_dir
     for directory in (
         data_dir,
@@ -81,6 +84,13 @@ def run(setting: Setting) -> None:
             listener = bind(setting.paths.socket)
             held.callback(_unlink, setting.paths.socket)
         anyio.run(_Daemon(setting, index, troubles, notifier).main, listener)
+
+
+def _share_heap(environ: Mapping[str, str]) -> None:
+    """One heap for all threads, before there are any: with one for each, as glibc has it, memory grows (docs/decisions.md, 44)."""
+    if "MALLOC_ARENA_MAX" not in environ:
+        with suppress(AttributeError):  # another C library
+            ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
 
 
 def _unlink(path: str) -> None:

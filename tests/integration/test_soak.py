@@ -5,6 +5,7 @@ in the process is what must not add up.
 """
 
 import os
+import platform
 import random
 import threading
 import time
@@ -21,9 +22,7 @@ from tests.support.daemon import Daemon
 SOAK_S = float(os.environ.get("SESAME_SOAK_S", "2"))
 LINES = 150  # of a round: times that the author goes on
 WARM_ROUNDS = 2  # caches are filled by then
-ONE_ARENA = {
-    "MALLOC_ARENA_MAX": "1"
-}  # else glibc leaves holes in one heap a thread: 20 MB more in 600 rounds, with one it stays level
+HEAP_BYTES = 64 << 20  # glibc's for each thread but the first: mapped at multiples of that
 CONNECTIONS = 1 + READERS  # each may keep all pages of the index
 MORE_THREADS = 4  # for two who ask, the ingest and the sweep; idle ones end after ten seconds
 MORE_DESCRIPTORS = 1  # a connection whose end the daemon has not read yet
@@ -78,10 +77,10 @@ def test_nothing_grows(chance: random.Random) -> None:
     """Round after round the index has what the files have, and the process is as big as it was."""
     sizes: list[Size] = []
     until = time.monotonic() + SOAK_S
-    with Daemon({"sweepSeconds": 5}, environ=ONE_ARENA) as daemon:
+    with Daemon({"sweepSeconds": 5}) as daemon:
         while time.monotonic() < until or len(sizes) < WARM_ROUNDS + 2:
             with asked_meanwhile(daemon, chance):
-                author = Author(daemon, chance)
+                author = Author(daemon, chance, f"round-{len(sizes)}")
                 for _ in range(LINES):
                     author.go_on()
                 daemon.call("index", full=chance.random() < 0.3)
@@ -97,6 +96,21 @@ def test_nothing_grows(chance: random.Random) -> None:
     assert last.resident_mb < min(size.resident_mb for size in settled) + pages_mb
     assert last.threads <= min(size.threads for size in settled) + MORE_THREADS
     assert last.descriptors <= min(size.descriptors for size in settled) + MORE_DESCRIPTORS
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has a heap for each thread")
+@pytest.mark.parametrize(("environ", "one"), [({}, True), ({"MALLOC_ARENA_MAX": "8"}, False)])
+def test_threads_share_a_heap(chance: random.Random, environ: dict[str, str], one: bool) -> None:
+    """Unless the environment says otherwise."""
+    with Daemon(environ=environ) as daemon:
+        with asked_meanwhile(daemon, chance):
+            author = Author(daemon, chance)
+            author.go_on(40)
+            author.finish()
+            daemon.sync()
+        with open(f"/proc/{daemon.pid}/maps") as maps:
+            begin = [int(line.partition("-")[0], 16) for line in maps if " rw-p 00000000 00:00 0 " in line]
+    assert all(place % HEAP_BYTES for place in begin) == one
 
 
 def clear(daemon: Daemon) -> None:

@@ -15,7 +15,8 @@ WORDS = "quince medlar salsify skirret scorzonera parsnip rutabaga celeriac kohl
 class Author:
     """Writes sessions as agents do: a line at a time, now and then torn, sometimes a fork of another one."""
 
-    def __init__(self, daemon: Daemon, chance: random.Random) -> None:
+    def __init__(self, daemon: Daemon, chance: random.Random, name: str = "session") -> None:
+        self._name = name  # ids are for ever: whoever writes to an index after another one has a name of their own
         self._daemon = daemon
         self._chance = chance
         self._sessions: list[tuple[str, PiSession]] = []
@@ -26,9 +27,11 @@ class Author:
     def begin(self) -> None:
         """A new session, sometimes with the history of another one."""
         number = len(self._sessions)
-        session = PiSession(id=f"session-{number:04}", start=f"2026-01-01T{number // 60:02}:{number % 60:02}:00.000Z")
+        session = PiSession(
+            id=f"{self._name}-{number:04}", start=f"2026-01-01T{number // 60:02}:{number % 60:02}:00.000Z"
+        )
         if number and self._chance.random() < 0.3:
-            session = self._chance.choice(self._sessions)[1].fork(id=f"session-{number:04}")
+            session = self._chance.choice(self._sessions)[1].fork(id=f"{self._name}-{number:04}")
         name = f"{number % 3}/{session.id}.jsonl"
         self._sessions.append((name, session))
         self._daemon.append(name, session.bytes())

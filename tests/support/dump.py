@@ -91,6 +91,9 @@ def _totals(connection: apsw.Connection) -> tuple[Any, ...]:
           (SELECT count(*) FROM touched WHERE place NOT IN places),
           (SELECT count(*) FROM results_by_holder WHERE place NOT IN places),
           (SELECT count(*) FROM other_results WHERE record NOT IN (SELECT id FROM records)),
+          (SELECT count(*) FROM other_results o WHERE NOT EXISTS(
+            SELECT 1 FROM results_by_holder h WHERE h.digest = o.digest AND (
+              h.place = o.record OR h.place IN (SELECT file << 21 | position FROM copies WHERE record = o.record)))),
           (SELECT count(*) FROM facts WHERE file NOT IN (SELECT id FROM files)),
           (SELECT count(*) FROM remarks WHERE file NOT IN (SELECT id FROM files)),
           (SELECT count(*) FROM line_ids WHERE file NOT IN (SELECT id FROM files)),
@@ -100,7 +103,7 @@ def _totals(connection: apsw.Connection) -> tuple[Any, ...]:
           (SELECT count(*) FROM bad_lines WHERE file NOT IN (SELECT id FROM files)),
           (SELECT count(*) FROM sessions WHERE id NOT IN (SELECT session FROM files WHERE session IS NOT NULL))
     """
-    assert sqlite.one(connection, orphans) == (0,) * 15
+    assert sqlite.one(connection, orphans) == (0,) * 16
     return totals
 
 

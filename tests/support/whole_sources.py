@@ -10,6 +10,8 @@ import re
 from pathlib import PurePath
 from typing import Any
 
+from hypothesis import strategies as st
+
 from sesamed.keys import digest
 from sesamed.model import Fact, Identity, Message, Operation, ToolCall, ToolResult, Undone
 from sesamed.source import (
@@ -27,6 +29,19 @@ from sesamed.source import (
     Source,
     ToolFamilies,
 )
+
+# What they may say: few records, so that several units hold the same one, and calls with different results.
+TEXTS = st.sampled_from(["alpha", "beta gamma", "make", "done boom", "", "é😀 alpha", "\ud800 lone"])
+TIMES = st.sampled_from([None, 1_772_355_600_000, 1_772_355_601_000])
+MESSAGES = st.fixed_dictionaries(
+    {"key": st.integers(0, 2), "text": TEXTS},
+    optional={"time": TIMES, "role": st.sampled_from(["user", "assistant"]), "undone": st.just(True)},  # from there on
+)
+CALLS = st.fixed_dictionaries(
+    {"key": st.integers(3, 4), "text": st.just("make"), "tool": st.just("bash"), "output": TEXTS},
+    optional={"time": TIMES, "failed": st.booleans(), "undone": st.just(True)},
+)
+RECORDS = CALLS | MESSAGES
 
 State = tuple[()]
 BEGAN = Fact(field="began", value="1772355600000")

@@ -16,18 +16,10 @@ from sesamed.store.rows import BadLine
 from tests.support.history import same
 from tests.support.letters import Desk, with_sessions
 from tests.support.state_machines import machine_settings
-from tests.support.whole_sources import Letters
+from tests.support.whole_sources import RECORDS, TEXTS, Letters
 
-TEXTS = st.sampled_from(["alpha", "beta gamma", "make", "done boom", "", "é😀 alpha", "\ud800 lone"])
-RECORDS = st.fixed_dictionaries(
-    {"key": st.integers(0, 5), "text": TEXTS, "time": st.sampled_from([None, 1_772_355_600_000, 1_772_355_601_000])},
-    optional={
-        "role": st.sampled_from(["user", "assistant"]), "tool": st.just("bash"), "output": TEXTS, "failed": st.booleans(),
-        "undone": st.just(True),  # from there on
-    },
-)  # fmt: skip
 DOCUMENTS = st.fixed_dictionaries(
-    {"session": st.sampled_from(["one", "two"]), "records": st.lists(RECORDS, max_size=5)}, optional={"name": TEXTS}
+    {"session": st.sampled_from(["one", "two"]), "records": st.lists(RECORDS, max_size=6)}, optional={"name": TEXTS}
 )
 STEPS = st.lists(
     st.tuples(st.integers(0, 2), DOCUMENTS | st.sampled_from(["torn", "gone", "empty"]), st.booleans()), max_size=12
@@ -238,6 +230,23 @@ def test_a_time_that_only_a_repeated_message_had_goes_with_it(desk: Desk) -> Non
     desk.write("letters/a.letter", {"session": "a", "records": both[:1]})
     desk.look()
     same(desk.dump(), desk.rebuilt({path: [path.read_bytes()]}, set(), 0))
+
+
+def test_what_is_taken_back_is_marked_from_there_to_the_end(desk: Desk) -> None:
+    """Of this document alone: another one that has the same messages took nothing back."""
+
+    def undone(session: str) -> list[bool]:
+        return [item[-4] for item in desk.dump()["sessions"][session]["items"]]
+
+    said = [record(1, "alpha"), record(2, "beta"), record(3, "gamma")]
+    desk.write("letters/a.letter", {"session": "a", "records": [*said[:2], {**said[2], "undone": True}]})
+    desk.write("letters/b.letter", {"session": "b", "records": said})
+    desk.look()
+    assert undone("letters:a") == [False, False, True]
+    assert undone("letters:b") == [False, False, False]
+    desk.write("letters/a.letter", {"session": "a", "records": said})
+    desk.look()
+    assert undone("letters:a") == [False, False, False]
 
 
 def test_what_is_no_longer_said_is_dropped(desk: Desk) -> None:

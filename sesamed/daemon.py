@@ -87,7 +87,7 @@ def run(setting: Setting) -> None:
 
 
 def _share_heap(environ: Mapping[str, str]) -> None:
-    """One heap for all threads, before there are any: with one for each, as glibc has it, memory grows (docs/decisions.md, 44)."""
+    """One heap for all threads, before there are any: with one for each, as glibc has it, memory grows (docs/decisions.md, 45)."""
     if "MALLOC_ARENA_MAX" not in environ:
         with suppress(AttributeError):  # another C library
             ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)

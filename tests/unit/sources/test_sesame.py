@@ -17,7 +17,7 @@ from sesamed.model import (
     Utterance,
 )
 from sesamed.sources import sesame
-from sesamed.sources.names import TITLE_CHARS
+from sesamed.sources.names import TITLE_CHARS, cut
 from sesamed.sources.sesame import Line, Sesame, State
 
 SESAME = Sesame()
@@ -76,7 +76,7 @@ def test_annotations_are_laid_over_each_other(said: list[Annotations]) -> None:
     facts = [operation for operation in operations if isinstance(operation, Fact)]
     assert {(fact.source, fact.native_id, fact.rank) for fact in facts} <= {("pi", "x", NameRank.ANNOTATED)}
     names = [fact.value for fact in facts if fact.field == "name"]
-    assert names == ([" ".join(title.split())] if title and title.split() else [])
+    assert names == ([cut(" ".join(title.split()), TITLE_CHARS)] if title and title.split() else [])
 
 
 def test_titles_are_as_long_as_those_of_any_source() -> None:

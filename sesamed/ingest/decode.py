@@ -21,7 +21,7 @@ from sesamed.ingest.project import Projects
 from sesamed.ingest.state import FileState, Target, path_below
 from sesamed.ingest.tail import COMPRESSED, TOO_LONG, FileChange, Read, Tail, signature_at
 from sesamed.ingest.units import UnitFinder, look_at, part_signature
-from sesamed.ingest.whole import WHOLE_BYTES, Difference, Held, Whole, count_bytes, is_whole
+from sesamed.ingest.whole import WHOLE_BYTES, Comparison, Held, Whole, count_bytes, is_whole
 from sesamed.model import Bad, Fact, Operation
 from sesamed.source import BadLineError, Bundle, Document, ForeignFileError, Lines, Rows, Shape, Source, Unit
 from sesamed.store.foreign import ForeignDatabase, ForeignDatabaseError, LockedDatabaseError, open_database
@@ -78,7 +78,7 @@ class Decoder:
         self._clock = clock
         self._chunking = Chunking(limits.chunk_bytes)
         self._projects = Projects()
-        self._whole = Whole(Difference(self._chunking), self._fill, excludes)
+        self._whole = Whole(Comparison(self._chunking), self._fill, excludes)
         self._named = named
         self._passed_over: set[bytes] = set()  # databases of other programs
 

@@ -28,7 +28,7 @@ from sesamed.model import Message, Operation, Outcome, ToolCall, ToolResult, Und
 from sesamed.source import BadLineError, Bundle, Document, ForeignFileError, Member, Row, Source, Unit
 from sesamed.store.foreign import ForeignDatabase
 from sesamed.store.ids import LAST_POSITION
-from sesamed.store.rows import TOO_MANY, Cursor, FileRows, IndexedFile, RecordRow, Revision, blank
+from sesamed.store.rows import TOO_MANY, Cursor, Difference, FileRows, IndexedFile, RecordRow, blank
 
 MARK = b"whole"  # what the state of such a cursor begins with
 
@@ -117,7 +117,7 @@ class Content:
             self.undone.append((first, first if undone.alone else len(self._order) - 1))
 
 
-class Difference:
+class Comparison:
     """Turns what differs into rows."""
 
     def __init__(self, chunking: Chunking) -> None:
@@ -145,7 +145,7 @@ class Difference:
         if not restated:
             change.facts, change.remarks, change.entries, change.undone = [], [], [], []
         if not change.replace:
-            change.revision = Revision(kept=kept, changed=changed, drops=kept < len(before), facts=restated)
+            change.difference = Difference(kept=kept, changed=changed, drops=kept < len(before), facts=restated)
         change.cursor = msgspec.structs.replace(
             change.cursor,
             position=kept,
@@ -230,11 +230,11 @@ class Whole:
 
     def __init__(
         self,
-        difference: Difference,
+        comparison: Comparison,
         fill: Callable[[FileRows, Iterable[Operation]], None],
         excludes: Callable[[bytes], bool],
     ) -> None:
-        self._difference = difference
+        self._comparison = comparison
         self._fill = fill
         self._excludes = excludes
 
@@ -306,7 +306,7 @@ class Whole:
             self._fill(change, content.others)
             change.active_ms = content.active_ms
             held = None if known is None or change.replace else Held.decode(known.cursor.state)
-            self._difference.fill(change, content, held)
+            self._comparison.fill(change, content, held)
             mark = items.mark if change.complete else 0
             change.cursor = msgspec.structs.replace(change.cursor, offset=change.signature.size, digest=mark)
 
@@ -321,12 +321,12 @@ def _keep(change: FileRows, cursor: Cursor) -> None:
     """Keep what was last read."""
     change.replace = False
     change.cursor = msgspec.structs.replace(cursor, offset=change.signature.size)
-    change.revision = Revision(kept=cursor.position)
+    change.difference = Difference(kept=cursor.position)
 
 
 def count_bytes(change: FileRows) -> int:
     """About what it costs to write a change."""
-    changed = () if change.revision is None else (row for _, row in change.revision.changed)
+    changed = () if change.difference is None else (row for _, row in change.difference.changed)
     rows = (*changed, *(row for row in change.rows if isinstance(row, RecordRow)))
     return ROW_BYTES + sum(map(_count_row_bytes, rows))
 

@@ -122,7 +122,7 @@ class UndoneRow(msgspec.Struct, frozen=True, gc=False):
 AnyRow = RecordRow | ResultRow | OutcomeRow | TouchedRow | UndoneRow
 
 
-class Revision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Difference(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How a unit that is read completely each time differs from what the index holds of it: its first `kept` records stay where they are,
     but for the `changed` ones (by position), and what came after them goes. `facts`: what it says of sessions takes the place of what it
     said before.
@@ -145,7 +145,7 @@ class FileRows(msgspec.Struct, kw_only=True):
     cursor: Cursor
     complete: bool  # nothing but an unfinished line is left to read
     replace: bool = False  # what the file held before is void
-    revision: Revision | None = None  # some of it is; `rows` come behind what is kept
+    difference: Difference | None = None  # some of it is; `rows` come behind what is kept
     moved_from: bytes | None = None
     foreign: bool = False
     identity: Identity | None = None
@@ -172,7 +172,7 @@ class FileRows(msgspec.Struct, kw_only=True):
 def blank(change: FileRows) -> None:
     """Keep nothing of a file except its signature."""
     change.replace, change.foreign, change.complete = True, True, True
-    change.cursor, change.identity, change.loose_from, change.revision = Cursor(), None, None, None
+    change.cursor, change.identity, change.loose_from, change.difference = Cursor(), None, None, None
     change.rows, change.facts, change.remarks, change.entries, change.undone = [], [], [], [], []
     change.bad, change.bad_lines, change.unknown_lines = [], 0, 0
     change.active_ms = None

@@ -159,7 +159,7 @@ class Records:
         tally = Tally()
         if session is None:
             return position, tally
-        changed = () if change.revision is None else change.revision.changed
+        changed = () if change.difference is None else change.difference.changed
         self._find([*(row for _, row in changed), *change.rows])
         for place, revised in changed:
             self._put(file, session, place, revised, tally)

@@ -15,7 +15,7 @@ from sesamed.errors import StoreError
 from sesamed.model import SessionKey
 from sesamed.store import beside, schema, sqlite
 from sesamed.store.ids import NEXT_REVISION
-from sesamed.store.rows import FileRows, IndexedFile, Revision, blank
+from sesamed.store.rows import Difference, FileRows, IndexedFile, blank
 from sesamed.store.writing import forgetting, numbering
 from sesamed.store.writing.chunks import Chunks
 from sesamed.store.writing.files import Files
@@ -235,8 +235,8 @@ class Transaction:
         self._written.updated += not is_new
         if change.replace and not is_new:
             self._drop_holdings(file, before)
-        elif change.revision is not None and not is_new:
-            self._revise(file, before, change.revision)
+        elif change.difference is not None and not is_new:
+            self._apply_difference(file, before, change.difference)
         session = self._find_session(before, change)
         if session != before:
             self._files.set_session(file, session)
@@ -376,16 +376,16 @@ class Transaction:
         if session is not None:
             self._sessions.recount(session)
 
-    def _revise(self, file: int, session: int | None, revision: Revision) -> None:
+    def _apply_difference(self, file: int, session: int | None, difference: Difference) -> None:
         """Remove what the file no longer contains, or contains differently."""
         self._records.flush()
-        if revision.facts:
+        if difference.facts:
             self._forget_words(file)
-        for position, _ in revision.changed:
+        for position, _ in difference.changed:
             self._holders.drop(file, position, position)
-        if revision.drops:
-            self._holders.drop(file, revision.kept)
-        if revision.changed or revision.drops:
+        if difference.drops:
+            self._holders.drop(file, difference.kept)
+        if difference.changed or difference.drops:
             self._records.forget_keys()
             if session is not None:
                 self._sessions.recount(session)
@@ -396,10 +396,10 @@ class Transaction:
 
 
 def _restates(change: FileRows) -> bool:
-    return change.revision is not None and change.revision.facts
+    return change.difference is not None and change.difference.facts
 
 
 def _first(change: FileRows) -> int:
     """The first position that something comes to."""
-    changed = () if change.revision is None else change.revision.changed
+    changed = () if change.difference is None else change.difference.changed
     return min(change.cursor.position, *(position for position, _ in changed)) if changed else change.cursor.position

@@ -52,7 +52,8 @@ class History:
         self.scribes = {1: PiSession(id="scribe", version=1, start=LONG_AGO), 3: PiSession(id="scribe")}
         self.indexes = Indexes()
         self._numbers = 0
-        self.ingest = self.opened("index")
+        self.name = "index"
+        self.ingest = self.opened(self.name)
         self.sweep = Sweep([Root("pi", str(root)) for root in self.roots], lambda path: False, {"pi": Pi.shapes})
 
     def close(self) -> None:
@@ -66,7 +67,7 @@ class History:
 
     def restart(self) -> None:
         """The daemon is killed: nothing is closed, and nothing in memory is left."""
-        self.ingest = self.opened("index")
+        self.ingest = self.opened(self.name)
 
     # -- what happens to files
 

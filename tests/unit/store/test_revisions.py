@@ -26,7 +26,8 @@ NAMED = filters.to_sql(filters.Where(cwd="/home/me/p1"))
 
 def rebuild(history: History, *, meanwhile: list[bytes] | None = None) -> None:
     """As `index --full` does it. `meanwhile` is written to between comparing and swapping."""
-    old, new = history.ingest.writer, history.opened(f"new-{history.number()}")
+    name = f"new-{history.number()}"
+    old, new = history.ingest.writer, history.opened(name)
     continuation = Continuation(new.writer)
     look_until_done(new, [item.target for item in history.sweep.due(new)])
     for _ in Replay(old, new.writer, lambda path, gone: True).run():
@@ -38,7 +39,7 @@ def rebuild(history: History, *, meanwhile: list[bytes] | None = None) -> None:
     look_until_done(new, [item.target for item in history.sweep.due(new)])
     continuation.finish(old)
     new.writer.decide_numbers(old)
-    history.ingest = Ingest(new.writer, history.ingest.decoder)
+    history.ingest, history.name = Ingest(new.writer, history.ingest.decoder), name  # a restart opens this one
 
 
 class Followed(Histories):

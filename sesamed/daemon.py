@@ -134,6 +134,14 @@ def _with_metadata(index: Index) -> Index:
     return index
 
 
+async def _expire(indexer: Indexer) -> None:
+    """Before the first answer, and before anything is watched: no answer has what is excluded by now, and no event leads to it."""
+    try:
+        await indexer.expire()
+    except StoreError as error:
+        log.error("what is excluded cannot be taken out error=%s", error)  # noqa: TRY400  # no fault of ours
+
+
 class _Daemon:
     """Everything that lives while the loop runs."""
 
@@ -157,6 +165,7 @@ class _Daemon:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._heed_signals)
             tasks.start_soon(indexer.run)
+            await _expire(indexer)
             tasks.start_soon(Server(listener, dispatcher, limits).serve)
             await ping(self._setting.paths.socket)
             self._notifier.ready("answering")
@@ -187,7 +196,7 @@ class _Daemon:
     def _indexer(self) -> Indexer:
         config = self._setting.config
         shapes = {name: source.shapes for name, source in SOURCES.items()}
-        sweep = Sweep(self._roots(), Exclusion(config.exclude).excludes, shapes)
+        sweep = Sweep(self._roots(), Exclusion(config.exclude), shapes)
         limits = ReadLimits(line_bytes=config.limits.max_line_bytes, chunk_bytes=config.limits.max_chunk_bytes)
         environ = self._setting.environ
         named = discovery.find_named_files(SOURCES.values(), environ, paths.home(environ))

@@ -2,27 +2,88 @@
 
 `*`, `?` and `[abc]` stay within a name, `**` crosses directories. A match excludes everything below it. A glob that
 does not begin with `/` may match at any depth. When in doubt a path is excluded, because the glob may protect secrets.
+
+A place may have several names: a glob counts for the one that it is written with, for the one that links lead to, and for the one that a
+root was configured with. Where the file system takes names for one that differ in case, or in how letters are composed, so does a glob.
 """
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+import sys
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 _TOKEN = re.compile(r"\*+|\?|\[[!^]?(?:\][^\]]*|[^\]]+)\]|[^*?\[]+|\[")
 _MEMBER = re.compile(r".-.|.", re.DOTALL)
 _WILD = re.compile(r"[*?\[]")
 
 
-class Exclusion:
-    """Compiled globs. Make a new one when symbolic links above a glob's directory may have changed."""
+FOLDS = sys.platform == "darwin"  # APFS by default: neither case nor composition tells names apart
 
-    def __init__(self, globs: Iterable[str]) -> None:
-        expressions = [expression for glob in globs for expression in _expressions(glob)]
-        self._match = re.compile("|".join(expressions), re.DOTALL).match if expressions else None
+
+class Place(NamedTuple):
+    """A directory that is read: as it is written, and where it is."""
+
+    written: str
+    real: str
+
+
+class _Rules(NamedTuple):
+    """What is excluded at the moment. Never changed: other threads ask."""
+
+    expressions: tuple[str, ...] = ()
+    places: tuple[Place, ...] = ()
+    match: Callable[[str], object] | None = None
+
+
+class Exclusion:
+    """Compiled globs. `refresh` when links or roots may have changed; `revision` grows with each change of what is excluded."""
+
+    def __init__(self, globs: Iterable[str] = (), *, folds: bool = FOLDS) -> None:
+        self.revision = 0
+        self._globs = tuple(globs)
+        self._fold = fold if folds else str
+        self._folds = folds
+        self._rules = _Rules()
+        self.refresh()
+
+    def refresh(self, places: Iterable[Place] = ()) -> None:
+        """Find out where links lead now: above what globs name, and to the roots."""
+        expressions = tuple(found for glob in self._globs for found in _expressions(glob))
+        spellings = (Place(*(self._fold(os.path.normpath(name)).rstrip("/") for name in place)) for place in places)
+        renamed = tuple(place for place in spellings if place.written != place.real)
+        if (expressions, renamed) == (self._rules.expressions, self._rules.places):
+            return
+        match = None
+        if expressions:
+            spelled = [*expressions, *map(fold, expressions)] if self._folds else expressions
+            match = re.compile(
+                "|".join(dict.fromkeys(spelled)), re.DOTALL | (re.IGNORECASE if self._folds else 0)
+            ).match
+        self._rules = _Rules(expressions, renamed, match)
+        self.revision += 1
 
     def excludes(self, path: str) -> bool:
         """Whether this absolute path, or a directory above it, is excluded."""
-        return self._match is not None and self._match(path + "/") is not None
+        rules = self._rules
+        if rules.match is None:
+            return False
+        path = self._fold(path) + "/"
+        if rules.match(path):
+            return True
+        return any(
+            path.startswith(real + "/") and rules.match(written + path[len(real) :]) for written, real in rules.places
+        )
+
+
+def fold(path: str) -> str:
+    """What all spellings of a path have in common, where the file system takes them for one."""
+    return (
+        path
+        if path.isascii() and path.islower()
+        else unicodedata.normalize("NFC", unicodedata.normalize("NFD", path).casefold())
+    )
 
 
 def _expressions(glob: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import Any
 from sesamectl.client import ANSWER_S, Client
 from sesamectl.doctor.finding import NOTE, OK, WRONG, Checkup, Finding
 from sesamectl.render import number, size
-from sesamed.exclusion import Exclusion
+from sesamed.exclusion import Exclusion, Place
 from sesamed.source import ShapeFinder
 from sesamed.sources import SOURCES
 from sesamed.store.check import FileRow, files
@@ -53,15 +53,16 @@ def check_sources(checkup: Checkup) -> Iterator[Finding]:
     if status is None or paths is None or checkup.config is None or not os.path.exists(paths.database):
         return
     indexed = files(paths.database)
-    excludes = Exclusion(checkup.config.exclude).excludes
     roots = [os.path.realpath(source["path"]) for source in status["sources"]]
+    exclusion = Exclusion(checkup.config.exclude)
+    exclusion.refresh(Place(source["path"], root) for source, root in zip(status["sources"], roots, strict=True))
     for source, root in zip(status["sources"], roots, strict=True):
         if not os.path.isdir(root):
             continue
         tally = _Tally()
         others = {os.fsencode(other) for other in roots} - {os.fsencode(root)}
         for path in _session_files(os.fsencode(root), others, source["parser"], tally):
-            tally.add(_classify(path, indexed, excludes), path)
+            tally.add(_classify(path, indexed, exclusion.excludes), path)
         yield from _report(source, tally)
 
 

@@ -25,7 +25,7 @@ from sesamed.model import Progress, SessionKey
 from sesamed.source import Source, Unit
 from sesamed.store.index import Index
 from sesamed.store.upkeep import Upkeep
-from sesamed.store.writing.transaction import Why, Writer
+from sesamed.store.writing.transaction import Writer
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -62,6 +62,7 @@ class Indexer:
         self._has_to_decide = (
             False  # a sweep has found all that there is; once it is read, numbers of sessions are for ever
         )
+        self._excluded_by = 0  # the revision of the exclusion by which files were dropped last
         self.leaving = False  # set when the daemon stops: what is under way ends with the next commit
         self._sources = sources
         self._limits = limits
@@ -180,6 +181,7 @@ class Indexer:
     async def look_around(self) -> list[Ticket]:
         """Sweep all roots; gives a ticket for each file that is due."""
         found = await self.due(self._ingest)
+        await self._drop_excluded()  # before others are looked at: links may lead elsewhere since the last sweep
         self.last_sweep_ms = int(time.time() * 1000)
         tickets = self.queue.add(item for item in found if self._is_still_due(item))
         self._has_to_decide = not self.index.writer.has_decided
@@ -222,20 +224,35 @@ class Indexer:
 
     async def expire(self, *, all_gone: bool = False) -> int:
         """Drop what is excluded now, and what has been gone for longer than configured, or all that is gone."""
-        excluded = {
-            state.target.path for state in self.states if self.sweep.excludes(Unit.parse(state.target.path).path)
-        }
-        dropped = await self.drop(excluded, "excluded")
+        dropped = await self._drop_excluded()
         days = 0 if all_gone else self.keep_gone_days
         if days is not None:
             before_ms = int(time.time() * 1000) - days * DAY_MS
             dropped += await self.drop(await self.write(lambda: self.index.writer.files.list_gone_before(before_ms)))
         return dropped
 
-    async def drop(self, paths: Collection[bytes], why: Why = "gone") -> int:
+    async def _drop_excluded(self) -> int:
+        """Drop what is excluded, if that has changed since it was last done."""
+        if (revision := self.sweep.exclusion.revision) == self._excluded_by:
+            return 0
+        dropped = await self.write(self._take_out_excluded)
+        self._excluded_by = revision
+        if dropped:
+            self._upkeep.wrote()
+        return dropped
+
+    def _take_out_excluded(self) -> int:
+        for state in self.states:
+            state.is_excluded = self.sweep.excludes(Unit.parse(state.target.path).path)
+        paths = [state.target.path for state in self.states if state.is_excluded]
+        if paths:
+            self._ingest.drop(paths, "excluded")
+        return len(paths)
+
+    async def drop(self, paths: Collection[bytes]) -> int:
         """Take files out of the index."""
         if paths:
-            await self._change(lambda: self._ingest.drop(paths, why))
+            await self._change(lambda: self._ingest.drop(paths))
         return len(paths)
 
     async def forget(self, sessions: Sequence[SessionKey]) -> None:
@@ -270,6 +287,7 @@ class Indexer:
         writer = self.index.writer
         states.load(writer.files.all())  # some may have been written without a look: what was carried over
         self.states.take_over(states)
+        self._excluded_by = 0
         self._ingest = Ingest(writer, self._decoder(), self.states)
         self._upkeep = Upkeep(writer)
 

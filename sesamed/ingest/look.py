@@ -172,6 +172,9 @@ class _Run:
             self._states.prune(nothing)
 
     def _look(self, state: FileState) -> None:
+        if state.is_excluded:
+            state.seen = None
+            return
         target = state.target
         state.seen = now = self._decoder.look_at(state)
         if now is None:

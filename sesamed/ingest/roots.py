@@ -71,7 +71,6 @@ class RootWatcher:
 
     async def run(self) -> None:
         """Watch and sweep until cancelled."""
-        await self._indexer.expire()  # so that no event leads to a file that is excluded by now
         if self._watcher is not None:
             await self._indexer.in_thread(self._start)
         try:
@@ -124,7 +123,7 @@ class RootWatcher:
         """See which roots exist, and watch them. Gives those that were not watched before."""
         fresh = []
         for root in self._indexer.sweep.roots:
-            changed = root.resolve()
+            changed = self._indexer.sweep.resolve(root)
             if root.real is None:
                 self._watched.pop(root.path, None)
                 self._reasons.pop(root.path, None)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from sesamed.exclusion import Exclusion, Place
 from sesamed.ingest.look import Ingest
 from sesamed.ingest.state import Target, path_below
 from sesamed.ingest.tail import signature
@@ -46,11 +47,10 @@ class Due(msgspec.Struct, frozen=True, gc=False):
 class Sweep:
     """Finds what is due below the roots."""
 
-    def __init__(
-        self, roots: Iterable[Root], excludes: Callable[[str], bool], shapes: Mapping[str, Sequence[Shape]]
-    ) -> None:
+    def __init__(self, roots: Iterable[Root], exclusion: Exclusion, shapes: Mapping[str, Sequence[Shape]]) -> None:
         self.roots = list(roots)
-        self._excludes = excludes
+        self.exclusion = exclusion
+        self._excludes = exclusion.excludes
         self._shapes = shapes
         self._finders = {parser: UnitFinder(shapes) for parser, shapes in shapes.items()}
         self._resolve()
@@ -91,7 +91,7 @@ class Sweep:
         return [root for root in above if len(root.real or "") == deepest]
 
     def excludes(self, path: bytes) -> bool:
-        """Whether the configuration excludes a path."""
+        """Whether a path is excluded."""
         return self._excludes(os.fsdecode(path))
 
     def due(self, ingest: Ingest) -> list[Due]:
@@ -148,9 +148,20 @@ class Sweep:
                     found[path] = Target(path, above, root.parser)
         return found
 
+    def resolve(self, root: Root) -> bool:
+        """Find out where a root is now; says whether that has changed. Then other paths may be excluded."""
+        changed = root.resolve()
+        if changed:
+            self._refresh_exclusion()
+        return changed
+
     def _resolve(self) -> None:
         for root in self.roots:
             root.resolve()
+        self._refresh_exclusion()
+
+    def _refresh_exclusion(self) -> None:
+        self.exclusion.refresh(Place(root.path, root.real) for root in self.roots if root.real is not None)
 
     def _below_root(self, root: Root, real: str, ingest: Ingest, seen: set[bytes]) -> Iterator[Due]:
         root.files = root.directories = 0

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from sesamed.exclusion import Exclusion
 from sesamed.ingest.decode import Decoder, ReadLimits
 from sesamed.ingest.look import Ingest
 from sesamed.ingest.state import Target
@@ -54,7 +55,7 @@ class History:
         self._numbers = 0
         self.name = "index"
         self.ingest = self.opened(self.name)
-        self.sweep = Sweep([Root("pi", str(root)) for root in self.roots], lambda path: False, {"pi": Pi.shapes})
+        self.sweep = Sweep([Root("pi", str(root)) for root in self.roots], Exclusion(), {"pi": Pi.shapes})
 
     def close(self) -> None:
         """Take everything away."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from sesamed.exclusion import Exclusion
 from sesamed.ingest.decode import Decoder, ReadLimits
 from sesamed.ingest.look import Counts, Ingest
 from sesamed.ingest.state import Target
@@ -36,7 +37,7 @@ class Desk:
             (self.base / name).mkdir()
         self.now = NOON
         shapes = {name: source.shapes for name, source in self.sources.items()}
-        self.sweep = Sweep([Root(name, str(self.base / name)) for name in self.sources], lambda path: False, shapes)
+        self.sweep = Sweep([Root(name, str(self.base / name)) for name in self.sources], Exclusion(), shapes)
         self.indexes, self._numbers = Indexes(), 0
         self.ingest = self.make_index("index")
 

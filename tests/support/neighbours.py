@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from sesamed.exclusion import Exclusion
 from sesamed.ingest.decode import Decoder, ReadLimits
 from sesamed.ingest.look import Ingest
 from sesamed.ingest.state import Target
@@ -42,7 +43,7 @@ class Neighbours:
         self.forgotten = False
         shapes = {name: source.shapes for name, source in SOURCES.items()}
         named = [Root(parser, str(path)) for parser, path in roots.items()]
-        self.sweep = Sweep([*named, Root("codex", str(archive))], lambda path: False, shapes)
+        self.sweep = Sweep([*named, Root("codex", str(archive))], Exclusion(), shapes)
         self._numbers = 0
         self.indexes = Indexes()
         self.ingest = self.opened("index")

@@ -1,13 +1,14 @@
 """What must never be opened."""
 
 import re
+import unicodedata
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sesamed.exclusion import Exclusion
+from sesamed.exclusion import Exclusion, Place
 
 NAMES = st.text(st.sampled_from("ab-!^[]*?.\\\n&~|ü("), min_size=1, max_size=6).filter(
     lambda name: name not in (".", "..")
@@ -108,3 +109,62 @@ def test_any_text_is_a_glob(globs: list[str], path: str) -> None:
     exclusion = Exclusion(globs)
     if exclusion.excludes(path):
         assert exclusion.excludes(path + "/below")
+
+
+@pytest.mark.parametrize(
+    ("glob", "path"),
+    [
+        ("/a/Secret", "/A/sECRET/x.jsonl"),
+        ("/a/M\u00fcller", "/a/Mu\u0308ller/x.jsonl"),
+        ("/a/mu\u0308ller", "/a/M\u00dcLLER/x.jsonl"),
+        ("/a/stra\u00dfe", "/a/STRASSE/x.jsonl"),
+        ("**/[A-C]x", "/a/bX"),
+        ("**/[A-z]", "/a/_"),
+        ("**/\u00e9?", "/a/E\u0301e\u0301"),
+        ("/a/[\u00c4]", "/a/a\u0308"),
+    ],
+)
+def test_names_that_the_file_system_takes_for_one(glob: str, path: str) -> None:
+    """Where it does; elsewhere they are two."""
+    assert Exclusion([glob], folds=True).excludes(path)
+    assert Exclusion([glob], folds=False).excludes(path) == (glob == "**/[A-z]")
+
+
+@given(st.text(st.characters(exclude_characters="/*?[", exclude_categories=["Cs"]), min_size=1), st.data())
+def test_a_name_in_any_spelling(name: str, data: st.DataObject) -> None:
+    """Whatever the file system made of it: composed, decomposed, upper or lower case."""
+
+    def spelled() -> str:
+        whole = unicodedata.normalize("NFD" if data.draw(st.booleans()) else "NFC", name)
+        return data.draw(st.sampled_from([whole, whole.upper(), whole.lower(), whole.casefold()]))
+
+    assert Exclusion([f"/nowhere/x{spelled()}"], folds=True).excludes(f"/nowhere/X{spelled()}/y")
+
+
+def test_a_root_may_be_a_link(tmp_path: Path) -> None:
+    """What it is called in the configuration counts as well as where it is."""
+    place = Place("/home/ada/clients/", "/data/7")
+    exclusion = Exclusion(["**/clients/*/x.jsonl"], folds=False)
+    assert not exclusion.excludes("/data/7/a/x.jsonl")
+    exclusion.refresh([place])
+    assert exclusion.excludes("/data/7/a/x.jsonl")
+    assert not exclusion.excludes("/data/7/a/y.jsonl")
+    assert not exclusion.excludes("/data/70/a/x.jsonl")
+    exclusion.refresh([Place("/home/ada/other", "/data/7")])
+    assert not exclusion.excludes("/data/7/a/x.jsonl")
+
+
+def test_a_link_that_leads_elsewhere_later(tmp_path: Path) -> None:
+    """Is followed anew; only then the revision grows."""
+    link = tmp_path / "link"
+    link.symlink_to("before")
+    exclusion = Exclusion([f"{link}/**"])
+    before = exclusion.revision
+    exclusion.refresh()
+    assert exclusion.revision == before
+    link.unlink()
+    link.symlink_to("after")
+    exclusion.refresh()
+    assert exclusion.revision > before
+    assert exclusion.excludes(f"{tmp_path}/after/x.jsonl")
+    assert not exclusion.excludes(f"{tmp_path}/before/x.jsonl")

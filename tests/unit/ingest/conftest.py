@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from sesamed.exclusion import Exclusion
 from sesamed.ingest.decode import ReadLimits
 from sesamed.ingest.indexer import Indexer
 from sesamed.ingest.sweep import Root, Sweep
@@ -28,6 +29,6 @@ def root(tmp_path: Path) -> Path:
 def indexer(tmp_path: Path, root: Path) -> Iterator[Indexer]:
     """One that does nothing yet."""
     index = Index(str(tmp_path / "index.sqlite"))
-    sweep = Sweep([Root("pi", str(root))], lambda _: False, {"pi": SOURCES["pi"].shapes})
+    sweep = Sweep([Root("pi", str(root))], Exclusion(), {"pi": SOURCES["pi"].shapes})
     yield Indexer(index, SOURCES, sweep, ReadLimits(), keep_gone_days=30)
     index.close()

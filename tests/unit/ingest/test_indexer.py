@@ -3,6 +3,7 @@
 import logging
 import os
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import anyio
@@ -10,11 +11,13 @@ import anyio.lowlevel
 import pytest
 
 from sesamed.errors import StoreError
+from sesamed.exclusion import Exclusion
 from sesamed.ingest import indexer as module
 from sesamed.ingest import look
 from sesamed.ingest.decode import ReadLimits
 from sesamed.ingest.indexer import Indexer
 from sesamed.ingest.sweep import Root, Sweep
+from sesamed.ingest.tail import Tail, open_tail
 from sesamed.model import Pending, SessionKey
 from sesamed.sources import SOURCES
 from sesamed.store import sqlite, upkeep
@@ -126,9 +129,7 @@ async def test_a_torn_line_is_taken_when_its_file_is_quiet(indexer: Indexer, roo
         assert indexer.queue.pending() == Pending()
 
 
-async def test_what_is_excluded_or_long_gone_is_dropped(
-    indexer: Indexer, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_is_excluded_or_long_gone_is_dropped(indexer: Indexer, root: Path) -> None:
     """The rest stays, and so does what is gone since today, unless all of it is to go."""
     gone, kept, _ = write(root, "gone", "quince"), write(root, "kept", "medlar"), write(root, "secret", "skirret")
     async with running(indexer):
@@ -137,11 +138,35 @@ async def test_what_is_excluded_or_long_gone_is_dropped(
         await settled(indexer)
         assert await indexer.expire() == 0
         assert len(indexer.states) == 3
-        monkeypatch.setattr(indexer.sweep, "_excludes", lambda path: "/secret" in path)
+        indexer.sweep = Sweep(indexer.sweep.roots, Exclusion(["secret.jsonl"]), {"pi": SOURCES["pi"].shapes})
         assert await indexer.expire() == 1
         assert len(indexer.states) == 2
         assert await indexer.expire(all_gone=True) == 1
         assert [state.target.path for state in indexer.states] == [os.fsencode(kept)]
+
+
+async def test_what_waits_is_not_opened_once_it_is_excluded(
+    indexer: Indexer, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever waits for it is served; when it is not excluded any more, it is read."""
+    write(root, "secret", "skirret")
+    opened: list[bytes] = []
+
+    def opens(path: bytes, top: str) -> AbstractContextManager[Tail]:
+        opened.append(path)
+        return open_tail(path, top)
+
+    monkeypatch.setattr(look, "open_tail", opens)
+    link, (target,) = root.with_name("link"), [ticket.state.target for ticket in await indexer.look_around()]
+    indexer.sweep = Sweep(indexer.sweep.roots, Exclusion([f"{link}/*"]), {"pi": SOURCES["pi"].shapes})
+    link.symlink_to(root)
+    await indexer.look_around()
+    async with running(indexer):
+        await indexer.queue.wait_for([indexer.queue.mark(target)])
+        assert (opened, len(indexer.states)) == ([], 0)
+        link.unlink()
+        await indexer.queue.wait_for(await indexer.look_around())
+    assert opened == [target.path]
 
 
 async def test_an_index_that_was_removed_is_made_anew(
@@ -225,7 +250,7 @@ async def test_files_beside_a_root_are_asked_for(tmp_path: Path) -> None:
     indexer = Indexer(
         index,
         SOURCES,
-        Sweep([Root("codex", str(root))], lambda _: False, {"codex": SOURCES["codex"].shapes}),
+        Sweep([Root("codex", str(root))], Exclusion(), {"codex": SOURCES["codex"].shapes}),
         ReadLimits(),
     )
     indexer.mark_side_files()

@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from sesamed.errors import BusyError, StoreError
+from sesamed.exclusion import Exclusion
 from sesamed.ingest import requests as module
 from sesamed.ingest.decode import ReadLimits
 from sesamed.ingest.indexer import Indexer
@@ -298,7 +299,7 @@ def upgraded(tmp_path: Path, root: Path) -> Iterator[Indexer]:
     set_older_aside(path)
     index = Index(path)
     yield Indexer(
-        index, SOURCES, Sweep([Root("pi", str(root))], lambda _: False, {"pi": SOURCES["pi"].shapes}), ReadLimits()
+        index, SOURCES, Sweep([Root("pi", str(root))], Exclusion(), {"pi": SOURCES["pi"].shapes}), ReadLimits()
     )
     index.close()
 

@@ -202,25 +202,6 @@ async def test_roots_are_swept_at_the_start_and_when_they_come(indexer: Indexer,
 
 
 @pytest.mark.usefixtures("_fast")
-async def test_what_is_excluded_by_now_goes_at_the_start(
-    indexer: Indexer, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Before anything is watched: no event leads to it."""
-    write(root, "one", "quince")
-    async with running(indexer):
-        await indexer.queue.wait_for(await indexer.look_around())
-        monkeypatch.setattr(indexer.sweep, "_excludes", lambda _: True)
-        desk = Desk(indexer)
-        started = list[int]()
-        monkeypatch.setattr(desk.watch, "start", lambda: started.append(len(indexer.states)))
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(desk.watcher.run)
-            await until(lambda: bool(started))
-            tasks.cancel_scope.cancel()
-    assert started == [0]
-
-
-@pytest.mark.usefixtures("_fast")
 async def test_a_clock_that_jumps_is_a_reason_to_sweep(
     indexer: Indexer, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,11 +1,12 @@
 """Roots and what lies below them."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from sesamed.exclusion import Exclusion
 from sesamed.ingest.decode import Decoder, ReadLimits
 from sesamed.ingest.look import Ingest
 from sesamed.ingest.sweep import Root, Sweep
@@ -40,9 +41,9 @@ def entered(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     return found
 
 
-def swept(history: History, *roots: Path, excludes: Callable[[str], bool] = lambda path: False) -> list[Path]:
+def swept(history: History, *roots: Path, exclude: Sequence[str] = ()) -> list[Path]:
     """What is due below these roots."""
-    sweep = Sweep([Root("pi", str(root)) for root in roots or history.roots], excludes, SHAPES)
+    sweep = Sweep([Root("pi", str(root)) for root in roots or history.roots], Exclusion(exclude), SHAPES)
     return [Path(os.fsdecode(due.target.path)) for due in sweep.due(history.ingest)]
 
 
@@ -94,7 +95,7 @@ def test_a_root_in_a_root_is_walked_once(history: History) -> None:
     """And its files are its own."""
     inner = history.roots[0] / "inner"
     files = [session(history.roots[0] / "a.jsonl"), session(inner / "b.jsonl")]
-    sweep = Sweep([Root("pi", str(history.roots[0])), Root("pi", str(inner))], lambda path: False, SHAPES)
+    sweep = Sweep([Root("pi", str(history.roots[0])), Root("pi", str(inner))], Exclusion(), SHAPES)
     found = {due.target.path: due.target.root for due in sweep.due(history.ingest)}
     assert found == {os.fsencode(files[0]): str(history.roots[0]), os.fsencode(files[1]): str(inner)}
     assert [root.files for root in sweep.roots] == [1, 1]
@@ -103,14 +104,25 @@ def test_a_root_in_a_root_is_walked_once(history: History) -> None:
     assert target.root == str(inner)
 
 
+def test_a_root_that_is_a_link_does_not_uncover_what_is_excluded(history: History, tmp_path: Path) -> None:
+    """Neither by the link's name nor by that of what it leads to."""
+    session(history.roots[0] / "a.jsonl")
+    link = tmp_path / "clients"
+    link.symlink_to(history.roots[0])
+    assert swept(history, link, exclude=["clients"]) == []
+    assert swept(history, link, exclude=["**/c*/a.jsonl"]) == []
+    assert swept(history, link, exclude=[history.roots[0].name]) == []
+    assert swept(history, link, exclude=["others"]) == [history.roots[0] / "a.jsonl"]
+
+
 def test_what_is_excluded_is_never_entered(history: History, entered: list[bytes]) -> None:
     """Not even a directory's names are read."""
     session(history.roots[0] / "secret" / "a.jsonl")
     kept = session(history.roots[0] / "open" / "a.jsonl")
     session(history.roots[0] / "open" / "b.jsonl")
-    assert swept(history, excludes=lambda path: "/secret" in path or path.endswith("b.jsonl")) == [kept]
+    assert swept(history, exclude=["secret", "b.jsonl"]) == [kept]
     assert not any(b"secret" in path for path in entered)
-    sweep = Sweep([Root("pi", str(history.roots[0]))], lambda path: "/secret" in path, SHAPES)
+    sweep = Sweep([Root("pi", str(history.roots[0]))], Exclusion(["secret"]), SHAPES)
     assert sweep.target(os.fsencode(history.roots[0] / "secret" / "a.jsonl")) is None
 
 
@@ -122,7 +134,7 @@ def test_where_no_pattern_leads_is_never_entered(history: History, entered: list
         path.parent.mkdir(parents=True)
         path.write_text("{}")
     entered.clear()
-    sweep = Sweep([Root("opencode", str(top))], lambda path: False, {"opencode": OpenCode.shapes})
+    sweep = Sweep([Root("opencode", str(top))], Exclusion(), {"opencode": OpenCode.shapes})
     ingest = Ingest(history.ingest.writer, Decoder(SOURCES, ReadLimits()), history.ingest.states)
     assert [due.target.path for due in sweep.due(ingest)] == [os.fsencode(kept)]
     assert len(entered) == sweep.roots[0].directories == 4
@@ -137,14 +149,14 @@ def test_what_is_swept_is_what_is_watched(history: History, entered: list[bytes]
         (top / name).mkdir(parents=True)
     shapes = {"opencode": OpenCode.shapes, **SHAPES}
     roots = [Root("opencode", str(top)), Root("pi", str(top / "snapshot/pi"))]
-    sweep = Sweep(roots, lambda path: "/secret" in path, shapes)
+    sweep = Sweep(roots, Exclusion(["secret"]), shapes)
     sweep.due(history.ingest)
     there = [top, *(path for path in top.rglob("*"))]
     assert {os.fsdecode(path) for path in entered} == {str(path) for path in there if sweep.enters(str(path))}
     assert not sweep.enters(str(top.parent))
     assert not sweep.enters(f"{top}-other")
     assert sum(root.directories for root in roots) == len(entered) == 7
-    shared = Sweep([Root("opencode", str(top)), Root("pi", str(top))], lambda path: False, shapes)
+    shared = Sweep([Root("opencode", str(top)), Root("pi", str(top))], Exclusion(), shapes)
     assert shared.enters(str(top / "snapshot/a"))
 
 

@@ -199,7 +199,7 @@ class History:
         paths = self.ingest.writer.files.list_gone_before(int(self.now * 1000) + 1)
         self.ingest.drop(paths)
         for path in paths:
-            del self.seen[path]
+            self.seen.pop(path, None)  # a rebuild may have read files that the model has not seen
 
     # -- comparing
 

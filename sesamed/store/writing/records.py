@@ -30,6 +30,13 @@ PLACES = f"""
 """
 
 
+# Where another file of the same session has the record, the session has it at another place than before.
+MOVED_WITHIN = f"""
+    UPDATE records SET revision = {NEXT_REVISION} WHERE id = ?
+    AND (SELECT session FROM files WHERE id = ?) = (SELECT session FROM files WHERE id = ?)
+"""
+
+
 class Wording(NamedTuple):
     """What one place says about its record; other places may differ."""
 
@@ -101,7 +108,9 @@ class Holders:
         homes = "SELECT DISTINCT record FROM copies WHERE record BETWEEN ? AND ?"
         for (record,) in sqlite.rows(self._connection, homes, records):
             target, position = sqlite.one(self._connection, PLACES, {"record": record, "home": 0})
-            self._results.choose_again(self._move(record, target, position))
+            moved = self._move(record, target, position)
+            self._connection.execute(MOVED_WITHIN, (moved, target, file))
+            self._results.choose_again(moved)
         self._results.remove_records(*records)
         self._chunks.remove_records(*records)
         self._remove_records(*records)

@@ -132,6 +132,18 @@ def last(history: History) -> int:
     return read_revision(history.ingest.writer.connection)[0]
 
 
+def test_a_message_that_only_another_copy_has_by_now_is_at_another_place(history: History) -> None:
+    """One of two copies of a session was rewritten, and says its last message otherwise: the old one comes after it."""
+    follower, path = Follower(), write(history, "one", "alpha", "beta")
+    history.write(path.with_name("two.jsonl"), path.read_bytes())
+    history.look_at_everything()
+    follower.follow(history.ingest.writer.connection)
+    history.write(path, PiSession(id="one", cwd="/home/me/one").user("alpha").user("gamma").bytes())
+    history.look_at_everything()
+    follower.follow(history.ingest.writer.connection)  # compares what it has with what is there
+    assert [item[-1] for item in follower.messages["pi", "one"]] == ["alpha", "gamma", "beta"]
+
+
 def test_a_rebuild_changes_nothing_that_is_the_same(history: History) -> None:
     """Neither sessions nor messages, nor when something last changed; what was written meanwhile has."""
     for name in ("one", "two", "gone"):

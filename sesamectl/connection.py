@@ -164,7 +164,8 @@ def _check_path(path: str) -> None:
         raise _not_running(path)
     if not is_private(directory, os.geteuid()):
         raise UnsafeError(
-            f"{directory} is not private to you, so nothing was sent; make yourself its owner and `chmod 700` it"
+            f"{directory} is not private to you, so nothing was sent; if it is sesame's alone, make yourself its owner and"
+            " `chmod 700` it; if not, use another directory"
         )
 
 

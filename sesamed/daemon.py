@@ -65,13 +65,9 @@ def run(setting: Setting) -> None:
     os.umask(0o077)
     _share_heap(setting.environ)
     data_dir, runtime_dir = setting.paths.data_dir, setting.paths.runtime_dir
-    for directory in (
-        data_dir,
-        os.path.join(data_dir, OWN_SESSIONS_DIR),
-        runtime_dir,
-        os.path.dirname(setting.paths.socket),
-    ):
-        paths.make_private(directory)
+    for directory in (data_dir, runtime_dir, os.path.dirname(setting.paths.socket)):
+        paths.make_private(directory, setting.paths.owns)
+    paths.make_private(os.path.join(data_dir, OWN_SESSIONS_DIR))
     with ExitStack() as held:
         held.enter_context(locks.acquire(os.path.join(setting.paths.data_dir, "sesamed.lock")))
         held.enter_context(locks.acquire(setting.paths.socket + ".lock"))
@@ -256,5 +252,5 @@ class _Daemon:
             await anyio.sleep(SOCKET_CHECK_S)
             if not await anyio.to_thread.run_sync(os.path.lexists, path):
                 log.warning("the socket was removed and has been created again path=%s", path)
-                await anyio.to_thread.run_sync(paths.make_private, os.path.dirname(path))
+                await anyio.to_thread.run_sync(paths.make_private, os.path.dirname(path), self._setting.paths.owns)
                 serve(await anyio.to_thread.run_sync(bind, path))

@@ -6,8 +6,9 @@ started at login have different ones, and must meet.
 
 import os
 import pwd
+import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from platformdirs.unix import Unix
@@ -15,6 +16,11 @@ from platformdirs.unix import Unix
 from sesamed.errors import ConfigError
 
 MAX_SOCKET_BYTES = 103  # sun_path holds 104 bytes on macOS (108 on Linux), and the last one is NUL
+# What is in the data directory: a directory with anything else in it is not only ours.
+DATA = (
+    r"index\.sqlite.*|sesamed\.lock|sesamed\.log(\.\d)?|start\.lock|restart\.stamp|sessions|foreign-copy"
+    r"|(forgotten|ids|workstations)\.jsonl"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +39,11 @@ class Paths:
     @property
     def database(self) -> str:
         return os.path.join(self.data_dir, "index.sqlite")
+
+    def owns(self, name: str) -> bool:
+        """Whether this is what the daemon and its clients call something that they keep in their directories."""
+        stem = re.escape(os.path.basename(self.socket)[:-1])  # a socket that is being made ends in another character
+        return re.fullmatch(rf"{DATA}|{stem}.(\.lock)?", name, re.DOTALL) is not None
 
 
 def find(environ: Mapping[str, str]) -> Paths:
@@ -63,20 +74,43 @@ def home(environ: Mapping[str, str]) -> str:
     return os.path.normpath(value) if os.path.isabs(value) else _passwd_home(os.geteuid())
 
 
-def make_private(path: str) -> None:
-    """Create the directory, or check that it is ours and not a link; then close it to everyone else."""
+def make_private(path: str, owns: Callable[[str], bool] = lambda name: True) -> None:
+    """Create the directory, or check that it is ours and not a link; then close it to everyone else, unless others use it."""
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
         raise _refusal(path, error) from error
     try:  # by descriptor, so that what was checked is what is changed
-        _close_to_others(path, descriptor)
+        _close_to_others(path, descriptor, owns)
     finally:
         os.close(descriptor)
 
 
-def _close_to_others(path: str, descriptor: int) -> None:
+def find_other_use(place: str | int, owns: Callable[[str], bool]) -> str | None:
+    """Why a directory that is open to others must stay so; None if nobody but us uses it. `place` may be a descriptor."""
+    status, names = os.stat(place), os.listdir(place)
+    if status.st_mode & stat.S_ISVTX:
+        return "is shared with other users (it has the sticky bit)"
+    if _is_home(status, home(os.environ)):
+        return "is a home directory"
+    if strangers := sorted(name for name in names if not owns(name)):
+        return f"contains files of other programs ({strangers[0]!r}{', ...' if len(strangers) > 1 else ''})"
+    # A client may have been here, which closes nothing. The daemon has a lock in each of its directories.
+    is_used = any(name.endswith(".lock") and name != "start.lock" for name in names)
+    if status.st_mode & stat.S_IWOTH and not is_used:
+        return "can be written by all users"
+    return None
+
+
+def _is_home(status: os.stat_result, home_dir: str) -> bool:
+    try:
+        return os.path.samestat(status, os.stat(home_dir))
+    except OSError:
+        return False
+
+
+def _close_to_others(path: str, descriptor: int, owns: Callable[[str], bool]) -> None:
     status = os.fstat(descriptor)
     if status.st_uid != os.geteuid():
         raise ConfigError(
@@ -84,11 +118,18 @@ def _close_to_others(path: str, descriptor: int) -> None:
             " remove it, or use another directory",
             path=path,
         )
-    if status.st_mode & 0o077:
-        try:
-            os.fchmod(descriptor, stat.S_IMODE(status.st_mode) & 0o700)
-        except OSError as error:
-            raise _refusal(path, error) from error
+    if not status.st_mode & 0o077:
+        return
+    try:
+        if (why := find_other_use(descriptor, owns)) is not None:
+            raise ConfigError(
+                f"{path} {why}, so it is not made private; use a directory that is only sesame's"
+                " (SESAME_DATA_DIR, SESAME_RUNTIME_DIR and SESAME_SOCKET say where)",
+                path=path,
+            )
+        os.fchmod(descriptor, stat.S_IMODE(status.st_mode) & 0o700)
+    except OSError as error:
+        raise _refusal(path, error) from error
 
 
 def _refusal(path: str, error: OSError) -> ConfigError:

@@ -11,7 +11,7 @@ from sesamectl.render import number, size
 from sesamed.config import Config, load
 from sesamed.errors import ConfigError
 from sesamed.mounts import needs_polling
-from sesamed.paths import find
+from sesamed.paths import find, find_other_use
 from sesamed.sources import SOURCES
 
 MIN_FREE_BYTES = 256 << 20
@@ -40,7 +40,11 @@ def check_paths(checkup: Checkup) -> Iterator[Finding]:
     if (paths := checkup.paths) is None:
         return
     for directory in dict.fromkeys((paths.data_dir, os.path.dirname(paths.socket))):
-        yield _check_private(directory, "directory", stat.S_ISDIR)
+        found = _check_private(directory, "directory", stat.S_ISDIR)
+        if found.todo.startswith("chmod") and (why := find_other_use(directory, paths.owns)) is not None:
+            todo = "set SESAME_DATA_DIR, SESAME_RUNTIME_DIR or SESAME_SOCKET to a directory that is only sesame's"
+            found = Finding(WRONG, "paths", f"{directory} {why}", todo)
+        yield found
     for name in sorted(os.listdir(paths.data_dir)) if os.path.isdir(paths.data_dir) else ():
         found = _check_private(os.path.join(paths.data_dir, name), "regular file", stat.S_ISREG)
         if name in PRIVATE and found.level == WRONG:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.daemon import Daemon, check_private
+from sesamed.paths import find
+from tests.support.daemon import CONFIGURATION, Daemon, check_private
 from tests.support.sessions import PiSession
 
 CANARY = "sesquipedalian-canary"
@@ -40,6 +41,44 @@ def test_open_directories_are_closed() -> None:
         daemon.start()
         for path in (daemon.data_dir, daemon.runtime_dir):
             check_private(path)
+
+
+@pytest.mark.parametrize("variable", ["SESAME_SOCKET", "SESAME_RUNTIME_DIR", "SESAME_DATA_DIR"])
+@pytest.mark.parametrize("place", ["shared", "home"])
+def test_directories_of_others_stay_open(variable: str, place: str) -> None:
+    """A directory that others use is refused in one line; nothing is changed, and nothing left there."""
+    with Daemon() as daemon:
+        daemon.stop()
+        directory = daemon.directory / place
+        directory.mkdir(exist_ok=True)
+        directory.chmod(0o1777 if place == "shared" else 0o755)
+        before = directory.stat().st_mode
+        daemon.extra_environ[variable] = str(directory / "x.sock" if variable == "SESAME_SOCKET" else directory)
+        code, said = daemon.refuses_to_start()
+        assert code == CONFIGURATION
+        assert said.count("\n") == 1
+        assert f"{directory} is " in said
+        assert "use a directory that is only sesame's" in said
+        assert directory.stat().st_mode == before
+        assert list(directory.iterdir()) == []
+
+
+def test_what_is_ours() -> None:
+    """Whatever a daemon leaves in its directories is known to be ours."""
+    with Daemon() as daemon:
+        daemon.fill().call("index", full=True)
+        daemon.call("set_session_meta", sessionId="session-0", tags=["a"])
+        daemon.call("forget", sessionId="session-1")
+        daemon.kill()
+        data = bytearray(daemon.database.read_bytes())
+        data[:100] = b"x" * 100
+        daemon.database.write_bytes(data)
+        daemon.allowed.append("damaged")
+        daemon.start().stop()
+        owns = find(daemon.environ()).owns
+        names = [path.name for directory in (daemon.data_dir, daemon.runtime_dir) for path in directory.iterdir()]
+        assert len(names) > 5
+        assert [name for name in names if not owns(name)] == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")

@@ -87,6 +87,50 @@ def test_our_open_directory_is_closed(tmp_path: Path) -> None:
     assert _mode(tmp_path) == 0o700
 
 
+OURS = Paths(config_dir="/c", data_dir="/d", runtime_dir="/r", socket="/r/x.sock").owns
+
+
+@pytest.mark.parametrize(
+    ("mode", "names", "why"),
+    [
+        (0o1777, [], "is shared with other users"),
+        (0o1777, ["x.sock.lock", "x.sock"], "is shared with other users"),
+        (0o755, [".bashrc", "x.sock.lock"], "contains files of other programs .'.bashrc'."),
+        (0o755, ["a\nb", "c"], r"contains files of other programs .'a\\nb', \.\.\.."),
+        (0o777, [], "can be written by all users"),
+        (0o777, ["start.lock", "sesamed.log"], "can be written by all users"),
+    ],
+)
+def test_a_directory_that_others_use_is_refused(tmp_path: Path, mode: int, names: list[str], why: str) -> None:
+    """It stays as it is: whoever uses it would be locked out."""
+    for name in names:
+        (tmp_path / name).touch()
+    tmp_path.chmod(mode)
+    with pytest.raises(ConfigError, match=f"{why}.*, so it is not made private; use a directory that is only sesame's"):
+        paths.make_private(str(tmp_path), OURS)
+    assert _mode(tmp_path) == mode
+    tmp_path.chmod(0o700)
+    paths.make_private(str(tmp_path), OURS)  # a private one may have other files in it
+
+
+def test_a_home_stays_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even one that is empty."""
+    tmp_path.chmod(0o755)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(ConfigError, match="is a home directory"):
+        paths.make_private(str(tmp_path), OURS)
+    assert _mode(tmp_path) == 0o755
+
+
+def test_our_used_directory_is_closed(tmp_path: Path) -> None:
+    """One with nothing in it but what we keep there, whoever opened it."""
+    for name in ("x.sock", "x.sock.lock", "x.soc~", "index.sqlite-wal", "index.sqlite.damaged-20260101T000000Z"):
+        (tmp_path / name).touch()
+    tmp_path.chmod(0o777)
+    paths.make_private(str(tmp_path), OURS)
+    assert _mode(tmp_path) == 0o700
+
+
 def test_a_link_is_refused(tmp_path: Path) -> None:
     """A symbolic link is refused, and the message says where it leads."""
     (tmp_path / "real").mkdir(mode=0o755)

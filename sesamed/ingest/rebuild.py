@@ -43,6 +43,7 @@ class Rebuild:
         indexer = self._indexer
         path = indexer.index.path + ".new"
         remove_index(path)
+        await indexer.write(indexer.index.writer.load_forgotten)  # the new index learns it from the file
         writer = await indexer.in_thread(partial(Writer, path))
         try:
             new = await indexer.in_thread(lambda: indexer.ingest_into(writer))

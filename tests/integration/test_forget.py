@@ -72,6 +72,20 @@ def test_it_stays_forgotten(daemon: Daemon) -> None:
     assert in_files(daemon.data_dir, SECRET) == []
 
 
+@pytest.mark.parametrize("rest", [None, b'{"source":"pi","nat'])
+def test_it_stays_forgotten_without_the_file_that_says_so(daemon: Daemon, rest: bytes | None) -> None:
+    """If `forgotten.jsonl` is removed or spoilt, the index still knows, and writes it again before a new one is built or opened."""
+    told = daemon.data_dir / "forgotten.jsonl"
+    daemon.call("forget", sessionId="secret-1")
+    lines = told.read_bytes()
+    for step in (lambda: daemon.call("index", full=True), daemon.restart):
+        told.unlink() if rest is None else told.write_bytes(rest)
+        step()
+        daemon.sync()
+        assert daemon.found(SECRET) == []
+        assert told.read_bytes().endswith(lines)
+
+
 def test_nothing_is_pending_of_what_was_forgotten(daemon: Daemon) -> None:
     """Nor of an unfinished last line, before and after its file is looked at again."""
     daemon.append("secret.jsonl", b'{"type":"message","torn')

@@ -75,12 +75,11 @@ def forget_session(connection: apsw.Connection, session: SessionKey) -> list[byt
     return [bytes(path) for (path,) in sqlite.rows(connection, sql, key)]
 
 
-def load(connection: apsw.Connection, index: str) -> None:
-    """Tell an index that was just opened what is forgotten."""
-    known = [
-        (session.source, session.native_id, session.origin)
-        for session in beside.read(index, beside.FORGOTTEN, SessionKey)
-    ]
-    if known:
+def load(connection: apsw.Connection, index: str) -> list[SessionKey]:
+    """Tell an index what the file says is forgotten; gives what the file does not say, as when somebody removed or spoilt it."""
+    told = {(key.source, key.native_id, key.origin) for key in beside.read(index, beside.FORGOTTEN, SessionKey)}
+    if told:
         with connection:
-            connection.executemany("INSERT OR IGNORE INTO forgotten(source, native_id, origin) VALUES(?, ?, ?)", known)
+            connection.executemany("INSERT OR IGNORE INTO forgotten(source, native_id, origin) VALUES(?, ?, ?)", told)
+    rows = sqlite.rows(connection, "SELECT source, native_id, origin FROM forgotten")
+    return [SessionKey(*key) for key in rows if key not in told]

@@ -57,8 +57,7 @@ class Writer:
         self.files = Files(self.connection)  # and cursors, as last committed
         self.commits = 0
         self._transaction = Transaction(self.connection, self.files)
-        with sqlite.errors(path):
-            forgetting.load(self.connection, path)
+        self.load_forgotten()
         self.load_numbers()
 
     def close(self) -> None:
@@ -126,6 +125,14 @@ class Writer:
         paths: list[bytes] = []
         self._commit(lambda transaction: paths.extend(transaction.forget_all(sessions)))
         return paths
+
+    def load_forgotten(self) -> None:
+        """Make index and `forgotten.jsonl` say the same."""
+        with sqlite.errors(self.path):
+            unwritten = forgetting.load(self.connection, self.path)
+        if unwritten:
+            with suppress(StoreError):  # then it is done when the index is opened again
+                beside.append(self.path, beside.FORGOTTEN, unwritten)
 
     def load_numbers(self) -> None:
         """Make index and `ids.jsonl` say the same."""

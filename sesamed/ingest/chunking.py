@@ -52,7 +52,7 @@ class Chunking:
             ToolCall: lambda change, call: change.rows.append(self._call(call)),
             ToolResult: lambda change, result: change.rows.append(self._result(result)),
             Outcome: _correct,
-            Touched: lambda change, touched: change.rows.append(self._touched(touched)),
+            Touched: lambda change, touched: change.rows.append(self._touch(touched)),
             Fact: _state,
             Identity: _identify,
             Entry: _enter,
@@ -111,7 +111,7 @@ class Chunking:
         texts = [] if result.hidden else [*self._texts(Kind.RESULT, result.text)]
         return ResultRow(result.key, texts[0] if texts else None, result.is_error)
 
-    def _touched(self, touched: Touched) -> TouchedRow:
+    def _touch(self, touched: Touched) -> TouchedRow:
         paths = find_touched({"paths": list(touched.paths)}, None, self._home)
         return TouchedRow(touched.key, tuple(path_key(clean(path)) for path in paths))
 

@@ -16,7 +16,7 @@ from zlib import crc32
 import msgspec
 
 from sesamed.ingest.chunking import Chunking
-from sesamed.ingest.parts import Parts
+from sesamed.ingest.parts import Parts, fill_loose
 from sesamed.ingest.project import Projects
 from sesamed.ingest.state import FileState, Target, path_below
 from sesamed.ingest.tail import COMPRESSED, TOO_LONG, FileChange, Read, Tail, signature_at
@@ -121,27 +121,17 @@ class Decoder:
     def read(self, state: FileState, tail: Tail, known: IndexedFile | None, budget: int) -> FileRows:
         """Read what is new in a file of lines."""
         target = state.target
-        source = self._sources[target.source]
-        replace = known is not None and (
-            (known.source, known.source_version) != (target.source, source.version)
-            or not _goes_on(tail, known)
-            or ((known.path, known.root) != (target.path, target.root) and self._says_other(known, target))
-        )
-        cursor = Cursor() if known is None or replace else known.cursor
-        change = FileRows(
-            path=target.path,
-            root=target.root,
-            source=target.source,
-            source_version=source.version,
-            signature=tail.signature,
-            cursor=cursor,
-            complete=True,
-            replace=replace,
-            counted_from_start=not cursor.state,
-            moved_from=known.path if known is not None and known.path != target.path else None,
-        )
+        change = self._begin(target, tail.signature, known)
+        if known is not None:
+            has_moved = (known.path, known.root) != (target.path, target.root)
+            if change.replace or not _goes_on(tail, known) or (has_moved and self._says_other(known, target)):
+                change.replace = True
+            else:
+                change.cursor = known.cursor
+            change.moved_from = None if known.path == target.path else known.path
+        change.counted_from_start = not change.cursor.state
         try:
-            self._read_lines(change, tail, source, state, budget)
+            self._read_lines(change, tail, self._sources[target.source], state, budget)
         except ForeignFileError:
             blank(change)
         return change
@@ -152,8 +142,7 @@ class Decoder:
         assert isinstance(shape, Lines)
         assert shape.begins is not None
         file = self._begin(target, tail.signature, None)
-        version = file.source, file.source_version
-        if known is not None and (known.source, known.source_version) == version and _goes_on(tail, known):
+        if known is not None and self._has_read(known, target) and _goes_on(tail, known):
             file.cursor = known.cursor
         else:
             state.searched = None
@@ -261,19 +250,21 @@ class Decoder:
         return found.trouble is None
 
     def _begin(self, target: Target, now: Signature, known: IndexedFile | None) -> FileRows:
-        """A change of a unit that is read completely."""
-        version = self.versions[target.source]
-        replace = known is not None and (known.source, known.source_version) != (target.source, version)
+        """A change of a unit, as if all of it is read."""
         return FileRows(
             path=target.path,
             root=target.root,
             source=target.source,
-            source_version=version,
+            source_version=self.versions[target.source],
             signature=now,
             cursor=Cursor(),
             complete=True,
-            replace=replace,
+            replace=known is not None and not self._has_read(known, target),
         )
+
+    def _has_read(self, known: IndexedFile, target: Target) -> bool:
+        """Whether what is known of a unit was read by the source as it is today."""
+        return (known.source, known.source_version) == (target.source, self.versions[target.source])
 
     def _settle(self, state: FileState, change: FileRows) -> FileRows:
         """A file that was written just now may be written again with the same size and time, so it is looked at again."""
@@ -356,13 +347,8 @@ class Decoder:
             return
         file.tried = change.signature
         _, found = self._decode(change, source, [rest])
-        if not found or any(isinstance(operation, Bad) for operation in found):
-            return
-        change.loose_from = len(change.rows)
-        unknown = change.unknown_lines
-        self._chunking.fill(change, found)
-        change.unknown_lines = unknown  # counted when the line is whole
-        change.cursor = msgspec.structs.replace(change.cursor, loose=len(rest), loose_digest=crc32(rest))
+        if fill_loose(change, found, self._chunking.fill):
+            change.cursor = msgspec.structs.replace(change.cursor, loose=len(rest), loose_digest=crc32(rest))
 
     def _fill(self, change: FileRows, operations: Iterable[Operation]) -> None:
         self._chunking.fill(change, operations)

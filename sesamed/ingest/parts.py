@@ -5,7 +5,7 @@ The file itself is no session. What stands with its cursor is the number of the 
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -16,6 +16,8 @@ from sesamed.ingest.tail import TOO_LONG
 from sesamed.model import Bad, Operation
 from sesamed.source import BadLineError, ForeignFileError, Source, Unit
 from sesamed.store.rows import Cursor, FileRows, IndexedFile, Signature, blank
+
+Fill = Callable[[FileRows, Iterable[Operation]], None]
 
 
 class PartState(msgspec.Struct, frozen=True, array_like=True):
@@ -34,7 +36,7 @@ class Parts:
         source: Source[Any],
         begins: re.Pattern[bytes],
         find: Callable[[bytes], IndexedFile | None],
-        fill: Callable[[FileRows, Iterable[Operation]], None],
+        fill: Fill,
     ) -> None:
         state = msgspec.msgpack.decode(file.cursor.state, type=PartState) if file.cursor.state else PartState()
         self.number = state.number
@@ -63,14 +65,7 @@ class Parts:
             _, found = self._source.step(self._state, rest)
         except (BadLineError, ForeignFileError):
             return False
-        if not found or any(isinstance(operation, Bad) for operation in found):
-            return False
-        change = self._change()
-        change.loose_from = len(change.rows)
-        unknown = change.unknown_lines
-        self._fill(change, found)
-        change.unknown_lines = unknown  # counted when the line is whole
-        return True
+        return fill_loose(self._change(), found, self._fill)
 
     def freeze(self) -> bytes:
         """The state behind the last line."""
@@ -121,3 +116,14 @@ class Parts:
                 cursor=Cursor() if known is None else known.cursor,
             )
         return self.changes[number]
+
+
+def fill_loose(change: FileRows, found: Sequence[Operation], fill: Fill) -> bool:
+    """Take what a last line without newline says, unless it seems to be half a line."""
+    if not found or any(isinstance(operation, Bad) for operation in found):
+        return False
+    change.loose_from = len(change.rows)
+    unknown = change.unknown_lines
+    fill(change, found)
+    change.unknown_lines = unknown  # counted when the line is whole
+    return True

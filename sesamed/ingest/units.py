@@ -19,10 +19,6 @@ WAL = b"-wal"
 NAME = re.compile(r"\{(\w+)\}")
 MOST_FOUND = 10_000
 
-_found: dict[
-    tuple[bytes, str], bytes
-] = {}  # what globs led to: every part of an answer leads to its session by way of the answer
-
 
 class UnitFinder:
     """Finds the shapes of a source's units, and the units of files."""
@@ -32,6 +28,8 @@ class UnitFinder:
         self._find = finder.find
         self.may_hold = finder.may_hold
         self._bundles = [shape for shape in shapes if isinstance(shape, Bundle)]
+        # What globs led to: every part of an answer leads to its session by way of the answer.
+        self._found: dict[tuple[bytes, str], bytes] = {}
 
     def find(self, below: bytes) -> Shape | None:
         """The shape of a unit, by its path below the root: of a file, or of the one that gives a bundle its name."""
@@ -53,8 +51,41 @@ class UnitFinder:
             of_database = self._find(below.removesuffix(WAL))
             return path.removesuffix(WAL) if isinstance(of_database, Rows) else None
         if isinstance(shape, Bundle) or shape is None:
-            units = (_bundle_of(bundle, below, root) for bundle in self._bundles)
+            units = (self._find_bundle(bundle, below, os.fsencode(root)) for bundle in self._bundles)
             return next((unit for unit in units if unit is not None), None)
+        return path
+
+    def _find_bundle(self, bundle: Bundle, below: bytes, root: bytes) -> bytes | None:
+        """The unit of a member: its names lead to other members, and so to all the names of the unit."""
+        if match_names(bundle.unit, below) is not None:
+            return os.path.join(root, below)
+        names = next((found for pattern in bundle.members if (found := match_names(pattern, below)) is not None), None)
+        return None if names is None else self._complete(bundle, names, root, set())
+
+    def _complete(self, bundle: Bundle, names: dict[str, bytes], root: bytes, tried: set[str]) -> bytes | None:
+        """The unit with these names; what is missing is looked for on the disk."""
+        if set(NAME.findall(bundle.unit)) & set(names):
+            found = self._find_file(bundle.unit, names, root)
+            return None if found is None else os.path.join(root, found)
+        for pattern in bundle.members:
+            is_next = pattern not in tried and set(NAME.findall(pattern)) & set(names)
+            if is_next and (path := self._find_file(pattern, names, root)):
+                more = {**names, **(match_names(pattern, path) or {})}
+                if len(more) > len(names):
+                    return self._complete(bundle, more, root, tried | {pattern})
+        return None
+
+    def _find_file(self, pattern: str, names: dict[str, bytes], root: bytes) -> bytes | None:
+        """A file of a pattern with these names."""
+        glob = fill_names(pattern, names)
+        if (path := self._found.get((root, glob))) is not None and os.path.lexists(os.path.join(root, path)):
+            return path
+        there = (path for path in _glob(glob, root) if match_names(pattern, path) is not None)
+        path = next((path for path in there if os.path.lexists(os.path.join(root, path))), None)
+        if path is not None:
+            if len(self._found) >= MOST_FOUND:
+                self._found.clear()
+            self._found[root, glob] = path
         return path
 
 
@@ -103,41 +134,6 @@ def _glob(pattern: str, root: bytes) -> Iterator[bytes]:
         yield os.fsencode(pattern)
         return
     yield from map(os.fsencode, iglob(pattern, root_dir=os.fsdecode(root), recursive=True, include_hidden=True))
-
-
-def _bundle_of(bundle: Bundle, below: bytes, root: str) -> bytes | None:
-    """The unit of a member: its names lead to other members, and so to all the names of the unit."""
-    if match_names(bundle.unit, below) is not None:
-        return os.path.join(os.fsencode(root), below)
-    names = next((found for pattern in bundle.members if (found := match_names(pattern, below)) is not None), None)
-    return None if names is None else _complete(bundle, names, os.fsencode(root), set())
-
-
-def _complete(bundle: Bundle, names: dict[str, bytes], root: bytes, tried: set[str]) -> bytes | None:
-    """The unit with these names; what is missing is looked for on the disk."""
-    if set(NAME.findall(bundle.unit)) & set(names):
-        found = _find(bundle.unit, names, root)
-        return None if found is None else os.path.join(root, found)
-    for pattern in bundle.members:
-        if pattern not in tried and set(NAME.findall(pattern)) & set(names) and (path := _find(pattern, names, root)):
-            more = {**names, **(match_names(pattern, path) or {})}
-            if len(more) > len(names):
-                return _complete(bundle, more, root, tried | {pattern})
-    return None
-
-
-def _find(pattern: str, names: dict[str, bytes], root: bytes) -> bytes | None:
-    """A file of a pattern with these names."""
-    glob = fill_names(pattern, names)
-    if (path := _found.get((root, glob))) is not None and os.path.lexists(os.path.join(root, path)):
-        return path
-    there = (path for path in _glob(glob, root) if match_names(pattern, path) is not None)
-    path = next((path for path in there if os.path.lexists(os.path.join(root, path))), None)
-    if path is not None:
-        if len(_found) >= MOST_FOUND:
-            _found.clear()
-        _found[root, glob] = path
-    return path
 
 
 def _bundle_signature(bundle: Bundle, path: bytes, root: str) -> Signature | None:

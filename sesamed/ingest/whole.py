@@ -43,7 +43,7 @@ class Held(msgspec.Struct, frozen=True, array_like=True):
     """What the index holds of a unit, as digests."""
 
     identity: int = 0
-    words: int = 0  # all that is said of sessions, what is taken back, and whether anything has a time
+    facts: int = 0  # all that is said of sessions, what is taken back, and whether anything has a time
     keys: bytes = b""  # 8 bytes a record
     contents: bytes = b""
 
@@ -129,19 +129,19 @@ class Comparison:
             content.records, content.undone = {}, []
         if content.beyond:
             change.note_bad(TOO_MANY, count=content.beyond)
-        names, said = list(content.records.values()), array("q", map(_content_digest, content.records.values()))
-        keys, identity = array("q", map(_key_digest, names)), _digest(change.identity)
+        records, contents = list(content.records.values()), array("q", map(_content_digest, content.records.values()))
+        keys, identity = array("q", map(_key_digest, records)), _digest(change.identity)
         if held is None or held.identity != identity:
             change.replace, held = True, Held(identity)
         kept = held.count_same(keys)
         before = _numbers(held.contents)
-        changed = tuple((at, self._row(names[at])) for at in range(kept) if before[at] != said[at])
-        end = self._append(change, names, kept, WHOLE_BYTES - sum(map(_count_row_bytes, (row for _, row in changed))))
-        change.complete = end == len(names)
+        changed = tuple((at, self._row(records[at])) for at in range(kept) if before[at] != contents[at])
+        end = self._append(change, records, kept, WHOLE_BYTES - sum(map(_count_row_bytes, (row for _, row in changed))))
+        change.complete = end == len(records)
         change.undone = content.undone if change.complete else []
         says_when = change.active_ms is not None  # when exactly is written in any case
-        words = _digest((change.facts, change.remarks, change.entries, change.undone, says_when))
-        restated = change.replace or words != held.words
+        facts = _digest((change.facts, change.remarks, change.entries, change.undone, says_when))
+        restated = change.replace or facts != held.facts
         if not restated:
             change.facts, change.remarks, change.entries, change.undone = [], [], [], []
         if not change.replace:
@@ -149,17 +149,17 @@ class Comparison:
         change.cursor = msgspec.structs.replace(
             change.cursor,
             position=kept,
-            state=Held(identity, words, keys[:end].tobytes(), said[:end].tobytes()).encode(),
+            state=Held(identity, facts, keys[:end].tobytes(), contents[:end].tobytes()).encode(),
         )
 
-    def _append(self, change: FileRows, names: list[Message | ToolCall], first: int, budget: int) -> int:
+    def _append(self, change: FileRows, records: list[Message | ToolCall], first: int, budget: int) -> int:
         """Take records from the first one on; gives the position behind the last one that was taken."""
-        for at in range(first, len(names)):
+        for at in range(first, len(records)):
             if budget <= 0:
                 return at
-            change.rows.append(row := self._row(names[at]))
+            change.rows.append(row := self._row(records[at]))
             budget -= _count_row_bytes(row)
-        return len(names)
+        return len(records)
 
     def _row(self, record: Message | ToolCall) -> RecordRow:
         return self._chunking.make_row(msgspec.structs.replace(record, key=index_key(record)))

@@ -68,8 +68,17 @@ def narrow(connection: Connection, where: filters.Conditions, similar_to: str) -
 
 async def make_where(context: Context, params: Filters) -> filters.Where:
     """The filters as the store takes them; most keep their name and value."""
+    values = _convert(params, int(time.time() * 1000))
+    if (workstation := values.pop("workstation")) is not None:
+        values["here"] = workstation == context.workstation
+    if params.cwd is not None:
+        values["cwd_project"] = await find_main_worktree(context, params.cwd, only_top=True)
+    return filters.Where(**values)
+
+
+def _convert(params: Filters, now_ms: int) -> dict[str, Any]:
+    """What the values mean, checked."""
     values: dict[str, Any] = {name: getattr(params, name) for name in Filters.__struct_fields__}
-    now_ms = int(time.time() * 1000)
     for name, value in values.items():
         if Filters.__annotations__[name] == OneOrMany and value is not None:
             values[name] = (value,) if isinstance(value, str) else tuple(value)
@@ -84,16 +93,8 @@ async def make_where(context: Context, params: Filters) -> filters.Where:
         values["tool_family"] = tuple(name for family in values["tool_family"] for name in TOOL_FAMILIES[family])
     if values["exclude"] is not None:
         values["exclude"] = tuple(map(strip_key, values["exclude"]))
-    if (workstation := values.pop("workstation")) is not None:
-        values["here"] = workstation == context.workstation
-    if params.cwd is not None:
-        values["cwd_project"] = await find_main_worktree(context, params.cwd, only_top=True)
-    values["path"] = _expand(params.path) if params.path else None
-    return filters.Where(**values)
-
-
-def _expand(path: str) -> str:
-    return os.path.expanduser(path)
+    values["path"] = os.path.expanduser(params.path) if params.path else None
+    return values
 
 
 async def find_main_worktree(context: Context, cwd: str, *, only_top: bool = False) -> str | None:

@@ -9,7 +9,7 @@ from typing import Final
 from sesamed.model import NameRank, ToolCall, Touched, Undone, Unknown
 from sesamed.sources.codex.lines import EMPTY, Line, Payload, encode
 from sesamed.sources.codex.messages import add_answer, read_review, read_user_event, read_user_item, text_of
-from sesamed.sources.codex.outputs import Call, add_whole, changed_files, event_output, has_failed
+from sesamed.sources.codex.outputs import Call, add_whole, event_output, has_failed, list_changed_files
 from sesamed.sources.codex.state import CodexState, Step, begin_turn, record_outcome, roll_back
 from sesamed.sources.names import title_fact
 from sesamed.sources.records import millis, note_activity
@@ -77,7 +77,7 @@ def read_patch(state: CodexState, line: Line, event: Payload) -> Step:
     call = next(
         (call for call in operations if isinstance(call, ToolCall)), state.calls.get(event.call_id or event.id or "")
     )
-    paths = tuple(changed_files(bytes(event.changes)))
+    paths = tuple(list_changed_files(bytes(event.changes)))
     return after, [*operations, Touched(key=call.key, paths=paths)] if call is not None and paths else operations
 
 

@@ -97,7 +97,7 @@ def event_output(event: Payload) -> str:
     return "\n".join(parts) if parts else _texts(bytes(event.result)) or _texts(bytes(event.error))
 
 
-def changed_files(raw: bytes) -> list[str]:
+def list_changed_files(raw: bytes) -> list[str]:
     """The files that an event tells were changed, and where they were moved to."""
     changes = _anything(raw)
     if not isinstance(changes, dict):

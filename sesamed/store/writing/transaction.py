@@ -341,8 +341,8 @@ class Transaction:
         if joined and self._files.count(session) > 1:
             self._records.flush()
             self._sessions.recount(session)
-        moved = self._sessions.set_times(session)
-        if joined or moved:
+        moved = self._set_times(session)
+        if joined and not moved:
             self.numbering.note_arrival(session)
         if moved or order_moved or came_back:
             self._rehome(self._holders.find_shared(session))
@@ -377,7 +377,7 @@ class Transaction:
     def _drop_holdings(self, file: int, session: int | None) -> None:
         """Remove everything that a file holds and says."""
         self._records.flush()
-        self._forget_words(file)
+        self._forget_facts(file)
         self._holders.drop(file)
         self._records.forget_keys()
         if session is not None:
@@ -387,7 +387,7 @@ class Transaction:
         """Remove what the file no longer contains, or contains differently."""
         self._records.flush()
         if difference.facts:
-            self._forget_words(file)
+            self._forget_facts(file)
         for position, _ in difference.changed:
             self._holders.drop(file, position, position)
         if difference.drops:
@@ -397,7 +397,8 @@ class Transaction:
             if session is not None:
                 self._sessions.recount(session)
 
-    def _forget_words(self, file: int) -> None:
+    def _forget_facts(self, file: int) -> None:
+        """Forget what a file says, also of what is taken back."""
         self._facts.forget(file)
         self._connection.execute("DELETE FROM undone WHERE file = ?", (file,))
 

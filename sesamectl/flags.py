@@ -83,10 +83,21 @@ def count(text: str) -> int:
 
 
 def date(text: str) -> str:
-    """A date, a time or a span as the wire wants it."""
-    from sesamectl.times import parse_time
+    """A date or time in local time as ISO in UTC; a span like `7d` as it is."""
+    import re
+    from datetime import UTC, datetime
 
-    return parse_time(text)
+    if span := re.fullmatch(r"([0-9]+)(min|h|d|w|mo|m)", text):
+        if span[2] == "m":
+            raise ValueError(f"{text}: write {span[1]}min or {span[1]}mo")
+        return text
+    try:
+        moment = datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError, OSError):
+        raise ValueError(
+            f"{text!r} is not a date (2025-12-15), a time (2025-12-15T18:30) or a span (30min, 12h, 7d, 2w, 1mo)"
+        ) from None
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 TOOL_FAMILIES = ("read", "write", "edit", "shell", "search", "web", "agent", "mcp")
@@ -124,7 +135,7 @@ CHANGES = (
     Flag(
         "changed-since",
         "REVISION",
-        "what changed after this revision, 0 for all, and what is no more",
+        "what changed after this revision (0: everything), and what was removed",
         count,
         dest="since",
     ),

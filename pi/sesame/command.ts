@@ -50,7 +50,7 @@ function place(session: Session): string {
 async function open(session: Session, meta: Meta, ctx: ExtensionCommandContext): Promise<void> {
   if (session.source === "pi" && !session.gone) {
     await ctx.switchSession(session.path);
-    return; // this context is no more
+    return; // this context is gone
   }
   const why = session.gone ? "its file is gone" : `it is a session of ${line(session.source)}`;
   const no = meta.resumeProblem && !session.gone ? `, and ${line(meta.resumeProblem.message)}` : "";

@@ -28,7 +28,7 @@ def lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
 
 
 def changes(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
-    """Sessions that changed or are no more, and how to go on from there."""
+    """Sessions that changed or were removed, and how to go on from there."""
     sessions, removed = answer["sessions"], answer["removed"]
     if not (sessions or removed):
         yield "No changes"

@@ -37,7 +37,7 @@ class Manager(Protocol):
         """Load the files, start the service now and at every login; returns what was done."""
 
     def disable(self) -> list[str]:
-        """Stop the service and start it no more; returns what was done."""
+        """Stop the service for good; returns what was done."""
 
     def list_installed(self) -> list[str]:
         """Those of our files that exist."""

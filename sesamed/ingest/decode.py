@@ -46,14 +46,14 @@ class FileParts(msgspec.Struct):
     """The result of one look at a file with several sessions."""
 
     changes: list[FileRows]
-    lost: list[bytes]  # units that are there no more
+    lost: list[bytes]  # units that are gone
 
 
 class DatabaseRows(msgspec.Struct):
     """The result of one look at a database."""
 
     changes: list[FileRows] = []
-    lost: list[bytes] = []  # units that are there no more
+    lost: list[bytes] = []  # units that are gone
     warning: str | None = None
     trouble: str | None = None  # a unit could not be read because of a bug
 

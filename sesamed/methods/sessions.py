@@ -47,7 +47,7 @@ class ListSessionsParams(Filters, frozen=True, kw_only=True):
 
 
 class RemovedSession(Answer, frozen=True, kw_only=True):
-    """A session that is no more, or not by this key, or not among those that pass the filters."""
+    """A session that was removed, has another key now, or does not pass the filters."""
 
     source: Exact
     session_id: Exact

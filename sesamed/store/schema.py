@@ -223,7 +223,7 @@ REVISIONS = f"""
 CREATE INDEX sessions_by_revision ON sessions(revision);
 CREATE INDEX sessions_by_parent_path ON sessions(parent_path) WHERE parent_path IS NOT NULL;
 
--- Sessions that are no more, by their last key, and why; those that go by another key since then, too.
+-- Sessions that were removed, by their last key, and why; also those that have another key now.
 CREATE TABLE removed(
   id INTEGER PRIMARY KEY, source TEXT NOT NULL, public_id TEXT NOT NULL, project TEXT NOT NULL, why TEXT NOT NULL,
   revision INTEGER NOT NULL, UNIQUE(source, public_id, project)

@@ -105,7 +105,7 @@ def list_sessions(
 
 
 class Removed(NamedTuple):
-    """A session that is no more, or not by this key, or that the filters leave out."""
+    """A session that was removed, has another key now, or does not pass the filters."""
 
     source: str
     session_id: str
@@ -137,7 +137,7 @@ def read_revision(connection: apsw.Connection) -> tuple[int, str]:
 
 
 def list_changes(connection: apsw.Connection, where: Conditions, since: int, limit: int, workstation: str) -> Changes:
-    """The sessions that changed after a revision, each by itself, and those that are no more, in the order of revisions."""
+    """The sessions that changed after a revision, each by itself, and those that were removed, in the order of revisions."""
     values = {**where.values, "workstation": workstation, "since": since, "limit": limit}
     passing = _sql_passing(where, _has_record(where.record))
     sql = (

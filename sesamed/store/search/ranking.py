@@ -50,13 +50,13 @@ SHOWN = """(
     SELECT id FROM up ORDER BY depth DESC LIMIT 1)"""
 
 
-Family = int | tuple[str, str]  # a session with its subagents, or the subagents of a parent that is not in the index
-Group = Family | tuple[str, int]  # families of a project that begin alike
+Team = int | tuple[str, str]  # a session with its subagents, or the subagents of a parent that is not in the index
+Group = Team | tuple[str, int]  # teams of a project that begin alike
 
 
 class Found(NamedTuple):
     """A session to show, the one that really matched, its best chunk (None: only its heading matches), its score, and all that match of
-    those that are shown as one, each with its family.
+    those that are shown as one, each with its team.
     """
 
     shown: int
@@ -64,18 +64,18 @@ class Found(NamedTuple):
     chunk: int | None
     score: float
     group: Group
-    family: Family
-    members: Mapping[int, Family]
+    team: Team
+    members: Mapping[int, Team]
 
     @property
     def subagents(self) -> int:
-        """How many others of the family match."""
-        return sum(family == self.family for session, family in self.members.items() if session != self.shown)
+        """How many others of the team match."""
+        return sum(team == self.team for session, team in self.members.items() if session != self.shown)
 
     @property
     def similar(self) -> frozenset[int]:
-        """Those that match in other families."""
-        return frozenset(session for session, family in self.members.items() if family != self.family)
+        """Those that match in other teams."""
+        return frozenset(session for session, team in self.members.items() if team != self.team)
 
 
 class Ranked(NamedTuple):
@@ -104,7 +104,7 @@ Order = tuple[int, str, str]  # newer ones first, then by name
 class _Shown(NamedTuple):
     shown: int
     group: Group
-    family: Family
+    team: Team
     order: Order
     own_order: Order  # of the session itself, which may be a subagent
 
@@ -289,21 +289,19 @@ def _fold_enough(
 def fold(connection: apsw.Connection, scored: list[Scored], where: filters.Conditions, *, recent: bool) -> list[Found]:
     """Fold subagents into their parents, or with others of a missing parent, and sessions of a project that begin alike into the best."""
     shown = _find_shown(connection, [one.session for one in scored], where)
-    families: dict[Family, list[Scored]] = defaultdict(list)
+    teams: dict[Team, list[Scored]] = defaultdict(list)
     for one in sorted(scored, key=lambda one: (-one.score, shown[one.session].order, shown[one.session].own_order)):
-        families[shown[one.session].family].append(one)
-    heads = [(shown[family[0].session], family) for family in families.values()]
+        teams[shown[one.session].team].append(one)
+    heads = [(shown[team[0].session], team) for team in teams.values()]
     heads.sort(key=lambda head: (head[0].order[0] if recent else 0, -head[1][0].score, head[0].order))
     result: dict[Group, Found] = {}
-    for about, family in heads:
-        members = {one.session: about.family for one in family}
+    for about, team in heads:
+        members = {one.session: about.team for one in team}
         if (first := result.get(about.group)) is not None:
             result[about.group] = first._replace(members={**first.members, **members})
             continue
-        best = family[0]
-        result[about.group] = Found(
-            about.shown, best.session, best.chunk, best.score, about.group, about.family, members
-        )
+        best = team[0]
+        result[about.group] = Found(about.shown, best.session, best.chunk, best.score, about.group, about.team, members)
     return list(result.values())
 
 
@@ -318,9 +316,9 @@ def _find_shown(connection: apsw.Connection, sessions: Iterable[int], where: fil
     values = {"sessions": sqlite.numbers(sessions), "folds": where.folds, "apart": where.apart}
     result = {}
     for session, shown, missing, project, opening, *order in connection.execute(sql, values):
-        family: Family = shown if missing is None else (order[1], missing)
-        group: Group = family if opening is None or missing is not None else (project, opening)
-        result[session] = _Shown(shown, group, family, (order[0], order[1], order[2]), (order[3], order[4], order[5]))
+        team: Team = shown if missing is None else (order[1], missing)
+        group: Group = team if opening is None or missing is not None else (project, opening)
+        result[session] = _Shown(shown, group, team, (order[0], order[1], order[2]), (order[3], order[4], order[5]))
     return result
 
 

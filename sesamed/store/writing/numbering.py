@@ -58,7 +58,7 @@ class Numbering:
             self._write(left)
 
     def replace(self, left: SessionNumber, session: int | None) -> None:
-        """What the file of a session that is no more begins with is another session now: the id goes with the file, unless that session
+        """The file of a session that is gone begins with another session now: the id goes with the file, unless that session
         had one already.
         """
         self.changed.add((left.source, left.native_id))

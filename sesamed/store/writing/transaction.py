@@ -24,9 +24,9 @@ from sesamed.store.writing.records import UNDO, Holders, Records
 from sesamed.store.writing.results import Results
 from sesamed.store.writing.sessions import OPENING_RECORDS, Facts, Sessions, Tally
 
-Why: TypeAlias = Literal["gone", "forgotten", "excluded", "moved"]  # a session is no more, or not by this key
+Why: TypeAlias = Literal["gone", "forgotten", "excluded", "moved"]  # a session was removed, or has another key now
 
-MOST_REMOVED = 100_000  # sessions that are no more are remembered, 10 MB of them; then who follows has to begin anew
+MOST_REMOVED = 100_000  # sessions are remembered, 10 MB of them; then who follows has to begin anew
 CHANGED = tuple(
     f"SELECT id FROM {table} WHERE revision = {NEXT_REVISION} ORDER BY id" for table in ("removed", "sessions")
 )
@@ -222,7 +222,7 @@ class Transaction:
             self._mark_gone(path, now_ms)
 
     def drop_all(self, paths: Iterable[bytes], why: Why) -> None:
-        """Remove files; for this reason the sessions that had no others are no more."""
+        """Remove files; and, for this reason, the sessions that had no others."""
         for path in paths:
             self._drop(path)
         self._connection.execute(SET_WHY, (why,))
@@ -311,8 +311,8 @@ class Transaction:
         return written
 
     def _give_revisions(self) -> None:
-        """Each session that changed or is no more gets a revision of its own, from the transaction's on: so lists can end anywhere.
-        Keys that are no more come first, since a session may have another one now.
+        """Each session that changed or was removed gets a revision of its own, from the transaction's on: so lists can end anywhere.
+        Removed keys come first, since a session may have another one now.
         """
         removed, sessions = (self._connection.execute(sql).fetchall() for sql in CHANGED)
         if not (removed or sessions):

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sesamectl.times import parse_time
+from sesamectl.flags import date
 
 
 @pytest.fixture(autouse=True)
@@ -31,19 +31,19 @@ def _berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         ("1mo", "1mo"),
     ],
 )
-def test_local_dates_are_sent_in_parse_time(local: str, sent: str) -> None:
+def test_local_dates_are_sent_in_utc(local: str, sent: str) -> None:
     """A local date or time is sent as UTC; a span as it is."""
-    assert parse_time(local) == sent
+    assert date(local) == sent
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "7", "7y", "2025-13-01", "0001-01-01"])
 def test_what_is_no_date(text: str) -> None:
     """Anything else is refused with examples."""
     with pytest.raises(ValueError, match="2025-12-15"):
-        parse_time(text)
+        date(text)
 
 
 def test_a_bare_m_is_refused() -> None:
     """It could be minutes or months."""
     with pytest.raises(ValueError, match="30m: write 30min or 30mo"):
-        parse_time("30m")
+        date("30m")

@@ -202,7 +202,9 @@ class Searcher:
         """The hits of one page."""
         if self._query.everything:
             total, sessions = summary.list_sessions(self._connection, self._where, limit, offset, self._workstation)
-            hits = [self._show_opening(number, about, about) for number, about in sessions.items()]
+            folded = summary.count_folded(self._connection, self._where, sessions)
+            opened = ((number, self._show_opening(number, about, about)) for number, about in sessions.items())
+            hits = [replace(hit, subagents=folded.get(number, 0)) for number, hit in opened]
             return Page(hits, self._terms, total)
         more = limit + offset + 1  # one more says whether there is a next page
         ranked = ranking.rank_sessions(self._connection, self._terms, self._where, more, recent=recent)

@@ -11,7 +11,7 @@ import pytest
 from sesamectl.errors import RpcError
 from tests.support import page
 from tests.support.daemon import Daemon, eventually
-from tests.support.library import APP, Library
+from tests.support.library import APP, CHILD, PARENT, Library
 from tests.support.sessions import PiSession
 
 ASKED: dict[str, dict[str, Any]] = {
@@ -102,6 +102,17 @@ def test_listed_fields(library: Library) -> None:
     assert len(results) > 5
     for hit in results:
         page.check_object("Hit", hit)
+
+
+def test_listed_subagents(library: Library) -> None:
+    """Those that are listed as their parent's are counted there, if they pass the filters."""
+    call = library.daemon.call
+    hits = call("search", query="*")["results"]
+    assert {hit["sessionId"]: hit["subagents"] for hit in hits if hit["subagents"]} == {PARENT: 1}
+    assert len(hits) + 1 == call("status")["counts"]["sessions"]
+    assert [hit["sessionId"] for hit in call("search", query="*", similarTo=PARENT)["results"]] == [CHILD]
+    for filters in ({"subagents": "exclude"}, {"exclude": [CHILD]}, {"subagents": "only"}):
+        assert not any(hit["subagents"] for hit in call("search", query="*", **filters)["results"])
 
 
 def test_status(library: Library) -> None:

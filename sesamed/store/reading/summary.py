@@ -104,6 +104,29 @@ def list_sessions(
     return int(total), {row[0]: _make_session(row) for row in rows}
 
 
+# From a session to its subagents, and to the others of a parent that is not in the index; each passes the filters.
+FOLDED = f"""
+    WITH RECURSIVE folded(shown, id, depth) AS (
+      SELECT id, id, 0 FROM sessions WHERE id IN carray(:sessions)
+      UNION SELECT f.shown, s.id, depth + 1 FROM folded f JOIN sessions o ON o.id = f.id
+      JOIN sessions s ON s.parent_id = o.native_id AND s.source = o.source AND s.subagent AND s.id <> f.shown
+      WHERE depth < 8 AND {{passing}}
+      UNION SELECT f.shown, s.id, 1 FROM folded f JOIN sessions o ON o.id = f.id AND o.subagent AND f.depth = 0
+      JOIN sessions s ON s.parent_id = o.parent_id AND s.source = o.source AND s.id <> f.shown
+      WHERE {IS_ORPHAN} AND {{passing}})
+    SELECT shown, count(DISTINCT id) - 1 FROM folded GROUP BY shown
+"""
+
+
+def count_folded(connection: apsw.Connection, where: Conditions, sessions: Iterable[int]) -> dict[int, int]:
+    """How many subagents are listed as each of these sessions."""
+    if not where.folds:
+        return {}
+    passing = _sql_passing(where, f"s.id IN ({_sessions_with_record(where.record)})")
+    rows = connection.execute(FOLDED.format(passing=passing), {**where.values, "sessions": sqlite.numbers(sessions)})
+    return {int(shown): int(count) for shown, count in rows}
+
+
 class Removed(NamedTuple):
     """A session that was removed, has another key now, or does not pass the filters."""
 

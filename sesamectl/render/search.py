@@ -62,7 +62,7 @@ def _format_rest(answer: Mapping[str, Any]) -> Iterator[str]:
     if folded and "total" in answer:
         kinds = [("similar sessions", "similar"), ("subagents", "subagents")]
         what = " and ".join(name for name, field in kinds if any(hit.get(field) for hit in folded))
-        yield f"To see {what} of a hit, search the same with its id: --similar-to {clean(folded[0].get('sessionId'))}"
+        yield f"To see {what} of a hit, repeat the search with its id: --similar-to {clean(folded[0].get('sessionId'))}"
 
 
 def _hit(hit: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:

@@ -7,7 +7,7 @@ from msgspec.structs import asdict, replace
 
 from sesamed.errors import ParamsError
 from sesamed.methods.filters import Filters, make_where
-from sesamed.methods.method import MAX_OFFSET, Call, Context, NonNegative, Params, method
+from sesamed.methods.method import MAX_OFFSET, Call, Context, NonNegative, Params, find_next_offset, method
 from sesamed.model import Answer, IndexReport, Pending, Progress
 from sesamed.sanitize import Exact
 from sesamed.store.reading.status import read_bad_files
@@ -111,7 +111,6 @@ async def list_bad_lines(context: Context, call: Call, params: ListBadLinesParam
     """What could not be decoded, and why; and the last lines that are not whole yet."""
     limit, offset = min(params.limit, MAX_BAD_FILES), min(params.offset, MAX_OFFSET)
     total, found = await context.queries.ask(partial(read_bad_files, limit=limit, offset=offset))
-    following = offset + len(found)
     return BadLineList(
         total=total,
         files=[
@@ -125,7 +124,7 @@ async def list_bad_lines(context: Context, call: Call, params: ListBadLinesParam
             )
             for file in found
         ],
-        next_offset=following if found and following < total else None,
+        next_offset=find_next_offset(offset, len(found), total),
         unfinished=[
             UnfinishedLine(path=path, bytes=size) for path, size in context.ingest.list_unfinished(MAX_BAD_FILES)
         ],

@@ -102,6 +102,12 @@ class Params(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_f
     """The parameters of a method."""
 
 
+def find_next_offset(offset: int, count: int, total: int) -> int | None:
+    """Where the page after this one begins, which has so many of all; null at the end, and after an empty page."""
+    following = offset + count
+    return following if count and following < total else None
+
+
 class NoParams(Params, frozen=True, kw_only=True):
     """A method without parameters."""
 

@@ -9,7 +9,7 @@ import msgspec
 from sesamed.errors import ParamsError, RefusedError
 from sesamed.keys import digest
 from sesamed.methods.filters import Filters, find_main_worktree, make_condition, narrow, warn_of_unknown_tools
-from sesamed.methods.method import MAX_OFFSET, Call, CodePoints, Context, NonNegative, Params, method
+from sesamed.methods.method import MAX_OFFSET, Call, CodePoints, Context, NonNegative, Params, find_next_offset, method
 from sesamed.methods.resume import (
     Resume,
     ResumeProblem,
@@ -72,11 +72,11 @@ class SessionList(Answer, frozen=True, kw_only=True):
 async def list_sessions(context: Context, call: Call, params: ListSessionsParams) -> SessionList:
     """Sessions that pass the filters, newest activity first, or those that changed."""
     if params.since is not None and params.offset:
-        raise ParamsError("offset: not with since; go on from the answer's revision instead")
+        raise ParamsError("offset: cannot be combined with since; continue from the answer's revision instead")
     if params.since is not None and params.similar_to is not None:
-        raise ParamsError("similarTo: not with since, which lists each session by itself")
+        raise ParamsError("similarTo: cannot be combined with since, which lists each session by itself")
     if params.since is None and params.epoch is not None:
-        raise ParamsError("epoch: only together with since")
+        raise ParamsError("epoch: only means something together with since")
     where = await make_condition(context, params)
     make_list = _list_all if params.since is None else _list_changes
     troubles = [trouble.message for trouble in context.ingest.troubles()]
@@ -92,17 +92,16 @@ def _list_all(connection: Connection, params: ListSessionsParams, where: Conditi
     limit, offset = min(params.limit, MAX_SESSIONS), min(params.offset, MAX_OFFSET)
     listed = where if params.similar_to is None else narrow(connection, where, params.similar_to)
     total, found = summary.list_sessions(connection, listed, limit, offset, workstation)
-    following = offset + len(found)
     revision, epoch = _read_revision(connection, workstation)
     return SessionList(
         total=total,
         sessions=list(found.values()),
-        next_offset=following if found and following < total else None,
+        next_offset=find_next_offset(offset, len(found), total),
         warnings=[],
         removed=[],
         revision=revision,
         epoch=epoch,
-        more=following < total,
+        more=offset + len(found) < total,
     )
 
 
@@ -112,7 +111,7 @@ def _list_changes(
     since, (revision, epoch) = params.since or 0, _read_revision(connection, workstation)
     if since > revision or params.epoch not in (None, epoch):
         raise RefusedError(
-            f"since: {since} is not a revision of this index, which is at {revision} in epoch {epoch}; it was made anew or belongs "
+            f"since: {since} is not a revision of this index, which is at {revision} in epoch {epoch}; the index is a new one or belongs "
             "to another workstation. Start over: drop what you have, and list since 0",
             revision=revision,
             epoch=epoch,
@@ -191,8 +190,7 @@ def _read_page(connection: Connection, params: ListMessagesParams) -> MessageLis
         if page and size > PAGE_BYTES:
             break
         page.append(message)
-    following = first + len(page)
-    next_offset = following if page and following < total else None
+    next_offset = find_next_offset(first, len(page), total)
     return MessageList(session_id=public_id, total=total, next_offset=next_offset, messages=page)
 
 

@@ -170,6 +170,9 @@ def public_id(native_id: str, ordinal: int) -> str:
     return native_id if ordinal == 1 else f"{native_id}~{ordinal}"
 
 
+PUBLIC_ID = "native_id || iif(ordinal = 1, '', '~' || ordinal)"  # the same in SQL
+
+
 def line_digest(source: str, line: str) -> int:
     """An entry's id as facts in other files refer to it."""
     return digest(f"{source}\0{line}".encode("utf-8", "surrogatepass"))

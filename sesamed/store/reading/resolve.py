@@ -15,7 +15,7 @@ import apsw
 from sesamed.errors import AmbiguousError, NotFoundError
 from sesamed.model import Workstation
 from sesamed.sanitize import clean_line
-from sesamed.store import beside, sqlite
+from sesamed.store import beside, ids, sqlite
 from sesamed.store.reading.summary import show_name
 from sesamed.store.search.filters import IS_EMPTY
 from sesamed.store.search.spelling import distance
@@ -83,7 +83,6 @@ def _is_near(part: str, word: str) -> bool:
 
 
 KEY = re.compile(r"([0-9a-f]{8}):([0-9a-f]{8}):(.+)", re.DOTALL)
-PUBLIC_ID = "native_id || iif(ordinal = 1, '', '~' || ordinal)"
 ANCESTOR = re.compile(r"(.+)~(\d{0,3})", re.DOTALL)
 MAX_CANDIDATES = 10
 LATEST_FIRST = "ORDER BY modified_ms DESC, source"
@@ -210,14 +209,14 @@ def strip_key(reference: str) -> str:
 def _check_left(connection: apsw.Connection, reference: str) -> None:
     """Refuse the id of a session that is not in the index any more: it is neither the beginning of another one's id nor an ancestor's."""
     source, _, rest = strip_key(reference).rpartition(":")
-    sql = f"SELECT native_id FROM numbers WHERE {PUBLIC_ID} = ? AND ? IN ('', source)"
+    sql = f"SELECT native_id FROM numbers WHERE {ids.PUBLIC_ID} = ? AND ? IN ('', source)"
     left = connection.execute(sql, (rest, source)).fetchone()
     if left is not None:
         sql = "SELECT public_id FROM sessions WHERE native_id = ? ORDER BY ordinal LIMIT ?"
         others = ", ".join(clean_line(name) for (name,) in sqlite.rows(connection, sql, (left[0], MAX_CANDIDATES)))
         raise NotFoundError(
             f"{_quote(reference)} is not in the index any more (forgotten, excluded, or expired)"
-            + (f"; others with the same id of the agent: {others}" if others else ""),
+            + (f"; other sessions with the same native id: {others}" if others else ""),
             ref=_quote(reference),
         )
 

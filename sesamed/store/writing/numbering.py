@@ -17,6 +17,8 @@ from sesamed.store import beside, ids, sqlite
 DECIDED = "numbered"  # metadata: numbers are for ever from now on
 MOST, MOST_DIGITS = 1 << 31, 10
 
+ALL = "SELECT source, native_id, origin, ordinal FROM numbers"
+ADD = "INSERT OR IGNORE INTO numbers(source, native_id, origin, ordinal) VALUES(?, ?, ?, ?)"
 SHARED = """
     SELECT source, native_id FROM sessions GROUP BY source, native_id HAVING count(*) > 1 OR max(ordinal) > 1
     UNION SELECT source, native_id FROM numbers ORDER BY source, native_id
@@ -93,9 +95,8 @@ class Numbering:
 
     def _take_over(self, old: apsw.Connection) -> None:
         """Copy the numbers of what shares its native id here, and of what was not carried over."""
-        for key in sqlite.rows(old, "SELECT source, native_id, origin, ordinal FROM numbers"):
-            sql = "INSERT OR IGNORE INTO numbers(source, native_id, origin, ordinal) VALUES(?, ?, ?, ?)"
-            self._connection.execute(sql, key)
+        for key in sqlite.rows(old, ALL):
+            self._connection.execute(ADD, key)
         for source, native_id in sqlite.rows(self._connection, SHARED):
             sql = "SELECT origin, ordinal FROM sessions WHERE (source, native_id) = (?, ?)"
             for origin, ordinal in sqlite.rows(old, sql, (source, native_id)):
@@ -133,8 +134,7 @@ class Numbering:
 
     def _write(self, number: SessionNumber) -> None:
         """Write a number down, unless it is or its session has another one."""
-        sql = "INSERT OR IGNORE INTO numbers(source, native_id, origin, ordinal) VALUES(?, ?, ?, ?) RETURNING 1"
-        if sqlite.rows(self._connection, sql, msgspec.structs.astuple(number)):
+        if sqlite.rows(self._connection, f"{ADD} RETURNING 1", msgspec.structs.astuple(number)):
             self.unwritten.append(number)
 
 
@@ -151,7 +151,7 @@ def load(connection: apsw.Connection, index: str) -> list[SessionNumber]:
     if told:
         with connection:
             connection.executemany(sql, [(*msgspec.structs.astuple(number), DECIDED) for number in told])
-    rows = sqlite.rows(connection, "SELECT source, native_id, origin, ordinal FROM numbers")
+    rows = sqlite.rows(connection, ALL)
     known = [SessionNumber(*key, ordinal=ordinal) for *key, ordinal in rows]
     return [number for number in known if number not in told]
 

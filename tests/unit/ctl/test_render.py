@@ -117,7 +117,7 @@ def test_how_many_there_are(hits: int, more: dict[str, Any], lines: list[str]) -
 )
 def test_what_is_folded_can_be_opened(folded: dict[str, int], what: str) -> None:
     """The answer says how; an older daemon could not."""
-    expected = f"To see {what} of a hit, search the same with its id: --similar-to abc12345"
+    expected = f"To see {what} of a hit, repeat the search with its id: --similar-to abc12345"
     assert list(search.lines(answer(hit(), hit(**folded), total=2), PLAIN))[-1] == expected
     assert expected not in search.lines(answer(hit(**folded)), PLAIN)
 

@@ -6,12 +6,21 @@ Every wait has a deadline. One thread at a time; a connection is good for any nu
 from __future__ import annotations
 
 import os
+import stat
 import sys
 import time
 from _socket import AF_UNIX, SOCK_STREAM, SOL_SOCKET, socket  # `socket` itself costs a search 2 ms
 
 from sesamectl import json_lines
-from sesamectl.errors import ClosedError, DeadlineError, NotRunningError, NotSesameError, RpcError, UnsafeError
+from sesamectl.errors import (
+    ClosedError,
+    DeadlineError,
+    NotRunningError,
+    NotSesameError,
+    ObstructedError,
+    RpcError,
+    UnsafeError,
+)
 from sesamectl.locations import MAX_SOCKET_BYTES, is_private
 
 TYPE_CHECKING = False
@@ -173,11 +182,21 @@ def _connect_to(connection: socket, path: str, timeout: float) -> None:
     try:
         connection.connect(path)
     except (FileNotFoundError, ConnectionRefusedError):
+        if not _is_socket(path):
+            raise ObstructedError(f"{path} is not a socket; move it away and try again") from None
         raise _not_running(path) from None
     except (TimeoutError, BlockingIOError):  # the queue of connections is full
         raise DeadlineError(f"sesamed at {path} did not accept a connection within {timeout:g} s; {HANGS}") from None
     except OSError as error:
         raise UnsafeError(f"cannot connect to {path}: {error.strerror}") from None
+
+
+def _is_socket(path: str) -> bool:
+    """Whether what is there, if anything is, may be a daemon's socket."""
+    try:
+        return stat.S_ISSOCK(os.lstat(path).st_mode)
+    except OSError:
+        return True
 
 
 def _not_running(path: str) -> NotRunningError:

@@ -27,6 +27,10 @@ class NotRunningError(ClientError):
     """Nothing listens on the socket."""
 
 
+class ObstructedError(ClientError):
+    """Something that is no socket stands at its path."""
+
+
 class StartError(ClientError):
     """It was started, but did not answer."""
 

@@ -1,27 +1,64 @@
-"""Stopping a daemon: ask it to, then wait for the end of its process."""
+"""Stopping a daemon: ask it to, then wait for the end of its process. One that cannot be asked is found by the lock that it holds."""
 
+import fcntl
+import math
 import os
+import signal
 import time
 from typing import Any
 
 from sesamectl.client import ANSWER_S, Client
-from sesamectl.errors import DeadlineError, NotRunningError
+from sesamectl.errors import DeadlineError, NotRunningError, ObstructedError
+from sesamectl.locations import socket_path
 
 EXIT_S = 15.0  # requests that are running may finish first
+KILL_AFTER_S = 5.0  # where nobody can have asked anything
 POLL_S = 0.01
 
 
 def stop_daemon(path: str | None = None) -> dict[str, Any] | None:
-    """Stop the daemon and return its `hello`; None when none was running."""
+    """Stop the daemon and return its `hello`, or pid and version if it does not answer; None when none was running."""
     try:
         with Client(path, ANSWER_S) as client:
             hello = client.call("hello", client="sesamectl")
             client.call("shutdown")
             client.wait_closed()
-    except NotRunningError:
-        return None
+    except (NotRunningError, ObstructedError):
+        return _end_holder((path or socket_path(os.environ)) + ".lock")
     _wait_for_exit(hello.get("pid"))
     return hello
+
+
+def _end_holder(lock: str) -> dict[str, Any] | None:
+    """End the daemon that holds a lock, if one does; nothing is lost by a kill."""
+    found = _find_holder(lock)
+    if found is None:
+        return None
+    pid = found["pid"]
+    os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + KILL_AFTER_S
+    while _find_holder(lock) == found:
+        if time.monotonic() >= deadline:
+            os.kill(pid, signal.SIGKILL)
+            deadline = math.inf
+        time.sleep(POLL_S)
+    return found
+
+
+def _find_holder(lock: str) -> dict[str, Any] | None:
+    try:
+        descriptor = os.open(lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        pid, _, version = os.pread(descriptor, 64, 0).decode("ascii", "replace").strip().partition(" ")
+        return {"pid": int(pid), "version": version} if pid.isdecimal() and is_alive(int(pid)) else None
+    else:
+        return None
+    finally:
+        os.close(descriptor)
 
 
 def _wait_for_exit(pid: object) -> None:

@@ -9,10 +9,12 @@ import logging
 import os
 import signal
 import socket
+import stat
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 
 import anyio
 import anyio.to_thread
@@ -20,9 +22,9 @@ import msgspec
 
 from sesamed import discovery, locks, mounts, paths, workstation
 from sesamed.config import Config, ConfiguredRoot
-from sesamed.errors import StoreError
+from sesamed.errors import ConfigError, SesameError, StoreError
 from sesamed.exclusion import Exclusion
-from sesamed.ingest.decode import ReadLimits
+from sesamed.ingest.decode import ReadLimits, log_fault
 from sesamed.ingest.indexer import Indexer
 from sesamed.ingest.requests import Requests
 from sesamed.ingest.roots import RootWatcher
@@ -37,7 +39,7 @@ from sesamed.server.dispatch import Dispatcher
 from sesamed.server.listen import Server, adopt, bind, unlink_own
 from sesamed.sources import SOURCES
 from sesamed.sources.sesame import Sesame
-from sesamed.store.index import Index, remove_index, set_aside
+from sesamed.store.index import Index, IndexLostError, remove_index, set_aside
 from sesamed.store.older import OlderIndex, older_indexes, set_older_aside
 from sesamed.store.sqlite import DamagedError
 from sesamed.times import iso
@@ -46,6 +48,7 @@ from sesamed.watch import Watch
 log = logging.getLogger(__name__)
 
 SOCKET_CHECK_S = 2.0
+RESTART_S = (1.0, 60.0)  # after a bug; twice as long each time
 M_ARENA_MAX = -8  # of malloc.h
 OWN_SESSIONS_DIR = "sessions"  # of the data directory: what we store ourselves
 ROOTS = msgspec.json.Decoder(list[ConfiguredRoot])
@@ -101,7 +104,7 @@ def _open(database: str) -> tuple[Index, list[Trouble]]:
         set_older_aside(database)
         return _with_metadata(_with_new_revisions(Index(database))), []
     except DamagedError as error:
-        aside = set_aside(database, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
+        aside = set_aside(database)
         log.error("the index is damaged and was set aside path=%s error=%s", aside, error)  # noqa: TRY400  # no fault of ours
         text = f"the index was damaged and has been set aside as {aside}; it is being rebuilt from the session files"
         return Index(database), [Trouble(code="damaged", message=text, since_ms=int(time.time() * 1000))]
@@ -147,6 +150,8 @@ class _Daemon:
         self._troubles = troubles
         self._notifier = notifier
         self._stopping = anyio.Event()
+        self._lost: IndexLostError | None = None  # why it has to end
+        self._socket: tuple[int, int] | None = None  # that clients should find at the path
         self._own_sessions_dir = os.path.join(setting.paths.data_dir, OWN_SESSIONS_DIR)
 
     async def main(self, listener: socket.socket) -> None:
@@ -160,26 +165,70 @@ class _Daemon:
         limits = ClientLimits(connections=config.limits.max_connections)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._heed_signals)
-            tasks.start_soon(indexer.run)
+            tasks.start_soon(self._supervise, "indexing", indexer.run)
             await _expire(indexer)
-            tasks.start_soon(Server(listener, dispatcher, limits).serve)
+
+            async def serve(listener: socket.socket) -> None:
+                try:
+                    await Server(listener, dispatcher, limits).serve()
+                except Exception as error:
+                    log_fault(os.fsencode(self._setting.paths.socket), error)
+                    self._socket = None  # another one is made
+
+            tasks.start_soon(serve, listener)
+
+            def serve_again(listener: socket.socket) -> None:
+                tasks.start_soon(serve, listener)
+
+            self._socket = await anyio.to_thread.run_sync(_identify_socket, self._setting.paths.socket)
             await ping(self._setting.paths.socket)
             self._notifier.ready("answering")
             log.info("ready socket=%s", self._setting.paths.socket)
-            tasks.start_soon(watcher.run)
-            tasks.start_soon(requests.finish_left_over)
-
-            def serve(again: socket.socket) -> None:
-                tasks.start_soon(Server(again, dispatcher, limits).serve)
-
-            tasks.start_soon(self._keep_socket, serve)
+            tasks.start_soon(self._supervise, "watching", watcher.run)
+            tasks.start_soon(self._supervise, "what an earlier daemon left", requests.finish_left_over)
+            tasks.start_soon(self._supervise, "the socket", partial(self._keep_socket, serve_again))
             if self._setting.environ.get("NOTIFY_SOCKET"):
-                tasks.start_soon(self._reporter(indexer, requests).run)
+                reporter = self._reporter(indexer, requests)
+                tasks.start_soon(self._supervise, "reporting to the service manager", reporter.run)
             await self._stopping.wait()
             self._notifier.stopping()
             indexer.leaving = True
             tasks.cancel_scope.cancel()
+        if self._lost is not None:
+            raise self._lost
         log.info("stopped")
+
+    async def _supervise(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Do this until it is done. A bug never ends the others: it is logged, said in `status`, and tried again, later each time."""
+        pause_s = RESTART_S[0]
+        while True:
+            begun = time.monotonic()
+            try:
+                await work()
+            except IndexLostError as error:
+                await self._end_without_index(error)
+            except Exception as error:
+                why = error.message if isinstance(error, SesameError) else log_fault(os.fsencode(name), error)
+                if time.monotonic() - begun > RESTART_S[1]:
+                    pause_s = RESTART_S[0]
+                message = f"{name} failed and is tried again in {pause_s:.0f} s: {why}"
+                trouble = Trouble(code="internal", message=message, since_ms=int(time.time() * 1000))
+                log.error("failed task=%s again_s=%.0f", name, pause_s)  # noqa: TRY400  # log_fault has said where
+                self._troubles.append(trouble)
+                await anyio.sleep(pause_s)
+                self._troubles.remove(trouble)
+                pause_s = min(pause_s * 2, RESTART_S[1])
+                continue
+            return
+
+    async def _end_without_index(self, error: IndexLostError) -> None:
+        """End, as nothing can be answered; the log may have been in what is gone."""
+        with suppress(ConfigError):
+            directory = self._setting.paths.data_dir
+            await anyio.to_thread.run_sync(paths.make_private, directory, self._setting.paths.owns)
+        log.error("stopped: %s", error)
+        self._lost = error
+        self._stopping.set()
 
     def _reporter(self, indexer: Indexer, requests: Requests) -> Reporter:
         async def prove_alive() -> None:
@@ -246,11 +295,30 @@ class _Daemon:
                 self._stopping.set()
 
     async def _keep_socket(self, serve: Callable[[socket.socket], None]) -> None:
-        """Create the socket again if its file was removed: without it no client can connect."""
-        path = self._setting.paths.socket
+        """Create the socket again if it was removed: without it no client can connect. What stands in its place is not touched."""
+        path, owns = self._setting.paths.socket, self._setting.paths.owns
+        obstacle = ""
         while True:
             await anyio.sleep(SOCKET_CHECK_S)
-            if not await anyio.to_thread.run_sync(os.path.lexists, path):
-                log.warning("the socket was removed and has been created again path=%s", path)
-                await anyio.to_thread.run_sync(paths.make_private, os.path.dirname(path), self._setting.paths.owns)
+            there = await anyio.to_thread.run_sync(_identify_socket, path)
+            if there is not None and there == self._socket:
+                continue
+            try:
+                await anyio.to_thread.run_sync(paths.make_private, os.path.dirname(path), owns)
                 serve(await anyio.to_thread.run_sync(bind, path))
+            except (SesameError, OSError) as error:
+                if str(error) != obstacle:
+                    log.error("no client can connect: %s", error)  # noqa: TRY400  # no fault of ours
+                obstacle = str(error)
+                continue
+            log.warning("the socket was removed and has been created again path=%s", path)
+            self._socket, obstacle = await anyio.to_thread.run_sync(_identify_socket, path), ""
+
+
+def _identify_socket(path: str) -> tuple[int, int] | None:
+    """Which socket is at the path; None if there is none."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return (status.st_dev, status.st_ino) if stat.S_ISSOCK(status.st_mode) else None

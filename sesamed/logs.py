@@ -62,7 +62,10 @@ class _Handler(logging.StreamHandler):  # type: ignore[type-arg]  # generic only
     path: str | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write the record, then rotate if the file is full."""
+        """Write the record, to a new file if somebody took this one away, then rotate if the file is full."""
+        if self.path is not None and not _is_standard_error(self.path):
+            with contextlib.suppress(OSError):
+                _redirect(self.path)
         super().emit(record)
         self.rotate()
 

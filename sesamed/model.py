@@ -220,7 +220,7 @@ class IndexReport(Answer, frozen=True, kw_only=True):
 
 
 RootCode = Literal["tooFewInstances", "tooFewWatches", "remoteFilesystem", "unwatchable", "unknownFormat"]
-TroubleCode = Literal["damaged", "storage", "unreadable", "older-index", "workstation"]
+TroubleCode = Literal["damaged", "storage", "unreadable", "older-index", "workstation", "internal"]
 WorkstationOrigin = Literal["machine", "workstationId", "WORKSTATION_ID"]
 
 

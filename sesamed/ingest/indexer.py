@@ -57,6 +57,7 @@ class Indexer:
         self.freshness: deque[float] = deque(maxlen=SAMPLES)
         self.counts = Counts()  # of all looks so far
         self.trouble: StoreError | None = None
+        self.is_replaced = False  # somebody took the index away since the start
         self.last_sweep_ms: int | None = None
         self.last_event_ms: int | None = None
         self._has_to_decide = (
@@ -119,7 +120,7 @@ class Indexer:
 
             try:
                 result = await self.in_thread(partial(self._ingest.run, [state.target for state in batch.states], stop))
-            except StoreError:
+            except Exception:
                 self.queue.put_back()
                 raise
             self._upkeep.wrote()
@@ -275,10 +276,11 @@ class Indexer:
         await self.in_thread(lambda: self._begin_anew(new.states))
 
     async def replace_index(self) -> None:
-        """Somebody deleted the index: create a new one and read all files again."""
+        """Somebody deleted the index: create a new one and read all files again. Raises IndexLostError if that cannot be."""
         log.error("the index was removed or replaced; indexing all files again path=%s", self.index.path)
         async with self.write_lock():
             await self.in_thread(self.index.reopen)
+            self.is_replaced = True
             self._has_to_decide = False
             await self.in_thread(lambda: self._begin_anew(FileStates()))
         await self.look_around()

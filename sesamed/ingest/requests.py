@@ -43,10 +43,10 @@ Report: TypeAlias = Callable[[Progress], Awaitable[None]]
 class Requests:
     """Serves requests to the ingest, and remembers since when something is wrong."""
 
-    def __init__(self, indexer: Indexer, watcher: RootWatcher, standing: Iterable[Trouble] = ()) -> None:
+    def __init__(self, indexer: Indexer, watcher: RootWatcher, standing: Sequence[Trouble] = ()) -> None:
         self._indexer = indexer
         self._watcher = watcher
-        self._standing = list(standing)
+        self._standing = standing  # the caller's: what is in it at the moment
         self._since: dict[TroubleCode, int] = {}
         self._turn = anyio.Lock()
         self._left_behind: str | None = None  # why an index of an older schema is still there
@@ -85,6 +85,11 @@ class Requests:
                 f"{s.target.path.decode('utf-8', 'replace')} ({s.trouble})" for s in unreadable[:MAX_NAMED]
             )
             found["unreadable"] = f"{len(unreadable)} files cannot be read (each sweep tries again): {named}"
+        if self._indexer.is_replaced:
+            found["damaged"] = (
+                "the index was removed or replaced while it was in use, and has been built anew from the session files;"
+                " sessions whose files are gone are not in it. This is said until the daemon is started again"
+            )
         if self._left_behind is not None:
             found["older-index"] = self._left_behind
         now = _now_ms()

@@ -3,11 +3,13 @@
 import os
 import queue
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import apsw
 
+from sesamed.errors import SesameError, StoreError
 from sesamed.store import sqlite
 from sesamed.store.writing.transaction import Writer
 
@@ -16,12 +18,16 @@ READERS = 2  # as many as cores are worth: more threads only hand the GIL about 
 FILES = ("", "-wal", "-shm", "-journal")  # the last one when it was killed while it was made
 
 
+class IndexLostError(StoreError):
+    """The open index is lost, and there cannot be another one in its place."""
+
+
 class Readers:
     """A few read-only connections, lent to threads."""
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._free: queue.SimpleQueue[apsw.Connection] = queue.SimpleQueue()
+        self._free: queue.SimpleQueue[apsw.Connection | None] = queue.SimpleQueue()  # None: it could not be opened
         self._open = threading.Event()
         self._fill()
 
@@ -33,6 +39,8 @@ class Readers:
         self._open.wait()
         connection = self._free.get()
         try:
+            if connection is None:
+                raise StoreError(f"the index {self._path} is no longer there; the log says why")
             with sqlite.snapshot(connection):
                 yield connection
         finally:
@@ -42,22 +50,29 @@ class Readers:
     def exclusive(self) -> Iterator[None]:
         """Wait until nobody reads, close all connections, and open them again afterwards."""
         self._open.clear()
-        for connection in [self._free.get() for _ in range(READERS)]:
-            connection.close()
+        self.close()
         try:
             yield
-        finally:
-            self._fill()
+        except BaseException:
+            with suppress(StoreError):  # there may be nothing to open
+                self._fill()
+            raise
+        self._fill()
 
     def close(self) -> None:
         """Wait for the readers, and close."""
-        for _ in range(READERS):
-            self._free.get().close()
+        for connection in [self._free.get() for _ in range(READERS)]:
+            if connection is not None:
+                connection.close()
 
     def _fill(self) -> None:
-        for _ in range(READERS):
-            self._free.put(sqlite.connect_reader(self._path))
-        self._open.set()
+        opened: list[apsw.Connection | None] = []
+        try:
+            opened += [sqlite.connect_reader(self._path) for _ in range(READERS)]
+        finally:
+            for connection in opened or [None] * READERS:  # or whoever waits for one would wait for ever
+                self._free.put(connection)
+            self._open.set()
 
 
 class Index:
@@ -76,13 +91,20 @@ class Index:
             return _identity(self.path) == self._identity
 
     def reopen(self) -> None:
-        """Open the file that is at the path now, or an empty index if there is none."""
-        with self.readers.exclusive(), self._changing:
-            self.writer.close()
-            if _identity(self.path) is None:
-                remove_index(self.path)  # a WAL without its database
-            self.writer = Writer(self.path)
-            self._identity = _identity(self.path)
+        """Open the file that is at the path now, or an empty index if there is none, or none that can be read, which is set aside."""
+        try:
+            with self.readers.exclusive(), self._changing:
+                self.writer.close()
+                if _identity(self.path) is None:
+                    remove_index(self.path)  # a WAL without its database
+                try:
+                    self.writer = Writer(self.path)
+                except sqlite.DamagedError:
+                    set_aside(self.path)
+                    self.writer = Writer(self.path)
+                self._identity = _identity(self.path)
+        except (SesameError, OSError) as error:
+            raise IndexLostError(str(error)) from error
 
     def close(self) -> None:
         """Close all connections; SQLite checkpoints the WAL."""
@@ -122,9 +144,9 @@ def remove_index(path: str) -> None:
             continue
 
 
-def set_aside(path: str, stamp: str) -> str:
+def set_aside(path: str) -> str:
     """Move a damaged index away, with the files beside it; only the last one is kept."""
-    target = f"{path}.damaged-{stamp}"
+    target = f"{path}.damaged-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
     for suffix in FILES:
         if os.path.exists(path + suffix):
             os.replace(path + suffix, target + suffix)

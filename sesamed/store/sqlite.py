@@ -14,7 +14,7 @@ from typing import Any
 
 import apsw
 
-from sesamed.errors import SchemaTooNewError, StoreError
+from sesamed.errors import ConfigError, SchemaTooNewError, StoreError
 from sesamed.store import schema
 from sesamed.store.subwords import inner_words
 
@@ -183,10 +183,15 @@ def copy(path: str, target: str) -> None:
 
 def _reserve(path: str) -> None:
     """Create the file ourselves, so that it and the files beside it are 0600 whatever the umask."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+    except OSError as error:
+        if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
+            raise ConfigError(f"{path} is not a regular file; move it", path=path) from error
+        raise StoreError(f"the index {path} cannot be used: {error.strerror}") from error
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise StoreError(f"{path} is not a regular file; move it")
+            raise ConfigError(f"{path} is not a regular file; move it", path=path)
         os.fchmod(descriptor, 0o600)
     finally:
         os.close(descriptor)

@@ -201,6 +201,110 @@ def test_it_says_when_it_stops() -> None:
         assert daemon.wait() == 0
 
 
+# -- what it needs is taken away
+
+
+def test_the_data_directory_is_removed() -> None:
+    """It ends and says why, also in the log that was removed; the next start makes it again."""
+    with Daemon() as daemon:
+        daemon.fill().stop()
+        daemon.log_file = daemon.data_dir / "sesamed.log"
+        daemon.start()
+        shutil.rmtree(daemon.data_dir)
+        assert daemon.wait() == 1
+        assert f"stopped: the index {daemon.database} cannot be used" in daemon.log
+        assert "Traceback" not in daemon.log
+        assert not Path(daemon.socket).exists()
+        check_private(daemon.data_dir)
+        daemon.log_file.unlink()
+        assert len(daemon.start().fill().found("quince")) == 3
+
+
+def test_the_index_is_replaced_by_something_else() -> None:
+    """It is set aside, and built anew; the status says what may be missing."""
+    with Daemon() as daemon:
+        daemon.allowed.append("removed or replaced|set aside")
+        daemon.fill()
+        junk = daemon.directory / "junk"
+        junk.write_bytes(b"nothing of a database " * 1000)
+        junk.rename(daemon.database)
+        (warning,) = eventually(lambda: daemon.call("status")["warnings"])
+        assert warning["code"] == "damaged"
+        assert "removed or replaced" in warning["message"]
+        eventually(lambda: len(daemon.found("quince")) == 3)
+        assert junk.name not in os.listdir(daemon.directory)
+        assert [path.read_bytes()[:7] for path in daemon.data_dir.glob("*.damaged-*Z")] == [b"nothing"]
+
+
+def test_the_index_is_replaced_by_a_directory() -> None:
+    """It ends and says why, as does the next start, until somebody moves that away."""
+    with Daemon() as daemon:
+        daemon.allowed.append("removed or replaced|stopped: ")
+        daemon.fill()
+        daemon.database.unlink()
+        daemon.database.mkdir()
+        assert daemon.wait() == 1
+        assert f"{daemon.database} is not a regular file; move it" in daemon.log
+        code, said = daemon.refuses_to_start()
+        assert (code, said.count("\n")) == (CONFIGURATION, 1)
+        assert f"{daemon.database} is not a regular file; move it" in said
+        daemon.database.rmdir()
+        assert len(daemon.start().fill().found("quince")) == 3
+
+
+@pytest.mark.parametrize("kind", ["file", "directory", "link"])
+def test_something_stands_where_the_socket_was(kind: str) -> None:
+    """It is noticed and said; when it has gone, clients get in again. Until then `stop` ends the process that holds the lock."""
+    with Daemon() as daemon:
+        daemon.allowed.append("no client can connect|has been created again")
+        place = Path(daemon.socket)
+
+        def obstruct() -> None:
+            place.unlink()
+            if kind == "directory":
+                place.mkdir()
+            elif kind == "file":
+                place.touch()
+            else:
+                place.symlink_to("nowhere")
+
+        obstruct()
+        eventually(lambda: f"{place} exists and is not a socket; move it" in daemon.log)
+        run = _sesamectl(daemon, "search", "quince")
+        assert run.returncode != 0
+        assert f"{place} is not a socket; move it away" in run.stderr
+        place.rmdir() if kind == "directory" else place.unlink()
+        eventually(place.is_socket)
+        pid = daemon.call("hello")["pid"]
+        assert pid == daemon.pid
+        obstruct()
+        run = _sesamectl(daemon, "stop")
+        assert (run.returncode, run.stdout, run.stderr) == (0, "sesamed stopped\n", "")
+        assert daemon.wait() == 0
+        assert os.path.lexists(place)
+
+
+def test_a_stop_ends_what_hangs() -> None:
+    """Whoever holds the lock and does not answer is ended, however."""
+    with Daemon() as daemon:
+        Path(daemon.socket).unlink()
+        os.kill(daemon.pid, signal.SIGSTOP)
+        run = _sesamectl(daemon, "stop")
+        assert (run.returncode, run.stdout) == (0, "sesamed stopped\n")
+        assert daemon.wait() == -signal.SIGKILL
+        assert _sesamectl(daemon, "stop").stdout == "sesamed was not running\n"
+
+
+def _sesamectl(daemon: Daemon, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "sesamectl", *arguments],
+        env=daemon.environ(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 # -- a second start
 
 

@@ -11,7 +11,15 @@ import pytest
 from sesamectl import connection
 from sesamectl.client import Client
 from sesamectl.connection import MAX_ANSWER_BYTES
-from sesamectl.errors import ClosedError, DeadlineError, NotRunningError, NotSesameError, RpcError, UnsafeError
+from sesamectl.errors import (
+    ClosedError,
+    DeadlineError,
+    NotRunningError,
+    NotSesameError,
+    ObstructedError,
+    RpcError,
+    UnsafeError,
+)
 
 from .conftest import Stub
 
@@ -129,7 +137,7 @@ def test_a_file_instead_of_a_socket(directory: str) -> None:
     """A file is nothing that listens."""
     with open(f"{directory}/s", "w"):
         pass
-    with pytest.raises(NotRunningError), Client(f"{directory}/s"):
+    with pytest.raises(ObstructedError), Client(f"{directory}/s"):
         pass
 
 

@@ -112,8 +112,9 @@ def test_a_damaged_index_is_set_aside_with_its_siblings(tmp_path: Path) -> None:
     path = tmp_path / "index.sqlite"
     path.write_bytes(b"broken")
     (tmp_path / "index.sqlite-wal").write_bytes(b"wal")
-    assert set_aside(str(path), "now") == f"{path}.damaged-now"
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["index.sqlite.damaged-now", "index.sqlite.damaged-now-wal"]
+    aside = Path(set_aside(str(path)))
+    assert aside.name.startswith("index.sqlite.damaged-2")
+    assert sorted(p.name for p in tmp_path.iterdir()) == [aside.name, f"{aside.name}-wal"]
 
 
 def filled(index: Index, commits: int) -> None:

@@ -217,7 +217,7 @@ class Searcher:
         sessions = summary.read_sessions(self._connection, numbers, self._workstation)
         hits = [self._make_hit(one, sessions, holders, one.score / best.score) for one in page]
         matched = hits[page.index(best)].matched_words if best in page else self._find_matched_words(best)
-        counted = terms.count_shown(self._terms, [_list_shown(hit) for hit in hits])
+        counted = terms.count_shown(self._terms, [_join_shown(hit) for hit in hits])
         return Page(hits, counted, ranked.total, ranked.is_exact, weak=ranking.is_weak(self._terms, matched))
 
     def _count_filtered_out(self) -> int:
@@ -282,7 +282,7 @@ class Searcher:
         return _make_hit(shown, Excerpt("", []), None)
 
 
-def _list_shown(hit: Hit) -> str:
+def _join_shown(hit: Hit) -> str:
     return f"{hit.matched_snippet}\n{hit.name}\n{hit.cwd}\n{hit.git_branch}"
 
 

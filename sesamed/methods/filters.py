@@ -77,7 +77,7 @@ async def make_where(context: Context, params: Filters) -> filters.Where:
 
 
 def _convert(params: Filters, now_ms: int) -> dict[str, Any]:
-    """What the values mean, checked."""
+    """The values as the store takes them; refuses names that do not exist."""
     values: dict[str, Any] = {name: getattr(params, name) for name in Filters.__struct_fields__}
     for name, value in values.items():
         if Filters.__annotations__[name] == OneOrMany and value is not None:
@@ -126,7 +126,7 @@ def sort_by_distance(names: Iterable[str], to: str) -> list[str]:
 
 
 def warn_of_unknown_tools(connection: Connection, params: Filters) -> list[str]:
-    """A tool's name that no call has is no error, but more often a slip than a tool that was never used."""
+    """A name that no call has is no error: it may be a tool that was never used, but more often it is a slip."""
     asked = [params.tool] if isinstance(params.tool, str) else params.tool or []
     if not asked:
         return []

@@ -103,7 +103,7 @@ class Params(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_f
 
 
 def find_next_offset(offset: int, count: int, total: int) -> int | None:
-    """Where the page after this one begins, which has so many of all; null at the end, and after an empty page."""
+    """Where the next page begins; None at the end, and after an empty page."""
     following = offset + count
     return following if count and following < total else None
 

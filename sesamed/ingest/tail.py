@@ -253,8 +253,17 @@ def signature_at(path: bytes) -> Signature | None:
 def signature(status: os.stat_result) -> Signature:
     """What identifies an unchanged file."""
     return Signature(
-        _to_signed(status.st_dev), _to_signed(status.st_ino), status.st_size, status.st_mtime_ns, status.st_ctime_ns
+        _to_signed(status.st_dev),
+        _to_signed(status.st_ino),
+        status.st_size,
+        _clamp(status.st_mtime_ns),
+        _clamp(status.st_ctime_ns),
     )
+
+
+def _clamp(time_ns: int) -> int:
+    """SQLite's integers end in 2262 and begin in 1677; file systems go further."""
+    return min(max(time_ns, -(1 << 63)), (1 << 63) - 1)
 
 
 def _to_signed(number: int) -> int:

@@ -143,7 +143,7 @@ def _bundle_signature(bundle: Bundle, path: bytes, root: str) -> Signature | Non
         return None
     seen = list(list_members(bundle, path, root))
     marks = b"".join(b"%s\0%d %d %d %d\n" % (name, s.ino, s.size, s.mtime_ns, s.ctime_ns) for name, s in seen)
-    newest = max((one.mtime_ns for _, one in seen), default=status.st_mtime_ns)
+    newest = max((one.mtime_ns for _, one in seen), default=signature(status).mtime_ns)
     return Signature(signature(status).dev, 0, sum(one.size for _, one in seen), newest, digest(marks))
 
 

@@ -3,6 +3,7 @@
 import os
 import shutil
 import socket
+from datetime import UTC, datetime
 
 import pytest
 
@@ -164,3 +165,19 @@ def test_files_that_are_excluded_later_are_never_opened_again() -> None:
         daemon.sync()
         assert daemon.found("skirret") == daemon.found("quince") == []
         assert path not in {event.path for event in events(daemon.directory / "trace")}
+
+
+@pytest.mark.parametrize("year", [1600, 1900, 2400])
+def test_a_time_outside_of_what_the_index_holds(year: int) -> None:
+    """A file is read whenever it says that it was changed: before 1970, and after 2262, when 63 bits of nanoseconds end."""
+    with Daemon() as daemon:
+        path = daemon.write("a.jsonl", PiSession(id="odd-time").user("medlar").bytes())
+        moment = int((datetime(year, 1, 1, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds())
+        os.utime(path, ns=(0, moment * 10**9))
+        daemon.sync()
+        assert daemon.found("medlar") == ["odd-time"]
+        daemon.append("a.jsonl", PiSession(id="odd-time").user("quince").last_line())
+        os.utime(path, ns=(0, moment * 10**9 + 10**9))
+        daemon.sync()
+        assert daemon.found("quince") == ["odd-time"]
+        assert daemon.call("status")["state"] == "ready"

@@ -223,7 +223,9 @@ def test_a_file_outside_its_root_is_refused(tmp_path: Path) -> None:
 
 def test_an_inode_with_64_bits_can_be_stored(tmp_path: Path) -> None:
     """SQLite's integers have a sign."""
-    status = os.stat_result((stat.S_IFREG, 2**64 - 1, 2**64 - 1, 1, 0, 0, 5, 0, 0, 0))
+    status = os.stat_result(
+        (stat.S_IFREG, 2**64 - 1, 2**64 - 1, 1, 0, 0, 5, 0, 0, 0), {"st_mtime_ns": 0, "st_ctime_ns": 0}
+    )
     assert (signature(status).ino, signature(status).dev) == (-1, -1)
 
 

@@ -1,24 +1,42 @@
-"""Paths that are never opened: globs over absolute paths, compiled into one regular expression.
+"""Paths that are never opened: globs over absolute paths, compiled into one regular expression, and the rules of `.sesameignore` files.
 
 `*`, `?` and `[abc]` stay within a name, `**` crosses directories. A match excludes everything below it. A glob that
 does not begin with `/` may match at any depth. When in doubt a path is excluded, because the glob may protect secrets.
 
 A place may have several names: a glob counts for the one that it is written with, for the one that links lead to, and for the one that a
 root was configured with. Where the file system takes names for one that differ in case, or in how letters are composed, so does a glob.
+
+A `.sesameignore` at the top of a root holds for all that is below it, and is written like a `.gitignore`. The matcher is our own: it is
+small, and a property test holds it to `git check-ignore`.
 """
 
 import os
 import re
+import stat
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
 from typing import NamedTuple
 
 _TOKEN = re.compile(r"\*+|\?|\[[!^]?(?:\][^\]]*|[^\]]+)\]|[^*?\[]+|\[")
 _MEMBER = re.compile(r".-.|.", re.DOTALL)
+_SPACES = re.compile(r"^((?:\\.|[^\\])*?) +$", re.DOTALL)  # at a line's end, unless there is a backslash before them
+_GIT_TOKEN = re.compile(
+    r"""\*{2,}(?:\\?/)?|\*|\?|\\.|[^*?\[\\]
+    |\[[!^]?+(?>\[:[^\]]*:\]|(?:\\.|[^\\])(?:-(?:\\.|[^\\\]]))?)(?>\[:[^\]]*:\]|(?:\\.|[^\\\]])(?:-(?:\\.|[^\\\]]))?)*+\]""",
+    re.DOTALL | re.VERBOSE,
+)
+_GIT_MEMBER = re.compile(r"\[:(?P<name>[^\]]*):\]|(?P<first>\\.|[^\\])(?:-(?P<last>\\.|[^\\\]]))?", re.DOTALL)
+_CLASSES = {
+    "alnum": "0-9A-Za-z", "alpha": "A-Za-z", "blank": r" \t", "cntrl": r"\x00-\x1f\x7f", "digit": "0-9", "graph": "!-~",
+    "lower": "a-z", "print": " -~", "punct": r"!-/:-@\[-`{-~", "space": r" \t-\r", "upper": "A-Z", "xdigit": "0-9A-Fa-f",
+}  # fmt: skip
 _WILD = re.compile(r"[*?\[]")
 
 
+IGNORE_FILE = ".sesameignore"
+MOST_BYTES = 1 << 20  # of such a file
 FOLDS = sys.platform == "darwin"  # APFS by default: neither case nor composition tells names apart
 
 
@@ -29,19 +47,37 @@ class Place(NamedTuple):
     real: str
 
 
+class IgnoreFile(NamedTuple):
+    """A `.sesameignore`, as it was last read."""
+
+    path: str
+    text: str | None = None  # None: it could never be read
+    trouble: str | None = None  # why it cannot be read now
+
+
+class _Root(NamedTuple):
+    """What is to be asked for paths below a root."""
+
+    written: str
+    real: str
+    file: IgnoreFile | None
+
+
 class _Rules(NamedTuple):
     """What is excluded at the moment. Never changed: other threads ask."""
 
     expressions: tuple[str, ...] = ()
-    places: tuple[Place, ...] = ()
+    roots: tuple[_Root, ...] = ()
     match: Callable[[str], object] | None = None
+    ignored: tuple["Ignored | None", ...] = ()  # one for each root
 
 
 class Exclusion:
-    """Compiled globs. `refresh` when links or roots may have changed; `revision` grows with each change of what is excluded."""
+    """All that is excluded. `refresh` when links, roots or files may have changed; `revision` grows when what is excluded has."""
 
     def __init__(self, globs: Iterable[str] = (), *, folds: bool = FOLDS) -> None:
         self.revision = 0
+        self.ignore_files: dict[str, IgnoreFile] = {}  # by the real paths of the roots
         self._globs = tuple(globs)
         self._fold = fold if folds else str
         self._folds = folds
@@ -49,32 +85,59 @@ class Exclusion:
         self.refresh()
 
     def refresh(self, places: Iterable[Place] = ()) -> None:
-        """Find out where links lead now: above what globs name, and to the roots."""
+        """Find out where links lead now, above what globs name and to the roots, and what the roots' `.sesameignore` say."""
+        places = list(places)
         expressions = tuple(found for glob in self._globs for found in _expressions(glob))
-        spellings = (Place(*(self._fold(os.path.normpath(name)).rstrip("/") for name in place)) for place in places)
-        renamed = tuple(place for place in spellings if place.written != place.real)
-        if (expressions, renamed) == (self._rules.expressions, self._rules.places):
+        files = {real: file for _, real in places if (file := _read(real, self.ignore_files.get(real))) is not None}
+        roots = tuple(_Root(self._spell(written), self._spell(real), files.get(real)) for written, real in places)
+        roots = tuple(root for root in roots if root.file is not None or root.written != root.real)
+        self.ignore_files = files
+        if (expressions, roots) == (self._rules.expressions, self._rules.roots):
             return
-        match = None
-        if expressions:
-            spelled = [*expressions, *map(fold, expressions)] if self._folds else expressions
-            match = re.compile(
-                "|".join(dict.fromkeys(spelled)), re.DOTALL | (re.IGNORECASE if self._folds else 0)
-            ).match
-        self._rules = _Rules(expressions, renamed, match)
+        ignored = tuple(None if file is None else self._compile_file(file) for *_, file in roots)
+        self._rules = _Rules(expressions, roots, self._compile(expressions), ignored)
         self.revision += 1
 
-    def excludes(self, path: str) -> bool:
-        """Whether this absolute path, or a directory above it, is excluded."""
+    def excludes(self, path: str, *, is_directory: bool = False) -> bool:
+        """Whether this absolute path, or a directory above it, is excluded, and must not be opened."""
+        return self._find(path, is_directory=is_directory, is_certain=False)
+
+    def drops(self, path: str) -> bool:
+        """Whether it must also go from the index: as long as nobody knows what a `.sesameignore` says, what is indexed stays."""
+        return self._find(path, is_directory=False, is_certain=True)
+
+    def _find(self, path: str, *, is_directory: bool, is_certain: bool) -> bool:
         rules = self._rules
-        if rules.match is None:
+        if rules.match is None and not rules.roots:
             return False
-        path = self._fold(path) + "/"
-        if rules.match(path):
+        path = self._fold(path)
+        if rules.match is not None and rules.match(path + "/"):
             return True
-        return any(
-            path.startswith(real + "/") and rules.match(written + path[len(real) :]) for written, real in rules.places
-        )
+        for (written, real, file), ignored in zip(rules.roots, rules.ignored, strict=True):
+            if path.startswith(real + "/"):
+                below = path[len(real) + 1 :]
+                if rules.match is not None and rules.match(f"{written}/{below}/"):
+                    return True
+                is_asked = file is not None and (file.text is not None or not is_certain)
+                if ignored is not None and is_asked and ignored.holds(below, is_directory=is_directory):
+                    return True
+        return False
+
+    def _spell(self, path: str) -> str:
+        return self._fold(os.path.normpath(path)).rstrip("/")
+
+    @property
+    def _flags(self) -> int:
+        return re.DOTALL | (re.IGNORECASE if self._folds else 0)
+
+    def _compile_file(self, file: IgnoreFile) -> "Ignored":
+        return Ignored("*" if file.text is None else self._fold(file.text), self._flags)
+
+    def _compile(self, expressions: tuple[str, ...]) -> Callable[[str], object] | None:
+        if not expressions:
+            return None
+        spelled = [*expressions, *map(fold, expressions)] if self._folds else expressions
+        return re.compile("|".join(dict.fromkeys(spelled)), self._flags).match
 
 
 def fold(path: str) -> str:
@@ -129,3 +192,104 @@ def _member(member: str) -> str:
     if len(member) == 3 and member[0] <= member[2]:
         return f"{re.escape(member[0])}-{re.escape(member[2])}"
     return re.escape(member)
+
+
+def _read(root: str, before: IgnoreFile | None) -> IgnoreFile | None:
+    """The `.sesameignore` of a root. While it cannot be read, it says what it said before; if nobody knows, nothing is opened."""
+    path = os.path.join(root, IGNORE_FILE)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if not os.path.lexists(path):
+            return None
+        trouble = error.strerror or str(error)
+    else:
+        with open(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                trouble = "no regular file"
+            elif len(data := file.read(MOST_BYTES + 1)) > MOST_BYTES:
+                trouble = f"larger than {MOST_BYTES:,} bytes"
+            else:
+                return IgnoreFile(path, os.fsdecode(data).removeprefix("\ufeff"))
+    return IgnoreFile(path, None if before is None else before.text, trouble)
+
+
+class Ignored:
+    """What a file in the syntax of `.gitignore` excludes, by the paths below its directory."""
+
+    def __init__(self, text: str, flags: int = re.DOTALL) -> None:
+        rules = [rule for line in text.split("\n") if (rule := _parse(line.removesuffix("\r"))) is not None]
+        self._groups = [  # the last rule decides
+            (*kind, re.compile("|".join(expression for _, expression in group), flags).fullmatch)
+            for kind, group in groupby(reversed(rules), key=lambda rule: rule[0])
+        ]
+
+    def holds(self, path: str, *, is_directory: bool) -> bool:
+        """Whether a path, or a directory above it, is excluded. Below an excluded directory nothing is taken back in."""
+        end = path.find("/")
+        while end >= 0:
+            if self._decide(path[:end], is_directory=True):
+                return True
+            end = path.find("/", end + 1)
+        return self._decide(path, is_directory=is_directory)
+
+    def _decide(self, path: str, *, is_directory: bool) -> bool:
+        for is_negated, is_of_directories, match in self._groups:
+            if (is_directory or not is_of_directories) and match(path):
+                return not is_negated
+        return False
+
+
+def _parse(line: str) -> tuple[tuple[bool, bool], str] | None:
+    """A line as a rule: whether it takes back in, whether it is of directories only, and its expression."""
+    line = _SPACES.sub(r"\1", line)
+    if not line or line.startswith("#"):
+        return None
+    is_negated = line.startswith("!")
+    pattern = line[is_negated:]
+    is_of_directories = pattern.endswith("/")
+    pattern = pattern[:-1] if is_of_directories else pattern
+    if not pattern or (expression := _wildmatch(pattern.removeprefix("/"))) is None:
+        return None
+    return (is_negated, is_of_directories), expression if "/" in pattern else f"(?:.*/)?{expression}"
+
+
+def _wildmatch(pattern: str) -> str | None:
+    """A pattern as git matches it; None if it matches nothing."""
+    found, at = list[str](), 0
+    while at < len(pattern):
+        token = _GIT_TOKEN.match(pattern, at)
+        if token is None:
+            return None  # a set without an end, or a backslash before nothing
+        piece = _git_piece(token[0], is_first=at == 0 or pattern[at - 1] == "/", is_last=token.end() == len(pattern))
+        if piece is None:
+            return None
+        found.append(piece)
+        at = token.end()
+    return "".join(found)
+
+
+def _git_piece(token: str, *, is_first: bool, is_last: bool) -> str | None:
+    if token.startswith("**") and is_first and (is_last or token.endswith("/")):
+        return {"/": "(?:.*/)?", "\\/": ".*/"}.get(token.lstrip("*"), ".*")  # escaped, the slash must be there
+    if token[0] == "*":
+        return "[^/]*" + "/" * token.endswith("/")
+    if token[0] == "[":
+        return _git_set(token[1:-1])
+    return "[^/]" if token[0] == "?" else re.escape(token[-1])
+
+
+def _git_set(body: str) -> str | None:
+    is_negated = body[0] in "!^"
+    members = list[str]()
+    for member in _GIT_MEMBER.finditer(body, is_negated):
+        first, last, name = member["first"], member["last"], member["name"]
+        if name is not None:
+            if name not in _CLASSES:
+                return None
+            members.append(_CLASSES[name])
+        else:
+            members.append(re.escape(first[-1]))
+            if last is not None and first[-1] <= last[-1]:
+                members.append(f"{re.escape(first[-1])}-{re.escape(last[-1])}")
+    return f"(?!/)[{'^' if is_negated else ''}{''.join(members)}]"

@@ -219,7 +219,7 @@ class IndexReport(Answer, frozen=True, kw_only=True):
     took_ms: float = 0.0
 
 
-RootCode = Literal["tooFewInstances", "tooFewWatches", "remoteFilesystem", "unwatchable", "unknownFormat"]
+RootCode = Literal["tooFewInstances", "tooFewWatches", "remoteFilesystem", "unwatchable", "unknownFormat", "ignoreFile"]
 TroubleCode = Literal["damaged", "storage", "unreadable", "older-index", "workstation", "internal"]
 WorkstationOrigin = Literal["machine", "workstationId", "WORKSTATION_ID"]
 
@@ -240,6 +240,7 @@ class RootState(msgspec.Struct, frozen=True, kw_only=True):
     mode: Literal["events", "polling", "missing"]
     files: int
     directories: int
+    ignore_file: str | None = None
     warnings: list[RootWarning]
 
 

@@ -41,7 +41,7 @@ TODO = {
     UNREADABLE: "`chmod u+r` them, or exclude them in config.jsonc",
 }
 WHY = (
-    "excluded by the configuration",
+    "excluded by the configuration or .sesameignore",
     "links or special files, which are never read",
     "not a session of this agent",
 )

@@ -40,6 +40,8 @@ def _source(source: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
         yield terminal.paint(DIM, f"source    {place}: missing")
     else:
         yield f"source    {place}: {number(source['sessions'], 'session')} ({mode})"
+    if ignored := source.get("ignoreFile"):
+        yield f"          without what {clean(ignored)} names"
     yield from (f"          {clean(warning)}" for warning in source["warnings"])
 
 

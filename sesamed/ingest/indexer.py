@@ -16,6 +16,7 @@ import anyio
 from anyio import to_thread
 
 from sesamed.errors import StoreError
+from sesamed.exclusion import IGNORE_FILE
 from sesamed.ingest.decode import Decoder, ReadLimits
 from sesamed.ingest.look import Counts, Ingest, LookResult
 from sesamed.ingest.queue import Batch, Queue, Ticket
@@ -93,6 +94,9 @@ class Indexer:
         if target is not None:
             self.last_event_ms = int(time.time() * 1000)
             self.queue.mark(target, may_rest=True)
+        elif os.path.basename(path) == IGNORE_FILE:  # others may be excluded now
+            self.queue.sweep_wanted = True
+            self.wake()
 
     def wake(self) -> None:
         """Wake the task: there may be upkeep to do."""
@@ -243,9 +247,12 @@ class Indexer:
         return dropped
 
     def _take_out_excluded(self) -> int:
+        paths = []
         for state in self.states:
-            state.is_excluded = self.sweep.excludes(Unit.parse(state.target.path).path)
-        paths = [state.target.path for state in self.states if state.is_excluded]
+            path = Unit.parse(state.target.path).path
+            state.is_excluded = self.sweep.excludes(path)
+            if state.is_excluded and self.sweep.drops(path):
+                paths.append(state.target.path)
         if paths:
             self._ingest.drop(paths, "excluded")
         return len(paths)

@@ -94,7 +94,7 @@ class Rebuild:
         indexer = self._indexer
 
         def is_wanted(path: bytes, gone: bool) -> bool:
-            return not (indexer.sweep.excludes(Unit.parse(path).path) or (gone and self._drop_gone))
+            return not (indexer.sweep.drops(Unit.parse(path).path) or (gone and self._drop_gone))
 
         def carry_metadata() -> None:
             for name in CARRIED_METADATA:
@@ -155,7 +155,7 @@ async def _play_back_older(indexer: Indexer, older: OlderIndex) -> None:
     writer = indexer.index.writer
 
     def is_wanted(path: bytes, _: bool) -> bool:
-        return not indexer.sweep.excludes(Unit.parse(path).path)
+        return not indexer.sweep.drops(Unit.parse(path).path)
 
     await play_back(indexer, Replay(older, writer, is_wanted))
     # On the disk, before what it was made from goes.

@@ -13,6 +13,7 @@ import anyio
 import msgspec
 
 from sesamed.errors import BusyError, SesameError
+from sesamed.exclusion import IgnoreFile
 from sesamed.ingest.indexer import Indexer
 from sesamed.ingest.queue import Ticket
 from sesamed.ingest.rebuild import Rebuild, carry_over_older
@@ -115,13 +116,25 @@ class Requests:
                 mode=self._watcher.mode(root),
                 files=root.files,
                 directories=root.directories,
+                ignore_file=None if (file := self._ignore_file(root)) is None else file.path,
                 warnings=[*self._watcher.warnings(root), *self._warnings(root)],
             )
             for root in self._indexer.sweep.roots
         ]
 
+    def _ignore_file(self, root: Root) -> IgnoreFile | None:
+        return None if root.real is None else self._indexer.sweep.exclusion.ignore_files.get(root.real)
+
     def _warnings(self, root: Root) -> list[RootWarning]:
         """What below a root is not read, although it could be."""
+        file = self._ignore_file(root)
+        if file is None or file.trouble is None:
+            return self._warn_of_formats(root)
+        until = "nothing new below it is opened" if file.text is None else "its rules as they were last read count"
+        text = f"{file.path} cannot be read ({file.trouble}); until it can, {until}"
+        return [RootWarning("ignoreFile", text), *self._warn_of_formats(root)]
+
+    def _warn_of_formats(self, root: Root) -> list[RootWarning]:
         return [
             RootWarning("unknownFormat", f"{state.target.path.decode('utf-8', 'replace')} is {state.warning}")
             for state in self._indexer.states.list_warned()

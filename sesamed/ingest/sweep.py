@@ -78,7 +78,7 @@ class Sweep:
         path = os.fsencode(directory)
         roots = self._roots_of(path)
         leads = any(self._finders[root.parser].may_hold(path_below(root.real or "", path)) for root in roots)
-        return leads and not self._excludes(directory)
+        return leads and not self._excludes(directory, is_directory=True)
 
     def _roots_of(self, directory: bytes) -> list[Root]:
         """The deepest roots that a directory is, or lies below: several where sources share one."""
@@ -91,8 +91,12 @@ class Sweep:
         return [root for root in above if len(root.real or "") == deepest]
 
     def excludes(self, path: bytes) -> bool:
-        """Whether a path is excluded."""
+        """Whether a path is excluded, and must not be opened."""
         return self._excludes(os.fsdecode(path))
+
+    def drops(self, path: bytes) -> bool:
+        """Whether what is indexed of a path has to go."""
+        return self.exclusion.drops(os.fsdecode(path))
 
     def due(self, ingest: Ingest) -> list[Due]:
         """Everything that differs from its state, newest first; including what could not be read and no longer exists."""
@@ -201,7 +205,7 @@ class Sweep:
         waiting = [top]
         while waiting:
             directory = waiting.pop()
-            if directory in others or self._excludes(os.fsdecode(directory)):
+            if directory in others or self._excludes(os.fsdecode(directory), is_directory=True):
                 continue
             try:
                 with os.scandir(directory) as entries:

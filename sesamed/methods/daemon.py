@@ -33,6 +33,7 @@ class SourceStatus(Answer, frozen=True, kw_only=True):
     files: int
     sessions: int
     directories: int
+    ignore_file: Exact | None
     warnings: list[str]
     warning_codes: list[RootCode]
 
@@ -146,6 +147,7 @@ def _list_sources(overview: Overview, sessions: dict[str, int]) -> list[SourceSt
             files=root.files,
             sessions=sessions.get(root.real or root.path, 0),
             directories=root.directories,
+            ignore_file=root.ignore_file,
             warnings=[warning.message for warning in root.warnings],
             warning_codes=[warning.code for warning in root.warnings],
         )

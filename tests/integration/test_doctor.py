@@ -222,7 +222,7 @@ def test_what_is_not_indexed_and_why(machine: Clinic) -> None:
     text = json.dumps(machine.doctor(wrong=False))
     for reason in (
         "2 files indexed",
-        "1 excluded by the configuration",
+        "1 excluded by the configuration or .sesameignore",
         "1 links or special files",
         "1 not a session of this agent",
     ):

@@ -181,3 +181,57 @@ def test_a_time_outside_of_what_the_index_holds(year: int) -> None:
         daemon.sync()
         assert daemon.found("quince") == ["odd-time"]
         assert daemon.call("status")["state"] == "ready"
+
+
+def test_what_a_sesameignore_names_is_never_opened() -> None:
+    """Neither at first nor when it grows; and once it is named, what was indexed goes, and is not opened any more."""
+    with Daemon(program=PROGRAM, arguments=["trace"]) as daemon:
+        daemon.write(".sesameignore", b"/secret/\n*.tmp.jsonl\n")
+        names = ("secret/a.jsonl", "x/b.tmp.jsonl")
+        paths = [daemon.write(name, PiSession(id=name[-7]).user("a medlar").bytes()) for name in names]
+        later = daemon.write("later/c.jsonl", PiSession(id="later").user("a quince").bytes())
+        daemon.sync()
+        daemon.append(names[0], PiSession(id="a").user("a medlar").last_line())
+        daemon.call("index", full=True)
+        assert (daemon.found("medlar"), daemon.found("quince")) == ([], ["later"])
+        assert not {event.path for event in events(daemon.directory / "trace")} & set(paths)
+        revision = daemon.call("list_sessions")["revision"]
+
+        daemon.append(".sesameignore", b"later/\n")
+        eventually(lambda: daemon.found("quince") == [])  # the event of the file itself is enough
+        (removed,) = daemon.call("list_sessions", since=revision)["removed"]
+        assert (removed["sessionId"], removed["why"]) == ("later", "excluded")
+        opened = sum(event.path == later for event in events(daemon.directory / "trace"))
+        daemon.append("later/c.jsonl", PiSession(id="later").user("a skirret").last_line())
+        assert daemon.sync(paths=[later])["ignored"] == [later]
+        daemon.sync()
+        assert daemon.found("skirret") == []
+        assert sum(event.path == later for event in events(daemon.directory / "trace")) == opened
+
+        daemon.write(".sesameignore", b"")
+        daemon.call("index")
+        assert daemon.found("medlar") != [] != daemon.found("skirret")
+
+
+def test_a_sesameignore_is_read_by_each_sweep_and_index() -> None:
+    """Without any event; also what was indexed while the daemon did not run goes, before the first answer."""
+    with Daemon({"sweepSeconds": 86_400}, ["--watch=off"]) as daemon:
+        for name in ("a", "b", "c"):
+            daemon.write(f"{name}/{name}.jsonl", PiSession(id=f"{name}-1").user("a medlar").bytes())
+        daemon.sync()
+        daemon.write(".sesameignore", b"a\n")
+        daemon.call("index")
+        assert sorted(daemon.found("medlar")) == ["b-1", "c-1"]
+        daemon.stop()
+        daemon.write(".sesameignore", b"a\nb\n")
+        daemon.start()
+        assert daemon.found("medlar") == ["c-1"]
+        (source,) = (source for source in daemon.call("status")["sources"] if source["path"] == str(daemon.root))
+        assert source["ignoreFile"] == f"{daemon.root}/.sesameignore"
+        os.unlink(f"{daemon.root}/.sesameignore")
+        os.mkfifo(f"{daemon.root}/.sesameignore")
+        daemon.stop()
+        daemon.start()
+        assert daemon.found("medlar") == ["c-1"]  # nobody knows what it says: nothing is opened, nothing goes
+        (source,) = (source for source in daemon.call("status")["sources"] if source["path"] == str(daemon.root))
+        assert source["warningCodes"] == ["ignoreFile"]

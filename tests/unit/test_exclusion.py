@@ -1,14 +1,17 @@
 """What must never be opened."""
 
+import os
 import re
+import subprocess
 import unicodedata
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sesamed.exclusion import Exclusion, Place
+from sesamed.exclusion import IGNORE_FILE, MOST_BYTES, Exclusion, Ignored, Place
 
 NAMES = st.text(st.sampled_from("ab-!^[]*?.\\\n&~|ü("), min_size=1, max_size=6).filter(
     lambda name: name not in (".", "..")
@@ -168,3 +171,135 @@ def test_a_link_that_leads_elsewhere_later(tmp_path: Path) -> None:
     assert exclusion.revision > before
     assert exclusion.excludes(f"{tmp_path}/after/x.jsonl")
     assert not exclusion.excludes(f"{tmp_path}/before/x.jsonl")
+
+
+# -- .sesameignore
+
+NAMES_BELOW = ("a", "b", "ab", "a.jsonl", "-", "]", "a b", "a ", "!a", "#a", "[a]", "A", "\\a")
+PATTERNS = st.text(st.sampled_from("aab*/**?[]!^-\\ #.A"), max_size=7) | st.sampled_from(
+    [
+        "*.jsonl",
+        "!*/",
+        "*",
+        "/a/*",
+        "a/**",
+        "**/a",
+        "a/**/b",
+        "/**",
+        "**/",
+        "[[:alpha:]]",
+        "[[:upper:]b]",
+        "[[:x:]]",
+        "[[:a]",
+        "a/***/b",
+        "**\\/a",
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def git(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], set[str]]:
+    """Asks git which paths of a small tree such a file excludes. The rules of files are asked, and those of directories."""
+    top = tmp_path_factory.mktemp("repository")
+    for one in NAMES_BELOW:
+        for two in NAMES_BELOW:
+            (top / "d" / one / two).mkdir(parents=True) if len(two) > 1 else None
+            (top / one / "b").mkdir(parents=True, exist_ok=True)
+            (top / one / "b" / two).touch()
+    (top / "f.jsonl").touch()
+    environ = {"PATH": os.environ["PATH"], "GIT_CONFIG_NOSYSTEM": "1", "HOME": str(top)}
+
+    def run(*arguments: str, data: bytes = b"") -> bytes:
+        return subprocess.run(["git", *arguments], cwd=top, input=data, capture_output=True, env=environ).stdout
+
+    run("init", "-q")
+    paths = [path for path in sorted(top.rglob("*")) if path.relative_to(top).parts[0] not in (".git", ".gitignore")]
+    names = {os.fsencode(path.relative_to(top)): path.is_dir() for path in paths}
+
+    def ask(text: str) -> set[str]:
+        (top / ".gitignore").write_text(text)
+        said = run("check-ignore", "--no-index", "-z", "--stdin", data=b"".join(name + b"\0" for name in names))
+        rules = Ignored(text)
+        ours = {
+            name for name, is_directory in names.items() if rules.holds(os.fsdecode(name), is_directory=is_directory)
+        }
+        return {os.fsdecode(name) for name in ours ^ set(said.split(b"\0")[:-1])}
+
+    return ask
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["", "", "!", "/"]), PATTERNS).map("".join), max_size=5),
+    st.sampled_from(["\n", "\r\n"]),
+)
+def test_the_syntax_is_gits(git: Callable[[str], set[str]], lines: list[str], newline: str) -> None:
+    """Of every file and directory git says the same."""
+    assert git(newline.join(lines) + newline) == set()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A root with a file of rules."""
+    (tmp_path / IGNORE_FILE).write_text("clients/\n*.secret.jsonl\n!b.secret.jsonl\n")
+    return tmp_path
+
+
+def refreshed(root: Path, *, folds: bool = False) -> Exclusion:
+    """The exclusion of one root."""
+    exclusion = Exclusion(folds=folds)
+    exclusion.refresh([Place(str(root), str(root))])
+    return exclusion
+
+
+def test_a_file_at_the_top_of_a_root(root: Path) -> None:
+    """Its rules hold below it, and nowhere else."""
+    exclusion = refreshed(root)
+    assert exclusion.excludes(f"{root}/clients/x/a.jsonl")
+    assert exclusion.excludes(f"{root}/x/clients", is_directory=True)
+    assert exclusion.excludes(f"{root}/x/a.secret.jsonl")
+    assert exclusion.drops(f"{root}/x/a.secret.jsonl")
+    assert not exclusion.excludes(f"{root}/x/b.secret.jsonl")
+    assert not exclusion.excludes(f"{root}/X/A.SECRET.JSONL")
+    assert not exclusion.excludes(f"{root}2/a.secret.jsonl")
+    assert refreshed(root, folds=True).excludes(f"{root}/X/A.SECRET.JSONL")
+
+
+def test_a_file_that_changes_or_goes(root: Path) -> None:
+    """Only a change of what it says makes another revision."""
+    exclusion, place = refreshed(root), Place(str(root), str(root))
+    revisions = [exclusion.revision]
+    for text in ("*", "*", "", None):
+        (root / IGNORE_FILE).unlink() if text is None else (root / IGNORE_FILE).write_text(text)
+        exclusion.refresh([place])
+        revisions.append(exclusion.revision)
+        assert exclusion.excludes(f"{root}/a") == (text == "*")
+    assert revisions == [1, 2, 2, 3, 4]
+
+
+@pytest.mark.parametrize("trouble", ["no regular file", "larger than", "No such file"])
+def test_a_file_that_cannot_be_read(root: Path, trouble: str) -> None:
+    """What it said before counts. If nobody knows that, nothing is opened; and nothing that is indexed is lost."""
+    file, known, place = root / IGNORE_FILE, refreshed(root), Place(str(root), str(root))
+    file.unlink()
+    if trouble == "no regular file":
+        os.mkfifo(file)
+    elif trouble == "larger than":
+        file.write_bytes(bytes(MOST_BYTES + 1))
+    else:
+        file.symlink_to("nowhere")
+    known.refresh([place])
+    assert known.excludes(f"{root}/clients/a")
+    assert not known.excludes(f"{root}/a")
+    unknown = refreshed(root)
+    assert unknown.excludes(f"{root}/a")
+    assert not unknown.drops(f"{root}/a")
+    for exclusion in (known, unknown):
+        assert trouble in (exclusion.ignore_files[str(root)].trouble or "")
+
+
+def test_a_file_in_any_encoding(root: Path) -> None:
+    """A mark at its beginning is none of the first pattern; names need not be UTF-8."""
+    (root / IGNORE_FILE).write_bytes(b"\xef\xbb\xbf*.a\r\n*.\xff\r\n")
+    exclusion = refreshed(root)
+    assert exclusion.excludes(f"{root}/x.a")
+    assert exclusion.excludes(os.fsdecode(b"%s/x.\xff" % os.fsencode(root)))

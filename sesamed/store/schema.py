@@ -260,6 +260,12 @@ CREATE TRIGGER file_changed AFTER UPDATE OF path, session, gone_ms ON files WHEN
   UPDATE sessions SET floor = revision WHERE id IN (old.session, new.session) AND old.gone_ms IS new.gone_ms; -- numbers may be others
   {_sql_raise("parent_path IN (CAST(old.path AS TEXT), CAST(new.path AS TEXT))")}
 END;
+CREATE TRIGGER file_grew AFTER UPDATE OF position, loose, loose_digest ON files
+WHEN ({_sql_has_changed("position, loose, loose_digest")})
+AND EXISTS(SELECT 1 FROM files WHERE session = new.session AND path > new.path) BEGIN
+  {_sql_raise("id = new.session")}
+  UPDATE sessions SET floor = revision WHERE id = new.session; -- messages of later files have other numbers
+END;
 CREATE TRIGGER file_leaves AFTER DELETE ON files BEGIN
   {_sql_raise("id = old.session")}
   UPDATE sessions SET floor = revision WHERE id = old.session;

@@ -74,6 +74,11 @@ class Tally(msgspec.Struct):
             self.last_ms = row.time_ms if self.last_ms is None else max(self.last_ms, row.time_ms)
 
 
+# Of several files: what comes after the place where something was removed has other message numbers now.
+RENUMBER = f"""UPDATE sessions SET (revision, floor) = ({ids.NEXT_REVISION}, {ids.NEXT_REVISION})
+    WHERE id = ?1 AND (SELECT count(*) FROM files WHERE session = ?1) > 1"""
+
+
 class Sessions:
     """The sessions of one transaction."""
 
@@ -104,6 +109,7 @@ class Sessions:
         counted = sqlite.one(self._connection, HELD, {"session": session})
         sql = "UPDATE sessions SET messages = ?, tool_calls = ?, exchanges = ?, first_ms = ?, last_ms = ? WHERE id = ?"
         self._connection.execute(sql, (*counted, session))
+        self._connection.execute(RENUMBER, (session,))
 
     def set_times(self, session: int) -> bool:
         """Settle created and modified; says whether created moved, and with it the order of sessions."""

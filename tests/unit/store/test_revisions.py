@@ -278,6 +278,24 @@ def test_more_than_can_be_remembered_begins_an_epoch(history: History, monkeypat
         assert (follower.epoch == epoch) == (number < 2)
 
 
+@pytest.mark.parametrize("grows", [True, False])
+def test_what_a_file_gains_or_loses_moves_the_messages_of_later_files(history: History, grows: bool) -> None:
+    """Of one session; they have other numbers, although nobody wrote to them."""
+    path = write(history, "one", "alpha")
+    later = history.write(path.with_name("two.jsonl"), path.read_bytes())
+    for at in (path, later):
+        history.append(at, history.line(3, at, 0, f"gamma {at.stem}") + b"\n")
+    history.look_at_everything()
+    follower = Follower()
+    follower.follow(history.ingest.writer.connection)
+    if grows:
+        history.append(path, history.line(3, path, 0, "delta") + b"\n")
+    else:
+        history.write(path, b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+    history.look_at_everything()
+    assert follower.follow(history.ingest.writer.connection) == 1
+
+
 def test_a_restart_skips_revisions(history: History) -> None:
     """Commits that a power failure took back had numbers that clients may have seen."""
     path = write(history, "one", "alpha")

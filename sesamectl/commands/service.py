@@ -18,7 +18,8 @@ from sesamectl.service.manager import Manager, find_manager
 from sesamectl.service.state import read_state
 from sesamectl.service.unit import build_spec, read_text, write_text
 
-# What --purge removes from the data directory. Sessions that the daemon itself stores are not among it: they exist nowhere else.
+# What --purge removes from the data directory. Not what exists nowhere else: sessions that the daemon itself stores, and the files that
+# keep its promises (what is forgotten, which ids and keys were given).
 DATA_FILES = ("index.sqlite", "sesamed.log", "sesamed.lock", "start.lock", "restart.stamp")
 
 

@@ -70,7 +70,7 @@ def _combine() -> Coverage:
 def _measure(coverage: Coverage, package: str) -> tuple[float, list[Module]]:
     """A package's share, and those of its modules, the worst first."""
     file = Path(coverage.config.data_file).with_name(f".coverage-{package}.json")
-    coverage.json_report(outfile=str(file), include=[f"*/{package}/*"])
+    coverage.json_report(outfile=str(file), include=[f"{package}/*"])  # not a wheel that a test installed
     report = json.loads(file.read_bytes())
     modules = [Module(path, _percent(found), _missing(found)) for path, found in report["files"].items()]
     return float(report["totals"]["percent_covered"]), sorted(modules, key=lambda module: module.percent)

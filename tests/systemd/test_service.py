@@ -215,12 +215,12 @@ def test_uninstall(user: UserManager) -> None:
 
 
 def test_purge(user: UserManager) -> None:
-    """With --purge the index goes as well; what is not ours, and sessions that have no other home, stay."""
+    """With --purge the index goes as well; what is not ours stays, and so do sessions and promises that have no other home."""
     user.ctl("service", "install")
     user.write(".local/share/sesame/somebody's", b"x")
     user.ctl("service", "uninstall", "--purge")
     left = {path.name for path in (user.home / ".local/share/sesame").iterdir()}
-    assert left == {"somebody's", "sessions"}
+    assert left == {"somebody's", "sessions", "workstations.jsonl"}
 
 
 def test_odd_paths(user: UserManager) -> None:

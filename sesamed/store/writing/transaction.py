@@ -341,8 +341,8 @@ class Transaction:
         if joined and self._files.count(session) > 1:
             self._records.flush()
             self._sessions.recount(session)
-        moved = self._set_times(session)
-        if joined and not moved:
+        moved = self._sessions.set_times(session)
+        if joined or moved:
             self.numbering.note_arrival(session)
         if moved or order_moved or came_back:
             self._rehome(self._holders.find_shared(session))

@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from typing import TextIO
 
 import msgspec
 
@@ -28,6 +29,7 @@ example:  sesamed --watch=polling --log-level debug
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the daemon; returns the exit code."""
     flags = _parser().parse_args(arguments)
+    _open_standard_descriptors()
     logs.configure(flags.log_level, os.environ)
     try:
         place = paths.find(os.environ)
@@ -43,6 +45,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SesameError as error:
         return _exit_with(error, EX_FAILED)
     return 0
+
+
+def _open_standard_descriptors() -> None:
+    """Put /dev/null where standard input, output or error were closed: the index would get their numbers, and messages with them."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+    sys.stdout, sys.stderr = sys.stdout or _discard(), sys.stderr or _discard()
+
+
+def _discard() -> TextIO:
+    return open(os.devnull, "w", encoding="utf-8")  # until the process ends
 
 
 def _exit_with(error: SesameError, code: int) -> int:

@@ -3,9 +3,11 @@
 The agents' names are passed in. Paths come out absolute, with `~` expanded and links not followed.
 """
 
+import errno
 import json
 import os
 import re
+import stat
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
 
@@ -89,7 +91,10 @@ def load(file: str, environ: Mapping[str, str], parsers: Collection[str]) -> Con
 
 def read_json5(file: str) -> Any:
     """The value in a small JSON5 file. Raises OSError or ValueError, whose message begins with the line."""
-    with open(file, "rb") as opened:
+    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO would wait for somebody who writes
+    with open(descriptor, "rb") as opened:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", file)
         data = opened.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise ValueError(f"the file is larger than {MAX_BYTES} bytes")

@@ -25,6 +25,7 @@ OneOrMany = str | list[str] | None
 DAY_MS = 86_400_000
 UNIT_MS = {"min": 60_000, "h": 3_600_000, "d": DAY_MS, "w": 7 * DAY_MS, "mo": 30 * DAY_MS}
 AGO = re.compile(r"([0-9]{1,6})(min|h|d|w|mo|m)")
+MAX_VALUES = 1000  # of one filter: each is a variable of SQL, or is compared with names
 ROLES: tuple[str, ...] = get_args(Role)
 MAX_SHOWN = 64  # characters of what was asked for
 NEAREST_TOOLS = 3
@@ -51,6 +52,7 @@ class Filters(Params, frozen=True, kw_only=True):
 
 
 NO_FILTERS = Filters()
+ON_THE_WIRE = dict(zip(Filters.__struct_fields__, Filters.__struct_encode_fields__, strict=True))
 EVERYTHING = filters.to_sql(filters.Where())
 
 
@@ -82,6 +84,8 @@ def _convert(params: Filters, now_ms: int) -> dict[str, Any]:
     for name, value in values.items():
         if Filters.__annotations__[name] == OneOrMany and value is not None:
             values[name] = (value,) if isinstance(value, str) else tuple(value)
+            if len(values[name]) > MAX_VALUES:
+                raise ParamsError(f"{ON_THE_WIRE[name]}: at most {MAX_VALUES} values, not {len(values[name])}")
         elif name in ("after", "before") and value is not None:
             values[name] = to_milliseconds(value, name, now_ms)
     check_names("role", values["role"] or (), ROLES)

@@ -14,6 +14,7 @@ from sesamed.store.reading.status import read_bad_files
 from sesamed.store.writing import forgetting
 
 SYNC_TIMEOUT_MS = 60_000
+MAX_SYNC_TIMEOUT_MS = 86_400_000
 MAX_BAD_FILES = 100
 
 
@@ -60,7 +61,7 @@ class SyncResult(Answer, frozen=True, kw_only=True):
 @method
 async def sync(context: Context, call: Call, params: SyncParams) -> SyncResult:
     """Wait until everything on disk at the time of the call is searchable."""
-    timeout_ms = SYNC_TIMEOUT_MS if params.timeout_ms is None else params.timeout_ms
+    timeout_ms = SYNC_TIMEOUT_MS if params.timeout_ms is None else min(params.timeout_ms, MAX_SYNC_TIMEOUT_MS)
     pending, ignored = await context.ingest.sync(params.paths, timeout_ms / 1000)
     return SyncResult(pending=pending, ignored=ignored)
 

@@ -44,6 +44,7 @@ class ClientLimits:
     connections: int = 64
     in_flight: int = 8
     request_bytes: int = MAX_REQUEST_BYTES
+    empty_lines: int = 10_000  # in a row
     line_s: float = 10  # from the first byte of a line to its end
     idle_s: float = 600
     write_s: float = 30
@@ -86,15 +87,19 @@ class Connection:
         self._reading.cancel()
 
     async def _read(self) -> None:
+        empty = 0
         try:
-            while True:
+            while empty <= self._limits.empty_lines:
                 line = await self._receive_line()
+                empty += 1
                 if line.strip():
+                    empty = 0
                     self._running += 1
                     self._group.start_soon(self._answer, line)
                     await self._drain(self._limits.in_flight - 1)
                 else:
-                    await checkpoint()  # thousands of empty lines must not hold up the others
+                    await checkpoint()  # many empty lines must not hold up the others
+            error = RequestError(f"at most {self._limits.empty_lines} empty lines in a row")
         except (EndOfStream, IncompleteRead):
             return
         except DelimiterNotFound:

@@ -28,7 +28,9 @@ def append(index: str, name: str, items: Iterable[msgspec.Struct]) -> None:
     """Add lines: all of them are on the disk when this returns, or none is kept."""
     path, data = path_of(index, name), b"".join(msgspec.json.encode(item) + b"\n" for item in items)
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(
+            path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600
+        )
         try:
             size = os.fstat(descriptor).st_size
             if size and os.pread(descriptor, 1, size - 1) != b"\n":

@@ -17,6 +17,7 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
+from threading import Lock
 from typing import NamedTuple
 
 _TOKEN = re.compile(r"\*+|\?|\[[!^]?(?:\][^\]]*|[^\]]+)\]|[^*?\[]+|\[")
@@ -82,21 +83,23 @@ class Exclusion:
         self._fold = fold if folds else str
         self._folds = folds
         self._rules = _Rules()
+        self._refreshing = Lock()  # sweeps may come at one time
         self.refresh()
 
     def refresh(self, places: Iterable[Place] = ()) -> None:
         """Find out where links lead now, above what globs name and to the roots, and what the roots' `.sesameignore` say."""
         places = list(places)
-        expressions = tuple(found for glob in self._globs for found in _expressions(glob))
-        files = {real: file for _, real in places if (file := _read(real, self.ignore_files.get(real))) is not None}
-        roots = tuple(_Root(self._spell(written), self._spell(real), files.get(real)) for written, real in places)
-        roots = tuple(root for root in roots if root.file is not None or root.written != root.real)
-        self.ignore_files = files
-        if (expressions, roots) == (self._rules.expressions, self._rules.roots):
-            return
-        ignored = tuple(None if file is None else self._compile_file(file) for *_, file in roots)
-        self._rules = _Rules(expressions, roots, self._compile(expressions), ignored)
-        self.revision += 1
+        with self._refreshing:
+            expressions = tuple(found for glob in self._globs for found in _expressions(glob))
+            files = {real: file for _, real in places if (file := _read(real, self.ignore_files.get(real))) is not None}
+            roots = tuple(_Root(self._spell(written), self._spell(real), files.get(real)) for written, real in places)
+            roots = tuple(root for root in roots if root.file is not None or root.written != root.real)
+            self.ignore_files = files
+            if (expressions, roots) == (self._rules.expressions, self._rules.roots):
+                return
+            ignored = tuple(None if file is None else self._compile_file(file) for *_, file in roots)
+            self._rules = _Rules(expressions, roots, self._compile(expressions), ignored)
+            self.revision += 1
 
     def excludes(self, path: str, *, is_directory: bool = False) -> bool:
         """Whether this absolute path, or a directory above it, is excluded, and must not be opened."""

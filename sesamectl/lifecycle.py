@@ -8,10 +8,11 @@ import time
 from typing import Any
 
 from sesamectl.client import ANSWER_S, Client
-from sesamectl.errors import DeadlineError, NotRunningError, ObstructedError
+from sesamectl.errors import DeadlineError, NotRunningError, ObstructedError, RpcError
 from sesamectl.locations import socket_path
 
 EXIT_S = 15.0  # requests that are running may finish first
+BUSY = 3  # all connections are taken
 KILL_AFTER_S = 5.0  # where nobody can have asked anything
 POLL_S = 0.01
 
@@ -24,19 +25,23 @@ def stop_daemon(path: str | None = None) -> dict[str, Any] | None:
             client.call("shutdown")
             client.wait_closed()
     except (NotRunningError, ObstructedError):
-        return _end_holder((path or socket_path(os.environ)) + ".lock")
+        return _end_holder((path or socket_path(os.environ)) + ".lock", KILL_AFTER_S)
+    except RpcError as error:
+        if error.code != BUSY:
+            raise
+        return _end_holder((path or socket_path(os.environ)) + ".lock", EXIT_S)
     _wait_for_exit(hello.get("pid"))
     return hello
 
 
-def _end_holder(lock: str) -> dict[str, Any] | None:
+def _end_holder(lock: str, kill_after_s: float) -> dict[str, Any] | None:
     """End the daemon that holds a lock, if one does; nothing is lost by a kill."""
     found = _find_holder(lock)
     if found is None:
         return None
     pid = found["pid"]
     os.kill(pid, signal.SIGTERM)
-    deadline = time.monotonic() + KILL_AFTER_S
+    deadline = time.monotonic() + kill_after_s
     while _find_holder(lock) == found:
         if time.monotonic() >= deadline:
             os.kill(pid, signal.SIGKILL)

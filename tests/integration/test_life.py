@@ -295,6 +295,15 @@ def test_a_stop_ends_what_hangs() -> None:
         assert _sesamectl(daemon, "stop").stdout == "sesamed was not running\n"
 
 
+def test_a_stop_when_all_connections_are_taken() -> None:
+    """Clients that stay do not keep the owner from stopping it."""
+    with Daemon({"limits": {"maxConnections": 1}}) as daemon:
+        assert daemon.call("hello")
+        run = _sesamectl(daemon, "stop")
+        assert (run.returncode, run.stdout, run.stderr) == (0, "sesamed stopped\n", "")
+        assert daemon.wait() == 0
+
+
 def _sesamectl(daemon: Daemon, *arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [sys.executable, "-m", "sesamectl", *arguments],

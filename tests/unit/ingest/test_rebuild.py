@@ -11,11 +11,11 @@ from sesamed.ingest.look import Ingest
 from sesamed.ingest.rebuild import ROUNDS, Rebuild
 from sesamed.store.upkeep import Upkeep
 from sesamed.store.writing.replay import Replay
+from tests.histories.test_order import NAMES, written
 from tests.support.dump import dumped
 from tests.support.history import History, look_until_done, same
 from tests.support.indexing import running, settled, write
 from tests.support.sessions import PiSession
-from tests.unit.ingest.test_order import NAMES, written
 
 
 @pytest.fixture

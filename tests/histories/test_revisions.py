@@ -15,11 +15,11 @@ from sesamed.store.search import filters
 from sesamed.store.writing.replay import Replay
 from sesamed.store.writing.revisions import Continuation
 from sesamed.store.writing.transaction import Writer
+from tests.histories.test_history import NUMBERS, TEXTS, Histories
 from tests.support.follower import ALL, Follower, read_messages
 from tests.support.history import History, look_until_done
 from tests.support.sessions import Call, PiSession
 from tests.support.state_machines import machine_settings
-from tests.unit.ingest.test_history import NUMBERS, TEXTS, Histories
 
 NAMED = filters.to_sql(filters.Where(cwd="/home/me/p1"))
 

@@ -296,6 +296,19 @@ def test_what_a_file_gains_or_loses_moves_the_messages_of_later_files(history: H
     assert follower.follow(history.ingest.writer.connection) == 1
 
 
+def test_a_rebuild_notices_that_messages_have_other_names() -> None:
+    """A later pi gave ids to the entries of a session, and the index was built anew before anybody had looked at the file."""
+    state = Followed()
+    state.begin(number=0, text="alpha", version=1)
+    state.history.look_at_everything()
+    for follower in state.followers:
+        follower.follow(state.connection)
+    state.migrate(number=0)
+    state.rebuild(number=0, some=0)
+    assert state.followers[0].follow(state.connection) == 1
+    state.teardown()
+
+
 def test_a_restart_skips_revisions(history: History) -> None:
     """Commits that a power failure took back had numbers that clients may have seen."""
     path = write(history, "one", "alpha")

@@ -8,22 +8,27 @@ from typing import Any, NamedTuple
 
 import apsw
 
+from sesamed.keys import digest, encode
 from sesamed.store import ids, schema, sqlite
 from sesamed.store.reading.summary import COLUMN
 from sesamed.store.writing.transaction import Writer
 
 BEFORE_ALL = -(1 << 60)  # while an index is built, its revisions are none that a client could have seen
 
+HELD = f"""
+    SELECT r.id AS record, {ids.sql_position("r.id")} AS position, r.time_ms, r.entry, f.path
+    FROM files f JOIN records r ON {ids.sql_in_file("r.id", "f.id")} WHERE f.session = ?1
+    UNION ALL SELECT c.record, c.position, c.time_ms, c.entry, f.path
+    FROM files f JOIN copies c ON c.file = f.id WHERE f.session = ?1
+"""
 # What a session's messages are, as numbers: keys of records are made of what they say, and results count by their length.
 CONTENT = f"""
     SELECT count(*), sum(r.key >> 32), sum(r.key & 0xFFFFFFFF), sum((r.key & 0xFFFF) * position), total(h.time_ms), sum(r.is_error),
       sum((SELECT sum(octet_length(text)) FROM chunks WHERE {ids.sql_in_record("id", "r.id")}))
-    FROM (
-      SELECT r.id AS record, {ids.sql_position("r.id")} AS position, r.time_ms
-      FROM files f JOIN records r ON {ids.sql_in_file("r.id", "f.id")} WHERE f.session = ?1
-      UNION ALL SELECT c.record, c.position, c.time_ms FROM files f JOIN copies c ON c.file = f.id WHERE f.session = ?1
-    ) h JOIN records r ON r.id = h.record
+    FROM ({HELD}) h JOIN records r ON r.id = h.record
 """
+# An agent's own names for them: a file that is rewritten in another version of its format gets new ones.
+ENTRIES = f"SELECT entry FROM ({HELD}) WHERE entry IS NOT NULL ORDER BY path, position"
 TAKEN_BACK = "SELECT count(*), sum(first), sum(last) FROM files f JOIN undone u ON u.file = f.id WHERE f.session = ?1"
 SHOWN = (
     *(f"s.{column}" for column in schema.SHOWN.split(", ")),
@@ -117,5 +122,6 @@ def _read_sessions(connection: apsw.Connection) -> dict[tuple[str, ...], Seen]:
     for row in sqlite.rows(connection, SESSIONS):
         content = (sqlite.one(connection, sql, row[3:4]) for sql in (CONTENT, TAKEN_BACK))
         number, revision, public_id, project, *shown = row[3:]
-        found[row[:3]] = Seen(number, revision, public_id, project, (*shown, *content))
+        entries = digest(*(encode(f"{entry}\n") for (entry,) in connection.execute(ENTRIES, (number,))))
+        found[row[:3]] = Seen(number, revision, public_id, project, (*shown, *content, entries))
     return found

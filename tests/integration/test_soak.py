@@ -4,6 +4,7 @@ Each round writes sessions while others ask, compares the index with the files, 
 in the process is what must not add up.
 """
 
+import itertools
 import os
 import platform
 import random
@@ -108,9 +109,19 @@ def test_threads_share_a_heap(chance: random.Random, environ: dict[str, str], on
             author.go_on(40)
             author.finish()
             daemon.sync()
-        with open(f"/proc/{daemon.pid}/maps") as maps:
-            begin = [int(line.partition("-")[0], 16) for line in maps if " rw-p 00000000 00:00 0 " in line]
-    assert all(place % HEAP_BYTES for place in begin) == one
+        heaps = count_heaps(daemon.pid)
+    assert (heaps == 0) == one
+
+
+def count_heaps(pid: int) -> int:
+    """The heaps of threads: what is in use of one begins where HEAP_BYTES divide the address, and the rest of it is reserved."""
+    with open(f"/proc/{pid}/maps") as maps:
+        lines = [line.split(maxsplit=2) for line in maps]
+    areas = [(int(place.partition("-")[0], 16), int(place.partition("-")[2], 16), rights) for place, rights, _ in lines]
+    return sum(
+        begin % HEAP_BYTES == 0 and used == "rw-p" and (end, begin + HEAP_BYTES, "---p") == reserved
+        for (begin, end, used), reserved in itertools.pairwise(areas)
+    )
 
 
 def clear(daemon: Daemon) -> None:

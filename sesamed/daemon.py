@@ -33,7 +33,7 @@ from sesamed.ingest.sweep import Root, Sweep
 from sesamed.manager_report import Notifier, Reporter, describe, ping, watchdog_s
 from sesamed.methods.method import Context, QueryRunner
 from sesamed.methods.table import METHODS
-from sesamed.model import Trouble, Workstation
+from sesamed.model import Trouble, Workstation, iso
 from sesamed.own_sessions import OwnSessions
 from sesamed.server.connection import ClientLimits
 from sesamed.server.dispatch import Dispatcher
@@ -43,7 +43,6 @@ from sesamed.sources.sesame import Sesame
 from sesamed.store.index import Index, IndexLostError, remove_index, set_aside
 from sesamed.store.older import OlderIndex, older_indexes, set_older_aside
 from sesamed.store.sqlite import DamagedError
-from sesamed.times import iso
 from sesamed.watch import Watch
 
 log = logging.getLogger(__name__)

@@ -1,10 +1,13 @@
-"""Values that cross several rings. No I/O, no behaviour. The words are those of the glossary in docs/architecture.md.
+"""Values that cross several rings, the digests that stand for them, and times as text. No I/O. The words are those of the glossary in
+docs/architecture.md.
 
 Words: a *source* is an agent's format; a *record* is one decoded thing with a native key, a message or a tool call; a *chunk* is one
 row of the full-text index (a message, a call, a result); a *fact* is one file's word on a field of a session.
 """
 
+from datetime import UTC, datetime
 from enum import IntEnum
+from hashlib import blake2b
 from typing import Literal
 
 import msgspec
@@ -297,3 +300,41 @@ class Utterance(msgspec.Struct, frozen=True, kw_only=True):
     tool: str | None = None
     call: str | None = None
     is_error: bool | None = None
+
+
+def digest(*parts: bytes, person: bytes = b"") -> int:
+    """63 bits of a hash, by which something is known that is too long to compare, or must not be kept: SQLite's integers have a sign.
+    Parts are joined as they are; `person` keeps two kinds of things apart.
+    """
+    hashed = blake2b(digest_size=8, person=person)
+    for part in parts:
+        hashed.update(part)
+    return int.from_bytes(hashed.digest(), "big") >> 1
+
+
+def record_key(head: str, body: str | bytes) -> int:
+    """The key of a record: the same in every file that holds a copy of it, and no other record's. `head` is what kind of record it is
+    and where it comes from, `body` is its text.
+    """
+    return digest(encode(head), b"\0", body if isinstance(body, bytes) else encode(body))
+
+
+def encode(text: str) -> bytes:
+    """Any text as bytes."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999  # the years 1 to 9999
+
+
+def iso(ms: int) -> str:
+    """A time in UTC with milliseconds, as answers and the daemon's own files give it; outside of what a calendar can express, the nearest
+    that it can.
+    """
+    ms = min(max(ms, FIRST_MS), LAST_MS)
+    return f"{datetime.fromtimestamp(ms // 1000, UTC).isoformat()[:19]}.{ms % 1000:03d}Z"  # strftime takes five times as long
+
+
+def iso_or_none(ms: int | None) -> str | None:
+    """A time as text, or None if there is none."""
+    return None if ms is None else iso(ms)

@@ -18,10 +18,9 @@ import anyio
 
 from sesamed.errors import DeadlineError, NotFoundError, RefusedError, SesameError, StoreError
 from sesamed.ingest.indexer import Indexer
-from sesamed.model import Annotations, SessionKey, Utterance
+from sesamed.model import Annotations, SessionKey, Utterance, iso
 from sesamed.sources import sesame
 from sesamed.store.sqlite import sync_directory
-from sesamed.times import iso
 
 PATIENCE_S = 20.0
 

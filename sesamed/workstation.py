@@ -18,9 +18,8 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from sesamed.errors import ConfigError, StoreError
-from sesamed.model import Workstation
+from sesamed.model import Workstation, iso
 from sesamed.store import beside
-from sesamed.times import iso
 
 MACHINE_ID_FILES = ("/etc/machine-id", "/var/lib/dbus/machine-id")
 LASTING = (

@@ -10,7 +10,7 @@ from pathlib import PurePath
 
 from sesamed.ingest.state import path_below
 from sesamed.ingest.tail import signature, signature_at
-from sesamed.keys import digest
+from sesamed.model import digest
 from sesamed.source import BESIDE, Bundle, Rows, Shape, ShapeFinder, fill_names, match_names
 from sesamed.store import foreign
 from sesamed.store.rows import Signature

@@ -23,8 +23,7 @@ import msgspec
 from sesamed.ingest.chunking import Chunking, clean, last_time
 from sesamed.ingest.tail import NotRegularError, Tail, open_tail
 from sesamed.ingest.units import list_members, relative
-from sesamed.keys import digest
-from sesamed.model import Message, Operation, Outcome, ToolCall, ToolResult, Undone
+from sesamed.model import Message, Operation, Outcome, ToolCall, ToolResult, Undone, digest
 from sesamed.source import BadLineError, Bundle, Document, ForeignFileError, Member, Row, Source, Unit
 from sesamed.store.foreign import ForeignDatabase
 from sesamed.store.ids import LAST_POSITION

@@ -6,12 +6,22 @@ from typing import Literal
 
 from sesamed import __version__
 from sesamed.methods.method import PROTOCOL, Call, Context, Empty, NoParams, Params, method
-from sesamed.model import Answer, Counts, Overview, Pending, Progress, RootCode, TroubleCode, WorkstationOrigin
+from sesamed.model import (
+    Answer,
+    Counts,
+    Overview,
+    Pending,
+    Progress,
+    RootCode,
+    TroubleCode,
+    WorkstationOrigin,
+    iso,
+    iso_or_none,
+)
 from sesamed.sanitize import Exact, Time
 from sesamed.store import schema, sqlite
 from sesamed.store.reading.status import read_holdings
 from sesamed.store.upkeep import wal_bytes
-from sesamed.times import iso, iso_or_none
 
 
 class Database(Answer, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from msgspec.structs import asdict, replace
 
 from sesamed.methods.filters import Filters, make_condition, narrow, warn_of_unknown_tools
 from sesamed.methods.method import MAX_OFFSET, Call, CodePoints, Context, NonNegative, method
-from sesamed.model import Answer, Pending, Role, Session
+from sesamed.model import Answer, Pending, Role, Session, iso_or_none
 from sesamed.sanitize import Exact, Line, Time
 from sesamed.store.ids import Kind
 from sesamed.store.reading import session as read
@@ -18,7 +18,6 @@ from sesamed.store.search.excerpt import Excerpt, Excerpter
 from sesamed.store.search.ranking import Found
 from sesamed.store.search.terms import Query, Terms, expand
 from sesamed.store.sqlite import Connection
-from sesamed.times import iso_or_none
 
 T = TypeVar("T")
 MAX_HITS = 100

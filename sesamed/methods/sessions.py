@@ -7,7 +7,6 @@ from typing import Literal
 import msgspec
 
 from sesamed.errors import ParamsError, RefusedError
-from sesamed.keys import digest
 from sesamed.methods.filters import Filters, find_main_worktree, make_condition, narrow, warn_of_unknown_tools
 from sesamed.methods.method import MAX_OFFSET, Call, CodePoints, Context, NonNegative, Params, find_next_offset, method
 from sesamed.methods.resume import (
@@ -18,7 +17,7 @@ from sesamed.methods.resume import (
     make_command_here,
     make_resume,
 )
-from sesamed.model import Answer, Role, Session
+from sesamed.model import Answer, Role, Session, digest, iso_or_none
 from sesamed.sanitize import Exact, Line, Time, clean_text
 from sesamed.store.ids import Kind
 from sesamed.store.reading import session as read
@@ -26,7 +25,6 @@ from sesamed.store.reading import summary
 from sesamed.store.reading.resolve import Project, find, resolve
 from sesamed.store.search.filters import Conditions
 from sesamed.store.sqlite import Connection
-from sesamed.times import iso_or_none
 
 MAX_SESSIONS = 500
 MAX_MESSAGES = 200

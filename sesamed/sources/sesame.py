@@ -10,7 +10,6 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from sesamed.keys import record_key
 from sesamed.model import (
     Annotations,
     Fact,
@@ -22,6 +21,7 @@ from sesamed.model import (
     SessionKey,
     Unknown,
     Utterance,
+    record_key,
 )
 from sesamed.sanitize import clean_line
 from sesamed.source import BadLineError, ForeignFileError, Lines, Location, ToolFamilies

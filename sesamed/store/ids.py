@@ -8,7 +8,7 @@ chunks' without the kind: `file << 21 | position`. It names the record's home; t
 from enum import IntEnum
 
 from sesamed.calls import WINDOWS
-from sesamed.keys import digest
+from sesamed.model import digest
 
 FILE_BITS = 24
 KIND_BITS = 3

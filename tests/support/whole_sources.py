@@ -12,8 +12,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from sesamed.keys import digest
-from sesamed.model import Fact, Identity, Message, Operation, ToolCall, ToolResult, Undone
+from sesamed.model import Fact, Identity, Message, Operation, ToolCall, ToolResult, Undone, digest
 from sesamed.source import (
     BadLineError,
     Bundle,

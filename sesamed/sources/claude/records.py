@@ -12,8 +12,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from sesamed.keys import record_key
-from sesamed.model import Fact, Message, NameRank, Operation, Role, ToolCall
+from sesamed.model import Fact, Message, NameRank, Operation, Role, ToolCall, record_key
 from sesamed.sources.claude.lines import Block, Content, Line, Origin, Part, ToolUseResult
 from sesamed.sources.claude.state import ClaudeState, Step, advance, replace_answers
 from sesamed.sources.names import says_something, session_name

@@ -5,8 +5,7 @@ from zlib import crc32
 import msgspec
 from msgspec.structs import replace
 
-from sesamed.keys import encode
-from sesamed.model import Message, Operation, Undone
+from sesamed.model import Message, Operation, Undone, encode
 from sesamed.sources.claude.lines import Line
 from sesamed.sources.records import OpenCall
 

@@ -11,8 +11,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from sesamed.keys import record_key
-from sesamed.model import Fact, NameRank, Operation, Role
+from sesamed.model import Fact, NameRank, Operation, Role, record_key
 from sesamed.sources.codex.lines import NOTHING, Block, Line, Mark, Marks, Payload
 from sesamed.sources.codex.meta import set_directory
 from sesamed.sources.codex.outputs import add_shell_command, locate, review_of

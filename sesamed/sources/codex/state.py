@@ -23,8 +23,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from sesamed.keys import record_key
-from sesamed.model import Operation, Outcome
+from sesamed.model import Operation, Outcome, record_key
 from sesamed.sources.records import ID_CHARS, OpenCall, Time, add_open, drop_open
 
 KEYS = 128

@@ -12,8 +12,7 @@ from typing import Final
 
 import msgspec
 
-from sesamed.keys import record_key
-from sesamed.model import Message, Operation, Role, ToolCall, Undone, Unknown
+from sesamed.model import Message, Operation, Role, ToolCall, Undone, Unknown, record_key
 from sesamed.sources.gemini.lines import (
     ACKNOWLEDGED,
     SNAPSHOT,

@@ -11,8 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from sesamed.keys import record_key
-from sesamed.model import Fact, Message, NameRank, Operation, Role, ToolCall, Undone, Unknown
+from sesamed.model import Fact, Message, NameRank, Operation, Role, ToolCall, Undone, Unknown, record_key
 from sesamed.sources.names import prompt_fact
 from sesamed.sources.opencode import items
 from sesamed.sources.opencode.items import CallState, Part, Times

@@ -11,8 +11,7 @@ from typing import Final
 
 import msgspec
 
-from sesamed.keys import record_key
-from sesamed.model import Fact, Identity, Message, NameRank, Operation, Role, ToolCall, Unknown
+from sesamed.model import Fact, Identity, Message, NameRank, Operation, Role, ToolCall, Unknown, record_key
 from sesamed.source import ForeignFileError, Lines, Listing, Location, ResumeCommand, ToolFamilies, Variable
 from sesamed.sources.lines import JsonLines
 from sesamed.sources.names import clean_name, prompt_fact, session_name, title_fact

@@ -13,13 +13,12 @@ from typing import NamedTuple, TypeVar
 import apsw
 
 from sesamed.errors import AmbiguousError, NotFoundError
-from sesamed.model import Workstation
+from sesamed.model import Workstation, iso
 from sesamed.sanitize import clean_line
 from sesamed.store import beside, ids, sqlite
 from sesamed.store.reading.summary import show_name
 from sesamed.store.search.filters import IS_EMPTY
 from sesamed.store.search.spelling import distance
-from sesamed.times import iso
 
 T = TypeVar("T")
 

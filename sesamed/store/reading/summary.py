@@ -6,13 +6,12 @@ from typing import Any, NamedTuple, get_type_hints
 
 import apsw
 
-from sesamed.model import Session
+from sesamed.model import Session, iso
 from sesamed.sanitize import Line, clean_line
 from sesamed.source import Unit
 from sesamed.store import ids, sqlite
 from sesamed.store.schema import EPOCH
 from sesamed.store.search.filters import IS_EMPTY, Conditions
-from sesamed.times import iso
 
 # A subagent whose parent is not in the index.
 IS_ORPHAN = """(s.subagent AND s.parent_id IS NOT NULL

@@ -6,7 +6,7 @@ result is kept as a digest, and the texts that are not shown beside it; so one h
 
 import apsw
 
-from sesamed.keys import digest
+from sesamed.model import digest
 from sesamed.store import ids, sqlite
 from sesamed.store.ids import Kind
 from sesamed.store.rows import ResultRow

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from sesamed.keys import digest, encode
+from sesamed.model import digest, encode
 from sesamed.store import ids, schema, sqlite
 from sesamed.store.reading.summary import COLUMN
 from sesamed.store.writing.transaction import Writer

@@ -15,8 +15,7 @@ from typing import Any, get_args
 import apsw
 import msgspec
 
-from sesamed.keys import digest
-from sesamed.model import ACTIVE, Fact, Field, Identity, NameRank
+from sesamed.model import ACTIVE, Fact, Field, Identity, NameRank, digest
 from sesamed.store import ids, sqlite
 from sesamed.store.ids import Kind
 from sesamed.store.rows import RecordRow, Remark

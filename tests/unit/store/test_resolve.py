@@ -6,9 +6,8 @@ from collections.abc import Iterator
 import apsw
 import pytest
 
-from sesamed import times
 from sesamed.errors import AmbiguousError, NotFoundError
-from sesamed.model import Workstation
+from sesamed.model import Workstation, iso
 from sesamed.store import beside, sqlite
 from sesamed.store.reading.resolve import find, resolve
 from sesamed.store.writing.sessions import project_id
@@ -100,4 +99,4 @@ def test_what_is_none_is_not_found(connection: apsw.Connection, reference: str) 
 )  # fmt: skip
 def test_any_time_can_be_shown(ms: int, expected: str) -> None:
     """UTC with milliseconds; what no calendar holds is the nearest that one does."""
-    assert times.iso(ms) == expected
+    assert iso(ms) == expected

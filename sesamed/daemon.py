@@ -21,7 +21,7 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from sesamed import discovery, locks, mounts, paths, workstation
+from sesamed import discovery, locks, paths, workstation
 from sesamed.config import Config, ConfiguredRoot
 from sesamed.errors import ConfigError, SesameError, StoreError
 from sesamed.exclusion import Exclusion
@@ -167,7 +167,7 @@ class _Daemon:
         """Start the tasks; stop them when a signal or a client asks for it."""
         indexer = self._indexer()
         config = self._setting.config
-        watcher = RootWatcher(indexer, Watch, config.watch, config.sweep_seconds, mounts.needs_polling)
+        watcher = RootWatcher(indexer, Watch, config.watch, config.sweep_seconds, discovery.needs_polling)
         station = self._settle_workstation()
         requests = Requests(indexer, watcher, self._troubles)
         dispatcher = self._dispatcher(requests, OwnSessions(self._own_sessions_dir, indexer), station)

@@ -1,4 +1,5 @@
-"""Which roots there are: from the sources' locations, the agents' settings and the configuration.
+"""Which roots there are: from the sources' locations, the agents' settings and the configuration; and on which file systems changes
+cause no events.
 
 Looks at the agents' settings, opens no session, makes nothing, asks nobody whether a root is there. Where an agent writes is
 its source's to say (`Location`).
@@ -6,6 +7,7 @@ its source's to say (`Location`).
 
 import contextlib
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -106,3 +108,40 @@ def _holds(outer: ConfiguredRoot, inner: ConfiguredRoot) -> bool:
         and inner.path.startswith(outer.path.rstrip("/") + "/")
         and outer.path != inner.path
     )
+
+
+# Changes made by another host, or by the host of this guest, cause no events here. (Not in `watch`: the doctor needs no watchdog to ask.)
+_REMOTE = re.compile(
+    r"nfs\d?|cifs|smb\w*|fuse(\..+)?|9p|afs|ceph|glusterfs|lustre|gpfs|virtiofs|vboxsf|vmhgfs|prl_fs|drvfs"
+)
+_ESCAPE = re.compile(r"\\([0-7]{3})")
+
+
+def needs_polling(path: str, mountinfo: str | None = None) -> str | None:
+    """The type of the file system of this real path if it reports no events, otherwise None."""
+    text = _mountinfo() if mountinfo is None else mountinfo
+    best, found = "", None
+    for line in text.splitlines():
+        mount_point, kind = _mount(line)
+        if (path + "/").startswith(mount_point.rstrip("/") + "/") and len(mount_point) >= len(
+            best
+        ):  # the later hides the earlier
+            best, found = mount_point, kind
+    return found if found and _REMOTE.fullmatch(found) else None
+
+
+def _mount(line: str) -> tuple[str, str]:
+    """Mount point and type of a line such as `36 35 98:0 /root /mnt rw shared:1 - ext4 /dev/sda rw`."""
+    before, _, after = line.partition(" - ")
+    fields, kind = before.split(" "), after.partition(" ")[0]
+    if len(fields) < 5 or not kind:
+        return "\0", ""
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 8)), fields[4]), kind
+
+
+def _mountinfo() -> str:
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as opened:
+            return opened.read()
+    except OSError:
+        return ""

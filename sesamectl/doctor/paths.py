@@ -9,8 +9,8 @@ from itertools import zip_longest
 from sesamectl.doctor.finding import NOTE, OK, WRONG, Checkup, Finding
 from sesamectl.render import number, size
 from sesamed.config import Config, load
+from sesamed.discovery import needs_polling
 from sesamed.errors import ConfigError
-from sesamed.mounts import needs_polling
 from sesamed.paths import find, find_other_use
 from sesamed.sources import SOURCES
 

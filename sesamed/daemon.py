@@ -40,8 +40,15 @@ from sesamed.server.dispatch import Dispatcher
 from sesamed.server.listen import Server, adopt, bind, unlink_own
 from sesamed.sources import SOURCES
 from sesamed.sources.sesame import Sesame
-from sesamed.store.index import Index, IndexLostError, remove_index, set_aside
-from sesamed.store.older import OlderIndex, older_indexes, set_older_aside
+from sesamed.store.index import (
+    Index,
+    IndexLostError,
+    OlderIndex,
+    older_indexes,
+    remove_index,
+    set_aside,
+    set_older_aside,
+)
 from sesamed.store.sqlite import DamagedError
 from sesamed.watch import Watch
 

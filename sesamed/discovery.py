@@ -110,6 +110,8 @@ def _holds(outer: ConfiguredRoot, inner: ConfiguredRoot) -> bool:
     )
 
 
+# -- file systems without events
+
 # Changes made by another host, or by the host of this guest, cause no events here. (Not in `watch`: the doctor needs no watchdog to ask.)
 _REMOTE = re.compile(
     r"nfs\d?|cifs|smb\w*|fuse(\..+)?|9p|afs|ceph|glusterfs|lustre|gpfs|virtiofs|vboxsf|vmhgfs|prl_fs|drvfs"

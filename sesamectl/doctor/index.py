@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterator
 
 from sesamectl.doctor.finding import NOTE, OK, WRONG, Checkup, Finding
-from sesamed.store.check import deep_check, quick_check
+from sesamed.store.upkeep import deep_check, quick_check
 
 REBUILD = "`sesamectl index --full` rebuilds it, and keeps sessions whose files are gone"
 

@@ -11,7 +11,7 @@ from sesamectl.render import number, size
 from sesamed.exclusion import Exclusion, Place
 from sesamed.source import ShapeFinder
 from sesamed.sources import SOURCES
-from sesamed.store.check import FileRow, files
+from sesamed.store.upkeep import FileRow, list_files
 
 MAX_LISTED = 3  # files of a kind, lines of a file
 MOST_LISTED = 100  # files with bad lines, by --deep
@@ -52,7 +52,7 @@ def check_sources(checkup: Checkup) -> Iterator[Finding]:
     status, paths = checkup.status, checkup.paths
     if status is None or paths is None or checkup.config is None or not os.path.exists(paths.database):
         return
-    indexed = files(paths.database)
+    indexed = list_files(paths.database)
     roots = [os.path.realpath(source["path"]) for source in status["sources"]]
     exclusion = Exclusion(checkup.config.exclude)
     exclusion.refresh(Place(source["path"], root) for source, root in zip(status["sources"], roots, strict=True))

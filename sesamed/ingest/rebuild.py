@@ -16,11 +16,9 @@ from sesamed.ingest.look import Counts, Ingest
 from sesamed.model import Progress
 from sesamed.source import Unit
 from sesamed.store import sqlite
-from sesamed.store.index import remove_index
-from sesamed.store.older import CARRIED_METADATA, OlderIndex, older_indexes
+from sesamed.store.index import CARRIED_METADATA, OlderIndex, older_indexes, remove_index
 from sesamed.store.upkeep import Upkeep
-from sesamed.store.writing.replay import Replay
-from sesamed.store.writing.revisions import Continuation
+from sesamed.store.writing.takeover import Continuation, Replay
 from sesamed.store.writing.transaction import Writer
 
 log = logging.getLogger(__name__)

@@ -30,7 +30,7 @@ from sesamed.model import (
     Trouble,
     TroubleCode,
 )
-from sesamed.store.older import older_indexes
+from sesamed.store.index import older_indexes
 from sesamed.store.writing.forgetting import UNFINISHED
 
 log = logging.getLogger(__name__)

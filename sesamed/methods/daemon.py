@@ -20,7 +20,7 @@ from sesamed.model import (
 )
 from sesamed.sanitize import Exact, Time
 from sesamed.store import schema, sqlite
-from sesamed.store.reading.status import read_holdings
+from sesamed.store.reading.summary import read_holdings
 from sesamed.store.upkeep import wal_bytes
 
 

@@ -10,7 +10,7 @@ from sesamed.methods.filters import Filters, make_where
 from sesamed.methods.method import MAX_OFFSET, Call, Context, NonNegative, Params, find_next_offset, method
 from sesamed.model import Answer, IndexReport, Pending, Progress
 from sesamed.sanitize import Exact
-from sesamed.store.reading.status import read_bad_files
+from sesamed.store.reading.summary import read_bad_files
 from sesamed.store.writing import forgetting
 
 SYNC_TIMEOUT_MS = 60_000

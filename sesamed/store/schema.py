@@ -97,7 +97,7 @@ CREATE TABLE copies(
 ) WITHOUT ROWID;
 CREATE INDEX copies_by_record ON copies(record);
 
--- What each place of a shared call says that it gave back, as a digest, and the results that do not stand (writing/results.py).
+-- What each place of a shared call says that it gave back, as a digest, and the results that do not stand (writing/texts.py).
 CREATE TABLE results_by_holder(place INTEGER PRIMARY KEY, digest INTEGER NOT NULL);
 CREATE TABLE other_results(
   record INTEGER NOT NULL, digest INTEGER NOT NULL, is_error INTEGER NOT NULL, text, PRIMARY KEY(record, digest)

@@ -63,7 +63,7 @@ class DamagedError(StoreError):
 
 
 class SchemaTooOldError(StoreError):
-    """The index is of an older schema and must be set aside (store/older.py)."""
+    """The index is of an older schema and must be set aside (store/index.py)."""
 
 
 class Packer:

@@ -12,8 +12,7 @@ from sesamed.model import SessionKey
 from sesamed.store import schema, sqlite
 from sesamed.store.reading.summary import list_changes, read_revision
 from sesamed.store.search import filters
-from sesamed.store.writing.replay import Replay
-from sesamed.store.writing.revisions import Continuation
+from sesamed.store.writing.takeover import Continuation, Replay
 from sesamed.store.writing.transaction import Writer
 from tests.histories.test_history import NUMBERS, TEXTS, Histories
 from tests.support.follower import ALL, Follower, read_messages

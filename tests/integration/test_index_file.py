@@ -5,8 +5,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from sesamed.store.index import remove_index
-from sesamed.store.older import older_indexes
+from sesamed.store.index import older_indexes, remove_index
 from sesamed.store.schema import VERSION
 from tests.support.daemon import ANOTHER, CONFIGURATION, Daemon, check_private, eventually
 from tests.support.older import made

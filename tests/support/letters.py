@@ -16,9 +16,9 @@ from sesamed.ingest.sweep import Root, Sweep
 from sesamed.source import Source
 from sesamed.store import sqlite
 from sesamed.store.reading import session as read
-from sesamed.store.reading.status import read_bad_files
+from sesamed.store.reading.summary import read_bad_files
 from sesamed.store.rows import BadLine
-from sesamed.store.writing.replay import Replay
+from sesamed.store.writing.takeover import Replay
 from tests.support.dump import dumped
 from tests.support.history import NOON, look_until_done
 from tests.support.indexes import Indexes, make_directory

@@ -17,7 +17,7 @@ from sesamed.ingest.state import Target
 from sesamed.ingest.sweep import Root, Sweep
 from sesamed.model import SessionKey
 from sesamed.sources import SOURCES
-from sesamed.store.writing.replay import Replay
+from sesamed.store.writing.takeover import Replay
 from tests.support.dump import dumped
 from tests.support.history import NOON, look_until_done
 from tests.support.indexes import Indexes, make_directory

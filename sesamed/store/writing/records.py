@@ -14,9 +14,8 @@ import apsw
 from sesamed.store import ids, sqlite
 from sesamed.store.ids import NEXT_REVISION, Kind, home_of, record_at, records_of
 from sesamed.store.rows import TOO_MANY, AnyRow, FileRows, OutcomeRow, RecordRow, ResultRow, TouchedRow, UndoneRow
-from sesamed.store.writing.chunks import Chunks
-from sesamed.store.writing.results import Results
 from sesamed.store.writing.sessions import Tally
+from sesamed.store.writing.texts import Chunks, Results
 
 IS_CALL = ids.sql_is_call("r")
 

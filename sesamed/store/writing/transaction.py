@@ -17,12 +17,11 @@ from sesamed.store import beside, schema, sqlite
 from sesamed.store.ids import NEXT_REVISION
 from sesamed.store.rows import Difference, FileRows, IndexedFile, blank
 from sesamed.store.writing import forgetting, numbering
-from sesamed.store.writing.chunks import Chunks
 from sesamed.store.writing.files import Files
 from sesamed.store.writing.numbering import Numbering, SessionNumber
 from sesamed.store.writing.records import UNDO, Holders, Records
-from sesamed.store.writing.results import Results
 from sesamed.store.writing.sessions import OPENING_RECORDS, Facts, Sessions, Tally
+from sesamed.store.writing.texts import Chunks, Results
 
 Why: TypeAlias = Literal["gone", "forgotten", "excluded", "moved"]  # a session was removed, or has another key now
 

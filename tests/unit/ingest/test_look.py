@@ -13,7 +13,7 @@ import pytest
 from sesamed.ingest.decode import Decoder, ReadLimits
 from sesamed.ingest.look import Ingest
 from sesamed.sources.pi import Pi
-from sesamed.store.reading.status import read_bad_files
+from sesamed.store.reading.summary import read_bad_files
 from sesamed.store.rows import TOO_MANY, BadLine, FileRows
 from sesamed.store.writing.transaction import Written
 from tests.support.history import History, agree, same

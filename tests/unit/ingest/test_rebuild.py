@@ -10,7 +10,7 @@ from sesamed.ingest.indexer import Indexer
 from sesamed.ingest.look import Ingest
 from sesamed.ingest.rebuild import ROUNDS, Rebuild
 from sesamed.store.upkeep import Upkeep
-from sesamed.store.writing.replay import Replay
+from sesamed.store.writing.takeover import Replay
 from tests.histories.test_order import NAMES, written
 from tests.support.dump import dumped
 from tests.support.history import History, look_until_done, same
@@ -54,7 +54,7 @@ def test_a_gone_fork_is_carried_over_with_its_own_results(
     history: History, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Though another one's stands: the parent may be dropped later. However many records a step takes."""
-    monkeypatch.setattr("sesamed.store.writing.replay.RECORDS_AT_ONCE", at_once)
+    monkeypatch.setattr("sesamed.store.writing.takeover.RECORDS_AT_ONCE", at_once)
     written(history, NAMES)
     history.look_at_everything()
     for name in ("early", "child"):

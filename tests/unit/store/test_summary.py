@@ -5,7 +5,7 @@ import pytest
 from sesamed.errors import NotFoundError
 from sesamed.store.reading import summary
 from sesamed.store.reading.resolve import find
-from sesamed.store.reading.status import read_holdings
+from sesamed.store.reading.summary import read_holdings
 from sesamed.store.search import filters
 from sesamed.store.search.filters import Where
 from tests.support.tiny import session, tiny

@@ -12,11 +12,10 @@ from sesamed.errors import StoreError
 from sesamed.model import Fact, Identity
 from sesamed.store import schema, sqlite
 from sesamed.store.ids import Kind
-from sesamed.store.index import Index, remove_index
-from sesamed.store.older import OlderIndex, older_indexes, set_older_aside
+from sesamed.store.index import Index, OlderIndex, older_indexes, remove_index, set_older_aside
 from sesamed.store.rows import Cursor, FileRows, RecordRow, Signature, Text
 from sesamed.store.subwords import inner_words
-from sesamed.store.writing.replay import Replay
+from sesamed.store.writing.takeover import Replay
 from sesamed.store.writing.transaction import Writer
 from tests.support.dump import dumped
 from tests.support.history import same
@@ -107,7 +106,7 @@ def test_a_crash_between_any_two_steps_loses_nothing(
     database: str, tmp_path: Path, expected: Callable[[Index], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The daemon is killed after each step, started again, and ends what it began."""
-    monkeypatch.setattr("sesamed.store.writing.replay.RECORDS_AT_ONCE", 2)
+    monkeypatch.setattr("sesamed.store.writing.takeover.RECORDS_AT_ONCE", 2)
     index = opened(database)
     steps = 0
     for steps, _ in enumerate(carried_over(database, index), 1):

@@ -16,11 +16,10 @@ from zlib import crc32
 import msgspec
 
 from sesamed.ingest.chunking import Chunking
-from sesamed.ingest.parts import Parts, fill_loose
 from sesamed.ingest.project import Projects
 from sesamed.ingest.state import FileState, Target, path_below
 from sesamed.ingest.tail import COMPRESSED, TOO_LONG, FileChange, Read, Tail, signature_at
-from sesamed.ingest.units import UnitFinder, look_at, part_signature
+from sesamed.ingest.units import Parts, UnitFinder, fill_loose, look_at, part_signature
 from sesamed.ingest.whole import WHOLE_BYTES, Comparison, Held, Whole, count_bytes, is_whole
 from sesamed.model import Bad, Fact, Operation
 from sesamed.source import BadLineError, Bundle, Document, ForeignFileError, Lines, Rows, Shape, Source, Unit

@@ -1,7 +1,7 @@
 """The agents' formats, one package for each; pure: bytes in, operations out. No I/O, no clock, no knowledge of the index.
 
 `SOURCES` is the one list of them: an agent is a package here and a line in it. `TOOL_FAMILIES` is what they say of their tools, together.
-What they share: `lines` (JSON, and a source of such lines), `records` (messages and calls at their place), `own_tools`, `names`.
+What they share: `lines` (JSON, and a source of such lines), `records` (messages and calls at their place), `names`.
 """
 
 from collections.abc import Mapping

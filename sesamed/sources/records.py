@@ -6,8 +6,8 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
+from sesamed.calls import is_own_call
 from sesamed.model import ACTIVE, Fact, Message, Operation, Role, ToolCall, ToolResult
-from sesamed.sources.own_tools import is_own_call
 
 OPEN_CALLS = 128
 ID_CHARS = 1024  # ids of OpenAI's calls have hundreds; a longer one is not kept

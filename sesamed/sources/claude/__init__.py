@@ -30,7 +30,7 @@ from sesamed.sources.claude.facts import (
     read_talk_facts,
     set_begun,
 )
-from sesamed.sources.claude.lines import STARTS, Content, Line
+from sesamed.sources.claude.lines import STARTS, ClaudeState, Content, Line, SessionInfo, Step, advance
 from sesamed.sources.claude.records import (
     CALLS,
     blocks,
@@ -42,7 +42,6 @@ from sesamed.sources.claude.records import (
     read_prompt,
     read_user,
 )
-from sesamed.sources.claude.state import ClaudeState, SessionInfo, Step, advance
 from sesamed.sources.lines import JsonLines
 from sesamed.sources.names import clean_name, stem_of
 from sesamed.sources.records import join_texts, note_activity

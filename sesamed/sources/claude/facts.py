@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from sesamed.model import Entry, Fact, Identity, NameRank, Operation
 from sesamed.source import BadLineError
-from sesamed.sources.claude.lines import Line
-from sesamed.sources.claude.state import ClaudeState, SessionInfo, Step
+from sesamed.sources.claude.lines import ClaudeState, Line, SessionInfo, Step
 from sesamed.sources.lines import FAILURES
 from sesamed.sources.names import is_failure, title_fact
 from sesamed.sources.records import millis

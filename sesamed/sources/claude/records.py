@@ -13,8 +13,18 @@ import msgspec
 from msgspec.structs import replace
 
 from sesamed.model import Fact, Message, NameRank, Operation, Role, ToolCall, record_key
-from sesamed.sources.claude.lines import Block, Content, Line, Origin, Part, ToolUseResult
-from sesamed.sources.claude.state import ClaudeState, Step, advance, replace_answers
+from sesamed.sources.claude.lines import (
+    Block,
+    ClaudeState,
+    Content,
+    Line,
+    Origin,
+    Part,
+    Step,
+    ToolUseResult,
+    advance,
+    replace_answers,
+)
 from sesamed.sources.names import says_something, session_name
 from sesamed.sources.records import OpenCall, Place, add_open, drop_open, join_texts, link_parent, millis
 

@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from sesamed.calls import strip_server
 from sesamed.model import Message, Operation, Role, ToolCall, Undone, Unknown, record_key
 from sesamed.sources.gemini.lines import (
     ACKNOWLEDGED,
@@ -32,7 +33,6 @@ from sesamed.sources.gemini.lines import (
     text_of,
     unwrap,
 )
-from sesamed.sources.own_tools import strip_server
 from sesamed.sources.records import Place, millis
 
 SHELL_TOOL: Final = "run_shell_command"

@@ -1,6 +1,6 @@
 """OpenCode's sessions: rows of its database, or (before 1.2) a tree of small JSON files, which stays where it was when it is imported.
 
-Where they are, and what is said about a session; `queries` has the statements, `records` what messages and their parts become.
+Where they are, the statements that read the database, and what is said about a session; `records` has what messages and their parts become.
 """
 
 import re
@@ -16,6 +16,7 @@ from sesamed.source import (
     ForeignFileError,
     Location,
     Member,
+    Query,
     ResumeCommand,
     Row,
     Rows,
@@ -25,16 +26,58 @@ from sesamed.source import (
 )
 from sesamed.sources.lines import JsonState, LineDecoder
 from sesamed.sources.names import clean_name, stem_of, title_fact
-from sesamed.sources.opencode.items import Message, Part, Revert, Session, Times
-from sesamed.sources.opencode.queries import BY_EVENT, BY_TIME
-from sesamed.sources.opencode.records import OpenCodeState, Step, read_message, read_part
+from sesamed.sources.opencode.records import (
+    Header,
+    OpenCodeState,
+    Part,
+    Revert,
+    Session,
+    Step,
+    Times,
+    read_message,
+    read_part,
+)
 from sesamed.sources.records import millis
+
+# -- the database: with numbered changes (1.17), and without (1.2)
+
+# A session's row, then its messages, each followed by its parts.
+ROWS: Final = (
+    "SELECT id, parent_id, directory, title, time_created, revert FROM session WHERE id = :unit",
+    """
+    SELECT is_part, id, data FROM (
+      SELECT 0 AS is_part, id, id AS message, time_created, data FROM message WHERE session_id = :unit
+      UNION ALL
+      SELECT 1, p.id, m.id, m.time_created, p.data FROM message m JOIN part p ON p.message_id = m.id WHERE m.session_id = :unit
+    ) ORDER BY time_created, message, is_part, id
+    """,
+)
+# An update shows in the times of messages and parts, a deletion in their number.
+CHANGED: Final = """
+    s.time_updated || ' ' || s.title || ' ' || coalesce(s.revert, '')
+    || (SELECT ' ' || count(*) || ' ' || coalesce(max(time_updated), 0) FROM message WHERE session_id = s.id)
+    || (SELECT ' ' || count(*) || ' ' || coalesce(max(time_updated), 0) FROM part WHERE session_id = s.id)
+"""
+# Since 1.17 every change is numbered, of a title, too. The table has been there since 1.14, but empty. Where it is in use, a session
+# without a number has not changed since.
+BY_EVENT: Final = Query(
+    units=f"""
+    SELECT s.id, CASE WHEN e.seq IS NOT NULL THEN 'event ' || e.seq
+      WHEN EXISTS(SELECT 1 FROM event_sequence) THEN 'before ' || s.time_updated ELSE {CHANGED} END
+    FROM session s LEFT JOIN event_sequence e ON e.aggregate_id = s.id
+    """,
+    rows=ROWS,
+)
+BY_TIME: Final = Query(units=f"SELECT s.id, {CHANGED} FROM session s", rows=ROWS)
+
+
+# -- the source
 
 QUERIES: Final = (BY_EVENT, BY_TIME)
 NONE: Final = re.compile("(?!)")  # an item is one object: there is nothing to salvage
 SESSIONS: Final = LineDecoder(Session, NONE)
 REVERTS: Final = LineDecoder(Revert, NONE)
-MESSAGES: Final = LineDecoder(Message, NONE)
+MESSAGES: Final = LineDecoder(Header, NONE)
 PARTS: Final = LineDecoder(Part, NONE)
 
 # Placeholders: the title of a new session, and of a subagent without a description.

@@ -11,11 +11,11 @@ from typing import Final
 
 import msgspec
 
+from sesamed.calls import OWN_MESSAGES
 from sesamed.model import Fact, Identity, Message, NameRank, Operation, Role, ToolCall, Unknown, record_key
 from sesamed.source import ForeignFileError, Lines, Listing, Location, ResumeCommand, ToolFamilies, Variable
 from sesamed.sources.lines import JsonLines
 from sesamed.sources.names import clean_name, prompt_fact, session_name, title_fact
-from sesamed.sources.own_tools import MESSAGES
 from sesamed.sources.pi.lines import STARTS, Block, Content, Line, Spoken, base_name, is_timed, native_id
 from sesamed.sources.records import (
     ID_CHARS,
@@ -273,7 +273,7 @@ def skip_system(state: PiState, line: Line, _: Spoken) -> Step:
 
 def read_custom_line(state: PiState, line: Line) -> Step:
     """The role `custom` as a line of its own. What we put there ourselves is quoted from other sessions: it is found in those."""
-    if line.custom_type in MESSAGES:
+    if line.custom_type in OWN_MESSAGES:
         text = join_texts(line.content)
         place = locate(state, line, Spoken())
         return advance(state, line), [_message(place, "custom", text, text, hidden=True)] if text.strip() else []

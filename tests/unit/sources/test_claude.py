@@ -21,8 +21,8 @@ from sesamed.model import (
 )
 from sesamed.source import BadLineError, ForeignFileError
 from sesamed.sources.claude import Claude
+from sesamed.sources.claude.lines import ClaudeState
 from sesamed.sources.claude.records import is_command, prompt_name, prompt_of
-from sesamed.sources.claude.state import ClaudeState
 from sesamed.sources.records import OPEN_CALLS
 from tests.support.claude import ID, ClaudeSession
 from tests.support.sessions import Call

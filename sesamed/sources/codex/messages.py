@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from sesamed.model import Fact, NameRank, Operation, Role, record_key
 from sesamed.sources.codex.lines import NOTHING, Block, Line, Mark, Marks, Payload
-from sesamed.sources.codex.meta import set_directory
 from sesamed.sources.codex.outputs import add_shell_command, locate, review_of
 from sesamed.sources.codex.state import (
     CodexState,
@@ -23,6 +22,7 @@ from sesamed.sources.codex.state import (
     add_record,
     add_waiting,
     hold_prompt,
+    set_directory,
     take_pair,
 )
 from sesamed.sources.names import prompt_fact, session_name

@@ -23,7 +23,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from sesamed.model import Operation, Outcome, record_key
+from sesamed.model import Fact, Operation, Outcome, record_key
 from sesamed.sources.records import ID_CHARS, OpenCall, Time, add_open, drop_open
 
 KEYS = 128
@@ -100,6 +100,11 @@ def set_root(state: CodexState, origin: str) -> CodexState:
     if state.anchored:
         return state
     return replace(state, chain=record_key("session", origin))
+
+
+def set_directory(state: CodexState, cwd: str) -> Step:
+    """The calls from here on are made in this directory; the session's own is the first one."""
+    return replace(state, cwd=cwd), [] if state.cwd or not cwd else [Fact(field="cwd", value=cwd)]
 
 
 def begin_turn(state: CodexState, turn: str | None) -> CodexState:

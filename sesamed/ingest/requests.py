@@ -31,7 +31,7 @@ from sesamed.model import (
     TroubleCode,
 )
 from sesamed.store.index import older_indexes
-from sesamed.store.writing.forgetting import UNFINISHED
+from sesamed.store.writing.decisions import UNFINISHED
 
 log = logging.getLogger(__name__)
 

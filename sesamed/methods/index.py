@@ -11,7 +11,7 @@ from sesamed.methods.method import MAX_OFFSET, Call, Context, NonNegative, Param
 from sesamed.model import Answer, IndexReport, Pending, Progress
 from sesamed.sanitize import Exact
 from sesamed.store.reading.summary import read_bad_files
-from sesamed.store.writing import forgetting
+from sesamed.store.writing.decisions import choose_doomed
 
 SYNC_TIMEOUT_MS = 60_000
 MAX_SYNC_TIMEOUT_MS = 86_400_000
@@ -155,7 +155,7 @@ async def forget(context: Context, call: Call, params: ForgetParams) -> Forgotte
     if len(given) != 1:
         raise ParamsError("forget: give exactly one of sessionId, source and cwd")
     where = await make_where(context, Filters(source=params.source, cwd=params.cwd))
-    choose = partial(forgetting.choose, reference=params.session_id, where=where)
+    choose = partial(choose_doomed, reference=params.session_id, where=where)
     sessions, chunks = await context.queries.ask(choose)
     if sessions and not params.dry_run:
         await context.ingest.forget(sessions)

@@ -132,7 +132,7 @@ CREATE TABLE forgotten(
   source TEXT NOT NULL, native_id TEXT NOT NULL, origin TEXT NOT NULL, PRIMARY KEY(source, native_id, origin)
 ) WITHOUT ROWID;
 
--- The numbers of sessions that share, or shared, a native id (writing/numbering.py); `ids.jsonl` beside the index says the same.
+-- The numbers of sessions that share, or shared, a native id (writing/decisions.py); `ids.jsonl` beside the index says the same.
 CREATE TABLE numbers(
   source TEXT NOT NULL, native_id TEXT NOT NULL, origin TEXT NOT NULL, ordinal INTEGER NOT NULL,
   PRIMARY KEY(source, native_id, origin), UNIQUE(source, native_id, ordinal)

@@ -16,7 +16,7 @@ from sesamed.model import Identity, SessionKey
 from sesamed.store import beside, sqlite
 from sesamed.store.ids import Kind
 from sesamed.store.rows import Cursor, FileRows, RecordRow, Signature, Text
-from sesamed.store.writing import numbering
+from sesamed.store.writing import decisions
 from sesamed.store.writing.transaction import Writer
 from tests.support.indexes import IN_MEMORY
 from tests.support.state_machines import machine_settings
@@ -257,7 +257,7 @@ def test_what_cannot_be_read_in_the_file_is_passed_over(index: str) -> None:
 def test_of_two_answers_the_index_counts(index: str) -> None:
     """The file came from elsewhere: answers did not come from it."""
     writer = opened(index, EARLY, LATE)
-    other = numbering.SessionNumber("pi", "x", "elsewhere", ordinal=1)
+    other = decisions.SessionNumber("pi", "x", "elsewhere", ordinal=1)
     os.unlink(beside.path_of(index, beside.NUMBERS))
     beside.append(index, beside.NUMBERS, [other])
     writer.close()
@@ -392,7 +392,7 @@ class Histories(RuleBasedStateMachine):
         """Somebody removes it; what is gone is lost."""
         self.writer.close()
         os.unlink(self.index)
-        told = {(number.native_id, number.origin) for number in numbering._read(self.index)}
+        told = {(number.native_id, number.origin) for number in decisions._read_numbers(self.index)}
         for path in self.gone:
             file = self.files.pop(path)
             if (file.native_id, file.origin) not in told:  # it was the only one, and nobody knows of it any more

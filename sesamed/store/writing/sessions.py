@@ -19,8 +19,7 @@ from sesamed.model import ACTIVE, Fact, Field, Identity, NameRank, digest
 from sesamed.store import ids, sqlite
 from sesamed.store.ids import Kind
 from sesamed.store.rows import RecordRow, Remark
-from sesamed.store.writing import forgetting
-from sesamed.store.writing.numbering import SessionNumber
+from sesamed.store.writing.decisions import SessionNumber, is_forgotten
 
 HELD = f"""
     WITH held AS (
@@ -212,9 +211,7 @@ class Facts:
         meant: set[int] = set()
         for fact in facts:
             about = fact.source or source
-            if fact.native_id and forgetting.is_forgotten(
-                self._connection, about, Identity(native_id=fact.native_id, origin="")
-            ):
+            if fact.native_id and is_forgotten(self._connection, about, Identity(native_id=fact.native_id, origin="")):
                 continue
             sql = f"INSERT OR {_verb(fact.keep)} INTO facts(file, native_id, source, field, rank, value) VALUES(?, ?, ?, ?, ?, ?)"
             other = "" if about == source else about

@@ -16,9 +16,9 @@ from sesamed.model import SessionKey
 from sesamed.store import beside, schema, sqlite
 from sesamed.store.ids import NEXT_REVISION
 from sesamed.store.rows import Difference, FileRows, IndexedFile, blank
-from sesamed.store.writing import forgetting, numbering
+from sesamed.store.writing import decisions
+from sesamed.store.writing.decisions import Numbering, SessionNumber
 from sesamed.store.writing.files import Files
-from sesamed.store.writing.numbering import Numbering, SessionNumber
 from sesamed.store.writing.records import UNDO, Holders, Records
 from sesamed.store.writing.sessions import OPENING_RECORDS, Facts, Sessions, Tally
 from sesamed.store.writing.texts import Chunks, Results
@@ -128,7 +128,7 @@ class Writer:
     def load_forgotten(self) -> None:
         """Make index and `forgotten.jsonl` say the same."""
         with sqlite.errors(self.path):
-            unwritten = forgetting.load(self.connection, self.path)
+            unwritten = decisions.load_forgotten(self.connection, self.path)
         if unwritten:
             with suppress(StoreError):  # then it is done when the index is opened again
                 beside.append(self.path, beside.FORGOTTEN, unwritten)
@@ -136,7 +136,7 @@ class Writer:
     def load_numbers(self) -> None:
         """Make index and `ids.jsonl` say the same."""
         with sqlite.errors(self.path):
-            self._transaction.numbering.unwritten += numbering.load(self.connection, self.path)
+            self._transaction.numbering.unwritten += decisions.load_numbers(self.connection, self.path)
         if self._transaction.numbering.unwritten:
             with suppress(StoreError):  # then it is done with the next commit
                 self._write_down()
@@ -228,13 +228,13 @@ class Transaction:
 
     def forget_all(self, sessions: Iterable[SessionKey]) -> list[bytes]:
         """Forget sessions; gives the files that they were in."""
-        self._connection.execute("REPLACE INTO metadata(name, value) VALUES(?, '1')", (forgetting.UNFINISHED,))
-        paths = [path for session in sessions for path in forgetting.forget_session(self._connection, session)]
+        self._connection.execute("REPLACE INTO metadata(name, value) VALUES(?, '1')", (decisions.UNFINISHED,))
+        paths = [path for session in sessions for path in decisions.forget_session(self._connection, session)]
         self.drop_all(paths, "forgotten")
         return paths
 
     def _apply(self, change: FileRows) -> None:
-        if change.identity is not None and forgetting.is_forgotten(self._connection, change.source, change.identity):
+        if change.identity is not None and decisions.is_forgotten(self._connection, change.source, change.identity):
             blank(change)
         file, before, is_new, came_back = self._files.find_or_add(change)
         self._written.added += is_new

@@ -21,7 +21,7 @@ from sesamed.model import Pending, Progress, SessionKey, Trouble
 from sesamed.sources import SOURCES
 from sesamed.store import sqlite
 from sesamed.store.index import Index, older_indexes, set_older_aside
-from sesamed.store.writing.forgetting import UNFINISHED
+from sesamed.store.writing.decisions import UNFINISHED
 from tests.support.indexing import running, settled, write
 from tests.support.older import made
 from tests.support.watching import StandIn

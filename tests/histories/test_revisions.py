@@ -265,7 +265,7 @@ def test_an_index_that_is_made_anew_begins_an_epoch(history: History) -> None:
 
 def test_more_than_can_be_remembered_begins_an_epoch(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who follows then starts over, and has what there is."""
-    monkeypatch.setattr("sesamed.store.writing.transaction.MOST_REMOVED", 2)
+    monkeypatch.setattr("sesamed.store.writing.sessions.MOST_REMOVED", 2)
     for number in range(4):
         write(history, f"s{number}", "alpha")
     follower, connection = Follower(), history.ingest.writer.connection

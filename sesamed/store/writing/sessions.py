@@ -16,9 +16,9 @@ import apsw
 import msgspec
 
 from sesamed.model import ACTIVE, Fact, Field, Identity, NameRank, digest
-from sesamed.store import ids, sqlite
+from sesamed.store import ids, schema, sqlite
 from sesamed.store.ids import Kind
-from sesamed.store.rows import RecordRow, Remark
+from sesamed.store.rows import FileRows, RecordRow, Remark
 from sesamed.store.writing.decisions import SessionNumber, is_forgotten
 
 HELD = f"""
@@ -75,6 +75,16 @@ class Tally(msgspec.Struct):
 # Of several files: what comes after the place where something was removed has other message numbers now.
 RENUMBER = f"""UPDATE sessions SET (revision, floor) = ({ids.NEXT_REVISION}, {ids.NEXT_REVISION})
     WHERE id = ?1 AND (SELECT count(*) FROM files WHERE session = ?1) > 1"""
+
+MOST_REMOVED = 100_000  # sessions are remembered, 10 MB of them; then who follows has to begin anew
+CHANGED = tuple(
+    f"SELECT id FROM {table} WHERE revision = {ids.NEXT_REVISION} ORDER BY id" for table in ("removed", "sessions")
+)
+SPREAD = tuple(f"UPDATE {table} SET revision = revision + ? WHERE id = ?" for table in ("removed", "sessions"))
+COUNT_CHANGES = (
+    "UPDATE totals SET next_revision = next_revision + ?, changed_ms = CAST(unixepoch('subsec') * 1000 AS INTEGER)"
+)
+BEGIN_EPOCH = f"UPDATE metadata SET value = {schema.NEW_EPOCH} WHERE name = '{schema.EPOCH}'"
 
 
 class Sessions:
@@ -155,6 +165,23 @@ class Sessions:
         row = self._connection.execute(sql, ids.chunks_of(record)).fetchone()
         return "" if row is None else " ".join(sqlite.plain(row[0])[:MOST_CHARACTERS].split())
 
+    def give_revisions(self) -> None:
+        """Each session that changed or was removed gets a revision of its own, from the transaction's on: so lists can end anywhere.
+        Removed keys come first, since a session may have another one now.
+        """
+        removed, sessions = (self._connection.execute(sql).fetchall() for sql in CHANGED)
+        if not (removed or sessions):
+            return
+        if len(removed) + len(sessions) > 1:
+            self._connection.executemany(SPREAD[0], [(at, number) for at, (number,) in enumerate(removed)])
+            self._connection.executemany(
+                SPREAD[1], [(at, number) for at, (number,) in enumerate(sessions, len(removed))]
+            )
+        self._connection.execute(COUNT_CHANGES, (len(removed) + len(sessions),))
+        if removed and sqlite.one(self._connection, "SELECT count(*) FROM removed")[0] > MOST_REMOVED:
+            self._connection.execute("DELETE FROM removed")
+            self._connection.execute(BEGIN_EPOCH)
+
 
 # Of all that files say about activity the latest counts, which `Sessions.set_times` chooses.
 FIELDS: tuple[str, ...] = tuple(field for field in get_args(Field) if field != ACTIVE)
@@ -205,6 +232,19 @@ class Facts:
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
+
+    def record_all(self, file: int, change: FileRows, *, came_back: bool) -> tuple[set[int], bool]:
+        """Keep what a file says. Gives the other sessions that it is about, and whether somebody has spoken of an entry of it."""
+        others, is_meant = set[int](), False
+        if change.facts or change.remarks:
+            others = self.record(file, change.source, change.facts, change.remarks)
+        if came_back:
+            others |= self.find_others(file)
+        if change.active_ms is not None:
+            self.record_activity(file, change.active_ms, anew=change.counted_from_start)
+        if change.entries:
+            is_meant = self.record_lines(file, change.entries)
+        return others, is_meant
 
     def record(self, file: int, source: str, facts: Sequence[Fact], remarks: Sequence[Remark]) -> set[int]:
         """Keep what a file says. Gives the other sessions that it is about."""

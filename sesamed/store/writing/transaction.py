@@ -13,7 +13,7 @@ import msgspec
 
 from sesamed.errors import StoreError
 from sesamed.model import SessionKey
-from sesamed.store import beside, schema, sqlite
+from sesamed.store import beside, sqlite
 from sesamed.store.ids import NEXT_REVISION
 from sesamed.store.rows import Difference, FileRows, IndexedFile, blank
 from sesamed.store.writing import decisions
@@ -25,16 +25,7 @@ from sesamed.store.writing.texts import Chunks, Results
 
 Why: TypeAlias = Literal["gone", "forgotten", "excluded", "moved"]  # a session was removed, or has another key now
 
-MOST_REMOVED = 100_000  # sessions are remembered, 10 MB of them; then who follows has to begin anew
-CHANGED = tuple(
-    f"SELECT id FROM {table} WHERE revision = {NEXT_REVISION} ORDER BY id" for table in ("removed", "sessions")
-)
-SPREAD = tuple(f"UPDATE {table} SET revision = revision + ? WHERE id = ?" for table in ("removed", "sessions"))
 SET_WHY = f"UPDATE removed SET why = ? WHERE revision = {NEXT_REVISION} AND why = 'gone'"
-COUNT_CHANGES = (
-    "UPDATE totals SET next_revision = next_revision + ?, changed_ms = CAST(unixepoch('subsec') * 1000 AS INTEGER)"
-)
-BEGIN_EPOCH = f"UPDATE metadata SET value = {schema.NEW_EPOCH} WHERE name = '{schema.EPOCH}'"
 SKIPPED = 100_000  # revisions; more than the commits that a power failure can take back: checkpoints come with fewer (`upkeep`)
 
 
@@ -250,7 +241,7 @@ class Transaction:
                 self.numbering.replace(left, session)
         position, tally = self._records.put_all(file, session, change)
         self._written.known.append(self._files.store_cursor(file, change, position))
-        others, is_meant = self._record_facts(file, change, came_back=came_back)
+        others, is_meant = self._facts.record_all(file, change, came_back=came_back)
         self._connection.executemany(UNDO, [(file, *places) for places in change.undone])
         if session is not None:
             joined = is_new or session != before
@@ -260,19 +251,6 @@ class Transaction:
             self._describe(session, tally, has_news=has_news, joined=joined, came_back=came_back)
         for other in others - {session}:
             self._facts.resolve(other)
-
-    def _record_facts(self, file: int, change: FileRows, *, came_back: bool) -> tuple[set[int], bool]:
-        """Keep what a file says. Gives the other sessions that it is about, and whether somebody has spoken of an entry of it."""
-        others, is_meant = set[int](), False
-        if change.facts or change.remarks:
-            others = self._facts.record(file, change.source, change.facts, change.remarks)
-        if came_back:
-            others |= self._facts.find_others(file)
-        if change.active_ms is not None:
-            self._facts.record_activity(file, change.active_ms, anew=change.counted_from_start)
-        if change.entries:
-            is_meant = self._facts.record_lines(file, change.entries)
-        return others, is_meant
 
     def _mark_gone(self, path: bytes, now_ms: int) -> None:
         found = self._files.mark_gone(path, now_ms)
@@ -305,26 +283,9 @@ class Transaction:
         self._changed.clear()
         if self.numbering.changed:
             self.numbering.finish()
-        self._give_revisions()
+        self._sessions.give_revisions()
         written, self._written = self._written, Written()
         return written
-
-    def _give_revisions(self) -> None:
-        """Each session that changed or was removed gets a revision of its own, from the transaction's on: so lists can end anywhere.
-        Removed keys come first, since a session may have another one now.
-        """
-        removed, sessions = (self._connection.execute(sql).fetchall() for sql in CHANGED)
-        if not (removed or sessions):
-            return
-        if len(removed) + len(sessions) > 1:
-            self._connection.executemany(SPREAD[0], [(at, number) for at, (number,) in enumerate(removed)])
-            self._connection.executemany(
-                SPREAD[1], [(at, number) for at, (number,) in enumerate(sessions, len(removed))]
-            )
-        self._connection.execute(COUNT_CHANGES, (len(removed) + len(sessions),))
-        if removed and sqlite.one(self._connection, "SELECT count(*) FROM removed")[0] > MOST_REMOVED:
-            self._connection.execute("DELETE FROM removed")
-            self._connection.execute(BEGIN_EPOCH)
 
     # -- sessions
 

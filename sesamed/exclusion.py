@@ -207,14 +207,22 @@ def _read(root: str, before: IgnoreFile | None) -> IgnoreFile | None:
             return None
         trouble = error.strerror or str(error)
     else:
-        with open(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                trouble = "no regular file"
-            elif len(data := file.read(MOST_BYTES + 1)) > MOST_BYTES:
-                trouble = f"larger than {MOST_BYTES:,} bytes"
-            else:
-                return IgnoreFile(path, os.fsdecode(data).removeprefix("\ufeff"))
+        try:
+            data = _read_regular(descriptor)
+        finally:
+            os.close(descriptor)
+        if data is not None and len(data) <= MOST_BYTES:
+            return IgnoreFile(path, os.fsdecode(data).removeprefix("\ufeff"))
+        trouble = "no regular file" if data is None else f"larger than {MOST_BYTES:,} bytes"
     return IgnoreFile(path, None if before is None else before.text, trouble)
+
+
+def _read_regular(descriptor: int) -> bytes | None:
+    """The beginning of a file; None if it is a directory, or whatever else has no text of its own."""
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return None
+    with open(descriptor, "rb", closefd=False) as file:
+        return file.read(MOST_BYTES + 1)
 
 
 class Ignored:

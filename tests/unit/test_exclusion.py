@@ -276,14 +276,19 @@ def test_a_file_that_changes_or_goes(root: Path) -> None:
     assert revisions == [1, 2, 2, 3, 4]
 
 
-@pytest.mark.parametrize("trouble", ["no regular file", "larger than", "No such file"])
-def test_a_file_that_cannot_be_read(root: Path, trouble: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "trouble"),
+    [("fifo", "no regular file"), ("directory", "no regular file"), ("large", "larger than"), ("link", "No such file")],
+)
+def test_a_file_that_cannot_be_read(root: Path, kind: str, trouble: str) -> None:
     """What it said before counts. If nobody knows that, nothing is opened; and nothing that is indexed is lost."""
     file, known, place = root / IGNORE_FILE, refreshed(root), Place(str(root), str(root))
     file.unlink()
-    if trouble == "no regular file":
+    if kind == "fifo":
         os.mkfifo(file)
-    elif trouble == "larger than":
+    elif kind == "directory":
+        file.mkdir()
+    elif kind == "large":
         file.write_bytes(bytes(MOST_BYTES + 1))
     else:
         file.symlink_to("nowhere")

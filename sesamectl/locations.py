@@ -20,9 +20,9 @@ MAX_SOCKET_BYTES = 103  # sun_path holds 104 bytes on macOS (108 on Linux), and 
 def socket_path(environ: Mapping[str, str]) -> str:
     """The socket's path; raises LookupError when the user has no home."""
     if path := environ.get("SESAME_SOCKET"):
-        return path
+        return os.path.normpath(path)
     if directory := environ.get("SESAME_RUNTIME_DIR"):
-        return os.path.join(directory, NAME)
+        return os.path.join(os.path.normpath(directory), NAME)
     return os.path.join(default_directory(os.geteuid()), NAME)
 
 

@@ -193,6 +193,7 @@ OWN_MESSAGES = frozenset(
     {"sesame-reference"}
 )  # what `@@name` in a prompt told the model, by the name that pi gives to its type
 OWN_TOOLS = frozenset({"search_sessions", "read_session", "list_sessions"})
+OWN_PREFIX = "sesame_"  # before the name of one in pi where another extension has the name
 PROGRAM = b"sesamectl"
 COMMAND_CHARS = 8_192  # of a longer command only the beginning is looked at
 
@@ -225,7 +226,7 @@ _RAW_ARGUMENTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 def is_own_call(tool: str, arguments: bytes) -> bool:
     """Whether this call searches or reads sesame's index."""
-    if tool in OWN_TOOLS:
+    if tool.removeprefix(OWN_PREFIX) in OWN_TOOLS:
         return True
     return PROGRAM in arguments and any(runs_client(command) for command in _commands(arguments))
 

@@ -1,14 +1,16 @@
 /** `/sessions WORDS`: find, choose, open. Everything shown is the daemon's word: no session file is read for it. */
 import type { ExtensionAPI, ExtensionCommandContext } from "@earendil-works/pi-coding-agent";
 import { asker, STARTED, way } from "./ask.ts";
+import { beginning } from "./present.ts";
+import { isReference } from "./references.ts";
 import { cut, day, line } from "./text.ts";
 import { explained } from "./trouble.ts";
 import type { Found, Listed, Meta, Session } from "./wire.ts";
 
 const MOST = 20;
 
-export function registerCommand(pi: ExtensionAPI): void {
-  pi.registerCommand("sessions", {
+export function registerCommand(pi: ExtensionAPI, name: string): void {
+  pi.registerCommand(name, {
     description: "Find a past session by words and open it; without words, the latest of this project",
     handler: async (words, ctx) => {
       try {
@@ -22,7 +24,7 @@ export function registerCommand(pi: ExtensionAPI): void {
 }
 
 async function chosen(pi: ExtensionAPI, words: string, ctx: ExtensionCommandContext): Promise<void> {
-  if (!ctx.hasUI) throw new Error("/sessions lets a person choose; here is nobody. Ask for search_sessions, or run `sesamectl search`");
+  if (!ctx.hasUI) throw new Error("this command lets a person choose; here is nobody. Ask the model to search, or run `sesamectl search`");
   const how = way();
   const ask = asker((command, args, options) => pi.exec(command, args, options), how);
   const exclude = [ctx.sessionManager.getSessionId()];
@@ -43,7 +45,7 @@ function option(session: Session, index: number): string {
 
 /** The end of the directory, by which a person knows it. */
 function place(session: Session): string {
-  return line(session.cwd ?? "").split("/").slice(-2).join("/");
+  return cut(line(session.cwd ?? "").split("/").slice(-2).join("/"), 80);
 }
 
 /** pi's own sessions are opened; of others, how to, and a reference to ask about it here. */
@@ -53,8 +55,8 @@ async function open(session: Session, meta: Meta, ctx: ExtensionCommandContext):
     return; // this context is gone
   }
   const why = session.gone ? "its file is gone" : `it is a session of ${line(session.source)}`;
-  const no = meta.resumeProblem && !session.gone ? `, and ${line(meta.resumeProblem.message)}` : "";
-  const how = meta.resume ? `; open it with \`${line(meta.resume.command.join(" "))}\` in ${line(meta.resume.cwd ?? "its directory")}` : no;
+  const no = meta.resumeProblem && !session.gone ? `, and ${cut(line(meta.resumeProblem.message), 1000)}` : "";
+  const how = meta.resume ? `; open it with \`${cut(line(meta.resume.command.join(" ")), 1000)}\` in ${cut(line(meta.resume.cwd ?? "its directory"), 1000)}` : no;
   ctx.ui.notify(`pi cannot open it: ${why}${how}`, "info");
-  ctx.ui.pasteToEditor(`@@${line(session.sessionId)} `);
+  if (isReference(beginning(session.sessionId))) ctx.ui.pasteToEditor(`@@${beginning(session.sessionId)} `);
 }

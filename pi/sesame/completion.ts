@@ -1,11 +1,14 @@
 /** `@@` while typing: names of sessions, of this project, with `@@@` of everywhere; the latest ones when nothing is typed yet. */
 import type { AutocompleteItem, AutocompleteProvider } from "@earendil-works/pi-tui";
+import { beginning } from "./present.ts";
+import { isReference } from "./references.ts";
 import { cut, day, line } from "./text.ts";
 import type { Found, Listed, Session } from "./wire.ts";
 
 const TYPED = /(?:^|[\s([{])(@@@?)([^\s@`]*)$/u;
 const MOST = 12;
 const LONGEST_NAME = 48;
+const HEXADECIMAL = /^[0-9a-f-]+$/;
 const KEEP_MS = 5_000; // names change slowly, keys come fast
 
 /** A question that starts nothing: a key press is no reason to. */
@@ -43,7 +46,8 @@ export class Names {
     const named = known.filter((session) => isCalled(session, text));
     const found = text === "" || named.length >= MOST ? [] : await this.#found(everywhere, text, signal);
     const ids = new Set(named.map((session) => session.sessionId));
-    return [...named, ...found.filter((session) => !ids.has(session.sessionId))].slice(0, MOST).map((session) => item(session, known));
+    const meant = [...named, ...found.filter((session) => !ids.has(session.sessionId))].filter((session) => isReference(beginning(session.sessionId)));
+    return meant.slice(0, MOST).map((session) => item(session, everywhere ? beginning(session.sessionId) : called(session, known)));
   }
 
   async #sessions(everywhere: boolean, signal: AbortSignal): Promise<Session[]> {
@@ -106,14 +110,14 @@ function isCalled({ sessionId, name }: Session, text: string): boolean {
   return sessionId.startsWith(text) || words(text).every((word) => inside.includes(word));
 }
 
-function item(session: Session, known: Session[]): AutocompleteItem {
+function item(session: Session, reference: string): AutocompleteItem {
   const label = cut(line(session.name ?? "") || session.sessionId, 80);
-  return { value: `@@${called(session, known)}`, label, description: [day(session.modified), session.source, line(session.cwd ?? "")].filter(Boolean).join("  ") };
+  return { value: `@@${reference}`, label, description: [day(session.modified), session.source, line(session.cwd ?? "")].filter(Boolean).join("  ") };
 }
 
-/** A short name that no other session has, else the id. */
+/** A short name that no other session of the project has, else the id. A name that an id may begin with would mean that one. */
 function called(session: Session, known: Session[]): string {
   const short = slug(session.name ?? "");
-  const fits = short !== "" && short.length <= LONGEST_NAME;
-  return fits && known.filter((other) => slug(other.name ?? "") === short).length === 1 ? short : session.sessionId;
+  const fits = short !== "" && short.length <= LONGEST_NAME && !HEXADECIMAL.test(short) && !known.some((other) => other.sessionId.startsWith(short));
+  return fits && known.filter((other) => slug(other.name ?? "") === short).length === 1 ? short : beginning(session.sessionId);
 }

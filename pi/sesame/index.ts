@@ -1,5 +1,9 @@
-/** sesame for pi: tools for the model, `/sessions` and `@@` for the person. Loading it opens and starts nothing. */
-import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
+/**
+ * sesame for pi: tools for the model, `/sessions` and `@@` for the person. Loading it opens and starts nothing, and registers no name:
+ * pi does not start when two extensions have tools of one name, so ours look for free ones when the session starts.
+ */
+import { fileURLToPath } from "node:url";
+import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { registerCommand } from "./command.ts";
 import { Names, provider } from "./completion.ts";
 import { registerFreshness } from "./freshness.ts";
@@ -7,17 +11,61 @@ import { CUSTOM_TYPE } from "./references.ts";
 import { referenceLine } from "./render.ts";
 import { registerReferences } from "./resolve.ts";
 import { call } from "./client.ts";
-import { registerTools } from "./tools.ts";
+import { freeNames, registerTools } from "./tools.ts";
 import { socketPath } from "./locations.ts";
+import { notice } from "./trouble.ts";
+
+/** What all copies of this package in one process share: which of them serves a session, and what the person has been told. */
+interface Shared {
+  serving: WeakMap<object, string>;
+  told: Set<string>;
+}
+
+const KEY = Symbol.for("sesame-pi");
+const HERE = import.meta.url;
 
 export default function sesame(pi: ExtensionAPI): void {
-  registerTools(pi);
-  registerCommand(pi);
-  registerReferences(pi);
-  registerFreshness(pi);
   pi.registerMessageRenderer(CUSTOM_TYPE, referenceLine);
+  let serves = false;
   pi.on("session_start", (_event, ctx) => {
+    const { serving } = shared();
+    const other = serving.get(ctx.sessionManager);
+    if (other !== undefined && other !== HERE) return tell(ctx, `sesame is installed twice: ${directory(other)} is used, and ${directory(HERE)} is not; \`pi list\` shows them, \`pi remove\` removes one`);
+    serving.set(ctx.sessionManager, HERE);
+    if (!serves) serve(pi, ctx);
+    serves = true;
     const names = new Names((method, params, signal) => call(socketPath(), method, params, { signal, timeoutMs: 2_000 }), ctx.sessionManager.getSessionId(), ctx.cwd);
     ctx.ui.addAutocompleteProvider?.((current) => provider(current, names)); // forks of pi lack it
   });
+  pi.on("session_shutdown", (_event, ctx) => {
+    const { serving } = shared();
+    if (serving.get(ctx.sessionManager) === HERE) serving.delete(ctx.sessionManager);
+  });
+}
+
+function serve(pi: ExtensionAPI, ctx: ExtensionContext): void {
+  const tools = freeNames(new Set(pi.getAllTools().map((tool) => tool.name)));
+  const command = pi.getCommands().some((one) => one.name === "sessions") ? "sesame-sessions" : "sessions";
+  registerTools(pi, tools);
+  registerCommand(pi, command);
+  registerReferences(pi, tools.read);
+  registerFreshness(pi);
+  const changed = [...Object.values(tools), `/${command}`].filter((name) => /^\/?sesame[_-]/.test(name));
+  if (changed.length > 0) tell(ctx, `sesame: another extension has the names of some of its tools or commands; here they are ${changed.join(", ")}`);
+}
+
+/** Say it once, however often sessions start. */
+function tell(ctx: ExtensionContext, text: string): void {
+  const { told } = shared();
+  if (!told.has(text)) notice(ctx, text, "warning");
+  told.add(text);
+}
+
+function shared(): Shared {
+  const everything = globalThis as { [KEY]?: Shared };
+  return (everything[KEY] ??= { serving: new WeakMap(), told: new Set() });
+}
+
+function directory(url: string): string {
+  return fileURLToPath(new URL("..", url));
 }

@@ -5,7 +5,7 @@
  */
 import { existsSync, lstatSync } from "node:fs";
 import { userInfo } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const NAME = "sesamed.sock";
@@ -13,7 +13,7 @@ type Environ = Record<string, string | undefined>;
 
 /** The socket's path. */
 export function socketPath(environ: Environ = process.env): string {
-  if (environ.SESAME_SOCKET) return environ.SESAME_SOCKET;
+  if (environ.SESAME_SOCKET) return resolve(environ.SESAME_SOCKET);
   if (environ.SESAME_RUNTIME_DIR) return join(environ.SESAME_RUNTIME_DIR, NAME);
   return join(defaultDirectory(), NAME);
 }

@@ -1,17 +1,42 @@
 /** `@@name` in a prompt: which words of it are references, and which sessions the running one has been told of already. Pure. */
+import { clean } from "./text.ts";
 
 export const CUSTOM_TYPE = "sesame-reference";
-const TOKEN = /(?<=^|[\s([{])@@@?([\p{L}\p{N}][^\s@`"'<>|]*)/gu;
+const NAME = /[\p{L}\p{N}][^\s@`"'<>|]*/u;
+const TOKEN = new RegExp(`(?<=^|[\\s([{])(@@@?)(${NAME.source})`, "gu");
+const WHOLE = new RegExp(`^${NAME.source}$`, "u");
 const CODE = /```[\s\S]*?(?:```|$)|`[^`\n]*`/g;
-const CLOSING = /[.,;:!?)\]}]+$/;
+const CLOSING = ".,;:!?)]}";
 const MOST = 8;
 
+/** A session that a prompt names: of this project if several are called so, or (`@@@`) whichever it is. */
+export interface Reference {
+  name: string;
+  everywhere: boolean;
+}
+
 /** What the prompt refers to, each once, in its order. Code is none of it, nor is what stands within a word. */
-export function references(prompt: string): string[] {
+export function references(prompt: string): Reference[] {
   if (!prompt.includes("@@")) return [];
   const prose = prompt.replace(CODE, (code) => " ".repeat(code.length));
-  const found = [...prose.matchAll(TOKEN)].map((match) => (match[1] ?? "").replace(CLOSING, ""));
-  return [...new Set(found.filter(Boolean))].slice(0, MOST);
+  const found = new Map<string, Reference>();
+  for (const [, sign = "", token = ""] of prose.matchAll(TOKEN)) {
+    const name = withoutClosing(token);
+    if (!found.has(sign + name)) found.set(sign + name, { name, everywhere: sign === "@@@" });
+  }
+  return [...found.values()].slice(0, MOST);
+}
+
+/** Whether this is what a reference can say: what was inserted must be found again. */
+export function isReference(name: string): boolean {
+  return WHOLE.test(name) && clean(name) === name && withoutClosing(name) === name;
+}
+
+/** A word without the punctuation that ends its sentence. */
+function withoutClosing(word: string): string {
+  let end = word.length;
+  while (CLOSING.includes(word.charAt(end - 1)) && end > 0) end -= 1;
+  return word.slice(0, end);
 }
 
 interface Entry {

@@ -4,11 +4,11 @@
  */
 import type { ExtensionAPI, ExtensionContext, InputEvent, InputEventResult } from "@earendil-works/pi-coding-agent";
 import { type Ask, asker, STARTED, way } from "./ask.ts";
-import { about, name, QUOTED } from "./present.ts";
-import { CUSTOM_TYPE, references, toldOf } from "./references.ts";
+import { about, beginning, name, QUOTED, reading } from "./present.ts";
+import { CUSTOM_TYPE, type Reference, references, toldOf } from "./references.ts";
 import { RpcError } from "./client.ts";
-import { clean, cut, line, quoted } from "./text.ts";
-import { AMBIGUOUS, explained } from "./trouble.ts";
+import { clean, cut, day, line, quoted } from "./text.ts";
+import { AMBIGUOUS, explained, notice } from "./trouble.ts";
 import type { Message, Meta, Page, Session } from "./wire.ts";
 
 const QUOTE_CHARACTERS = 2_000;
@@ -29,7 +29,7 @@ interface Resolution {
   troubles: string[];
 }
 
-export function registerReferences(pi: ExtensionAPI): void {
+export function registerReferences(pi: ExtensionAPI, reads: string): void {
   let waiting: Told | undefined;
 
   pi.on("input", async (event, ctx): Promise<InputEventResult | undefined> => {
@@ -39,10 +39,10 @@ export function registerReferences(pi: ExtensionAPI): void {
     const how = way(PATIENCE_MS);
     const ask = asker((command, args, options) => pi.exec(command, args, options), how);
     const { metas, ambiguous, troubles } = await resolved(ask, found, ctx);
-    if (how.started) say(ctx, STARTED, "info");
-    if (troubles.length > 0) say(ctx, troubles.join("\n"), "warning");
+    if (how.started) notice(ctx, STARTED, "info");
+    if (troubles.length > 0) notice(ctx, troubles.join("\n"), "warning");
     if (ambiguous.length > 0 && ctx.hasUI) return refused(event, ambiguous, ctx);
-    const told = await message(ask, metas, ambiguous);
+    const told = await message(ask, metas, ambiguous, reads);
     if (!told) return undefined;
     if (ctx.isIdle()) waiting = told;
     else pi.sendMessage(told, { deliverAs: event.streamingBehavior ?? "steer" });
@@ -56,13 +56,13 @@ export function registerReferences(pi: ExtensionAPI): void {
   });
 }
 
-async function resolved(ask: Ask, found: string[], ctx: ExtensionContext): Promise<Resolution> {
+async function resolved(ask: Ask, found: Reference[], ctx: ExtensionContext): Promise<Resolution> {
   const resolution: Resolution = { metas: new Map(), ambiguous: [], troubles: [] };
   const told = toldOf(ctx.sessionManager.getBranch());
-  for (const reference of found)
+  for (const { name: reference, everywhere } of found)
     try {
-      const { sessionId } = await ask<Session>("resolve_session", { ref: reference, cwd: ctx.cwd }, ctx.signal);
-      if (told.has(sessionId) || sessionId === ctx.sessionManager.getSessionId()) continue;
+      const { sessionId } = await ask<Session>("resolve_session", { ref: reference, ...(everywhere ? {} : { cwd: ctx.cwd }) }, ctx.signal);
+      if (told.has(beginning(sessionId)) || sessionId === ctx.sessionManager.getSessionId()) continue;
       resolution.metas.set(sessionId, { reference, meta: await ask<Meta>("get_session_meta", { sessionId }, ctx.signal) });
     } catch (error) {
       const what = `@@${line(reference)}: ${explained(error).message}`;
@@ -80,29 +80,24 @@ function refused(event: InputEvent, ambiguous: string[], ctx: ExtensionContext):
   return { action: "handled" };
 }
 
-function say(ctx: ExtensionContext, text: string, kind: "info" | "warning"): void {
-  if (ctx.hasUI) ctx.ui.notify(text, kind);
-  else console.error(text);
-}
-
-async function message(ask: Ask, metas: Resolution["metas"], ambiguous: string[]): Promise<Told | undefined> {
+async function message(ask: Ask, metas: Resolution["metas"], ambiguous: string[], reads: string): Promise<Told | undefined> {
   const parts: string[] = [];
-  for (const { reference, meta } of metas.values()) parts.push(await introduced(ask, reference, meta));
+  for (const { reference, meta } of metas.values()) parts.push(await introduced(ask, reference, meta, reads));
   parts.push(...ambiguous.map((what) => `${what}\nAsk the user which one is meant.`));
   if (parts.length === 0) return undefined;
-  const names = [...metas.values()].map(({ meta }) => cut(line(meta.name ?? meta.sessionId), 80));
-  return { customType: CUSTOM_TYPE, content: parts.join("\n\n"), display: true, details: { ids: [...metas.keys()], names } };
+  const names = [...metas.values()].map(({ meta }) => `${cut(line(meta.name ?? meta.sessionId), 80)}  ${day(meta.modified)}`);
+  return { customType: CUSTOM_TYPE, content: parts.join("\n\n"), display: true, details: { ids: [...metas.keys()].map(beginning), names } };
 }
 
 /** What a session is, in a few lines: its summary, or how it began and ended. */
-async function introduced(ask: Ask, reference: string, meta: Meta): Promise<string> {
+async function introduced(ask: Ask, reference: string, meta: Meta, reads: string): Promise<string> {
   const quotes = meta.summary ? [["Its summary", meta.summary] as const] : await ends(ask, meta.sessionId);
   return [
     `@@${line(reference)} is the past session ${name(meta)}`,
     about(meta),
     QUOTED,
     ...quotes.flatMap(([what, text]) => [`${what}:`, quoted(cut(clean(text).trim(), QUOTE_CHARACTERS))]),
-    `Read it with read_session ${JSON.stringify({ session: meta.sessionId })}.`,
+    `Read it with ${reading(reads, meta.sessionId)}.`,
   ].join("\n");
 }
 

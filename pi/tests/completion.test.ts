@@ -47,6 +47,18 @@ test("names first, then what was said; each session once; one list for many keys
   assert.deepEqual(asked.map(([method, params]) => [method, params.query]), [["list_sessions", undefined], ["search", "button conf*"], ["search", "02*"]]);
 });
 
+test("of everywhere an id is inserted: the project that it is typed in may have a session of that name", async () => {
+  const items = await looking().names.suggest({ prefix: "@@@conf", everywhere: true, text: "conf" }, LIVE);
+  assert.deepEqual(items.map((item) => [item.value, item.label]), [["@@01aa", "Confirm button refactor"]]);
+});
+
+test("a name that an id may begin with is none to insert, and an id that no reference can say is not offered", async () => {
+  const sessions = [session("09aa", "Add"), session("retry-9", "Session"), session("session-7", "Feed the ducks"), session("a b", "Blank")];
+  const names = new Names(async <T>(method: string) => (method === "search" ? { results: [] } : { sessions }) as T, "own", "/p");
+  const items = await names.suggest({ prefix: "@@", everywhere: false, text: "" }, LIVE);
+  assert.deepEqual(items.map((item) => item.value), ["@@09aa", "@@retry-9", "@@feed-the-ducks"]);
+});
+
 test("what is no reference stays with the provider underneath", async () => {
   const ours = provider(base, looking().names);
   assert.deepEqual(ours.triggerCharacters, ["#", "@"]);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CUSTOM_TYPE, references, toldOf } from "../sesame/references.ts";
+import { CUSTOM_TYPE, isReference, references, toldOf } from "../sesame/references.ts";
 
 const CASES: [string, string[]][] = [
   ["as in @@confirm-button", ["confirm-button"]],
@@ -17,7 +17,16 @@ const CASES: [string, string[]][] = [
   ["nothing", []],
 ];
 
-for (const [prompt, expected] of CASES) test(`in ${JSON.stringify(prompt)}`, () => assert.deepEqual(references(prompt), expected));
+for (const [prompt, expected] of CASES) test(`in ${JSON.stringify(prompt)}`, () => assert.deepEqual(references(prompt).map(({ name }) => name), expected));
+
+test("two signs mean this project first, three do not", () => {
+  assert.deepEqual(references("@@here and @@@there"), [{ name: "here", everywhere: false }, { name: "there", everywhere: true }]);
+});
+
+test("what is inserted is read again as it is", () => {
+  for (const id of ["0199aaaa-bbbb", "ses_1", "a~2", "Übersicht"]) assert(isReference(id) && references(`see @@${id}.`)[0]?.name === id, id);
+  for (const none of ["", "-x", "a b", "a\nb", "a.", "a\u200bb", "a`b"]) assert(!isReference(none), none);
+});
 
 test("what was told stays told until a compaction", () => {
   const told = (id: string) => ({ type: "custom_message", customType: CUSTOM_TYPE, details: { ids: [id] } });

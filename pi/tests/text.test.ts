@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { characters, clean, cut, day, instant, line, minute, quoted } from "../sesame/text.ts";
+import { characters, clean, cut, day, fitting, instant, json, line, minute, quoted, quotedLength, word } from "../sesame/text.ts";
 
 test("nothing that a terminal obeys, reorders or hides is left", () => {
   assert.equal(clean("a\x1b[31mred\x1b[0m \x1b]0;title\x07b\x9b2Jc"), "ared bc");
@@ -43,4 +43,27 @@ test("what a model gives as a date goes out in UTC", () => {
   for (const span of ["7d", "30min", "1mo"]) assert.equal(instant(` ${span} `), span);
   assert.throws(() => instant("30m"), /30m: write 30min or 30mo/);
   for (const wrong of ["yesterday", "2026-13-01", "", "7 days", "01.03.2026"]) assert.throws(() => instant(wrong), /neither a date or time .* nor a span/);
+});
+
+test("a name in a line of ours is one plain word, or in quotes", () => {
+  for (const plain of ["main", "/code/infra", "feature/x-1", "~/a.b", "語"]) assert.equal(word(plain), plain);
+  assert.equal(word("a; b"), '"a; b"');
+  assert.equal(word('say "hi"\n'), '"say \\"hi\\""');
+  assert.equal(word(""), '""');
+  assert.equal(word("x".repeat(300), 10), "xxxxxxxxx…");
+});
+
+test("JSON that hides nothing says the same", () => {
+  const value = { id: "a\u202e\u2028\x7f\u{e0041}🦆\ud800" };
+  assert.match(json(value), /^[ -~🦆]+$/u);
+  assert.deepEqual(JSON.parse(json(value)), value);
+});
+
+test("what fits is what is shown, tabs and marks included", () => {
+  const text = "a\tb\n\u2028語🦆\r\n\v".repeat(50);
+  for (let room = 2; room <= quotedLength(text); room += 7) {
+    const count = fitting(text, room);
+    assert(quoted(clean([...text].slice(0, count).join(""))).length <= room);
+  }
+  assert.equal(fitting(text, quotedLength(text)), characters(text));
 });

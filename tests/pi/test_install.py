@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.chat import Use
+from tests.support.chat import Use, plain
 from tests.support.desk import PACKAGE, REPOSITORY, Desk
 
 TOOLS = {"search_sessions", "read_session", "list_sessions"}
@@ -50,6 +50,67 @@ def works(desk: Desk, source: str) -> None:
 
 def test_of_the_directory(desk: Desk) -> None:
     works(desk, str(PACKAGE))
+
+
+OTHER = """
+export default function (pi) {
+  pi.registerTool({ name: "list_sessions", label: "L", description: "Mine.", parameters: { type: "object", properties: {} },
+    execute: async () => ({ content: [{ type: "text", text: "theirs" }], details: {} }) });
+  pi.registerCommand("sessions", { description: "mine", handler: async (_words, ctx) => ctx.ui.notify("theirs", "info") });
+}
+"""
+
+
+def names_of_tools(desk: Desk) -> list[str]:
+    return sorted(tool["function"]["name"] for tool in desk.model.requests[-1]["tools"])
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_beside_a_package_with_tools_of_the_same_names(desk: Desk, first: bool) -> None:
+    """pi refuses to start with two tools of one name: ours have another one then, and say so once."""
+    other = desk.daemon.directory / "other.ts"
+    other.write_text(OTHER)
+    ours, desk.package = desk.package, None
+    extensions = [str(other), str(ours)] if first else [str(ours), str(other)]
+    words = [word for extension in extensions for word in ("-e", extension)]
+    desk.model.says(
+        Use("sesame_list_sessions", {}), Use("list_sessions", {}), Use("search_sessions", {"query": "plum"})
+    )
+    ran = desk.ask("go", *words)
+    ours_listed, theirs, found = desk.model.tool_results()
+    assert "Plum tree care" in ours_listed
+    assert theirs == "theirs"
+    assert "Plum tree care" in found
+    assert {"list_sessions", "sesame_list_sessions", "search_sessions", "read_session"} <= set(names_of_tools(desk))
+    assert ran.err.count("sesame_list_sessions") == 1
+    with desk.talk(*words) as talk:
+        talk.send("prompt", message="/sessions x")
+        assert talk.until("extension_ui_request", method="notify", notifyType="info")["message"] == "theirs"
+        talk.send("prompt", message="/sesame-sessions rhubarb")
+        said = talk.until("extension_ui_request", method="notify", notifyType="info")["message"]
+        assert said == "No past session matches rhubarb"
+
+
+def test_installed_twice(desk: Desk, site: Path) -> None:
+    """For the person and in the project, say: one of them works, and the other says so and does nothing."""
+    for place in (str(PACKAGE), str(site / "sesamectl/pi")):
+        installed = desk.shell(*desk.pi.command, "install", place)
+        assert installed.code == 0, installed.err
+    desk.package = None
+    desk.model.says(Use("search_sessions", {"query": "plum"}))
+    ran = desk.ask("as in @@plum-tree-care: go")
+    assert '"Plum tree care"' in desk.model.tool_results()[0]
+    assert sorted(TOOLS) == [name for name in names_of_tools(desk) if "sessions" in name or "session" in name]
+    users = [plain(one) for one in desk.model.requests[-1]["messages"] if one["role"] == "user"]
+    told = [one for one in users if one.startswith("@@plum-tree-care is")]
+    assert len(told) == 1
+    assert ran.err.count("sesame is installed twice") == 1
+    assert str(PACKAGE) in ran.err
+    assert str(site / "sesamectl/pi") in ran.err
+    with desk.talk() as talk:
+        commands = [command["name"] for command in talk.get("get_commands")["commands"]]
+        assert commands.count("sessions") == 1
+        assert not any(name.startswith("sessions:") for name in commands)
 
 
 @pytest.fixture

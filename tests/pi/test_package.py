@@ -65,15 +65,23 @@ def test_it_asks_where_everybody_asks(tmp_path: Path) -> None:
         assert done.stdout.strip() == socket_path(usual)
 
 
+@pytest.mark.parametrize(("environ", "expected"), login.NAMED)
+def test_it_reads_variables_as_everybody(environ: dict[str, str], expected: str) -> None:
+    script = f"import {{ socketPath }} from './sesame/locations.ts'; console.log(socketPath({json.dumps(environ)}))"
+    assert run(npm.node_22(), "--input-type=module", "--eval", script) == f"{expected}\n"
+
+
 @pytest.mark.parametrize("case", login.CASES)
 def test_it_judges_login_directories_as_everybody(tmp_path: Path, case: str) -> None:
     """The same directories are private here as for the daemon and sesamectl, a link never; and the same paths too long."""
-    directory = login.make_login_directory(tmp_path, case)
+    run_user = tmp_path / "user"
+    run_user.mkdir()
+    directory = login.make_login_directory(run_user, case)
     script = (
         "import { defaultDirectory } from './sesame/locations.ts'; import { MAX_SOCKET_BYTES } from './sesame/client.ts';"
         "console.log(JSON.stringify([defaultDirectory(process.argv[1]), MAX_SOCKET_BYTES]))"
     )
-    printed = run(npm.node_22(), "--input-type=module", "--eval", script, str(tmp_path))
+    printed = run(npm.node_22(), "--input-type=module", "--eval", script, str(run_user))
     home = os.path.join(pwd.getpwuid(os.geteuid()).pw_dir, ".local/state/sesame/run")
     expected = f"{directory}/sesame" if case in login.PRIVATE else home
     assert json.loads(printed) == [expected, MAX_SOCKET_BYTES]

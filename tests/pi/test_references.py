@@ -94,6 +94,18 @@ def test_an_ambiguous_one_is_not_sent_and_the_person_sees_the_candidates(desk: D
     assert desk.model.requests == []
 
 
+def test_three_signs_mean_no_project_more_than_another(desk: Desk) -> None:
+    """The completion of `@@@` offers sessions of everywhere: what it inserts is the one that was chosen."""
+    desk.keep(desk.session(3, cwd="/elsewhere").user("quinces elsewhere").name("Plum tree care"))
+    desk.daemon.sync()
+    desk.ask(f"as in @@{desk.session(3).id}: what did we do?")
+    assert "> quinces elsewhere" in user_texts(desk)[1]
+    desk.ask("as in @@plum-tree-care: what did we do?")
+    assert "> why does the plum tree" in user_texts(desk)[1]
+    desk.ask("as in @@@plum-tree-care: what did we do?")
+    assert "fits 2 sessions" in user_texts(desk)[1]
+
+
 def test_an_ambiguous_one_without_a_person_is_told_to_the_model(desk: Desk) -> None:
     twins(desk)
     desk.ask("see @@twin please")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.chat import Use
+from tests.support.chat import Use, plain
 from tests.support.daemon import eventually
 from tests.support.desk import Desk
 
@@ -80,6 +80,21 @@ def test_names_complete_while_typing_and_the_reference_is_shown(desk: Desk, scre
     assert "read on:" not in seen  # folded
     screen.press("C-o")
     screen.shows("read on:")
+
+
+def test_the_session_that_was_chosen_is_the_one_that_is_told(desk: Desk, screen: Screen) -> None:
+    """Another project has a session of the same name as this one."""
+    desk.keep(desk.session(3, cwd="/elsewhere/orchard").user("quinces elsewhere").name("Plum tree care"))
+    desk.daemon.sync()
+    screen.shows("[Extensions]")
+    screen.type("as in @@@plum")
+    assert "2026-03-03  pi  /elsewhere/orchard" in screen.shows("/elsewhere/orchard")
+    screen.press("Tab")
+    screen.shows(f"@@{desk.session(3).id}")
+    screen.press("Enter")
+    screen.shows("Plum tree care  2026-03-03")
+    screen.shows("Done.")
+    assert "> quinces elsewhere" in plain(desk.model.requests[-1]["messages"][-1])
 
 
 def test_an_ambiguous_reference_leaves_the_text_to_be_mended(desk: Desk, screen: Screen) -> None:

@@ -102,6 +102,23 @@ def test_long_sessions_stay_small_and_can_be_read_whole(desk: Desk) -> None:
     assert "007999" in page
 
 
+def test_a_long_message_with_tabs_is_read_on_without_a_gap(desk: Desk) -> None:
+    lines = [f"\tif n == {number} {{\n\t\t\treturn line{number:05}\n" for number in range(2_000)]
+    desk.keep(desk.session(3).user("".join(lines)).name("Go file"))
+    desk.daemon.sync()
+    turn: dict[str, object] = {"session": "Go file", "limit": 1}
+    read = ""
+    while turn:
+        desk.model.says(Use("read_session", turn))
+        desk.ask("go", "--no-session")
+        (page,) = desk.model.tool_results()
+        assert len(page) <= 20_000
+        read += "".join(line[2:].strip() for line in page.split("\n") if line.startswith(">")).replace("…", "")
+        rest = re.search(r"\[cut; the rest: read_session (.*)\]", page)
+        turn = json.loads(rest[1]) if rest else {}
+    assert read.replace(" ", "") == "".join(lines).replace("\t", "").replace("\n", "").replace(" ", "")
+
+
 @pytest.mark.parametrize(
     ("tool", "given", "said"),
     [

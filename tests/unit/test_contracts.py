@@ -81,14 +81,22 @@ def test_client_and_daemon_agree_on_the_socket(environ: dict[str, str]) -> None:
     assert locations.socket_path(environ) == paths.find(environ).socket
 
 
+@pytest.mark.parametrize(("environ", "socket"), login.NAMED)
+def test_variables_name_one_socket(environ: dict[str, str], socket: str) -> None:
+    """However they are written: the daemon's way through a directory that is a link is the clients'."""
+    assert locations.socket_path(environ) == paths.find(environ).socket == socket
+
+
 @pytest.mark.parametrize("case", login.CASES)
 def test_client_and_daemon_agree_on_a_login_directory(tmp_path: Path, case: str) -> None:
     """Both use the login directory when it is private, and the home otherwise; a link is not private, wherever it leads."""
-    directory, uid = login.make_login_directory(tmp_path, case), os.geteuid()
+    run_user = tmp_path / "user"
+    run_user.mkdir()
+    directory, uid = login.make_login_directory(run_user, case), os.geteuid()
     home = os.path.join(os.path.normpath(pwd.getpwuid(uid).pw_dir), ".local/state/sesame/run")
     expected = f"{directory}/sesame" if case in login.PRIVATE else home
-    assert locations.default_directory(uid, str(tmp_path)) == expected
-    assert paths.default_runtime_dir(uid, str(tmp_path)) == expected
+    assert locations.default_directory(uid, str(run_user)) == expected
+    assert paths.default_runtime_dir(uid, str(run_user)) == expected
 
 
 @pytest.mark.parametrize(("path", "refused"), login.TOO_LONG)

@@ -18,7 +18,7 @@ from sesamed.model import (
     iso,
     iso_or_none,
 )
-from sesamed.sanitize import Exact, Time
+from sesamed.sanitize import Exact, Line, Time
 from sesamed.store import schema, sqlite
 from sesamed.store.reading.summary import read_holdings
 from sesamed.store.upkeep import wal_bytes
@@ -44,7 +44,7 @@ class SourceStatus(Answer, frozen=True, kw_only=True):
     sessions: int
     directories: int
     ignore_file: Exact | None
-    warnings: list[str]
+    warnings: list[Line]
     warning_codes: list[RootCode]
 
 
@@ -70,7 +70,7 @@ class Warn(Answer, frozen=True, kw_only=True):
     """A problem, and since when it exists."""
 
     code: TroubleCode
-    message: str
+    message: Line
     since: Time
 
 

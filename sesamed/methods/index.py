@@ -9,7 +9,7 @@ from sesamed.errors import ParamsError
 from sesamed.methods.filters import Filters, make_where
 from sesamed.methods.method import MAX_OFFSET, Call, Context, NonNegative, Params, find_next_offset, method
 from sesamed.model import Answer, IndexReport, Pending, Progress
-from sesamed.sanitize import Exact
+from sesamed.sanitize import Exact, Line
 from sesamed.store.reading.summary import read_bad_files
 from sesamed.store.writing.decisions import choose_doomed
 
@@ -77,7 +77,7 @@ class BadLine(Answer, frozen=True, kw_only=True):
     """Where in the file, if it is a line, and why it could not be decoded."""
 
     line: int | None
-    reason: str
+    reason: Line
 
 
 class BadFile(Answer, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ import stat
 from typing import Literal
 
 from sesamed.model import Answer
-from sesamed.sanitize import Exact
+from sesamed.sanitize import Exact, Line
 from sesamed.source import ResumeCommand
 from sesamed.sources import SOURCES
 from sesamed.store.reading.summary import Origin
@@ -33,7 +33,7 @@ class ResumeProblem(Answer, frozen=True, kw_only=True):
     code: Literal[
         "noCommand", "subagent", "fileGone", "unsafe", "directoryUnknown", "directoryGone", "directoryNotYours"
     ]
-    message: str
+    message: Line
 
 
 def find_problem(origin: Origin) -> ResumeProblem | None:

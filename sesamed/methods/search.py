@@ -100,7 +100,7 @@ class About(Answer, frozen=True, kw_only=True):
     filtered_out: int
     content_trust: Literal["untrusted-transcript"]
     pending: Pending
-    warnings: list[str]
+    warnings: list[Line]
     took_ms: float
 
 

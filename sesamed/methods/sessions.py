@@ -59,7 +59,7 @@ class SessionList(Answer, frozen=True, kw_only=True):
     total: int
     sessions: list[Session]
     next_offset: int | None
-    warnings: list[str]
+    warnings: list[Line]
     removed: list[RemovedSession]
     revision: int  # up to which the answer is complete
     epoch: Exact

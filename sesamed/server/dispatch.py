@@ -32,7 +32,7 @@ from sesamed.errors import (
     SesameError,
 )
 from sesamed.methods.method import Call, Context, Method
-from sesamed.sanitize import clean_answer, clean_text
+from sesamed.sanitize import clean_answer, clean_line
 
 Id = str | int
 
@@ -128,7 +128,7 @@ def encode_answer(request_id: Id | None, result: Struct) -> bytes:
 
 def encode_refusal(request_id: Id | None, error: SesameError) -> bytes:
     """The line with an error."""
-    body: dict[str, Any] = {"code": error.code, "message": clean_text(error.message[:MAX_MESSAGE_CHARS])}
+    body: dict[str, Any] = {"code": error.code, "message": clean_line(error.message[:MAX_MESSAGE_CHARS])}
     if error.data:
         body["data"] = error.data
     return _encode_line({"jsonrpc": "2.0", "id": request_id, "error": body})

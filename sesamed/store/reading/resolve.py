@@ -124,7 +124,7 @@ def _resolve_one(connection: apsw.Connection, reference: str, project: Project |
     if not found:
         hint = _hint(connection, reference, "`sesamectl list` shows the sessions")
         raise NotFoundError(
-            f"no session is called {_quote(reference)}, and no id starts with it; {hint}", ref=_quote(reference)
+            f"no session is called {quote(reference)}, and no id starts with it; {hint}", ref=quote(reference)
         )
     return _choose(connection, reference, found, project)
 
@@ -136,7 +136,7 @@ def _choose(connection: apsw.Connection, reference: str, found: list[int], proje
         return (here if len(here) == 1 else found)[0]
     likely = [*here, *(session for session in found if session not in set(here))]
     raise AmbiguousError(
-        f"{_quote(reference)} fits {len(found)} sessions; use an id, or more of the name",
+        f"{quote(reference)} fits {len(found)} sessions; use an id, or more of the name",
         candidates=list_candidates(connection, likely),
         sessions=describe(connection, likely),
     )
@@ -153,7 +153,7 @@ def _find_ancestor(connection: apsw.Connection, session: int, count: int, refere
         parent = find_parent(connection, session)
         if parent is None:
             raise NotFoundError(
-                f"{_quote(reference)}: the session has {step} indexed ancestors, not {count}", ref=_quote(reference)
+                f"{quote(reference)}: the session has {step} indexed ancestors, not {count}", ref=quote(reference)
             )
         session = parent
     return session
@@ -168,11 +168,11 @@ def find(connection: apsw.Connection, reference: str) -> int:
     if not found:
         hint = _hint(connection, reference, "`sesamectl search` and list_sessions show the ids")
         raise NotFoundError(
-            f"no session {_quote(reference)} in the index; {hint}", sessionId=reference[:SHOWN_CHARACTERS]
+            f"no session {quote(reference)} in the index; {hint}", sessionId=reference[:SHOWN_CHARACTERS]
         )
     if len(found) > 1:
         raise AmbiguousError(
-            f"{_quote(reference)} fits {len(found)} sessions; use more of the id, or source:id",
+            f"{quote(reference)} fits {len(found)} sessions; use more of the id, or source:id",
             candidates=list_candidates(connection, found),
         )
     return found[0]
@@ -212,11 +212,11 @@ def _check_left(connection: apsw.Connection, reference: str) -> None:
     left = connection.execute(sql, (rest, source)).fetchone()
     if left is not None:
         sql = "SELECT public_id FROM sessions WHERE native_id = ? ORDER BY ordinal LIMIT ?"
-        others = ", ".join(clean_line(name) for (name,) in sqlite.rows(connection, sql, (left[0], MAX_CANDIDATES)))
+        others = ", ".join(quote(name) for (name,) in sqlite.rows(connection, sql, (left[0], MAX_CANDIDATES)))
         raise NotFoundError(
-            f"{_quote(reference)} is not in the index any more (forgotten, excluded, or expired)"
+            f"{quote(reference)} is not in the index any more (forgotten, excluded, or expired)"
             + (f"; other sessions with the same native id: {others}" if others else ""),
-            ref=_quote(reference),
+            ref=quote(reference),
         )
 
 
@@ -233,7 +233,7 @@ def _hint(connection: apsw.Connection, reference: str, otherwise: str) -> str:
     if (key := KEY.fullmatch(reference)) and not _is_own_workstation(connection, key[1]):
         return f"{key[1]} is another workstation"
     sql = "SELECT public_id FROM sessions WHERE parent_id = ? AND subagent ORDER BY modified_ms DESC, public_id, source LIMIT ?"
-    orphans = [clean_line(name) for (name,) in sqlite.rows(connection, sql, (reference, MAX_CANDIDATES))]
+    orphans = [quote(name) for (name,) in sqlite.rows(connection, sql, (reference, MAX_CANDIDATES))]
     return f"its subagents are: {', '.join(orphans)}" if orphans else otherwise
 
 
@@ -268,5 +268,6 @@ def find_parent(connection: apsw.Connection, session: int) -> int | None:
     return None if found is None else int(found)
 
 
-def _quote(reference: str) -> str:
+def quote(reference: str) -> str:
+    """An id or a name in a sentence: clean, cut, in quotes."""
     return repr(clean_line(reference)[:SHOWN_CHARACTERS])

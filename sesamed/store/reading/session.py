@@ -15,7 +15,7 @@ import apsw
 from sesamed.errors import RefusedError, StoreError
 from sesamed.model import Role, SessionKey, Utterance
 from sesamed.store import ids, sqlite
-from sesamed.store.reading.resolve import find
+from sesamed.store.reading.resolve import find, quote
 
 MAX_DEPTH = 32  # of forks of forks
 
@@ -242,9 +242,11 @@ def find_writable(connection: apsw.Connection, reference: str) -> str:
         connection, "SELECT source, public_id, gone FROM sessions WHERE id = ?", (session,)
     )
     if source != "sesame":
-        raise RefusedError(f"{public} is written by {source}; append_message only works for sessions from new_session")
+        raise RefusedError(
+            f"{quote(public)} is written by {source}; append_message only works for sessions from new_session"
+        )
     if gone:
-        raise RefusedError(f"{public}'s file no longer exists; use new_session for another one")
+        raise RefusedError(f"the file of {quote(public)} no longer exists; use new_session for another one")
     (path,) = sqlite.one(
         connection, "SELECT path FROM files WHERE session = ? ORDER BY gone_ms IS NOT NULL, path LIMIT 1", (session,)
     )

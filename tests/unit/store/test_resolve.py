@@ -63,7 +63,7 @@ def test_an_id_that_left_means_nobody_else(connection: apsw.Connection, referenc
     for ask in (find, lambda connection, reference: resolve(connection, reference, None)):
         with pytest.raises(NotFoundError, match="is not in the index any more") as caught:
             ask(connection, reference)
-        assert ("other sessions with the same native id: x, x~2" in caught.value.message) == ("x" in reference)
+        assert ("other sessions with the same native id: 'x', 'x~2'" in caught.value.message) == ("x" in reference)
 
 
 def test_a_key_of_another_workstation_is_told(connection: apsw.Connection) -> None:

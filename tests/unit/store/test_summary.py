@@ -69,5 +69,5 @@ def test_subagents_of_a_parent_that_is_not_indexed_are_one() -> None:
             [("s4", True), ("s2", True), ("s0", False)],
         )
         assert sorted(index.found("*", subagents="only")) == ["s1", "s2", "s3", "s4"]
-        with pytest.raises(NotFoundError, match="its subagents are: s2, s3, s1"):
+        with pytest.raises(NotFoundError, match="its subagents are: 's2', 's3', 's1'"):
             find(index.connection, "lost")

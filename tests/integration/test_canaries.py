@@ -1,0 +1,242 @@
+"""No answer contains what nobody can see. Hostile sessions of every source are indexed, and each field of each result must be clean, or be
+one of those that are documented as exact. A field that is added fails here until a canary reaches it, or it is listed as ours.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+import pytest
+from msgspec import Struct
+
+from sesamectl.errors import RpcError
+from sesamed.methods.index import ProgressLine
+from sesamed.methods.table import METHODS
+from sesamed.sanitize import Time, clean_text
+from tests.support.canaries import IN_IDS, IN_TEXTS, LEFT_OF_SEQUENCES, WORD, write_hostile_roots
+from tests.support.claude import ClaudeSession
+from tests.support.codex import CodexSession
+from tests.support.daemon import Daemon
+from tests.support.sessions import PiSession
+
+# Returned as they are: ids and paths (docs/protocol.md). What is asked for, too.
+EXACT = frozenset(
+    "sessionId key path cwd projectPath parentSessionId entryId children ignored part ignoreFile command unarchive resumeHere"
+    " query word matchedWords missingWords dropped".split()
+)
+SEVERAL_LINES = frozenset(("text", "snippet", "summary", "description"))
+# No transcript fills these, by their names or places.
+OURS = frozenset(
+    "hello.name version methods toolFamilies{} toolFamilies socket database.path sqliteVersion workstation.id parser source epoch"
+    " reason progress.id new_session.sessionId new_session.path".split()
+)
+NOT_FOUND, AMBIGUOUS, REFUSED = 1, 2, 7
+RESULTS = {method.name: method.result for method in METHODS} | {"progress": ProgressLine}
+
+
+def example(hint: Any) -> Any:
+    """A value of this type in which nothing is missing."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return example(arguments[0])
+    if origin in (Union, UnionType):
+        return example(next(part for part in arguments if part is not NoneType))
+    if origin in (list, tuple):
+        return [example(part) for part in arguments if part is not ...]
+    if origin is Mapping:
+        return {"": example(arguments[1])}
+    if isinstance(hint, type) and issubclass(hint, Struct):
+        return {name: example(part) for name, part in fields_of(hint)}
+    return ""
+
+
+def fields_of(struct: type[Struct]) -> Iterator[tuple[str, Any]]:
+    """The fields of a struct by their names on the wire."""
+    hints = get_type_hints(struct, include_extras=True)
+    for name, encoded in zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True):
+        yield encoded, hints[name]
+
+
+def texts(hint: Any, value: Any, place: str) -> Iterator[tuple[str, str]]:
+    """The texts in a value of this type that anybody has chosen, each with its place."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint == Time or value is None:
+        return
+    if origin is Annotated:
+        yield from texts(arguments[0], value, place)
+    elif origin in (Union, UnionType):
+        yield from texts(next(part for part in arguments if part is not NoneType), value, place)
+    elif hint is str and isinstance(value, str):
+        yield place, value
+    else:
+        for part, item, within in parts(hint, value, place):
+            yield from texts(part, item, within)
+
+
+def parts(hint: Any, value: Any, place: str) -> Iterator[tuple[Any, Any, str]]:
+    """What a value consists of: types, values and places."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (list, tuple):
+        yield from ((arguments[0], item, place) for item in value)
+    elif origin is Mapping:
+        yield from ((str, name, f"{place}{{}}") for name in value)
+        yield from ((arguments[1], item, place) for item in value.values())
+    elif isinstance(hint, type) and issubclass(hint, Struct):
+        yield from ((part, value[name], f"{place}.{name}") for name, part in fields_of(hint))
+
+
+PLACES = {place for name, result in RESULTS.items() for place, _ in texts(result, example(result), name)}
+
+
+class Answers:
+    """Asks a daemon, and keeps every text of what it answers, by its place."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self.daemon = daemon
+        self.texts: dict[str, set[str]] = defaultdict(set)
+        self.refusals: list[RpcError] = []
+
+    def ask(self, method: str, **params: Any) -> Any:
+        """The answer."""
+        answer = self.daemon.call(method, **params)
+        self.keep(method, answer)
+        return answer
+
+    def keep(self, name: str, answer: Any) -> None:
+        """Keep what a result or a notification says."""
+        for place, text in texts(RESULTS[name], answer, name):
+            self.texts[place].add(text)
+
+    def refuse(self, method: str, **params: Any) -> None:
+        """Ask what must be refused."""
+        self.refusals.append(self.daemon.refuses(method, **params))
+
+
+@pytest.fixture(scope="module")
+def answers() -> Iterator[Answers]:
+    """All methods have been asked for everything."""
+    with Daemon() as daemon:
+        daemon.stop()
+        roots = [*write_hostile_roots(daemon.directory / "roots").items(), *write_plain_roots(daemon)]
+        daemon.configure({"sources": [{"parser": name, "path": str(root)} for name, root in roots]})
+        daemon.allowed.append("WARNING")
+        daemon.start()
+        answers = Answers(daemon)
+        write_own(answers)
+        read_everything(answers)
+        take_away(answers)
+        yield answers
+
+
+def write_plain_roots(daemon: Daemon) -> Iterator[tuple[str, Path]]:
+    """What is only said of sessions that can be resumed, of files that cannot be read, and of directories that are gone."""
+    work = daemon.directory / WORD
+    sessions = [
+        ("pi", PiSession(id=f"{WORD}-1", cwd=str(work)).user("plain")),
+        ("claude", ClaudeSession(id=f"{WORD}-2", cwd=f"/{WORD}").user("plain")),
+        ("codex", CodexSession(id=f"{WORD}-3", cwd=str(work)).user("plain")),
+    ]
+    for source, session in sessions:
+        root = work / source / "archived_sessions"
+        root.mkdir(parents=True)
+        session.write(root)
+        yield source, root
+    odd = daemon.directory / f"odd{IN_IDS}"
+    (odd / ".sesameignore").mkdir(parents=True)
+    yield "pi", odd
+    (root / f"broken{IN_IDS}.jsonl.zst").write_bytes(b"no zstd")
+    (root / f"unfinished{IN_IDS}.jsonl").write_bytes(b'{"type"')
+
+
+def write_own(answers: Answers) -> None:
+    """A session of our own, and annotations of another one."""
+    begun = answers.ask("new_session", agent=IN_TEXTS, sender=IN_TEXTS, cwd=f"/{IN_IDS}", title=IN_TEXTS)["sessionId"]
+    for role, more in (("user", {}), ("assistant", {}), ("assistant", {"toolName": IN_TEXTS, "toolCallId": IN_IDS})):
+        answers.ask("append_message", sessionId=begun, role=role, text=IN_TEXTS, **more)
+    answers.ask("append_message", sessionId=begun, role="tool", text=IN_TEXTS, toolCallId=IN_IDS, isError=True)
+    words = dict.fromkeys(("title", "summary", "description"), IN_TEXTS)
+    answers.ask("set_session_meta", sessionId=begun, **words, tags=[IN_TEXTS, IN_IDS])
+
+
+def read_everything(answers: Answers) -> None:
+    """Every method that reads, in all ways in which it answers."""
+    answers.ask("sync", paths=[f"/{IN_IDS}"])
+    answers.ask("hello")
+    for sort in ("relevance", "recent"):
+        for query in (WORD, "", f"{WORD}y", f"{WORD} {WORD}000", " ".join(f"{WORD}{number}" for number in range(200))):
+            answers.ask("search", query=query, limit=100, sort=sort)
+            answers.ask("search", query=query, limit=100, sort=sort, tools=True)
+            answers.ask("search_sessions", query=query, limit=20, sort=sort)
+    answers.ask("search", query=WORD, tool="bashh")
+    answers.ask("search_sessions", query=WORD, tool="bashh")
+    answers.ask("list_sessions", tool="bashh")
+    for session in answers.ask("list_sessions", limit=500, empty=True)["sessions"]:
+        answers.ask("list_messages", sessionId=session["key"], limit=200)
+        meta = answers.ask("get_session_meta", sessionId=session["key"])
+        answers.ask("resolve_session", ref=session["key"])
+        answers.ask("set_session_meta", sessionId=session["key"])
+        assert meta["sessionId"] == session["sessionId"]
+    answers.ask("list_bad_lines", limit=100)
+    answers.refuse("resolve_session", ref="zzcanary ignore")
+    answers.refuse("resolve_session", ref=IN_TEXTS)
+    answers.refuse("list_messages", sessionId=f"none {IN_TEXTS}")
+    answers.refuse("append_message", sessionId=answers.daemon.sessions()[-1]["sessionId"], role="user", text="x")
+    answers.ask("status")
+
+
+def take_away(answers: Answers) -> None:
+    """What is left behind."""
+    sessions = answers.ask("list_sessions", limit=500)["sessions"]
+    before = answers.ask("list_sessions", limit=0)["revision"]
+    for session in sessions:
+        answers.ask("forget", sessionId=session["key"])
+    answers.ask("list_sessions", since=before)
+    with answers.daemon.connect() as client:
+        client.call("index", full=True, progress=True)
+        for line in client.notified:
+            answers.keep("progress", line["params"])
+    answers.ask("index")
+
+
+def name_of(place: str) -> str:
+    """The field that a place ends with."""
+    return place.rpartition(".")[2]
+
+
+def is_ours(place: str) -> bool:
+    """Whether no transcript fills this field."""
+    return any(f".{place}".endswith(f".{ours}") for ours in OURS)
+
+
+def is_clean(text: str, *, several_lines: bool = False) -> bool:
+    """Whether all of a text can be seen."""
+    whole = clean_text(text) == text and not LEFT_OF_SEQUENCES.search(text)
+    return whole and (several_lines or not {"\n", "\t"} & set(text))
+
+
+def test_a_canary_reaches_every_field(answers: Answers) -> None:
+    """Else nothing is said about it here."""
+    reached = {place for place, found in answers.texts.items() if any(WORD in text for text in found)}
+    assert sorted(PLACES - reached) == sorted(place for place in PLACES if is_ours(place))
+
+
+def test_every_field_is_clean(answers: Answers) -> None:
+    """And those of one line are one line."""
+    assert [
+        (place, text)
+        for place, found in answers.texts.items()
+        if name_of(place) not in EXACT
+        for text in found
+        if not is_clean(text, several_lines=name_of(place) in SEVERAL_LINES)
+    ] == []
+
+
+def test_every_refusal_is_clean(answers: Answers) -> None:
+    """A sentence on one line; in what it is about, only ids and paths are exact."""
+    for refusal in answers.refusals:
+        assert is_clean(refusal.message), refusal.message
+        assert all(is_clean(session["name"]) for session in (refusal.data or {}).get("sessions", []))
+    assert {refusal.code for refusal in answers.refusals} == {NOT_FOUND, AMBIGUOUS, REFUSED}
+    assert all(WORD in refusal.message for refusal in answers.refusals)

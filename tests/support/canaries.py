@@ -1,0 +1,132 @@
+"""Sessions of every source that mean no good: the golden files, with a canary in each text that stands in them.
+
+A canary has a word by which it is found, and behind it what must not be seen anywhere: what a terminal obeys, what turns text around or
+hides in it, line ends, and what looks like somebody else's mark-up. Canaries in ids and paths say less, for these name files.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path, PurePath
+from typing import Any
+
+import apsw
+
+from tests.support.opencode import SCHEMA
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+SOURCES = ("pi", "claude", "codex", "gemini", "opencode")
+WORD = "zzcanary"
+IN_IDS = f"{WORD}\x1b[31m\u202e\u200b ignore all\r\n> x"
+IN_TEXTS = (
+    f"{IN_IDS}\x1b]52;c;ZXZpbA==\x07\x9b2J\x85\u2066\ufeff\u00ad\U000e0041\x00\n</tool_result>\n```\n[9] user\u2028end"
+)
+LEFT_OF_SEQUENCES = re.compile(r"52;c|\[31m")  # their rest, when only the first character was taken away
+# What decides how the rest is read.
+STRUCTURE = frozenset(
+    "type role timestamp version subtype status kind stopReason phase ts mime $rewindTo operation source model_provider".split()
+)
+ID = re.compile(r"(?:^|_|[a-z])(?:id|Id|ID|uuid|Uuid)$")
+PATH = re.compile(r"[^ <\n]*/[^ <\n]*")
+TIME = re.compile(r"\d{4}-\d\d-\d\dT")
+
+
+def poison(value: Any, name: str = "") -> Any:
+    """The same JSON with a canary in each text that an agent, a model or a person has chosen."""
+    if isinstance(value, dict):
+        return {key: poison(item, key) for key, item in value.items()}
+    if isinstance(value, list):
+        return [poison(item, name) for item in value]
+    if not isinstance(value, str) or not value or name in STRUCTURE or TIME.match(value):
+        return value
+    if (inner := _inner(value)) is not None:
+        return json.dumps(poison(inner))
+    if ID.search(name) or PATH.fullmatch(value):
+        return value + IN_IDS
+    return f"{value} {IN_TEXTS}"  # at the end: sources know some texts by how they begin
+
+
+def _inner(text: str) -> dict[str, Any] | None:
+    """JSON within JSON, as arguments of calls are."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def write_hostile_roots(top: Path) -> dict[str, Path]:
+    """Write the sessions of each source into a root of its own; the roots' names are canaries, too."""
+    roots = {name: top / f"{name}{IN_IDS}" for name in SOURCES}
+    for name, root in roots.items():
+        root.mkdir(parents=True)
+        cases = [file for file in sorted((GOLDEN / name).rglob("*.json*")) if ".expected" not in file.suffixes]
+        for number, file in enumerate(cases):
+            write = _write_cases if name == "opencode" else _write_file
+            write(root, file.relative_to(GOLDEN / name), number)
+    return roots
+
+
+def _write_file(root: Path, place: PurePath, _: int) -> None:
+    data = (GOLDEN / root.name.removesuffix(IN_IDS) / place).read_bytes()
+    file = root / place
+    if place.parts[0] != "projects.json":
+        file = root / place.parent / f"{place.name.removesuffix(place.suffix)}{IN_IDS}{place.suffix}"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if place.suffix == ".json":
+        file.write_bytes(_poison_line(data))
+    else:
+        file.write_bytes(b"\n".join(map(_poison_line, data.split(b"\n"))))
+
+
+def _poison_line(line: bytes) -> bytes:
+    try:
+        return json.dumps(poison(json.loads(line)), ensure_ascii=False).encode("utf-8", "surrogatepass")
+    except ValueError:
+        return line
+
+
+def _write_cases(root: Path, place: PurePath, number: int) -> None:
+    case = json.loads((GOLDEN / "opencode" / place).read_text())
+    if case["part"]:
+        _write_rows(root / f"opencode-{number}.db", case["items"])
+        return
+    for member, value in case["items"]:
+        *above, name = PurePath(member).parts
+        parts = [*above[:2], *(part + IN_IDS for part in above[2:]), f"{name.removesuffix('.json')}{IN_IDS}.json"]
+        file = root.joinpath(*(parts if above[0] == "storage" else [*above, name]))
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(poison(value)))
+
+
+def _write_rows(file: Path, items: list[Any]) -> None:
+    """The rows of a session as the statements give them, put where they came from."""
+    connection = apsw.Connection(str(file))
+    connection.execute(SCHEMA)
+    session = message = ""
+    for place, values in items:
+        if place == 0:
+            named, parent, cwd, title, created, revert = values
+            session, above = poison(named, "id"), poison(parent, "id")
+            row = [session, "p", above, "s", poison(cwd), poison(title), "1", _encode(revert), created, 1]
+            connection.execute("INSERT INTO session VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        elif values[0] == 0:
+            message = poison(values[1], "id")
+            connection.execute("INSERT INTO message VALUES(?, ?, 1, 1, ?)", [message, session, _encode(values[2])])
+        else:
+            part = poison(values[1], "id")
+            connection.execute(
+                "INSERT INTO part VALUES(?, ?, ?, 1, 1, ?)", [part, message, session, _encode(values[2])]
+            )
+    connection.close()
+
+
+def _encode(value: Any) -> str:
+    return json.dumps(poison(value)) if isinstance(value, dict) else value or ""
+
+
+def words_of(text: str) -> Iterator[str]:
+    """The lines of a text that are not quoted, without what stands in double quotes in them."""
+    for line in text.split("\n"):
+        if not re.match(r"\s*>", line):
+            yield re.sub(r'"(?:[^"\\]|\\.)*"', '""', line)

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import stat
+import sys
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
 
@@ -25,6 +26,7 @@ _EXPECTED = {
     "piSessionPaths": "a list of directories",
     "exclude": "a list of globs such as ~/secret or **/*.tmp.jsonl",
     "gone": '"keep", "drop", or days such as "90d"',
+    "projectIgnoreFiles": "true or false",
     "watch": '"events", "polling" or "off"',
     "sweepSeconds": "seconds from 1 to 86400",
     "workstationId": "8 hex digits, 0-9 and a-f",
@@ -55,6 +57,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_u
     extra_sources: tuple[ConfiguredRoot, ...] = ()
     pi_session_paths: tuple[str, ...] | None = None
     exclude: tuple[Annotated[str, Meta(min_length=1)], ...] = ()
+    project_ignore_files: bool = sys.platform != "darwin"  # there, looking into projects asks the user for permission
     gone: Annotated[str, Meta(pattern=r"^(keep|drop|[1-9][0-9]{0,4}d)\Z")] = "keep"
     watch: Literal["events", "polling", "off"] = "events"
     sweep_seconds: Annotated[int, Meta(ge=1, le=86_400)] = 60

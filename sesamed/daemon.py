@@ -257,7 +257,7 @@ class _Daemon:
     def _indexer(self) -> Indexer:
         config = self._setting.config
         shapes = {name: source.shapes for name, source in SOURCES.items()}
-        sweep = Sweep(self._roots(), Exclusion(config.exclude), shapes)
+        sweep = Sweep(self._roots(), Exclusion(config.exclude, heeds_projects=config.project_ignore_files), shapes)
         limits = ReadLimits(line_bytes=config.limits.max_line_bytes, chunk_bytes=config.limits.max_chunk_bytes)
         environ = self._setting.environ
         named = discovery.find_named_files(SOURCES.values(), environ, paths.home(environ))

@@ -6,8 +6,9 @@ does not begin with `/` may match at any depth. When in doubt a path is excluded
 A place may have several names: a glob counts for the one that it is written with, for the one that links lead to, and for the one that a
 root was configured with. Where the file system takes names for one that differ in case, or in how letters are composed, so does a glob.
 
-A `.sesameignore` at the top of a root holds for all that is below it, and is written like a `.gitignore`. The matcher is our own: it is
-small, and a property test holds it to `git check-ignore`.
+A `.sesameignore` at the top of a root holds for all that is below it, and is written like a `.gitignore`; so is one in a project, which
+holds for the sessions that worked there (`ingest.project`). The matcher is our own: it is small, and a property test holds it to `git
+check-ignore`.
 """
 
 import os
@@ -76,7 +77,8 @@ class _Rules(NamedTuple):
 class Exclusion:
     """All that is excluded. `refresh` when links, roots or files may have changed; `revision` grows when what is excluded has."""
 
-    def __init__(self, globs: Iterable[str] = (), *, folds: bool = FOLDS) -> None:
+    def __init__(self, globs: Iterable[str] = (), *, folds: bool = FOLDS, heeds_projects: bool = True) -> None:
+        self.heeds_projects = heeds_projects  # whether a `.sesameignore` in a project counts
         self.revision = 0
         self.ignore_files: dict[str, IgnoreFile] = {}  # by the real paths of the roots
         self._globs = tuple(globs)
@@ -91,7 +93,8 @@ class Exclusion:
         places = list(places)
         with self._refreshing:
             expressions = tuple(found for glob in self._globs for found in _expressions(glob))
-            files = {real: file for _, real in places if (file := _read(real, self.ignore_files.get(real))) is not None}
+            before = self.ignore_files
+            files = {real: file for _, real in places if (file := read_ignore_file(real, before.get(real))) is not None}
             roots = tuple(_Root(self._spell(written), self._spell(real), files.get(real)) for written, real in places)
             roots = tuple(root for root in roots if root.file is not None or root.written != root.real)
             self.ignore_files = files
@@ -129,18 +132,18 @@ class Exclusion:
     def _spell(self, path: str) -> str:
         return self._fold(os.path.normpath(path)).rstrip("/")
 
-    @property
-    def _flags(self) -> int:
-        return re.DOTALL | (re.IGNORECASE if self._folds else 0)
-
     def _compile_file(self, file: IgnoreFile) -> "Ignored":
-        return Ignored("*" if file.text is None else self._fold(file.text), self._flags)
+        return Ignored("*" if file.text is None else file.text, folds=self._folds)
 
     def _compile(self, expressions: tuple[str, ...]) -> Callable[[str], object] | None:
         if not expressions:
             return None
         spelled = [*expressions, *map(fold, expressions)] if self._folds else expressions
-        return re.compile("|".join(dict.fromkeys(spelled)), self._flags).match
+        return re.compile("|".join(dict.fromkeys(spelled)), _flags(self._folds)).match
+
+
+def _flags(folds: bool) -> int:
+    return re.DOTALL | (re.IGNORECASE if folds else 0)
 
 
 def fold(path: str) -> str:
@@ -197,11 +200,13 @@ def _member(member: str) -> str:
     return re.escape(member)
 
 
-def _read(root: str, before: IgnoreFile | None) -> IgnoreFile | None:
-    """The `.sesameignore` of a root. While it cannot be read, it says what it said before; if nobody knows, nothing is opened."""
-    path = os.path.join(root, IGNORE_FILE)
+def read_ignore_file(directory: str, before: IgnoreFile | None) -> IgnoreFile | None:
+    """The `.sesameignore` of a directory. While it cannot be read, it says what it said before; if nobody knows, nothing is opened."""
+    path = os.path.join(directory, IGNORE_FILE)
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    except ValueError:  # no path
+        return None
     except OSError as error:
         if not os.path.lexists(path):
             return None
@@ -228,10 +233,11 @@ def _read_regular(descriptor: int) -> bytes | None:
 class Ignored:
     """What a file in the syntax of `.gitignore` excludes, by the paths below its directory."""
 
-    def __init__(self, text: str, flags: int = re.DOTALL) -> None:
+    def __init__(self, text: str, *, folds: bool = False) -> None:
+        text = fold(text) if folds else text
         rules = [rule for line in text.split("\n") if (rule := _parse(line.removesuffix("\r"))) is not None]
         self._groups = [  # the last rule decides
-            (*kind, re.compile("|".join(expression for _, expression in group), flags).fullmatch)
+            (*kind, re.compile("|".join(expression for _, expression in group), _flags(folds)).fullmatch)
             for kind, group in groupby(reversed(rules), key=lambda rule: rule[0])
         ]
 

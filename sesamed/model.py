@@ -247,6 +247,14 @@ class RootState(msgspec.Struct, frozen=True, kw_only=True):
     warnings: list[RootWarning]
 
 
+class ProjectExclusion(Answer, frozen=True, kw_only=True):
+    """A `.sesameignore` in a project that excludes sessions."""
+
+    path: Exact
+    sessions: int
+    trouble: Line | None
+
+
 class Trouble(msgspec.Struct, frozen=True, kw_only=True):
     """A promise that does not hold at the moment, and since when."""
 
@@ -263,6 +271,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     freshness_ms: list[float]
     last_event_ms: int | None
     last_sweep_ms: int | None
+    excluded: list[ProjectExclusion]
     troubles: list[Trouble]
 
 

@@ -38,6 +38,8 @@ class OwnSessions:
         self, *, agent: str | None, sender: str | None, cwd: str | None, title: str | None
     ) -> tuple[str, str]:
         """A new session; its id and its file."""
+        if cwd is not None:
+            await self._check_place(cwd)
         session, now = new_id(), _now()
         path = os.path.join(self._directory, f"{session}.jsonl")
         line = sesame.Line(
@@ -45,6 +47,11 @@ class OwnSessions:
         )
         await self._write(partial(_replace, path, sesame.encode_line(line)), path)
         return session, path
+
+    async def _check_place(self, cwd: str) -> None:
+        verdict = await self._indexer.in_thread(partial(self._indexer.projects.judge, cwd))
+        if verdict is not None:
+            raise RefusedError(f"{verdict.by} excludes sessions in {cwd}; nothing was saved")
 
     def key(self, path: str, utterance: Utterance) -> int | None:
         """The key of the call with this id."""

@@ -44,6 +44,7 @@ WHY = (
     "excluded by the configuration or .sesameignore",
     "links or special files, which are never read",
     "not a session of this agent",
+    "excluded by the .sesameignore of a project",
 )
 
 
@@ -129,9 +130,9 @@ def _classify(path: bytes, indexed: Mapping[bytes, FileRow], excludes: Callable[
         return WHY[1]
     if not os.access(path, os.R_OK):
         return UNREADABLE
-    if path not in indexed:
-        return MISSING
-    seen = indexed[path]
+    seen = indexed.get(path)
+    if seen is None or seen.is_withheld:
+        return MISSING if seen is None else WHY[3]
     if (seen.size, seen.mtime_ns) != (status.st_size, status.st_mtime_ns) or not seen.is_complete:
         return BEHIND
     return "indexed" if seen.has_session or not status.st_size else WHY[2]

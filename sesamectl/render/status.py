@@ -27,6 +27,7 @@ def lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
         yield f"changed   {clean(synced)[:19].replace('T', ' ')} UTC"
     for source in answer["sources"]:
         yield from _source(source, terminal)
+    yield from (_excluded(found) for found in answer.get("excluded", ()))
     yield f"fresh     {_percentiles(answer['freshness'], ' from append to commit')}"
     yield f"queries   {_percentiles(answer['queries'])}"
     yield f"index     {clean(database['path'])} ({size(database['bytes'] + database['walBytes'])})"
@@ -43,6 +44,11 @@ def _source(source: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     if ignored := source.get("ignoreFile"):
         yield f"          without what {clean(ignored)} names"
     yield from (f"          {clean(warning)}" for warning in source["warnings"])
+
+
+def _excluded(found: Mapping[str, Any]) -> str:
+    why = f" (cannot be read: {clean(found['trouble'])})" if found["trouble"] else ""
+    return f"excluded  {number(found['sessions'], 'session')} by {clean(found['path'])}{why}"
 
 
 def _incomplete(counts: Mapping[str, Any]) -> str:

@@ -21,10 +21,11 @@ from sesamed.ingest.state import FileState, Target, path_below
 from sesamed.ingest.tail import COMPRESSED, TOO_LONG, FileChange, Read, Tail, signature_at
 from sesamed.ingest.units import Parts, UnitFinder, fill_loose, look_at, part_signature
 from sesamed.ingest.whole import WHOLE_BYTES, Comparison, Held, Whole, count_bytes, is_whole
+from sesamed.ingest.withholding import WithheldError, Withholding
 from sesamed.model import Bad, Fact, Operation
 from sesamed.source import BadLineError, Bundle, Document, ForeignFileError, Lines, Rows, Shape, Source, Unit
 from sesamed.store.foreign import ForeignDatabase, ForeignDatabaseError, LockedDatabaseError, open_database
-from sesamed.store.rows import UNCOUNTED, UNKNOWN_FORMAT, Cursor, FileRows, IndexedFile, Signature, blank
+from sesamed.store.rows import UNCOUNTED, UNKNOWN_FORMAT, WITHHELD, Cursor, FileRows, IndexedFile, Signature, blank
 from sesamed.store.writing.files import Files
 
 log = logging.getLogger(__name__)
@@ -67,6 +68,7 @@ class Decoder:
         clock: Callable[[], float] = time.time,
         excludes: Callable[[bytes], bool] = lambda path: False,
         named: frozenset[bytes] = frozenset(),  # files that an agent's variable names
+        withholding: Withholding | None = None,
     ) -> None:
         self.versions = {
             name: source.version for name, source in sources.items()
@@ -76,7 +78,8 @@ class Decoder:
         self._limits = limits
         self._clock = clock
         self._chunking = Chunking(limits.chunk_bytes)
-        self._projects = Projects()
+        self.withholding = Withholding(Projects()) if withholding is None else withholding
+        self._projects = self.withholding.projects
         self._whole = Whole(Comparison(self._chunking), self._fill, excludes)
         self._named = named
         self._passed_over: set[bytes] = set()  # databases of other programs
@@ -131,8 +134,21 @@ class Decoder:
         change.counted_from_start = not change.cursor.state
         try:
             self._read_lines(change, tail, self._sources[target.source], state, budget)
+        except WithheldError as error:
+            blank(change, error.why)
         except ForeignFileError:
             blank(change)
+        return change
+
+    def withhold(self, state: FileState, now: Signature) -> FileRows | None:
+        """The change of a file that has grown, and of which nothing is kept because of where its session worked: it is not opened."""
+        before, why = state.signature, self.withholding.find(state.target.path)
+        if why is None or before is None or not (why.is_own or why.parent):
+            return None
+        if (before.dev, before.ino) != (now.dev, now.ino) or before.size > now.size:
+            return None
+        change = self._begin(state.target, now, None)
+        blank(change, why)
         return change
 
     def read_parts(self, state: FileState, tail: Tail, known: IndexedFile | None, files: Files) -> FileParts:
@@ -263,7 +279,8 @@ class Decoder:
 
     def _has_read(self, known: IndexedFile, target: Target) -> bool:
         """Whether what is known of a unit was read by the source as it is today."""
-        return (known.source, known.source_version) == (target.source, self.versions[target.source])
+        is_kept = not known.cursor.state.startswith(WITHHELD)
+        return is_kept and (known.source, known.source_version) == (target.source, self.versions[target.source])
 
     def _settle(self, state: FileState, change: FileRows) -> FileRows:
         """A file that was written just now may be written again with the same size and time, so it is looked at again."""
@@ -308,7 +325,7 @@ class Decoder:
                 change.cursor = msgspec.structs.replace(change.cursor, loose=loose, loose_digest=loose_digest)
             else:
                 self._take_rest(change, source, read.rest, file)
-        self._add_projects(change)
+        self._place_sessions(change)
 
     def _decode(
         self, change: FileRows, source: Source[Any], lines: Iterable[bytes | None]
@@ -318,6 +335,7 @@ class Decoder:
             state, operations = source.thaw(change.cursor.state), list[Operation]()
         else:
             state, operations = self._place(change.path, change.root, source)
+        seeks_cwd = not change.cursor.state
         for number, line in enumerate(lines, change.cursor.lines + 1):
             if line is None:
                 operations.append(Bad(reason=TOO_LONG, line=number))
@@ -326,9 +344,11 @@ class Decoder:
                     state, found = source.step(state, line)
                 except BadLineError as error:
                     found = [Bad(reason=str(error))]
-                if found and isinstance(found[0], Bad):
-                    found[0] = Bad(reason=found[0].reason, line=number)
-                operations += found
+                operations += _number(found, number)
+                if seeks_cwd and (cwd := _find_cwd(found)) is not None:
+                    if self._projects.judge(cwd) is not None:
+                        break  # nothing of it will be kept
+                    seeks_cwd = False
         return state, operations
 
     def _says_other(self, known: IndexedFile, target: Target) -> bool:
@@ -351,12 +371,29 @@ class Decoder:
 
     def _fill(self, change: FileRows, operations: Iterable[Operation]) -> None:
         self._chunking.fill(change, operations)
-        self._add_projects(change)
+        self._place_sessions(change)
 
-    def _add_projects(self, change: FileRows) -> None:
-        for fact in list(change.facts):
-            if fact.field == "cwd" and (project := self._projects.of(fact.value)):
-                change.facts.append(Fact(field="project_path", value=project, rank=fact.rank, keep=fact.keep))
+    def _place_sessions(self, change: FileRows) -> None:
+        """Say which projects the sessions belong to. Raises WithheldError if nothing of the unit is to be kept."""
+        if change.facts or change.remarks or change.identity is not None:
+            if (why := self.withholding.decide(change)) is not None:
+                raise WithheldError(why)
+            for fact in list(change.facts):
+                if fact.field == "cwd" and (project := self._projects.of(fact.value)):
+                    change.facts.append(Fact(field="project_path", value=project, rank=fact.rank, keep=fact.keep))
+
+
+def _number(found: list[Operation], number: int) -> list[Operation]:
+    """What a line says; if it is bad, with its number."""
+    if found and isinstance(found[0], Bad):
+        found[0] = Bad(reason=found[0].reason, line=number)
+    return found
+
+
+def _find_cwd(found: Iterable[Operation]) -> str | None:
+    """The session's directory, if this tells it."""
+    told = (fact.value for fact in found if isinstance(fact, Fact) and fact.field == "cwd" and fact.native_id is None)
+    return next(told, None)
 
 
 def _goes_on(tail: Tail, known: IndexedFile) -> bool:

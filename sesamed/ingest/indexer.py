@@ -18,14 +18,17 @@ from anyio import to_thread
 from sesamed.errors import StoreError
 from sesamed.exclusion import IGNORE_FILE
 from sesamed.ingest.decode import Decoder, ReadLimits
-from sesamed.ingest.look import Counts, Ingest, LookResult
+from sesamed.ingest.look import Counts, Heeded, Ingest, LookResult
+from sesamed.ingest.project import Projects
 from sesamed.ingest.queue import Batch, Queue, Ticket
 from sesamed.ingest.state import FileState, FileStates, Target
 from sesamed.ingest.sweep import Due, Sweep
-from sesamed.model import Progress, SessionKey
+from sesamed.ingest.withholding import Withholding
+from sesamed.model import Progress, ProjectExclusion, SessionKey
 from sesamed.source import Source, Unit
 from sesamed.store.index import Index
 from sesamed.store.upkeep import Upkeep
+from sesamed.store.writing.files import Files
 from sesamed.store.writing.transaction import Writer
 
 log = logging.getLogger(__name__)
@@ -69,6 +72,11 @@ class Indexer:
         self._sources = sources
         self._limits = limits
         self._named = named  # files that an agent's variable names
+        self.projects = Projects(heeds_files=sweep.exclusion.heeds_projects)
+        self._withholding = Withholding(self.projects)
+        self._heeded: tuple[int, int] | None = (
+            None  # what was excluded in projects when files were taken out last; None: never
+        )
         self._ingest = Ingest(index.writer, self._decoder(), self.states)
         self._upkeep = Upkeep(index.writer)
         self._writing = anyio.Lock()
@@ -128,6 +136,7 @@ class Indexer:
                 self.queue.put_back()
                 raise
             self._upkeep.wrote()
+        await self._heed_projects()
         self._finish(result, batch.states)
         if self._upkeep.must_step():
             async with self.write_lock():
@@ -185,14 +194,20 @@ class Indexer:
 
     async def look_around(self) -> list[Ticket]:
         """Sweep all roots; gives a ticket for each file that is due."""
-        found = await self.due(self._ingest)
+        found = await self.in_thread(self._look_around)
         await self._drop_excluded()  # before others are looked at: links may lead elsewhere since the last sweep
+        if (await self._heed_projects()).again:
+            found = await self.due(self._ingest)
         self.last_sweep_ms = int(time.time() * 1000)
         tickets = self.queue.add(item for item in found if self._is_still_due(item))
         self._has_to_decide = not self.index.writer.has_decided
         if self._has_to_decide:
             self.wake()
         return tickets
+
+    def _look_around(self) -> list[Due]:
+        self._look_into_projects()
+        return self.sweep.due(self._ingest)
 
     def _is_still_due(self, found: Due) -> bool:
         """Whether a file is still due: it may have been read for another sweep meanwhile."""
@@ -229,7 +244,9 @@ class Indexer:
 
     async def expire(self, *, all_gone: bool = False) -> int:
         """Drop what is excluded now, and what has been gone for longer than configured, or all that is gone."""
-        dropped = await self._drop_excluded()
+        if self._heeded is None:
+            await self.in_thread(self._look_into_projects)
+        dropped = (await self._heed_projects()).dropped + await self._drop_excluded()
         days = 0 if all_gone else self.keep_gone_days
         if days is not None:
             before_ms = int(time.time() * 1000) - days * DAY_MS
@@ -245,6 +262,49 @@ class Indexer:
         if dropped:
             self._upkeep.wrote()
         return dropped
+
+    def _look_into_projects(self) -> None:
+        """Look for the `.sesameignore` of all projects."""
+        if self._heeded is None:
+            self._load_projects()
+        self.projects.refresh()
+
+    def list_project_exclusions(self) -> list[ProjectExclusion]:
+        """Which `.sesameignore` of projects exclude how many sessions."""
+        sessions: dict[bytes, set[tuple[str, str, str]]] = {}
+        for state in list(self.states.withheld.values()):
+            if (why := state.withheld) is not None and not state.is_gone:
+                sessions.setdefault(why.by, set()).add((state.target.source, why.native_id, why.origin))
+        return [
+            ProjectExclusion(
+                path=os.fsdecode(by), sessions=len(found), trouble=self.projects.find_trouble(os.fsdecode(by))
+            )
+            for by, found in sorted(sessions.items())
+        ]
+
+    def _load_projects(self) -> None:
+        """Learn from the index which directories there are, and what is withheld already."""
+        for path, state in list(self.states.withheld.items()):
+            if state.withheld is not None:
+                self._withholding.load(path, state.target.source, state.withheld)
+        with self.index.readers.lend() as connection:
+            files = Files(connection)
+            directories, places = files.list_directories(), files.list_places()
+        for entry, cwd in places:
+            self._withholding.locate(entry, cwd)
+        self.projects.add(directories)
+
+    async def _heed_projects(self) -> Heeded:
+        """Take out what is excluded in projects, if that has changed since it was last done."""
+        now = self.projects.revision, self._withholding.revision
+        if now == self._heeded or not (self.states.withheld or self.projects.list_excluded()):
+            self._heeded = now
+            return Heeded()
+        heeded = await self.write(self._ingest.heed_projects)
+        self._heeded = now
+        if heeded.dropped:
+            self._upkeep.wrote()
+        return heeded
 
     def _take_out_excluded(self) -> int:
         paths = []
@@ -296,7 +356,7 @@ class Indexer:
         writer = self.index.writer
         states.load(writer.files.all())  # some may have been written without a look: what was carried over
         self.states.take_over(states)
-        self._excluded_by = 0
+        self._excluded_by, self._heeded = 0, None
         self._ingest = Ingest(writer, self._decoder(), self.states)
         self._upkeep = Upkeep(writer)
 
@@ -304,10 +364,17 @@ class Indexer:
         """Load the states of files that were written without a look (carried over). In a thread, for holders of the write lock."""
         with self.states.lock:
             self.states.load(self.index.writer.files.all())
+        self._heeded = None
         self._upkeep.wrote()
 
     def _decoder(self) -> Decoder:
-        return Decoder(self._sources, self._limits, excludes=self.sweep.excludes, named=self._named)
+        return Decoder(
+            self._sources,
+            self._limits,
+            excludes=self.sweep.excludes,
+            named=self._named,
+            withholding=self._withholding,
+        )
 
     # -- the write lock
 

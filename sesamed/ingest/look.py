@@ -9,10 +9,10 @@ import os
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import Self
+from typing import NamedTuple, Self
 
 import msgspec
 
@@ -24,7 +24,7 @@ from sesamed.ingest.whole import count_bytes
 from sesamed.model import SessionKey
 from sesamed.source import Bundle, Document, Lines, Rows, Unit
 from sesamed.store.foreign import LockedDatabaseError
-from sesamed.store.rows import FileRows, IndexedFile, Signature
+from sesamed.store.rows import UNREAD, FileRows, IndexedFile, Signature
 from sesamed.store.writing.transaction import Why, Writer, Written
 
 log = logging.getLogger(__name__)
@@ -72,6 +72,13 @@ class LookResult(Counts):
     unfinished: list[Target] = []  # more to read, now
 
 
+class Heeded(NamedTuple):
+    """What followed from projects' `.sesameignore`: so many files were taken out, and whether others are due now."""
+
+    dropped: int = 0
+    again: bool = False
+
+
 class Ingest:
     """Reads files into one index."""
 
@@ -107,6 +114,34 @@ class Ingest:
         self.writer.drop(paths, why)
         for path in paths:
             self.states.drop(path)
+
+    def heed_projects(self) -> Heeded:
+        """Take out what a project's `.sesameignore` excludes now, and have what none does any more read again."""
+        withholding, files = self.decoder.withholding, self.writer.files
+        gone, changes = list[bytes](), list[FileRows]()
+        for path, place in files.find_excluded(*withholding.list_excluded()).items():
+            known = files.read(path)
+            if known.gone:
+                gone.append(path)
+            elif (change := withholding.make_change(known, *place)) is not None:
+                changes.append(change)
+        if gone:
+            self.drop(gone, "excluded")
+        if changes:
+            for now in self.writer.write(changes).known:
+                self.states.commit(now)
+        again = [path for path in self.states.withheld if withholding.find(path) is None]
+        if again:
+            self._read_again(
+                [*again, *(path for path in files.list_without_session() if path not in self.states.withheld)]
+            )
+        return Heeded(len(gone) + len(changes), bool(again))
+
+    def _read_again(self, paths: Collection[bytes]) -> None:
+        self.writer.change(lambda _: self.writer.files.read_again(paths))
+        for path in paths:
+            if (state := self.states.get(path)) is not None:
+                state.version = UNREAD
 
     def forget(self, sessions: Sequence[SessionKey]) -> None:
         """Take sessions out of the index, so that nothing is kept when their files are looked at again."""
@@ -183,6 +218,9 @@ class _Run:
                 self._lost += [target.path, *self._writer.files.list_parts(target.path)]
             self._note_rest(state, 0)
         elif self._ingest.is_due(target.path, now, self._decoder.versions[target.source]):
+            if state.withheld is not None and (change := self._decoder.withhold(state, now)) is not None:
+                self._changes.append(change)
+                return
             with suppress(NotRegularError, FileNotFoundError):
                 self._open(state, now)
 

@@ -1,22 +1,52 @@
-"""The project of a working directory: the main worktree of its repository, read from `.git`.
+"""What is known of working directories: the project that each belongs to (the main worktree of its repository, read from `.git`), and the
+`.sesameignore` that excludes its sessions.
 
-Never runs git, follows no link to a file, reads at most two small regular files. The directory comes from a transcript
-and may be anything, or gone; then its parents are tried, and at worst it is its own project.
+Never runs git, follows no link to a `.git`, reads small regular files only. The directory comes from a transcript and may be anything, or
+gone; then its parents are tried, and at worst it is its own project.
 """
 
 import os
+import re
 import stat
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from threading import Lock
+from typing import NamedTuple
+
+from sesamed.exclusion import FOLDS, Ignored, IgnoreFile, fold, read_ignore_file
 
 PARENTS = 40
 GIT_FILE_BYTES = 4096
+FRESH_S = 1.0  # so long a directory is not looked at again for the next new session in it
+SESSION = "\0"  # a session's name for the rules: no pattern spells it, `*` matches it
+_HERE = re.compile(
+    r"^(!?)(?:\.?/|\.)[ \t]*\r?$", re.MULTILINE
+)  # to git that is nothing; people mean all of the directory
+
+
+class Verdict(NamedTuple):
+    """Which file excludes the sessions of a directory; and whether anybody knows what it says."""
+
+    by: str
+    is_certain: bool = True
 
 
 class Projects:
-    """Caches answers by directory: transcripts name the same few again and again."""
+    """What was found of directories: transcripts name the same few again and again.
 
-    def __init__(self, size: int = 4096) -> None:
+    A project's `.sesameignore` is looked for each time that `refresh` is called, and when a session is read from its beginning. While the
+    directory that it was in is not there (deleted, not mounted), it says what it said before.
+    """
+
+    def __init__(self, size: int = 4096, *, heeds_files: bool = True) -> None:
+        self.revision = 0  # grows when what is excluded has changed
         self._size = size
+        self._heeds_files = heeds_files
         self._known: dict[str, str | None] = {}
+        self._judged: dict[str, tuple[float, Verdict | None]] = {}
+        self._files: dict[str, IgnoreFile] = {}
+        self._lock = Lock()  # sweeps and looks may come at one time
 
     def of(self, cwd: str | None) -> str | None:
         """The project of a directory, cached."""
@@ -28,6 +58,139 @@ class Projects:
             self._known[cwd] = project_of(cwd)
         return self._known[cwd]
 
+    # -- directories
+
+    def judge(self, cwd: str) -> Verdict | None:
+        """Which file excludes the sessions of a directory, as of a moment ago."""
+        if not (self._heeds_files and os.path.isabs(cwd)):
+            return None
+        at, verdict = self._judged.get(cwd, (0.0, None))
+        if at and time.monotonic() - at < FRESH_S:
+            return verdict
+        with self._lock:
+            return self._judge(cwd, _Look(self._files))
+
+    def remember(self, cwd: str, by: str) -> None:
+        """This file excluded the sessions of a directory when it was last looked for."""
+        if self._heeds_files and cwd not in self._judged:
+            self._judged[cwd] = 0.0, Verdict(by)
+
+    def add(self, directories: Iterable[str]) -> None:
+        """Sessions were in these, and will be looked for with the next `refresh`."""
+        for cwd in directories:
+            if os.path.isabs(cwd):
+                self._judged.setdefault(cwd, (0.0, None))
+
+    def refresh(self) -> None:
+        """Look again at all directories that are known."""
+        if not self._heeds_files:
+            return
+        with self._lock:
+            look = _Look(self._files)
+            for cwd in list(self._judged):
+                self._judge(cwd, look)
+            self._files = look.files
+
+    def list_excluded(self) -> list[str]:
+        """The directories whose sessions have to go from the index."""
+        return [cwd for cwd, (_, verdict) in list(self._judged.items()) if verdict is not None and verdict.is_certain]
+
+    def find_trouble(self, path: str) -> str | None:
+        """Why a file that excludes sessions cannot be read now."""
+        file = self._files.get(os.path.dirname(path))
+        return None if file is None else file.trouble
+
+    def _judge(self, cwd: str, look: "_Look") -> Verdict | None:
+        _, before = self._judged.get(cwd, (0.0, None))
+        verdict = look.judge(cwd)
+        if verdict is None and before is not None and not os.path.isdir(os.path.dirname(before.by)):
+            verdict = before
+        self._judged[cwd] = time.monotonic(), verdict
+        self.revision += verdict != before
+        return verdict
+
+
+class _Top(NamedTuple):
+    """The top directory of a worktree, and that of the main one."""
+
+    directory: str
+    main: str
+
+
+class _Look:
+    """One look at directories: each is asked once, however many lie below it."""
+
+    def __init__(self, before: Mapping[str, IgnoreFile]) -> None:
+        self.files: dict[str, IgnoreFile] = {}
+        self._before = before
+        self._asked: set[str] = set()
+        self._tops: dict[str, _Top | None] = {}
+
+    def judge(self, cwd: str) -> Verdict | None:
+        """Which file excludes the sessions of a directory; one that can be read rather than one that cannot."""
+        found: list[Verdict] = []
+        for place in dict.fromkeys((_normalise(cwd), _resolve(cwd))):
+            for directory, below in self._list_places(place):
+                file = self._read(directory)
+                if file is not None and _compile(file.text).holds(fold(below) if FOLDS else below, is_directory=False):
+                    found.append(Verdict(file.path, file.text is not None))
+        return max(found, key=lambda verdict: verdict.is_certain, default=None)
+
+    def find_top(self, directory: str) -> _Top | None:
+        """The worktree that a directory is in."""
+        passed, top = list[str](), None
+        for _ in range(PARENTS):
+            if directory in self._tops:
+                top = self._tops[directory]
+                break
+            passed.append(directory)
+            if (main := _worktree(directory)) is not None:
+                top = _Top(directory, main)
+                break
+            if directory == "/":
+                break
+            directory = os.path.dirname(directory)
+        self._tops.update(dict.fromkeys(passed, top))
+        return top
+
+    def _list_places(self, cwd: str) -> Iterator[tuple[str, str]]:
+        """Where a `.sesameignore` counts, each with the session's path from there: the directories from the session's up to the top of its
+        worktree, and the top of the main one. Without a repository only its own.
+        """
+        top = self.find_top(cwd)
+        directory, below = cwd, SESSION
+        yield directory, below
+        while top is not None and directory != top.directory:
+            directory, name = os.path.split(directory)
+            below = f"{name}/{below}"
+            yield directory, below
+        if top is not None and top.main != top.directory:
+            yield top.main, below
+
+    def _read(self, directory: str) -> IgnoreFile | None:
+        if directory not in self._asked:
+            self._asked.add(directory)
+            if (file := read_ignore_file(directory, self._before.get(directory))) is not None:
+                self.files[directory] = file
+        return self.files.get(directory)
+
+
+@lru_cache(64)
+def _compile(text: str | None) -> Ignored:
+    """The rules of a project's file. An empty one can only mean all of the project, and one that nobody has read may."""
+    return Ignored(_HERE.sub(r"\1*", text) if text is not None and text.strip() else "*", folds=FOLDS)
+
+
+def _normalise(cwd: str) -> str:
+    return os.path.normpath("/" + cwd.lstrip("/"))
+
+
+def _resolve(cwd: str) -> str:
+    try:
+        return os.path.realpath(cwd)
+    except (OSError, ValueError):
+        return _normalise(cwd)
+
 
 def project_of(cwd: str | None) -> str | None:
     """The main worktree of the repository that contains `cwd`, or `cwd` itself, normalised, if there is none."""
@@ -35,14 +198,9 @@ def project_of(cwd: str | None) -> str | None:
         return None
     if not os.path.isabs(cwd):  # of another machine, or nonsense: nothing to look for
         return cwd
-    directory = top = os.path.normpath("/" + cwd.lstrip("/"))
-    for _ in range(PARENTS):
-        if found := _worktree(directory):
-            return found
-        if directory == "/":
-            break
-        directory = os.path.dirname(directory)
-    return top
+    directory = _normalise(cwd)
+    top = _Look({}).find_top(directory)
+    return directory if top is None else top.main
 
 
 def _worktree(directory: str) -> str | None:

@@ -39,6 +39,7 @@ class Rebuild:
     async def run(self) -> tuple[Counts, int]:
         """Build the new index; gives what was read, and how many files could not be."""
         indexer = self._indexer
+        await indexer.look_around()  # what is copied from this index is not asked again
         path = indexer.index.path + ".new"
         remove_index(path)
         await indexer.write(indexer.index.writer.load_forgotten)  # the new index learns it from the file

@@ -73,6 +73,7 @@ class Requests:
             freshness_ms=list(self._indexer.freshness),
             last_event_ms=self._indexer.last_event_ms,
             last_sweep_ms=self._indexer.last_sweep_ms,
+            excluded=self._indexer.list_project_exclusions(),
             troubles=self.troubles(),
         )
 

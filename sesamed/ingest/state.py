@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 
 from sesamed.source import Shape
-from sesamed.store.rows import UNKNOWN_FORMAT, IndexedFile, Signature
+from sesamed.store.rows import UNKNOWN_FORMAT, WITHHELD, IndexedFile, Signature, Withheld
 
 
 class Target(msgspec.Struct, frozen=True, gc=False):
@@ -45,6 +45,7 @@ class FileState(msgspec.Struct, gc=False, eq=False):
     is_complete: bool = False
     is_gone: bool = False
     version: int = 0  # of the source that read it
+    withheld: Withheld | None = None  # why nothing of it is kept
 
     # as last seen
     seen: Signature | None = None
@@ -71,7 +72,7 @@ class FileState(msgspec.Struct, gc=False, eq=False):
 
     def forget(self) -> None:
         """The index does not have it any more, and what was seen of it is void."""
-        self.signature = self.seen = self.trouble = self.warning = None
+        self.signature = self.seen = self.trouble = self.warning = self.withheld = None
         self.quiet_at = self.tried = self.searched = None
         self.read = self.version = self.rest = 0
         self.is_complete = self.is_gone = False
@@ -82,6 +83,7 @@ class FileState(msgspec.Struct, gc=False, eq=False):
         self.is_complete, self.is_gone, self.warning = other.is_complete, other.is_gone, other.warning
         self.seen, self.trouble, self.rest = other.seen, other.trouble, other.rest
         self.quiet_at, self.tried, self.searched = other.quiet_at, other.tried, other.searched
+        self.withheld = other.withheld
 
     def commit(self, known: IndexedFile) -> None:
         """This is in the index now."""
@@ -92,9 +94,11 @@ class FileState(msgspec.Struct, gc=False, eq=False):
         self.version = known.source_version
         self.is_complete, self.is_gone = known.complete, known.gone
         self.read = known.cursor.offset + known.cursor.loose
+        self.withheld = Withheld.decode(known.cursor.state) if known.cursor.state.startswith(WITHHELD) else None
         is_unknown = known.cursor.state == UNKNOWN_FORMAT.encode()
         self.warning = UNKNOWN_FORMAT if is_unknown and not known.gone else None
-        if known.complete and (is_unknown or not known.cursor.state):  # not one of ours: all of it was looked at
+        is_none = is_unknown or self.withheld is not None or not known.cursor.state
+        if known.complete and is_none:  # not one of ours: all of it was looked at
             self.read = known.signature.size
 
 
@@ -107,6 +111,7 @@ class FileStates:
         self.notable: dict[
             bytes, FileState
         ] = {}  # with trouble, a rest or a time to be quiet: few, and often asked for
+        self.withheld: dict[bytes, FileState] = {}
         self._inodes: dict[int, int] = {}  # how many committed files have it
         self.get: Callable[[bytes], FileState | None] = (
             self._states.get
@@ -133,9 +138,7 @@ class FileStates:
         with self.lock:
             if (state := self._states.get(path)) is not None:
                 self._count_inode(state, -1)
-                state.forget()
-                self.note(state)
-                self._prune(state)
+                self._forget(state)
 
     def prune(self, states: Iterable[FileState]) -> None:
         """Remove states of files about which nothing is known or asked."""
@@ -159,6 +162,7 @@ class FileStates:
         self._count_inode(state, 1)
         if state.warning != before:
             self.note(state)
+        self._note_withheld(state)
 
     def take_over(self, other: "FileStates") -> None:
         """The index was replaced."""
@@ -166,14 +170,13 @@ class FileStates:
             self._inodes = {}
             for state in self:
                 if other.get(state.target.path) is None:
-                    state.forget()
-                    self.note(state)
-                    self._prune(state)
+                    self._forget(state)
             for new in other:
                 state = self._states.setdefault(new.target.path, new)
                 if state is not new:
                     state.take_over(new)
                 self.note(state)
+                self._note_withheld(state)
                 self._count_inode(state, 1)
 
     def has_inode(self, ino: int) -> bool:
@@ -220,6 +223,18 @@ class FileStates:
             state.quiet_at = None
             self.note(state)
         return [state.target for state in due]
+
+    def _note_withheld(self, state: FileState) -> None:
+        if state.withheld is not None:
+            self.withheld[state.target.path] = state
+        elif self.withheld:
+            self.withheld.pop(state.target.path, None)
+
+    def _forget(self, state: FileState) -> None:
+        state.forget()
+        self.note(state)
+        self._note_withheld(state)
+        self._prune(state)
 
     def _prune(self, state: FileState) -> None:
         if state.is_idle and state.signature is None and state.trouble is None:

@@ -186,7 +186,7 @@ class Sweep:
                 continue
             plain = None if status is None or isinstance(shape, Bundle | Rows) else signature(status)
             if (now := plain or look_at(shape, path, real)) is not None:
-                root.files += 1
+                root.files += (state := get(path)) is None or state.withheld is None
                 seen.add(path)
                 if (due := _due(Target(path, real, root.parser), now, ingest)) is not None:
                     yield due

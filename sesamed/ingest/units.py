@@ -13,6 +13,7 @@ import msgspec
 
 from sesamed.ingest.state import path_below
 from sesamed.ingest.tail import TOO_LONG, signature, signature_at
+from sesamed.ingest.withholding import WithheldError
 from sesamed.model import Bad, Operation, digest
 from sesamed.source import (
     BESIDE,
@@ -258,7 +259,7 @@ class Parts:
         change.replace, change.counted_from_start, change.cursor = True, True, Cursor(state=b"part")
         place = PurePath(os.fsdecode(path_below(change.root, self._file.path)))
         self._state, operations = self._source.begin(place, str(self.number))
-        self._fill(change, operations)
+        self._take(operations)
 
     def _step(self, line: bytes, number: int) -> None:
         try:
@@ -271,7 +272,14 @@ class Parts:
             return
         if found and isinstance(found[0], Bad):
             found[0] = Bad(reason=found[0].reason, line=number)
-        self._fill(self._change(), found)
+        self._take(found)
+
+    def _take(self, operations: Iterable[Operation]) -> None:
+        try:
+            self._fill(self._change(), operations)
+        except WithheldError as error:
+            blank(self._change(), error.why)
+            self._state = None
 
     def _change(self, number: int | None = None) -> FileRows:
         """The change of a unit, by default of the last one."""

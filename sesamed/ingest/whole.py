@@ -23,6 +23,7 @@ import msgspec
 from sesamed.ingest.chunking import Chunking, clean, last_time
 from sesamed.ingest.tail import NotRegularError, Tail, open_tail
 from sesamed.ingest.units import list_members, relative
+from sesamed.ingest.withholding import WithheldError
 from sesamed.model import Message, Operation, Outcome, ToolCall, ToolResult, Undone, digest
 from sesamed.source import BadLineError, Bundle, Document, ForeignFileError, Member, Row, Source, Unit
 from sesamed.store.foreign import ForeignDatabase
@@ -293,6 +294,10 @@ class Whole:
             return
         try:
             operations = _decode(change, source, items)
+            content = Content(operations)
+            self._fill(change, content.others)
+        except WithheldError as error:
+            blank(change, error.why)
         except ForeignFileError:
             blank(change)
         except BadLineError as error:
@@ -301,8 +306,6 @@ class Whole:
             change.note_bad(str(error))
             change.look_again = True
         else:
-            content = Content(operations)
-            self._fill(change, content.others)
             change.active_ms = content.active_ms
             held = None if known is None or change.replace else Held.decode(known.cursor.state)
             self._comparison.fill(change, content, held)

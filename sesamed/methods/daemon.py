@@ -12,6 +12,7 @@ from sesamed.model import (
     Overview,
     Pending,
     Progress,
+    ProjectExclusion,
     RootCode,
     TroubleCode,
     WorkstationOrigin,
@@ -95,6 +96,7 @@ class Status(Answer, frozen=True, kw_only=True):
     workstation: WorkstationStatus
     counts: Counts
     sources: list[SourceStatus]
+    excluded: list[ProjectExclusion]
     pending: Pending
     indexing: Progress | None
     freshness: Freshness
@@ -121,6 +123,7 @@ async def status(context: Context, call: Call, params: NoParams) -> Status:
         workstation=WorkstationStatus(id=station.id, origin=station.origin, since=station.since),
         counts=holdings.counts,
         sources=_list_sources(overview, holdings.sessions_by_root),
+        excluded=overview.excluded,
         pending=context.ingest.pending(),
         indexing=overview.indexing,
         freshness=Freshness(**_find_percentiles(overview.freshness_ms), samples=len(overview.freshness_ms)),

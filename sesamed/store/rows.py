@@ -12,9 +12,11 @@ from sesamed.store.ids import LAST_POSITION
 
 KEPT_BAD = 100  # reasons of a file: the first ones tell what is wrong with it
 UNCOUNTED = -1
+UNREAD = -1  # the version of a file that has to be read from its beginning: no source has it
 UNKNOWN_FORMAT = (
     "not a database of a version that we know: nothing of it is read"  # the state of such a file's cursor, too
 )
+WITHHELD = b"withheld"  # what the state of such a cursor begins with
 TOO_MANY = f"more than {LAST_POSITION:,} records in one file; the rest is left out"
 
 
@@ -45,6 +47,28 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     lines: int = 0  # up to the offset; UNCOUNTED in what an older index read
     position: int = 0
     state: bytes = b""
+
+
+class Withheld(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Why nothing of a unit is kept: the `.sesameignore` at `by` excludes the sessions of a directory. It stands where a source's state
+    would. A subagent (then `parent` is set), and whatever else is about a session, is withheld with it.
+    """
+
+    by: bytes
+    cwd: str
+    native_id: str
+    origin: str = ""
+    parent: str | None = None
+    is_own: bool = True  # the unit itself says that it was there
+
+    @classmethod
+    def decode(cls, state: bytes) -> "Withheld":
+        """From a cursor's state, which begins with WITHHELD."""
+        return msgspec.msgpack.decode(state[len(WITHHELD) :], type=cls)
+
+    def encode(self) -> bytes:
+        """As a cursor's state."""
+        return WITHHELD + msgspec.msgpack.encode(self)
 
 
 class BadLine(msgspec.Struct, frozen=True, gc=False):
@@ -148,6 +172,7 @@ class FileRows(msgspec.Struct, kw_only=True):
     difference: Difference | None = None  # some of it is; `rows` come behind what is kept
     moved_from: bytes | None = None
     foreign: bool = False
+    withheld: Withheld | None = None  # and so foreign
     identity: Identity | None = None
     facts: list[Fact] = []
     remarks: list[Remark] = []
@@ -169,10 +194,11 @@ class FileRows(msgspec.Struct, kw_only=True):
             self.bad.append(BadLine(line, reason))
 
 
-def blank(change: FileRows) -> None:
-    """Keep nothing of a file except its signature."""
-    change.replace, change.foreign, change.complete = True, True, True
-    change.cursor, change.identity, change.loose_from, change.difference = Cursor(), None, None, None
+def blank(change: FileRows, withheld: Withheld | None = None) -> None:
+    """Keep nothing of a file except its signature, and why."""
+    change.replace, change.foreign, change.complete, change.withheld = True, True, True, withheld
+    change.cursor = Cursor() if withheld is None else Cursor(state=withheld.encode())
+    change.identity, change.loose_from, change.difference = None, None, None
     change.rows, change.facts, change.remarks, change.entries, change.undone = [], [], [], [], []
     change.bad, change.bad_lines, change.unknown_lines = [], 0, 0
     change.active_ms = None

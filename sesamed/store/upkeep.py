@@ -9,6 +9,7 @@ import os
 from typing import NamedTuple
 
 from sesamed.store import sqlite
+from sesamed.store.rows import WITHHELD
 from sesamed.store.writing.transaction import Writer
 
 AUTOMERGE, CRISISMERGE = 4, 16
@@ -129,7 +130,10 @@ def wal_bytes(path: str) -> int:
 # -- checks
 
 FULL_TEXTS = "SELECT name FROM sqlite_schema WHERE sql LIKE '%USING fts5(%'"
-FILES = "SELECT path, session IS NOT NULL, complete, size, mtime_ns FROM files WHERE gone_ms IS NULL"
+FILES = f"""
+    SELECT path, session IS NOT NULL, complete, size, mtime_ns, substr(state, 1, {len(WITHHELD)}) = x'{WITHHELD.hex()}'
+    FROM files WHERE gone_ms IS NULL
+"""
 
 
 class FileRow(NamedTuple):
@@ -139,6 +143,7 @@ class FileRow(NamedTuple):
     is_complete: bool
     size: int
     mtime_ns: int
+    is_withheld: bool = False  # by a `.sesameignore` in a project
 
 
 def quick_check(path: str) -> list[str]:
@@ -169,8 +174,8 @@ def list_files(path: str) -> dict[bytes, FileRow]:
     connection = sqlite.connect_reader(path)
     try:
         return {
-            bytes(file): FileRow(bool(session), bool(complete), size, mtime_ns)
-            for file, session, complete, size, mtime_ns in sqlite.rows(connection, FILES)
+            bytes(file): FileRow(bool(session), bool(complete), size, mtime_ns, bool(withheld))
+            for file, session, complete, size, mtime_ns, withheld in sqlite.rows(connection, FILES)
         }
     finally:
         connection.close()

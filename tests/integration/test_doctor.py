@@ -19,6 +19,7 @@ from sesamed.store.sqlite import plain
 from sesamed.store.upkeep import FileRow
 from tests.integration.test_upgrade import running
 from tests.support.machine import Machine
+from tests.support.sessions import PiSession
 
 
 class Clinic(Machine):
@@ -211,13 +212,17 @@ def test_an_index_of_nobody(machine: Clinic) -> None:
     assert {"config", "disk", "index"} <= {finding["check"] for finding in found}
 
 
-def test_what_is_not_indexed_and_why(machine: Clinic) -> None:
+def test_what_is_not_indexed_and_why(machine: Clinic, tmp_path: Path) -> None:
     """Files on disk that are not in the index are counted by their reason."""
     (machine.sessions / "hidden").mkdir()
     shutil.copy(machine.sessions / "one.jsonl", machine.sessions / "hidden/one.jsonl")
     (machine.sessions / "notes.jsonl").write_text('{"nothing": "of ours"}\n')
     (machine.sessions / "link.jsonl").symlink_to(machine.sessions / "one.jsonl")
     (machine.config / "config.jsonc").write_text('{"exclude": ["**/hidden"]}')
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / ".sesameignore").touch()
+    (machine.sessions / "private.jsonl").write_bytes(PiSession(cwd=str(project)).user("quince").bytes())
     machine.run("search", "quince")
     text = json.dumps(machine.doctor(wrong=False))
     for reason in (
@@ -225,6 +230,7 @@ def test_what_is_not_indexed_and_why(machine: Clinic) -> None:
         "1 excluded by the configuration or .sesameignore",
         "1 links or special files",
         "1 not a session of this agent",
+        "1 excluded by the .sesameignore of a project",
     ):
         assert reason in text
 

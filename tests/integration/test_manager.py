@@ -193,7 +193,7 @@ ROOT = RootState(parser="pi", path="/p", real="/p", mode="events", files=3, dire
 def overview(indexing: Progress | None = None, troubles: list[Trouble] | None = None) -> Overview:
     return Overview(
         roots=[ROOT, RootState(parser="pi", path="/q", real=None, mode="missing", files=0, directories=0, warnings=[])],
-        indexing=indexing, freshness_ms=[], last_event_ms=None, last_sweep_ms=None, troubles=troubles or [],
+        indexing=indexing, freshness_ms=[], last_event_ms=None, last_sweep_ms=None, excluded=[], troubles=troubles or [],
     )  # fmt: skip
 
 

@@ -47,7 +47,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
       "extraSources": [{"parser": "claude", "path": "/e"}], /* and more */
       "piSessionPaths": ["~"],
       "exclude": ["~/secret", "**/x//y", "/a/*"],
-      "gone": "90d", "watch": "off", "sweepSeconds": 5, "workstationId": "0123abcd",
+      "projectIgnoreFiles": false, "gone": "90d", "watch": "off", "sweepSeconds": 5, "workstationId": "0123abcd",
       "limits": {"maxConnections": 3},
     }"""
     assert _load(tmp_path, text) == Config(
@@ -55,6 +55,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         extra_sources=(ConfiguredRoot(parser="claude", path="/e"),),
         pi_session_paths=("/home/ada",),
         exclude=("/home/ada/secret", "**/x//y", "/a/*"),
+        project_ignore_files=False,
         gone="90d",
         watch="off",
         sweep_seconds=5,

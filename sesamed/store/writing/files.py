@@ -1,6 +1,7 @@
 """Files and their cursors."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import apsw
@@ -8,7 +9,7 @@ import msgspec
 
 from sesamed.store import sqlite
 from sesamed.store.ids import NEXT_REVISION
-from sesamed.store.rows import KEPT_BAD, Cursor, FileRows, IndexedFile, Signature
+from sesamed.store.rows import KEPT_BAD, UNREAD, Cursor, FileRows, IndexedFile, Signature
 
 SIGNATURE, CURSOR = Signature.__struct_fields__, Cursor.__struct_fields__
 NAMES = ("path", "root", "source", "source_version", *SIGNATURE, *CURSOR, "complete")
@@ -20,6 +21,31 @@ FIND = f"SELECT {COLUMNS}, gone_ms FROM files"
 ADD_BAD = f"""
     INSERT OR IGNORE INTO bad_lines(file, line, reason) SELECT :file, :line, :reason
     WHERE (SELECT count(*) FROM bad_lines WHERE file = :file) < {KEPT_BAD}
+"""
+# Where sessions were: as their own files say, or others by an entry of theirs.
+DIRECTORIES = (
+    "SELECT value FROM facts WHERE field = 'cwd' AND native_id = '' UNION SELECT value FROM remarks WHERE field = 'cwd'"
+)
+PLACES = "SELECT entry, value FROM remarks WHERE field = 'cwd'"
+# The files of sessions that were in one of these directories, that nothing is kept of elsewhere, or that are subagents of such.
+EXCLUDED = """
+    WITH RECURSIVE place(value) AS (SELECT value FROM json_each(:directories)),
+    known(source, native_id, origin, cwd) AS (
+      SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'), json_extract(value, '$[3]')
+      FROM json_each(:sessions)
+    ), excluded(session, cwd, parent, is_own) AS (
+      SELECT f.session, a.value, NULL, 1 FROM facts a JOIN files f ON f.id = a.file
+      WHERE a.field = 'cwd' AND a.native_id = '' AND a.value IN place
+      UNION SELECT h.session, a.value, NULL, 1 FROM remarks a JOIN line_ids e ON e.digest = a.entry JOIN files h ON h.id = e.file
+      WHERE a.field = 'cwd' AND a.value IN place
+      UNION SELECT s.id, k.cwd, NULL, 0 FROM known k JOIN sessions s USING (source, native_id, origin)
+      UNION SELECT c.id, k.cwd, k.native_id, 0
+      FROM known k JOIN sessions c ON c.source = k.source AND c.parent_id = k.native_id AND c.subagent
+      UNION SELECT c.id, x.cwd, s.native_id, 0 FROM excluded x JOIN sessions s ON s.id = x.session
+      JOIN sessions c ON c.source = s.source AND c.parent_id = s.native_id AND c.subagent
+    )
+    SELECT f.path, x.cwd, s.native_id, s.origin, x.parent, x.is_own FROM excluded x
+    JOIN files f ON f.session = x.session JOIN sessions s ON s.id = x.session ORDER BY x.is_own
 """
 
 
@@ -103,6 +129,35 @@ class Files:
         return {
             bytes(unit): (version, source, bool(complete), bool(gone)) for unit, version, source, complete, gone in rows
         }
+
+    def list_directories(self) -> list[str]:
+        """Where sessions were."""
+        return [directory for (directory,) in self._connection.execute(DIRECTORIES)]
+
+    def list_places(self) -> list[tuple[int, str]]:
+        """Where sessions were, by an entry of theirs."""
+        return [(entry, directory) for entry, directory in self._connection.execute(PLACES)]
+
+    def find_excluded(
+        self, directories: Sequence[str], sessions: Sequence[tuple[str, str, str, str]]
+    ) -> dict[bytes, tuple[str, str, str, str | None, bool]]:
+        """The files of sessions in these directories and of these sessions (source, native id, origin, directory), and of their subagents:
+        each with directory, native id, origin, the session that it works for, and whether it was in the directory itself."""
+        values = {"directories": json.dumps(directories), "sessions": json.dumps(sessions)}
+        found = self._connection.execute(EXCLUDED, values)
+        return {
+            bytes(path): (cwd, native, origin, parent, bool(own)) for path, cwd, native, origin, parent, own in found
+        }
+
+    def list_without_session(self) -> list[bytes]:
+        """The files that are there, and hold no session."""
+        sql = "SELECT path FROM files WHERE session IS NULL AND gone_ms IS NULL"
+        return [bytes(path) for (path,) in self._connection.execute(sql)]
+
+    def read_again(self, paths: Iterable[bytes]) -> None:
+        """Have files read from their beginning, as if by a source of another version."""
+        sql = "UPDATE files SET source_version = ? WHERE path = ?"
+        self._connection.executemany(sql, [(UNREAD, path) for path in paths])
 
     def list_gone_before(self, ms: int) -> list[bytes]:
         """The files that have been gone since before this time."""

@@ -26,6 +26,7 @@ from sesamed.store.writing.texts import Chunks, Results
 Why: TypeAlias = Literal["gone", "forgotten", "excluded", "moved"]  # a session was removed, or has another key now
 
 SET_WHY = f"UPDATE removed SET why = ? WHERE revision = {NEXT_REVISION} AND why = 'gone'"
+KEY_OF = "SELECT source, public_id FROM sessions WHERE id = ?"
 SKIPPED = 100_000  # revisions; more than the commits that a power failure can take back: checkpoints come with fewer (`upkeep`)
 
 
@@ -204,7 +205,18 @@ class Transaction:
     def apply_all(self, changes: Iterable[FileRows]) -> None:
         """Take the changes of files."""
         for change in changes:
-            self._apply(change)
+            if change.withheld is None:
+                self._apply(change)
+            else:
+                self._withhold(change)
+
+    def _withhold(self, change: FileRows) -> None:
+        """Take out what a file holds; if its session goes with it, that is why."""
+        found = self._files.find(change.path)
+        key = None if found is None or found[1] is None else self._connection.execute(KEY_OF, (found[1],)).fetchone()
+        self._apply(change)
+        if key is not None:
+            self._connection.execute(f"{SET_WHY} AND (source, public_id) = (?, ?)", ("excluded", *key))
 
     def mark_all_gone(self, paths: Iterable[bytes], now_ms: int) -> None:
         """Mark files as gone."""

@@ -111,7 +111,7 @@ class Status(Answer, frozen=True, kw_only=True):
 async def status(context: Context, call: Call, params: NoParams) -> Status:
     """What is indexed, watched and pending, and how fast the daemon is."""
     overview, station = context.ingest.overview(), context.station
-    holdings = await context.queries.ask(read_holdings)
+    holdings = await context.queries.ask(call.client, read_holdings)
     return Status(
         version=__version__,
         pid=os.getpid(),

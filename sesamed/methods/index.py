@@ -111,7 +111,7 @@ class BadLineList(Answer, frozen=True, kw_only=True):
 async def list_bad_lines(context: Context, call: Call, params: ListBadLinesParams) -> BadLineList:
     """What could not be decoded, and why; and the last lines that are not whole yet."""
     limit, offset = min(params.limit, MAX_BAD_FILES), min(params.offset, MAX_OFFSET)
-    total, found = await context.queries.ask(partial(read_bad_files, limit=limit, offset=offset))
+    total, found = await context.queries.ask(call.client, partial(read_bad_files, limit=limit, offset=offset))
     return BadLineList(
         total=total,
         files=[
@@ -156,7 +156,7 @@ async def forget(context: Context, call: Call, params: ForgetParams) -> Forgotte
         raise ParamsError("forget: give exactly one of sessionId, source and cwd")
     where = await make_where(context, Filters(source=params.source, cwd=params.cwd))
     choose = partial(choose_doomed, reference=params.session_id, where=where)
-    sessions, chunks = await context.queries.ask(choose)
+    sessions, chunks = await context.queries.ask(call.client, choose)
     if sessions and not params.dry_run:
         await context.ingest.forget(sessions)
         await context.own.forget(sessions)

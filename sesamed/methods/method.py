@@ -2,15 +2,18 @@
 
 Field names are camelCase on the wire. Params refuse unknown fields by name; results may grow, so clients ignore what they do not
 know. Texts in a result are cleaned when it leaves, except those declared `Exact` (see `sesamed.sanitize`). Queries
-run in threads, with a deadline that interrupts SQLite.
+run in threads, with a deadline that interrupts SQLite, and clients take turns.
 """
 
 import asyncio
+import math
 import threading
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any, Generic, TypeVar, get_type_hints
 
 import anyio
@@ -21,15 +24,179 @@ from sesamed.errors import DeadlineError
 from sesamed.ingest.requests import Requests
 from sesamed.model import Answer, Workstation
 from sesamed.own_sessions import OwnSessions
-from sesamed.store.index import READERS, Index
+from sesamed.store.index import READERS, Index, Readers
 from sesamed.store.sqlite import Connection
 
 T = TypeVar("T")
 SAMPLES = 1000
+LATELY_S = 5.0  # of what a client used, half is forgotten after so long
+QUICK_S = 0.05  # of a reader's CPU; most words among 100,000 messages take less
+ASIDE_S = 1.0  # for which a question stands aside at most
+
+
+class Account:
+    """What a client, or a process with all its connections, has used of the readers lately."""
+
+    def __init__(self) -> None:
+        self.running = 0
+        self.usual_s: float | None = None  # what one of its queries takes
+        self._used_s = 0.0
+        self._at_s = 0.0
+
+    def used_s(self, now_s: float) -> float:
+        """The CPU of its queries; older ones count less."""
+        return self._used_s * math.pow(0.5, (now_s - self._at_s) / LATELY_S)
+
+    def charge(self, took_s: float, now_s: float) -> None:
+        """Count a question."""
+        self._used_s, self._at_s = self.used_s(now_s) + took_s, now_s
+        self.usual_s = took_s if self.usual_s is None else (self.usual_s + took_s) / 2
+
+
+class Client(Account):
+    """A connection, of which its process may have several."""
+
+    def __init__(self, process: Account | None = None) -> None:
+        super().__init__()
+        self.process = process or Account()
+        self.waiting: deque[Question[Any]] = deque()
+
+    def is_modest(self) -> bool:
+        """Whether this is its only question, and a quick one as far as anybody knows."""
+        usual_s = self.process.usual_s if self.usual_s is None else self.usual_s
+        return self.running + len(self.waiting) == 1 and (usual_s or 0.0) <= QUICK_S
+
+    def place(self, now_s: float) -> tuple[float, ...]:
+        """Who has the least goes first; a process cannot get more by having more connections."""
+        return self.process.running, self.process.used_s(now_s), self.running, self.used_s(now_s)
+
+
+class Question(Generic[T]):
+    """What a client asks of the index, until it is answered."""
+
+    def __init__(self, client: Client, query: Callable[[Connection], T]) -> None:
+        self.client = client
+        self.answer: Future[T] = Future()
+        self.is_modest = False
+        self.others_done: threading.Event | None = None  # it stands aside until then
+        self._query = query
+        self._connection: Connection | None = None
+        self._given_up = False
+        self._aside_s = ASIDE_S
+        self._changing = threading.Lock()
+
+    def run(self, readers: Readers) -> Callable[[], None]:
+        """Ask the index; returns what hands the answer over."""
+        if not self.answer.set_running_or_notify_cancel():
+            return _answer_nobody
+        try:
+            with readers.lend(None if self.others_done is None else self._stand_aside) as connection:
+                with self._changing:
+                    if self._given_up:
+                        return _answer_nobody
+                    self._connection = connection
+                try:
+                    answer = self._query(connection)
+                finally:
+                    with self._changing:  # or giving up could interrupt the next question on the connection
+                        self._connection = None
+        except BaseException as error:
+            return partial(self.answer.set_exception, error)
+        return partial(self.answer.set_result, answer)
+
+    def give_up(self) -> None:
+        """Interrupt its statement; if it has not begun, it never will."""
+        with self._changing:
+            self._given_up = True
+            if self._connection is not None:
+                self._connection.interrupt()
+
+    def _stand_aside(self) -> bool:
+        """Wait for modest questions, for a while; true if there is nobody to answer any more."""
+        if self.others_done is not None and self._aside_s > 0 and not self.others_done.is_set():
+            begun_s = time.monotonic()
+            self.others_done.wait(self._aside_s)
+            self._aside_s -= time.monotonic() - begun_s
+        return self._given_up
+
+
+def _answer_nobody() -> None:
+    """It was given up before it began."""
+
+
+class Turns:
+    """Which question is next: one of the client that had least lately, so that nobody waits behind all that others ask.
+
+    The last reader is kept for modest questions: those of clients that have nothing else in flight and ask what is quick. While one of
+    them runs, of the others only the first goes on: a core each.
+    """
+
+    def __init__(self, readers: int) -> None:
+        self._free = readers
+        self._waiting: dict[Client, None] = {}  # in the order in which they came
+        self._modest, self._others = 0, 0  # that run
+        self._modest_done = threading.Event()
+        self._modest_done.set()
+
+    def add(self, question: Question[Any]) -> None:
+        """A question that waits from now on."""
+        question.client.waiting.append(question)
+        self._waiting[question.client] = None
+
+    def drop(self, question: Question[Any]) -> None:
+        """It waits no longer; it may have begun."""
+        if question in question.client.waiting:
+            question.client.waiting.remove(question)
+            self._forget_idle(question.client)
+
+    def take(self, now_s: float) -> Question[Any] | None:
+        """The next one, if there is a reader for it."""
+        if not (self._free and self._waiting):
+            return None
+        clients = [client for client in self._waiting if self._free > 1 or client.is_modest()]
+        if not clients:
+            return None
+        client = min(clients, key=lambda client: client.place(now_s))
+        is_modest = client.is_modest()
+        question = client.waiting.popleft()
+        self._forget_idle(client)
+        self._begin(question, is_modest=is_modest)
+        return question
+
+    def end(self, question: Question[Any], took_s: float, now_s: float) -> None:
+        """It is over, and its reader is free."""
+        self._free += 1
+        self._count(question, -1)
+        for account in (question.client, question.client.process):
+            account.running -= 1
+            account.charge(took_s, now_s)
+
+    def _begin(self, question: Question[Any], *, is_modest: bool) -> None:
+        if self._others and not is_modest:
+            question.others_done = self._modest_done
+        question.is_modest = is_modest
+        self._free -= 1
+        self._count(question, 1)
+        for account in (question.client, question.client.process):
+            account.running += 1
+
+    def _count(self, question: Question[Any], change: int) -> None:
+        if not question.is_modest:
+            self._others += change
+            return
+        self._modest += change
+        if self._modest:
+            self._modest_done.clear()
+        else:
+            self._modest_done.set()
+
+    def _forget_idle(self, client: Client) -> None:
+        if not client.waiting:
+            self._waiting.pop(client)
 
 
 class QueryRunner:
-    """Runs queries in a few threads, first come, first served.
+    """Runs queries in a few threads.
 
     The threads are its own: anyio's cost three turns of the event loop before a query starts, one for each of their checkpoints.
     """
@@ -38,6 +205,8 @@ class QueryRunner:
         self._index = index
         self._timeout_ms = timeout_ms
         self._threads = ThreadPoolExecutor(READERS, thread_name_prefix="reader")
+        self._turns = Turns(READERS)
+        self._changing = threading.Lock()
         self.times_ms: deque[float] = deque(maxlen=SAMPLES)
         self.count = 0
 
@@ -54,39 +223,42 @@ class QueryRunner:
         """Run something that may block and does not need the index."""
         return await to_thread.run_sync(function)
 
-    async def ask(self, question: Callable[[Connection], T], timeout_ms: int | None = None) -> T:
-        """Run a query. Raises DeadlineError if it takes longer than the client or the configuration allows.
+    async def ask(self, client: Client, query: Callable[[Connection], T], timeout_ms: int | None = None) -> T:
+        """Run a query when it is the client's turn. Raises DeadlineError if that takes longer than client or configuration allow.
 
         When it is given up, at the deadline or because the client left, its statement is interrupted; if it has not begun, it never will.
         """
         limit_ms = self.limit_ms(timeout_ms)
-        given_up, reading, changing = False, list[Connection](), threading.Lock()
-
-        def run() -> T:
-            with self._index.readers.lend() as connection:
-                with changing:
-                    reading.append(connection)
-                try:
-                    if given_up:
-                        raise InterruptedError
-                    return question(connection)
-                finally:
-                    with changing:  # else this could interrupt the next query on the connection
-                        reading.clear()
-
+        question = Question(client, query)
         with anyio.move_on_after(limit_ms / 1000):
             try:
-                return await asyncio.get_running_loop().run_in_executor(self._threads, run)
+                with self._changing:
+                    self._turns.add(question)
+                    self._start()
+                return await asyncio.wrap_future(question.answer)
             except anyio.get_cancelled_exc_class():
-                given_up = True
-                with changing:
-                    for connection in reading:
-                        connection.interrupt()
+                question.give_up()
+                with self._changing:
+                    self._turns.drop(question)
+                    self._start()
                 raise
         raise DeadlineError(
             f"not answered within {limit_ms} ms; use rarer words, or a longer timeoutMs",
             timeoutMs=limit_ms,
         )
+
+    def _start(self) -> None:
+        while (question := self._turns.take(time.monotonic())) is not None:
+            self._threads.submit(self._run, question)
+
+    def _run(self, question: Question[Any]) -> None:
+        begun_s = time.thread_time()
+        hand_over = question.run(self._index.readers)
+        took_s = time.thread_time() - begun_s
+        with self._changing:
+            self._turns.end(question, took_s, time.monotonic())
+            self._start()
+        hand_over()
 
 
 PROTOCOL = 1
@@ -123,6 +295,7 @@ class Call:
     id: Id | None
     notify: Callable[[str, Struct], Awaitable[None]]  # send a line that the client does not answer
     cancel: Callable[[Id], bool]  # end another request; false when there is none of that id
+    client: Client
 
 
 @dataclass(frozen=True)

@@ -68,11 +68,11 @@ async def append_message(context: Context, call: Call, params: AppendMessagePara
     """Append to such a session; the message is written and searchable when this is answered."""
     utterance = _make_utterance(params)
     async with context.appending:
-        path = await context.queries.ask(partial(reading.find_writable, reference=params.session_id))
+        path = await context.queries.ask(call.client, partial(reading.find_writable, reference=params.session_id))
         if (key := context.own.key(path, utterance)) is not None:
-            await context.queries.ask(partial(reading.check_call, key=key, utterance=utterance))
+            await context.queries.ask(call.client, partial(reading.check_call, key=key, utterance=utterance))
         key = await context.own.append(path, utterance)
-    return Appended(msg_idx=await context.queries.ask(partial(reading.find_written, key=key, path=path)))
+    return Appended(msg_idx=await context.queries.ask(call.client, partial(reading.find_written, key=key, path=path)))
 
 
 class SetSessionMetaParams(Params, frozen=True, kw_only=True):
@@ -96,11 +96,11 @@ async def set_session_meta(context: Context, call: Call, params: SetSessionMetaP
     for tag in tags or ():
         _check_length("tags", tag, MAX_LINE)
     annotations = Annotations(title=params.title, summary=params.summary, description=params.description, tags=tags)
-    session, public_id = await context.queries.ask(partial(reading.identify, reference=params.session_id))
+    session, public_id = await context.queries.ask(call.client, partial(reading.identify, reference=params.session_id))
     if annotations != Annotations():
         await context.own.describe(session, annotations)
     return await context.queries.ask(
-        lambda connection: read_meta(connection, find(connection, public_id), context.workstation)
+        call.client, lambda connection: read_meta(connection, find(connection, public_id), context.workstation)
     )
 
 

@@ -113,12 +113,12 @@ class SearchResult(About, frozen=True, kw_only=True):
 @method
 async def search(context: Context, call: Call, params: SearchParams) -> SearchResult:
     """Sessions that match the words best, each with the record that matched."""
-    about, hits = await ask(context, params, MAX_HITS, lambda connection, page: page.hits)
+    about, hits = await ask(context, call, params, MAX_HITS, lambda connection, page: page.hits)
     return SearchResult(results=hits, **asdict(about))
 
 
 async def ask(
-    context: Context, params: SearchParams, most: int, show: Callable[[Connection, "Page"], list[T]]
+    context: Context, call: Call, params: SearchParams, most: int, show: Callable[[Connection, "Page"], list[T]]
 ) -> tuple[About, list[T]]:
     """Run a search, and show each page of it in the reader's thread."""
     begun = time.perf_counter()
@@ -140,7 +140,7 @@ async def ask(
     left_ms = None
     if params.timeout_ms is not None:
         left_ms = max(1, params.timeout_ms - int((time.perf_counter() - begun) * 1000))
-    found, shown, unknown = await context.queries.ask(find, left_ms)
+    found, shown, unknown = await context.queries.ask(call.client, find, left_ms)
     took_ms = (time.perf_counter() - begun) * 1000
     context.queries.record_time(took_ms)
     about = About(

@@ -83,7 +83,7 @@ async def list_sessions(context: Context, call: Call, params: ListSessionsParams
         found = make_list(connection, params, where, context.workstation)
         return msgspec.structs.replace(found, warnings=troubles + warn_of_unknown_tools(connection, params))
 
-    return await context.queries.ask(ask)
+    return await context.queries.ask(call.client, ask)
 
 
 def _list_all(connection: Connection, params: ListSessionsParams, where: Conditions, workstation: str) -> SessionList:
@@ -171,7 +171,7 @@ class MessageList(Answer, frozen=True, kw_only=True):
 @method
 async def list_messages(context: Context, call: Call, params: ListMessagesParams) -> MessageList:
     """A page of a session's messages and tool calls."""
-    return await context.queries.ask(lambda connection: _read_page(connection, params))
+    return await context.queries.ask(call.client, lambda connection: _read_page(connection, params))
 
 
 def _read_page(connection: Connection, params: ListMessagesParams) -> MessageList:
@@ -242,7 +242,7 @@ class SessionMeta(Session, frozen=True, kw_only=True):
 async def get_session_meta(context: Context, call: Call, params: SessionParams) -> SessionMeta:
     """Everything that is known about a session, except its text."""
     return await context.queries.ask(
-        lambda connection: read_meta(connection, find(connection, params.session_id), context.workstation)
+        call.client, lambda connection: read_meta(connection, find(connection, params.session_id), context.workstation)
     )
 
 
@@ -283,7 +283,8 @@ async def resolve_session(context: Context, call: Call, params: ResolveParams) -
     if params.cwd is not None:
         project = Project(params.cwd, await find_main_worktree(context, params.cwd))
     return await context.queries.ask(
+        call.client,
         lambda connection: summary.read_session(
             connection, resolve(connection, params.ref, project), context.workstation
-        )
+        ),
     )

@@ -65,7 +65,7 @@ async def search_sessions(context: Context, call: Call, params: SearchSessionsPa
     def show(connection: Connection, page: Page) -> list[WindowHit]:
         return [w for hit in page.hits for w in _make_window(connection, hit, before, after, context.workstation)]
 
-    about, hits = await ask(context, params, MAX_WINDOWS, show)
+    about, hits = await ask(context, call, params, MAX_WINDOWS, show)
     return Windows(hits=hits, **asdict(about))
 
 

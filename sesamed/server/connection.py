@@ -31,8 +31,11 @@ from anyio.lowlevel import checkpoint
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from sesamed.errors import RequestError
+from sesamed.methods.method import Client
 from sesamed.server import dispatch
 from sesamed.server.dispatch import MAX_REQUEST_BYTES, Conversation, Dispatcher
+
+LOCAL_PEERPID = 2  # sys/un.h of macOS
 
 log = logging.getLogger(__name__)
 
@@ -56,13 +59,13 @@ class ClientLimits:
 class Connection:
     """Serves one client."""
 
-    def __init__(self, stream: SocketStream, dispatcher: Dispatcher, limits: ClientLimits) -> None:
+    def __init__(self, stream: SocketStream, dispatcher: Dispatcher, limits: ClientLimits, client: Client) -> None:
         self._stream = stream
         self._lines = BufferedByteReceiveStream(stream)
         self._socket = raw_socket(stream)
         self._dispatcher = dispatcher
         self._limits = limits
-        self._conversation = Conversation(self._notify)
+        self._conversation = Conversation(self._notify, client)
         self._running = 0
         self._ended = Event()  # of the next request; replaced each time
         self._active_at = current_time()
@@ -189,6 +192,19 @@ def peer_uid(sock: socket.socket) -> int | None:
         if sys.platform == "darwin":
             credentials = sock.getsockopt(0, socket.LOCAL_PEERCRED, 76)  # struct xucred: version 0, uid, groups
             return int.from_bytes(credentials[4:8], sys.byteorder) if credentials[:4] == bytes(4) else None
+    except OSError:
+        return None
+    return None
+
+
+def peer_pid(sock: socket.socket) -> int | None:
+    """The process at the other end; None if the kernel does not say, or if it is in another container."""
+    try:
+        if sys.platform == "linux":
+            credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+            return int.from_bytes(credentials[:4], sys.byteorder) or None
+        if sys.platform == "darwin":
+            return sock.getsockopt(0, LOCAL_PEERPID) or None
     except OSError:
         return None
     return None

@@ -31,7 +31,7 @@ from sesamed.errors import (
     RequestError,
     SesameError,
 )
-from sesamed.methods.method import Call, Context, Method
+from sesamed.methods.method import Call, Client, Context, Method
 from sesamed.sanitize import clean_answer, clean_line
 
 Id = str | int
@@ -160,6 +160,7 @@ class Conversation:
     """The requests of one connection that are in flight, and how to send it a line."""
 
     send: Callable[[bytes], Awaitable[None]]
+    client: Client = field(default_factory=Client)
     running: dict[Id, CancelScope] = field(default_factory=dict)
 
     async def notify(self, method: str, params: Struct) -> None:
@@ -229,7 +230,7 @@ class Dispatcher:
             raise MethodError(f"there is no method {request.method[:64]!r}", methods=list(self._methods))
         handler, decoder = self._methods[request.method]
         params = _decode_params(request, decoder)
-        call = Call(request.id, conversation.notify, partial(conversation.cancel, request.id))
+        call = Call(request.id, conversation.notify, partial(conversation.cancel, request.id), conversation.client)
         with conversation.track(request.id) as scope:
             try:
                 with scope:

@@ -12,14 +12,16 @@ import socket
 import stat
 import sys
 from collections.abc import Mapping
+from weakref import WeakValueDictionary
 
 from anyio import BrokenResourceError, CancelScope, Event, create_task_group, current_time, sleep
 from anyio.abc import SocketListener, SocketStream, TaskGroup
 
 from sesamed.errors import BusyError, ConfigError, LockedError
+from sesamed.methods.method import Account, Client
 from sesamed.paths import MAX_SOCKET_BYTES
 from sesamed.server import dispatch
-from sesamed.server.connection import ClientLimits, Connection, peer_uid, raw_socket
+from sesamed.server.connection import ClientLimits, Connection, peer_pid, peer_uid, raw_socket
 from sesamed.server.dispatch import Dispatcher
 
 BACKLOG = 64
@@ -193,6 +195,7 @@ class Server:
         self._limits = limits or ClientLimits()
         self._uid = os.geteuid() if uid is None else uid
         self._connections: set[Connection] = set()
+        self._processes: WeakValueDictionary[int, Account] = WeakValueDictionary()  # as long as they are connected
 
     async def serve(self) -> None:
         """Accept until cancelled; then what runs may finish for a moment, and every connection closes.
@@ -241,9 +244,14 @@ class Server:
         elif len(self._connections) >= self._limits.connections:
             await _turn_away(stream, sock, self._limits.connections)
         else:
-            connection = Connection(stream, self._dispatcher, self._limits)
+            connection = Connection(stream, self._dispatcher, self._limits, self._client(sock))
             self._connections.add(connection)
             clients.start_soon(connection.serve, self._connections.discard)
+
+    def _client(self, sock: socket.socket) -> Client:
+        """Who asks; connections of one process have one account."""
+        process = None if (pid := peer_pid(sock)) is None else self._processes.setdefault(pid, Account())
+        return Client(process)
 
 
 async def _turn_away(stream: SocketStream, sock: socket.socket, most: int) -> None:

@@ -4,7 +4,7 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from glob import escape, glob
 from urllib.parse import quote
@@ -15,7 +15,9 @@ from sesamed.errors import SesameError, StoreError
 from sesamed.store import schema, sqlite
 from sesamed.store.writing.transaction import Writer
 
-READERS = 2  # as many as cores are worth: more threads only hand the GIL about (docs/decisions.md, 2)
+READERS = 3  # two are what cores are worth (docs/decisions.md, 2); the third is kept for who asks little
+CONNECTIONS = READERS + 1  # a rebuild compares with one of them
+PAUSE_STEPS = 10_000  # of SQLite's machine: a millisecond or less
 
 FILES = ("", "-wal", "-shm", "-journal")  # the last one when it was killed while it was made
 
@@ -34,15 +36,18 @@ class Readers:
         self._fill()
 
     @contextmanager
-    def lend(self) -> Iterator[apsw.Connection]:
+    def lend(self, pause: Callable[[], bool] | None = None) -> Iterator[apsw.Connection]:
         """A connection, when one is free, with a snapshot: all statements of a query see the same index, so that a session that is
         dropped meanwhile stays complete. Whoever wants to close comes first, or readers that never pause would keep it waiting.
+
+        `pause` is called in the middle of statements, and may take its time; when it returns true, the statement is interrupted.
         """
         self._open.wait()
         connection = self._free.get()
         try:
             if connection is None:
                 raise StoreError(f"the index {self._path} is no longer there; the log says why")
+            connection.set_progress_handler(pause, PAUSE_STEPS)
             with sqlite.snapshot(connection):
                 yield connection
         finally:
@@ -63,16 +68,16 @@ class Readers:
 
     def close(self) -> None:
         """Wait for the readers, and close."""
-        for connection in [self._free.get() for _ in range(READERS)]:
+        for connection in [self._free.get() for _ in range(CONNECTIONS)]:
             if connection is not None:
                 connection.close()
 
     def _fill(self) -> None:
         opened: list[apsw.Connection | None] = []
         try:
-            opened += [sqlite.connect_reader(self._path) for _ in range(READERS)]
+            opened += [sqlite.connect_reader(self._path) for _ in range(CONNECTIONS)]
         finally:
-            for connection in opened or [None] * READERS:  # or whoever waits for one would wait for ever
+            for connection in opened or [None] * CONNECTIONS:  # or whoever waits for one would wait for ever
                 self._free.put(connection)
             self._open.set()
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import pytest
 
-from sesamed.store.index import READERS
+from sesamed.store import index
 from tests.support.author import WORDS, Author, as_in_the_files
 from tests.support.daemon import Daemon
 
@@ -24,8 +24,8 @@ SOAK_S = float(os.environ.get("SESAME_SOAK_S", "2"))
 LINES = 150  # of a round: times that the author goes on
 WARM_ROUNDS = 2  # caches are filled by then
 HEAP_BYTES = 64 << 20  # glibc's for each thread but the first: mapped at multiples of that
-CONNECTIONS = 1 + READERS  # each may keep all pages of the index
-MORE_THREADS = 4  # for two who ask, the ingest and the sweep; idle ones end after ten seconds
+CONNECTIONS = 1 + index.CONNECTIONS  # each may keep all pages of the index
+MORE_THREADS = 5  # for three readers, the ingest and the sweep; idle ones end after ten seconds
 MORE_DESCRIPTORS = 1  # a connection whose end the daemon has not read yet
 
 

@@ -1,5 +1,6 @@
-"""Queries in threads: their deadline, and what is given up."""
+"""Queries in threads: whose turn it is, their deadline, and what is given up."""
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Barrier, Event
@@ -9,7 +10,7 @@ import anyio.to_thread
 import pytest
 
 from sesamed.errors import DeadlineError
-from sesamed.methods.method import QueryRunner
+from sesamed.methods.method import QUICK_S, Account, Client, QueryRunner, Question, Turns
 from sesamed.store.index import READERS, Index
 from sesamed.store.sqlite import Connection
 
@@ -34,7 +35,7 @@ def never_end(connection: Connection) -> None:
 
 async def test_a_query_is_answered(index: Index) -> None:
     """In a thread, with a connection that can only read."""
-    assert await QueryRunner(index, 60_000).ask(answer) == 7
+    assert await QueryRunner(index, 60_000).ask(Client(), answer) == 7
 
 
 @pytest.mark.parametrize(("configured", "asked", "limit"), [(20, None, 20), (60_000, 20, 20), (20, 60_000, 20)])
@@ -42,7 +43,7 @@ async def test_the_shorter_deadline_counts(index: Index, configured: int, asked:
     """That of the configuration, or that of the client; the error says which."""
     queries = QueryRunner(index, configured)
     with pytest.raises(DeadlineError, match=f"within {limit} ms"):
-        await queries.ask(never_end, asked)
+        await queries.ask(Client(), never_end, asked)
 
 
 async def test_connections_serve_on_after_a_deadline(index: Index) -> None:
@@ -50,8 +51,8 @@ async def test_connections_serve_on_after_a_deadline(index: Index) -> None:
     queries = QueryRunner(index, 60_000)
     for _ in range(2 * READERS):
         with pytest.raises(DeadlineError):
-            await queries.ask(never_end, 10)
-    assert [await queries.ask(answer) for _ in range(2 * READERS)] == [7] * 2 * READERS
+            await queries.ask(Client(), never_end, 10)
+    assert [await queries.ask(Client(), answer) for _ in range(2 * READERS)] == [7] * 2 * READERS
 
 
 async def test_what_was_given_up_before_it_began_never_runs(index: Index) -> None:
@@ -66,12 +67,12 @@ async def test_what_was_given_up_before_it_began_never_runs(index: Index) -> Non
 
     async with anyio.create_task_group() as tasks:
         for _ in range(READERS):
-            tasks.start_soon(queries.ask, hold)
+            tasks.start_soon(queries.ask, Client(), hold)
         await anyio.to_thread.run_sync(holding.wait, PATIENCE_S)
         with pytest.raises(DeadlineError):
-            await queries.ask(lambda connection: ran.append("given up"), 10)
+            await queries.ask(Client(), lambda connection: ran.append("given up"), 10)
         release.set()
-    assert await queries.ask(answer) == 7
+    assert await queries.ask(Client(), answer) == 7
     assert ran == ["held"] * READERS
 
 
@@ -84,8 +85,8 @@ async def test_an_error_of_a_query_is_the_callers(index: Index) -> None:
 
     for _ in range(READERS + 1):
         with pytest.raises(KeyError, match="mine"):
-            await queries.ask(fail)
-    assert await queries.ask(answer) == 7
+            await queries.ask(Client(), fail)
+    assert await queries.ask(Client(), answer) == 7
 
 
 async def test_times_are_counted(index: Index) -> None:
@@ -94,3 +95,180 @@ async def test_times_are_counted(index: Index) -> None:
     queries.record_time(1.5)
     queries.record_time(2.5)
     assert (list(queries.times_ms), queries.count) == ([1.5, 2.5], 2)
+
+
+# -- whose turn it is
+
+
+DEAR_S = 10 * QUICK_S
+
+
+class Served:
+    """Turns whose questions end when a test says so, and in which order they began."""
+
+    def __init__(self, readers: int = 3) -> None:
+        self.turns = Turns(readers)
+        self.begun: list[Question[None]] = []
+        self._now_s = 0.0
+
+    def ask(self, *clients: Client) -> list[Question[None]]:
+        """Each asks a question."""
+        questions = [Question(client, lambda connection: None) for client in clients]
+        for question in questions:
+            self.turns.add(question)
+            self._take()
+        return questions
+
+    def end(self, question: Question[None], took_s: float = DEAR_S) -> None:
+        self._now_s += took_s
+        self.turns.end(question, took_s, self._now_s)
+        self._take()
+
+    def end_all(self, took_s: float = DEAR_S) -> list[Client]:
+        """Each ends in the order in which they began; whose those were that began meanwhile."""
+        running = len(self.begun)
+        for number in range(1000):
+            if number == len(self.begun):
+                break
+            self.end(self.begun[number], took_s)
+        return [question.client for question in self.begun[running:]]
+
+    def _take(self) -> None:
+        while (question := self.turns.take(self._now_s)) is not None:
+            self.begun.append(question)
+
+
+def make_known(client: Client, took_s: float) -> Client:
+    """A client that has asked before."""
+    client.charge(took_s, 0.0)
+    client.process.charge(took_s, 0.0)
+    return client
+
+
+def test_the_last_reader_is_kept() -> None:
+    """However many questions a client has in flight, who asks one is answered at once."""
+    served, greedy, other = Served(), Client(), Client()
+    served.ask(*[greedy] * 8)
+    assert [question.client for question in served.begun] == [greedy] * 2
+    served.ask(other)
+    assert served.begun[-1].client is other
+
+
+def test_the_last_reader_is_not_for_dear_questions() -> None:
+    """Clients with one dear question each leave it to those who ask what is quick, and to newcomers."""
+    served = Served()
+    dear, quick = [make_known(Client(), DEAR_S) for _ in range(60)], make_known(Client(), QUICK_S / 2)
+    served.ask(*dear)
+    assert len(served.begun) == 2
+    served.ask(quick)
+    assert served.begun[-1].client is quick
+    served.end(served.begun[-1], QUICK_S / 2)
+    assert len(served.begun) == 3
+    served.ask(Client())
+    assert len(served.begun) == 4
+
+
+def test_a_new_connection_is_taken_for_its_process() -> None:
+    """Who asks each dear question on a connection of its own is not taken for modest each time."""
+    served, process = Served(), Account()
+    first = served.ask(*[Client(process) for _ in range(3)])
+    assert len(served.begun) == 3
+    for question in first:
+        served.end(question)
+    served.ask(*[Client(process) for _ in range(3)])
+    assert len(served.begun) == 5
+
+
+def test_who_had_least_goes_first() -> None:
+    """A newcomer with several questions waits for those that run, not for all that wait."""
+    served, greedy, newcomer = Served(), make_known(Client(), DEAR_S), Client()
+    served.ask(*[greedy] * 8, *[newcomer] * 2)
+    assert [question.client for question in served.begun] == [greedy, greedy, newcomer]
+    assert newcomer in served.end_all()[:2]
+
+
+def test_clients_take_turns() -> None:
+    """Of clients that all ask much, none gets more than another one."""
+    served, clients = Served(), [make_known(Client(), DEAR_S) for _ in range(5)]
+    served.ask(*[client for client in clients for _ in range(8)])
+    served.end_all()
+    for number in range(10, 36, 5):
+        counts = Counter(question.client for question in served.begun[:number])
+        assert max(counts.values()) - min(counts.values()) <= 2
+
+
+def test_a_process_has_one_share() -> None:
+    """Many connections of one process get no more of the readers than the single one of another."""
+    served, process, other = Served(), Account(), make_known(Client(), DEAR_S)
+    many = [make_known(Client(process), DEAR_S) for _ in range(30)]
+    served.ask(*many, *[other] * 8)
+    order = [client is other for client in served.end_all()][:14]
+    assert order.count(True) in {6, 7}
+
+
+def test_what_was_used_is_forgotten() -> None:
+    """Who asked much a minute ago is like anybody else."""
+    account = Account()
+    account.charge(10.0, 0.0)
+    assert account.used_s(0.0) == 10.0
+    assert account.used_s(60.0) < 0.01
+
+
+def test_what_leaves_the_queue_makes_the_other_one_modest() -> None:
+    """A client with a single question left has nothing else in flight."""
+    served, dear, client = Served(), make_known(Client(), DEAR_S), Client()
+    served.ask(dear, dear)
+    first, second = served.ask(client, client)
+    assert served.begun[-1] is first
+    served.end(first, QUICK_S / 2)
+    assert served.begun[-1] is second
+    third, fourth = served.ask(client, client)
+    assert served.begun[-1] is second
+    served.end(second, QUICK_S / 2)
+    assert len(served.begun) == 4
+    served.turns.drop(third)
+    served.turns.drop(third)
+    assert served.turns.take(0.0) is fourth
+    served.turns.drop(fourth)
+
+
+def test_only_one_dear_question_runs_beside_modest_ones() -> None:
+    """The second one stands aside while there is a modest one, and goes on behind it."""
+    served, greedy = Served(), make_known(Client(), DEAR_S)
+    first, second = served.ask(greedy, greedy)
+    modest = served.ask(Client())[0]
+    assert first.others_done is None
+    assert second.others_done is not None
+    assert not second.others_done.is_set()
+    served.end(modest, QUICK_S / 2)
+    assert second.others_done.is_set()
+
+
+def test_standing_aside_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many modest questions there are, no other one waits for them for long; and for nobody when it is given up."""
+    monkeypatch.setattr("sesamed.methods.method.ASIDE_S", 0.001)
+    question = Question[None](Client(), lambda connection: None)
+    question.others_done = Event()
+    assert not question._stand_aside()
+    assert question._aside_s <= 0
+    assert not question._stand_aside()
+    question.give_up()
+    assert question._stand_aside()
+
+
+async def test_one_question_is_answered_beside_dear_ones(index: Index) -> None:
+    """Two hold their readers, many wait, and the one question of somebody else is answered."""
+    queries, greedy, release = QueryRunner(index, 60_000), Client(), Event()
+    holding = Barrier(READERS)
+
+    def hold(connection: Connection) -> None:
+        if not release.is_set():
+            holding.wait(PATIENCE_S)
+            release.wait(PATIENCE_S)
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(8 * READERS):
+            tasks.start_soon(queries.ask, greedy, hold)
+        await anyio.to_thread.run_sync(holding.wait, PATIENCE_S)
+        assert [await queries.ask(Client(), answer) for _ in range(3)] == [7] * 3
+        release.set()

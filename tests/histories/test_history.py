@@ -302,6 +302,7 @@ def _rest(header: bytes) -> dict[str, object]:
     return {key: value for key, value in json.loads(header).items() if key not in ("type", "version", "id")}
 
 
+@pytest.mark.fault(45)
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("slice_bytes", "block_bytes"), [(2 << 20, 1 << 20), (300, 100)])
 def test_any_history_gives_the_index_of_a_rebuild(

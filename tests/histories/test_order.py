@@ -172,6 +172,7 @@ def test_two_hard_links_to_a_file_that_is_gone_are_two_files(history: History) -
     same(history.dump(), history.rebuilt(lambda paths: paths))
 
 
+@pytest.mark.fault(4)
 def test_a_file_in_another_directory_is_not_read_again(history: History) -> None:
     """Nothing of it is written but its new path."""
     (path,) = written(history, ("p",))

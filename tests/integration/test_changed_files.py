@@ -116,6 +116,7 @@ def says(daemon: Daemon, expected: list[Any]) -> bool:
         return False
 
 
+@pytest.mark.fault(5)
 @pytest.mark.parametrize("steps", CHANGES, ids=_names)
 def test_any_change_is_noticed_unasked(watching: Daemon, steps: list[Step]) -> None:
     """Whatever happens to a file, events bring the index to what a sweep would."""
@@ -131,6 +132,7 @@ def test_any_change_is_noticed_unasked(watching: Daemon, steps: list[Step]) -> N
     assert watching.everything() == expected
 
 
+@pytest.mark.fault(40)
 def test_a_renamed_file_goes_on(watching: Daemon) -> None:
     """A file that is renamed keeps its session, and is not read again."""
     renamed(watching)
@@ -143,6 +145,7 @@ def test_a_renamed_file_goes_on(watching: Daemon) -> None:
     assert watching.call("status")["counts"]["files"] == 1
 
 
+@pytest.mark.fault(37)
 def test_a_truncated_file_loses_what_was_cut(watching: Daemon) -> None:
     """What is no longer in a file is no longer found."""
     truncated(watching)
@@ -156,6 +159,7 @@ def test_a_truncated_file_loses_what_was_cut(watching: Daemon) -> None:
 # -- gone files
 
 
+@pytest.mark.fault(44)
 def test_gone_sessions_stay(watching: Daemon) -> None:
     """A session whose file is gone stays searchable and readable, marked, also over a restart and a rebuild."""
     os.unlink(watching.path("project/one.jsonl"))
@@ -184,6 +188,7 @@ def test_a_file_that_comes_back(watching: Daemon) -> None:
     same_as_rebuilt(watching)
 
 
+@pytest.mark.fault(21)
 def test_a_root_that_vanishes(watching: Daemon) -> None:
     """A root that is moved away or unmounted does not make its sessions gone; when it is back, all goes on."""
     watching.root.rename(watching.directory / "away")
@@ -200,6 +205,7 @@ def test_a_root_that_vanishes(watching: Daemon) -> None:
     eventually(lambda: watching.found("salsify"))
 
 
+@pytest.mark.fault(6)
 def test_a_root_that_is_made_anew(watching: Daemon) -> None:
     """When a root is removed and made again, its old sessions are gone and new ones are noticed."""
     shutil.rmtree(watching.root)
@@ -212,6 +218,7 @@ def test_a_root_that_is_made_anew(watching: Daemon) -> None:
     eventually(lambda: watching.found("salsify"))
 
 
+@pytest.mark.fault(44)
 def test_gone_drop() -> None:
     """With `gone: drop` a session goes with its file."""
     with Daemon({"gone": "drop", "sweepSeconds": 1}) as daemon:

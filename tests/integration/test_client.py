@@ -48,6 +48,7 @@ def test_no_sessions(machine: Machine) -> None:
     assert f"{machine.sessions} (missing)" in done.stdout
 
 
+@pytest.mark.fault(93)
 def test_twenty_at_once(machine: Machine) -> None:
     """Twenty searches at once start one daemon, and all are answered."""
     machine.write("one", "what is a needle")
@@ -59,6 +60,7 @@ def test_twenty_at_once(machine: Machine) -> None:
     assert "holds" not in machine.log()
 
 
+@pytest.mark.fault(94)
 def test_it_outlives_who_started_it(machine: Machine) -> None:
     """The daemon has a session of its own, and no terminal: it lives on when the one that it was started from is closed."""
     machine.write("one", "what is a needle")

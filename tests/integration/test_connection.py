@@ -112,6 +112,7 @@ async def test_any_cutting(sizes: list[int]) -> None:
     assert outcomes == [("1", 0), ("2", -32601), ("3", 0), ("None", -32600)]
 
 
+@pytest.mark.fault(81)
 @pytest.mark.parametrize("sent", [b"x" * 200, b"x" * 101 + b"\n", b"x" * 70_000])
 async def test_a_line_that_is_too_long(place: str, sent: bytes) -> None:
     """A line over the limit is refused once with -32600, and the connection closes."""
@@ -130,6 +131,7 @@ async def test_a_line_of_just_the_limit(place: str) -> None:
         assert "result" in await client.answer()
 
 
+@pytest.mark.fault(81)
 async def test_a_line_that_never_ends(place: str) -> None:
     """A line that was begun and is not completed in time closes the connection, saying why."""
     async with serving(place, ClientLimits(line_s=0.02)), connected(place) as client:
@@ -148,6 +150,7 @@ async def test_a_client_that_closes_within_a_line(place: str) -> None:
 # -- limits
 
 
+@pytest.mark.fault(82)
 async def test_idle_connections_are_closed(place: str) -> None:
     """A connection on which nothing happens is closed after a while; one on which something runs is not."""
     async with serving(place, ClientLimits(idle_s=0.05)) as desk, connected(place) as busy, connected(place) as idle:
@@ -160,6 +163,7 @@ async def test_idle_connections_are_closed(place: str) -> None:
         assert await busy.closed() == b""
 
 
+@pytest.mark.fault(82)
 async def test_requests_in_flight(place: str) -> None:
     """Over the limit of running requests a connection is not read, until one of them ends. Others are served."""
     async with serving(place, ClientLimits(in_flight=3)) as desk, connected(place) as client, connected(place) as other:
@@ -172,6 +176,7 @@ async def test_requests_in_flight(place: str) -> None:
         assert sorted([(await client.answer())["id"] for _ in range(5)]) == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.fault(83)
 async def test_a_slow_reader_is_dropped(place: str) -> None:
     """A client that does not read its answers in time is dropped, with everything that runs for it."""
     async with serving(place, ClientLimits(write_s=0.05)) as desk, connected(place) as client:
@@ -197,6 +202,7 @@ async def test_half_close(place: str) -> None:
         assert json.loads(await client.closed())["result"] == {"text": "x"}
 
 
+@pytest.mark.fault(88)
 async def test_closing_ends_what_runs(place: str) -> None:
     """A client that is gone takes its running requests with it."""
     async with serving(place) as desk:

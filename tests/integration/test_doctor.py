@@ -172,6 +172,7 @@ def test_another_version(machine: Clinic) -> None:
         assert "sesamed 0.0.9 is running" in machine.complains("versions")
 
 
+@pytest.mark.fault(62)
 def test_damage_of_the_full_text(machine: Clinic) -> None:
     """Damage in the full-text index, which a search would only answer with fewer hits, is found by the quick check."""
     machine.run("search", "quince")
@@ -183,6 +184,7 @@ def test_damage_of_the_full_text(machine: Clinic) -> None:
     machine.doctor(wrong=False)
 
 
+@pytest.mark.fault(63)
 def test_texts_without_their_words(machine: Clinic) -> None:
     """A text that the full-text index does not know is found by the deep check."""
     machine.run("search", "quince")

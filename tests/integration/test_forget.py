@@ -31,6 +31,7 @@ def in_files(directory: Path, word: str) -> list[str]:
     return sorted(path.name for path in directory.rglob("*") if path.is_file() and word.encode() in path.read_bytes())
 
 
+@pytest.mark.fault(72)
 def test_a_session_is_forgotten(daemon: Daemon) -> None:
     """At once, from every byte of the index, and its file is as it was."""
     before = (daemon.root / "secret.jsonl").read_bytes()

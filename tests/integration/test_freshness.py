@@ -28,6 +28,7 @@ def test_a_new_file_is_found_unasked(watching: Daemon) -> None:
         eventually(lambda number=number: watching.found(f"scorzonera{number}"))  # type: ignore[misc]  # a default in a lambda
 
 
+@pytest.mark.fault(3)
 def test_appends_in_a_directory_that_was_moved_in(watching: Daemon) -> None:
     """A directory that is moved in is read, and so is what is appended there later."""
     outside = watching.directory / "outside"
@@ -40,6 +41,7 @@ def test_appends_in_a_directory_that_was_moved_in(watching: Daemon) -> None:
     eventually(lambda: watching.found("skirret"))
 
 
+@pytest.mark.fault(9, 18)
 def test_without_events() -> None:
     """With `--watch=off` nothing is noticed, until a fresh query asks."""
     with Daemon({"sweepSeconds": 86_400}, ["--watch=off"]) as daemon:
@@ -51,6 +53,7 @@ def test_without_events() -> None:
         assert daemon.found("medlar", fresh=True)
 
 
+@pytest.mark.fault(17)
 def test_polling() -> None:
     """With `watch: polling` changes are found by sweeps."""
     with Daemon({"watch": "polling", "sweepSeconds": 1}) as daemon:
@@ -60,6 +63,7 @@ def test_polling() -> None:
         assert daemon.call("status")["lastEventAt"] is None
 
 
+@pytest.mark.fault(7)
 def test_a_root_that_is_made_later() -> None:
     """A root that is made after the start is noticed without a sweep, and is no reason to be degraded before."""
     with Daemon(None) as daemon:
@@ -76,6 +80,7 @@ def test_a_root_that_is_made_later() -> None:
         eventually(lambda: daemon.call("status")["sources"][0]["mode"] == "events")
 
 
+@pytest.mark.fault(8)
 def test_a_root_that_is_a_link(watching: Daemon) -> None:
     """A root may be a link to a directory; appends there are noticed."""
     real = watching.directory / "real"
@@ -93,6 +98,7 @@ def test_a_root_that_is_a_link(watching: Daemon) -> None:
 # -- lines
 
 
+@pytest.mark.fault(23, 24)
 def test_a_line_byte_by_byte(watching: Daemon) -> None:
     """A line that comes in pieces is found once, when it is whole."""
     whole = one("ünïcödé 🎉 medlar").last_line()
@@ -111,6 +117,7 @@ def test_a_last_line_without_newline(watching: Daemon) -> None:
     eventually(lambda: watching.found("medlar"))
 
 
+@pytest.mark.fault(52)
 def test_an_old_file_without_newline(watching: Daemon) -> None:
     """A last line without newline in a file that was left alone for longer is taken when it is first seen."""
     path = watching.write("old.jsonl.part", PiSession(id="old-1").user("before").user("a medlar").bytes()[:-1])
@@ -120,6 +127,7 @@ def test_an_old_file_without_newline(watching: Daemon) -> None:
     assert watching.found("medlar") == ["old-1"]
 
 
+@pytest.mark.fault(52)
 @pytest.mark.parametrize("more", [b"\n", b"\n" + one("a medlar", "and more").last_line()])
 def test_a_provisional_line_that_is_completed(watching: Daemon, more: bytes) -> None:
     """A line that was taken without its newline is there once when the newline comes."""
@@ -144,6 +152,7 @@ def test_a_provisional_line_that_goes_on(watching: Daemon) -> None:
     assert watching.found("salsify")
 
 
+@pytest.mark.fault(25, 28, 30)
 def test_bad_lines(watching: Daemon) -> None:
     """A bad line is counted and skipped, never the file."""
     bad = [b"{", b"\0" * 5000, b"\xff\xfe", b"[1]", b"nothing", b'{"type":"message","id":', b"{" * 100_000]
@@ -168,6 +177,7 @@ def test_an_unfinished_line_is_said(watching: Daemon) -> None:
     assert watching.call("list_bad_lines") == {"total": 0, "files": [], "nextOffset": None, "unfinished": []}
 
 
+@pytest.mark.fault(29)
 def test_long_lines() -> None:
     """A line over the limit is passed over and counted; what comes after it is found."""
     with Daemon({"limits": {"maxLineBytes": 65536}}) as daemon:
@@ -182,6 +192,7 @@ def test_long_lines() -> None:
 # -- order
 
 
+@pytest.mark.fault(20)
 def test_live_appends_do_not_wait_for_the_backlog() -> None:
     """While an archive is being read, today's work is found first, and an append at once."""
     with Daemon() as daemon:

@@ -19,6 +19,7 @@ def shared() -> Iterator[Daemon]:
         yield daemon.fill()
 
 
+@pytest.mark.fault(31)
 @pytest.mark.parametrize(
     ("method", "params"),
     [

@@ -11,6 +11,7 @@ from tests.support.daemon import ANOTHER, CONFIGURATION, Daemon, check_private, 
 from tests.support.older import made
 
 
+@pytest.mark.fault(68)
 def test_a_newer_schema() -> None:
     """An index of a newer sesame is refused with 78 and left untouched."""
     with Daemon() as daemon:
@@ -142,6 +143,7 @@ def _cut(data: bytearray) -> None:
     del data[len(data) // 2 :]
 
 
+@pytest.mark.fault(61, 65)
 @pytest.mark.parametrize("damage", [_header, _first_page, _emptied_of_sense, _cut])
 def test_a_damaged_index(damage: object) -> None:
     """A damaged index is set aside and built anew, and the status says so."""
@@ -165,6 +167,7 @@ def test_a_damaged_index(damage: object) -> None:
         check_private(daemon.data_dir)
 
 
+@pytest.mark.fault(64)
 def test_an_empty_database_file() -> None:
     """An index file of no bytes is an index that is yet to be made."""
     with Daemon() as daemon:
@@ -185,6 +188,7 @@ def test_a_rebuild_that_was_killed() -> None:
         assert len(daemon.found("quince")) == 3
 
 
+@pytest.mark.fault(64)
 def test_an_index_that_is_deleted_under_the_daemon() -> None:
     """The index can be deleted at any time: it is made anew from the files, without a restart, and status never fails."""
     with Daemon() as daemon:

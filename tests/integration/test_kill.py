@@ -14,6 +14,7 @@ from tests.support.sessions import PiSession
 KILLS = int(os.environ.get("SESAME_KILLS", "50"))
 
 
+@pytest.mark.fault(54)
 @pytest.mark.timeout(60 + 10 * KILLS)
 def test_exactly_once(chance: random.Random) -> None:
     """At any kill point each record is in the index once: killed at random moments of indexing, while files grow, the index has in
@@ -61,6 +62,7 @@ def unread(daemon: Daemon) -> int:
     return sum(path.read_bytes().rfind(b"\n") + 1 for path in daemon.root.rglob("*.jsonl")) - int(read)
 
 
+@pytest.mark.fault(67)
 def test_kills_in_a_rebuild(chance: random.Random) -> None:
     """Killed while the index is built anew, the old one or the new one is there, whole; gone sessions included."""
     with Daemon() as daemon:

@@ -17,6 +17,7 @@ from tests.support.traced import PROGRAM, events
 # -- one instance
 
 
+@pytest.mark.fault(74)
 def test_a_second_daemon() -> None:
     """A second daemon says who is there and ends with 75; the first one stays as it is."""
     with Daemon() as daemon:
@@ -69,6 +70,7 @@ def test_a_file_in_the_way() -> None:
         os.unlink(daemon.socket)
 
 
+@pytest.mark.fault(75)
 def test_a_socket_that_is_removed() -> None:
     """When the socket's file is removed, it is back soon; connections that are open stay so."""
     with Daemon() as daemon:
@@ -151,6 +153,7 @@ def test_pi_session_paths() -> None:
 # -- signals
 
 
+@pytest.mark.fault(95)
 def test_hangup_is_ignored() -> None:
     """SIGHUP ends nothing: a terminal that closes is no reason to stop."""
     with Daemon() as daemon:
@@ -159,6 +162,7 @@ def test_hangup_is_ignored() -> None:
             assert daemon.call("hello")["pid"] == daemon.pid
 
 
+@pytest.mark.fault(95)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_stop_in_the_middle_of_indexing(number: signal.Signals) -> None:
     """A stop is graceful also while much is being indexed: exit 0, and the next start goes on where it ended."""
@@ -221,6 +225,7 @@ def test_the_data_directory_is_removed() -> None:
         assert len(daemon.start().fill().found("quince")) == 3
 
 
+@pytest.mark.fault(64)
 def test_the_index_is_replaced_by_something_else() -> None:
     """It is set aside, and built anew; the status says what may be missing."""
     with Daemon() as daemon:
@@ -253,6 +258,7 @@ def test_the_index_is_replaced_by_a_directory() -> None:
         assert len(daemon.start().fill().found("quince")) == 3
 
 
+@pytest.mark.fault(75)
 @pytest.mark.parametrize("kind", ["file", "directory", "link"])
 def test_something_stands_where_the_socket_was(kind: str) -> None:
     """It is noticed and said; when it has gone, clients get in again. Until then `stop` ends the process that holds the lock."""

@@ -18,6 +18,7 @@ def _can_limit() -> bool:
         return False
 
 
+@pytest.mark.fault(11)
 @pytest.mark.skipif(not _can_limit(), reason="needs user namespaces with inotify limits (Linux, unshare)")
 def test_too_few_watches() -> None:
     """With fewer watches than directories the root is polled, status names the sysctl, and appends are found all the same."""

@@ -29,6 +29,7 @@ def test_only_the_owner_can_connect(place: str) -> None:
         assert os.listdir(os.path.dirname(place)) == ["sock"]
 
 
+@pytest.mark.fault(74)
 def test_a_live_socket_is_never_replaced(place: str) -> None:
     """Where something answers, a second instance is refused and the socket stays."""
     with bind(place):
@@ -55,6 +56,7 @@ def test_a_socket_with_a_full_queue_is_alive(place: str) -> None:
             bind(place)
 
 
+@pytest.mark.fault(73)
 def test_a_stale_socket_is_replaced(place: str) -> None:
     """What a killed daemon left behind is replaced."""
     bind(place).close()
@@ -96,6 +98,7 @@ def test_a_directory_that_takes_no_socket(place: str) -> None:
         bind(f"{os.path.dirname(place)}/none/sock")
 
 
+@pytest.mark.fault(78)
 def test_a_path_that_is_too_long(place: str) -> None:
     """A path that does not fit into an address is refused, with what to do."""
     with pytest.raises(ConfigError, match="shorter"):
@@ -114,6 +117,7 @@ def test_only_the_own_socket_is_taken_away(place: str) -> None:
 # -- who gets in
 
 
+@pytest.mark.fault(82)
 async def test_too_many_connections(place: str) -> None:
     """One connection too many is told so with error 3, and let in when another has gone."""
     async with serving(place, ClientLimits(connections=1)) as desk:
@@ -128,6 +132,7 @@ async def test_too_many_connections(place: str) -> None:
             assert "result" in await third.ask("echo")
 
 
+@pytest.mark.fault(80)
 async def test_a_foreign_user_is_not_read(place: str) -> None:
     """A client of another user is closed before a byte of it is read."""
     async with serving(place, uid=os.geteuid() + 1) as desk, connected(place) as client:
@@ -135,6 +140,7 @@ async def test_a_foreign_user_is_not_read(place: str) -> None:
         assert desk.began.statistics().current_buffer_used == 0
 
 
+@pytest.mark.fault(80)
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 async def test_a_real_foreign_user_is_not_read(place: str) -> None:
     """Even where the modes would let it in, a client of another user gets nothing."""
@@ -147,6 +153,7 @@ async def test_a_real_foreign_user_is_not_read(place: str) -> None:
         assert (run.returncode, run.stderr) == (0, b"")
 
 
+@pytest.mark.fault(84)
 async def test_out_of_descriptors(place: str, caplog: pytest.LogCaptureFixture) -> None:
     """Without a free descriptor the server pauses, and lets the client in when there is one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -201,6 +208,7 @@ async def test_a_listener_that_is_gone(place: str) -> None:
 # -- the end
 
 
+@pytest.mark.fault(95)
 async def test_stop_lets_requests_finish(place: str) -> None:
     """When the server stops it lets nobody in, what runs is answered, and then all connections are closed."""
     async with serving(place) as desk, connected(place) as busy, connected(place) as idle:
@@ -215,6 +223,7 @@ async def test_stop_lets_requests_finish(place: str) -> None:
         await desk.stopped.wait()
 
 
+@pytest.mark.fault(95)
 async def test_stop_does_not_wait_for_ever(place: str) -> None:
     """What still runs when the grace is over is cancelled."""
     async with serving(place, ClientLimits(grace_s=0.02)) as desk, connected(place) as client:

@@ -84,6 +84,7 @@ def test_a_journal_gets_priorities(tmp_path: Path) -> None:
     assert "\n<3>second line\n<7>DEBUG talk said at debug\n" in text
 
 
+@pytest.mark.fault(106)
 def test_no_transcript_text_at_any_level() -> None:
     """At the highest level of detail nothing of what was said in a session, or asked of the index, is in the log."""
     with Daemon({"sources": None}, arguments=["--log-level", "debug"]) as daemon:

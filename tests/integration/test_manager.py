@@ -226,6 +226,7 @@ class Heard(Notifier):
         self.texts.append(text)
 
 
+@pytest.mark.fault(96)
 async def test_the_watchdog_hears_of_progress_only() -> None:
     """While something hangs, or the socket leads nowhere, it hears nothing; as soon as it goes on it hears of it."""
     heard, tries, moves = Heard(), anyio.Event(), anyio.Event()

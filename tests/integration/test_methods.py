@@ -352,6 +352,7 @@ def test_cancel_of_an_index_run(crowd: Daemon) -> None:
     assert crowd.call("index", full=True)["errors"] == 0
 
 
+@pytest.mark.fault(88)
 def test_cancel_of_a_search(crowd: Daemon) -> None:
     """A running search ends with -32800 when it is cancelled; the next one is answered."""
     with crowd.connect() as client:
@@ -376,6 +377,7 @@ def test_cancel_of_nothing(library: Library) -> None:
     assert library.daemon.call("cancel", id="never") == {"cancelled": False}
 
 
+@pytest.mark.fault(89)
 def test_a_deadline_passes(crowd: Daemon) -> None:
     """A search that takes longer than it may is refused with 4, and says so."""
     refused = crowd.client.refuses("search", query="turnip lentil", timeoutMs=0)

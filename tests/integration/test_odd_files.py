@@ -15,6 +15,7 @@ from tests.support.watched import meta, one
 UNPRIVILEGED = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
 
 
+@pytest.mark.fault(50)
 @pytest.mark.parametrize(
     "name",
     [
@@ -41,6 +42,7 @@ def test_odd_names(watching: Daemon, name: bytes) -> None:
     assert watching.found("salsify") == ["odd-1"]
 
 
+@pytest.mark.fault(46)
 def test_what_is_no_file_is_ignored(watching: Daemon) -> None:
     """A pipe, a socket, a link or a directory that is named like a session is ignored, and blocks nothing."""
     outside = watching.directory / "outside.jsonl"
@@ -65,6 +67,7 @@ def test_what_is_no_file_is_ignored(watching: Daemon) -> None:
     assert watching.call("status")["counts"]["files"] == 2
 
 
+@pytest.mark.fault(47)
 def test_a_session_that_becomes_a_link(watching: Daemon) -> None:
     """A file in whose place a link is put is gone; the link is not followed."""
     outside = watching.directory / "outside.jsonl"
@@ -85,6 +88,7 @@ def test_other_files_are_no_sessions(watching: Daemon) -> None:
     assert watching.call("status")["counts"]["files"] == 1
 
 
+@pytest.mark.fault(10, 43)
 @pytest.mark.skipif(
     bool(UNPRIVILEGED) and shutil.which("setpriv") is None,
     reason="root can read everything, unless setpriv takes that away",
@@ -108,6 +112,7 @@ def test_an_unreadable_file() -> None:
         assert daemon.call("status")["state"] == "ready"
 
 
+@pytest.mark.fault(43)
 @pytest.mark.parametrize("settings", [{"sweepSeconds": 1}, {"sweepSeconds": 86_400}])
 def test_an_unreadable_file_that_is_deleted(settings: dict[str, int]) -> None:
     """No event says that it went; the next sweep finds that there is nothing left to complain of."""
@@ -132,6 +137,7 @@ def test_an_unreadable_file_whose_root_is_deleted() -> None:
         eventually(lambda: daemon.call("status")["state"] == "ready")
 
 
+@pytest.mark.fault(107)
 def test_excluded_files_are_never_opened() -> None:
     """What the configuration excludes is never opened; what was indexed before goes."""
     with Daemon({"exclude": ["**/secret/**", "**/*.tmp.jsonl"]}, program=PROGRAM, arguments=["trace"]) as daemon:
@@ -149,6 +155,7 @@ def test_excluded_files_are_never_opened() -> None:
         assert not opened & set(paths)
 
 
+@pytest.mark.fault(107)
 def test_files_that_are_excluded_later_are_never_opened_again() -> None:
     """Also when they were written to while no daemon ran: what was indexed of them goes unread."""
     with Daemon(program=PROGRAM, arguments=["trace"]) as daemon:
@@ -167,6 +174,7 @@ def test_files_that_are_excluded_later_are_never_opened_again() -> None:
         assert path not in {event.path for event in events(daemon.directory / "trace")}
 
 
+@pytest.mark.fault(42)
 @pytest.mark.parametrize("year", [1600, 1900, 2400])
 def test_a_time_outside_of_what_the_index_holds(year: int) -> None:
     """A file is read whenever it says that it was changed: before 1970, and after 2262, when 63 bits of nanoseconds end."""

@@ -16,6 +16,7 @@ CANARY = "sesquipedalian-canary"
 NOBODY = 65534
 
 
+@pytest.mark.fault(71)
 def test_modes() -> None:
     """Directories are 0700; socket, locks, index and what belongs to it 0600, whatever the umask."""
     before = os.umask(0)

@@ -251,6 +251,7 @@ def test_meta_of_a_subagent(library: Library) -> None:
     assert library.daemon.call("get_session_meta", sessionId=PARENT)["children"] == [CHILD]
 
 
+@pytest.mark.fault(53)
 def test_an_empty_file_is_a_session(long: Daemon) -> None:
     """An empty file is a session without exchanges."""
     long.write("2026-01-01T00-00-00-000Z_empty-1.jsonl", b"")

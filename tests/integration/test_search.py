@@ -362,6 +362,7 @@ def test_similar_to(library: Library) -> None:
     assert library.daemon.refuses("search", query="quince", similarTo="nothing").code == 1
 
 
+@pytest.mark.fault(91)
 def test_limits_are_clamped(blank: Daemon) -> None:
     """Numbers above a bound are clamped to it."""
     for number in range(505):
@@ -412,6 +413,7 @@ def test_dropped_words(library: Library) -> None:
     assert library.daemon.call("search", query="?!")["results"] == []
 
 
+@pytest.mark.fault(90)
 @pytest.mark.parametrize(
     "query",
     ['"quince', "quince NOT", "(quince", "quince*", "^quince", "NEAR( quince", "quince:", "-quince", "qu\0 quince"],

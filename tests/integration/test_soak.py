@@ -72,6 +72,7 @@ def asked_meanwhile(daemon: Daemon, chance: random.Random) -> Iterator[None]:
     assert faults == []
 
 
+@pytest.mark.fault(101)
 @pytest.mark.timeout(300 + 2 * SOAK_S)
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="sizes come from /proc")
 def test_nothing_grows(chance: random.Random) -> None:

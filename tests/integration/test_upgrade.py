@@ -53,6 +53,7 @@ def version(machine: Machine) -> str:
         return str(client.call("hello")["version"])
 
 
+@pytest.mark.fault(98)
 def test_an_older_daemon_is_restarted(machine: Machine) -> None:
     """A newer client restarts an older daemon, and gets its answer from the new one; silently, and once."""
     with running(machine, "0.0.9"):
@@ -75,6 +76,7 @@ def test_twenty_newer_clients(machine: Machine) -> None:
         assert machine.log().count("sesamed.daemon ready") == 2
 
 
+@pytest.mark.fault(87)
 def test_a_newer_daemon_is_left_alone(machine: Machine) -> None:
     """An older client restarts nothing; a person is told."""
     with running(machine, "99.0.0"):
@@ -122,6 +124,7 @@ def test_newer(one: str, other: str, newer: bool) -> None:
     assert is_newer(one, other) is newer
 
 
+@pytest.mark.fault(87)
 @given(st.text("0123456789.ab٣", max_size=12), st.text("0123456789.ab٣", max_size=12))
 @example("9" * 5000, "1.0")
 def test_any_two_versions(one: str, other: str) -> None:

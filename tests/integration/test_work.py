@@ -158,6 +158,7 @@ def test_a_burst_coalesces(bench: Bench) -> None:
     assert texts[-count:] == [f"burst {number}" for number in range(count)]
 
 
+@pytest.mark.fault(15)
 def test_nothing_is_done_for_nothing(bench: Bench) -> None:
     """A sync over unchanged files opens none and writes nothing."""
     bench.settle()

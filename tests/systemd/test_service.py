@@ -103,6 +103,7 @@ def test_a_crash(user: UserManager) -> None:
     assert "restarts  1 after failures" in user.ctl("service", "status")
 
 
+@pytest.mark.fault(96)
 def test_a_hang(user: UserManager) -> None:
     """When nothing of it moves the watchdog ends it, and it is started again."""
     user.ctl("service", "install")
@@ -114,6 +115,7 @@ def test_a_hang(user: UserManager) -> None:
     assert found(user, "--no-start") == ["session-1"]
 
 
+@pytest.mark.fault(96)
 def test_a_writer_that_hangs(user: UserManager) -> None:
     """A daemon that still answers, but whose writer makes no way, is ended by the watchdog as well."""
     user.ctl("service", "install")
@@ -175,6 +177,7 @@ def test_a_socket_unit_that_is_not_wanted_any_more(user: UserManager) -> None:
     assert found(user, "--no-start") == ["session-1"]
 
 
+@pytest.mark.fault(97)
 def test_a_crash_storm(user: UserManager) -> None:
     """What fails at once, again and again, stays down; the client says what to do, and an install tries again."""
     user.ctl("service", "install")
@@ -236,6 +239,7 @@ def test_odd_paths(user: UserManager) -> None:
     assert "removed" in user.run(sys.executable, "-P", "-m", "sesamectl", "service", "uninstall", environ=odd).stdout
 
 
+@pytest.mark.fault(98)
 def test_an_upgrade(user: UserManager) -> None:
     """An older daemon that the service runs is restarted once, through the manager, into the installed one."""
     user.ctl("service", "install")
@@ -291,6 +295,7 @@ def test_the_doctor_names_what_may_not_be_read(user: UserManager) -> None:
     assert f"1 not readable by you: {closed}" in ran.stdout
 
 
+@pytest.mark.fault(94)
 def test_it_survives_a_terminal(user_with_bus: UserManager) -> None:
     """A daemon that was started within a terminal's scope lives on when that is ended with all that is in it."""
     user = user_with_bus

@@ -26,7 +26,7 @@ from sesamed.methods.filters import Filters
 from sesamed.sources import SOURCES, TOOL_FAMILIES
 from sesamed.store import schema
 from sesamed.store.search import filters
-from tests.support import login, page
+from tests.support import faults, login, page
 
 ROOT = Path(__file__).parents[2]
 
@@ -67,6 +67,7 @@ def test_every_older_schema_can_be_carried_over() -> None:
     assert set(schema.OLDER) == set(range(4, schema.VERSION))
 
 
+@pytest.mark.fault(77)
 @pytest.mark.parametrize(
     "environ",
     [
@@ -99,6 +100,7 @@ def test_client_and_daemon_agree_on_a_login_directory(tmp_path: Path, case: str)
     assert paths.default_runtime_dir(uid, str(run_user)) == expected
 
 
+@pytest.mark.fault(78)
 @pytest.mark.parametrize(("path", "refused"), login.TOO_LONG)
 def test_everybody_refuses_the_same_long_sockets(path: str, refused: bool) -> None:
     """Who looks for a socket, who binds it and who connects to it have one limit."""
@@ -199,3 +201,11 @@ def test_statements_are_recognised() -> None:
     assert SQL.search("SELECT a FROM b ")
     assert SQL.search("REPLACE INTO b VALUES(1)")
     assert SQL.search("UPDATE b SET a = 1")
+
+
+def test_faults_are_documented() -> None:
+    """Each fault has a test that holds what is promised, or a reason why there is none; docs/faults.md says so, and nothing else."""
+    table = [fault for area in faults.AREAS.values() for fault in area]
+    assert [fault.number for fault in table] == list(range(1, len(table) + 1))
+    assert {fault.number for fault in table if not fault.untested} == set(faults.tests_by_fault())
+    assert (ROOT / "docs/faults.md").read_text(encoding="utf-8") == faults.document()

@@ -57,6 +57,7 @@ def test_a_holder_without_a_name_is_still_one(tmp_path: Path) -> None:
         assert caught.value.data["pid"] is None
 
 
+@pytest.mark.fault(74)
 def test_children_do_not_inherit_the_lock(tmp_path: Path) -> None:
     """A program that we start holds no lock of ours when we have let go."""
     path = str(tmp_path / "lock")

@@ -51,6 +51,7 @@ def test_a_relative_place_is_refused(name: str) -> None:
         paths.find({name: "here"})
 
 
+@pytest.mark.fault(102)
 def test_a_uid_without_home_is_told_what_to_set(tmp_path: Path) -> None:
     """A uid that passwd does not know is an error that says what to do."""
     with pytest.raises(ConfigError, match=r"uid 4123456789 has no home .* SESAME_RUNTIME_DIR"):
@@ -131,6 +132,7 @@ def test_our_used_directory_is_closed(tmp_path: Path) -> None:
     assert _mode(tmp_path) == 0o700
 
 
+@pytest.mark.fault(79)
 def test_a_link_is_refused(tmp_path: Path) -> None:
     """A symbolic link is refused, and the message says where it leads."""
     (tmp_path / "real").mkdir(mode=0o755)
@@ -159,6 +161,7 @@ def test_a_directory_that_cannot_be_closed_is_refused(tmp_path: Path, monkeypatc
         paths.make_private(str(tmp_path))
 
 
+@pytest.mark.fault(79, 102)
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives directories away")
 def test_another_owner_is_refused(tmp_path: Path) -> None:
     """A directory of somebody else is refused, however it is closed."""

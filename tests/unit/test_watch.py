@@ -123,6 +123,7 @@ def test_a_removed_file_is_posted(root: Path, posted: Posted) -> None:
     posted.wait("file", root / "a.jsonl")
 
 
+@pytest.mark.fault(5, 16)
 def test_a_file_moved_out_is_posted(root: Path, posted: Posted, tmp_path: Path) -> None:
     """A file that was moved out of the root is gone, too."""
     _append(root / "a.jsonl")
@@ -138,6 +139,7 @@ def test_files_of_any_name_are_posted(root: Path, posted: Posted, name: str) -> 
     posted.wait("file", root / name)
 
 
+@pytest.mark.fault(15)
 def test_reading_posts_nothing(root: Path, posted: Posted) -> None:
     """What we read ourselves does not come back to us as an event."""
     _append(root / "a.jsonl")
@@ -150,6 +152,7 @@ def test_reading_posts_nothing(root: Path, posted: Posted) -> None:
     assert seen.count(("file", str(root / "a.jsonl"))) <= 1  # creating and writing are two events
 
 
+@pytest.mark.fault(2)
 def test_a_new_tree_is_posted(root: Path, posted: Posted) -> None:
     """`mkdir -p` with a file written at once: the directories are posted, and later appends are seen."""
     deep = root / "a/b/c"
@@ -161,6 +164,7 @@ def test_a_new_tree_is_posted(root: Path, posted: Posted) -> None:
     posted.wait("file", deep / "y.jsonl")
 
 
+@pytest.mark.fault(3)
 def test_a_tree_moved_in_is_watched(root: Path, posted: Posted, tmp_path: Path) -> None:
     """A directory moved in from outside is posted, and appends in it are seen from then on."""
     (tmp_path / "outside/deep").mkdir(parents=True)
@@ -172,6 +176,7 @@ def test_a_tree_moved_in_is_watched(root: Path, posted: Posted, tmp_path: Path) 
     posted.wait("file", root / "inside/deep/x.jsonl")
 
 
+@pytest.mark.fault(4)
 def test_both_names_of_a_renamed_directory_are_posted(root: Path, posted: Posted) -> None:
     """A directory renamed within the root is posted under both names, and appends under the new one."""
     (root / "old").mkdir()
@@ -198,6 +203,7 @@ def test_a_removed_root_is_not_alive(root: Path, watch: Watch, posted: Posted) -
     posted.wait("file", root / "x.jsonl")
 
 
+@pytest.mark.fault(6)
 def test_a_replaced_root_is_not_alive(root: Path, watch: Watch, posted: Posted, tmp_path: Path) -> None:
     """A root that was renamed, and another one put in its place, is not what is watched."""
     root.rename(tmp_path / "away")
@@ -254,6 +260,7 @@ def test_a_root_below_another(root: Path, watch: Watch, posted: Posted) -> None:
     posted.wait("file", root / "a/x.jsonl")
 
 
+@pytest.mark.fault(13)
 def test_a_failing_receiver_does_not_stop_the_watching(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """What goes wrong behind `post` is logged once, and the next event is posted."""
     paths: queue.Queue[str] = queue.Queue()
@@ -321,6 +328,7 @@ def test_directories_that_are_not_entered_are_not_watched(tmp_path: Path, posted
         assert watch.directories_watched() == 3
 
 
+@pytest.mark.fault(4)
 @linux
 def test_what_moves_is_watched_by_its_new_name(tmp_path: Path, posted: Posted) -> None:
     """From where nobody looks, to there, and on; no directory is forgotten, and none is watched for nothing."""
@@ -351,6 +359,7 @@ def test_what_moves_is_watched_by_its_new_name(tmp_path: Path, posted: Posted) -
         assert watch.directories_watched() == 2
 
 
+@pytest.mark.fault(18)
 def test_where_the_system_watches_all_the_rest_is_dropped(
     tmp_path: Path, posted: Posted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -393,6 +402,7 @@ def _reader(watch: Watch) -> "InotifyFD":
     return watch._threads.reader
 
 
+@pytest.mark.fault(1)
 @linux
 def test_an_overflow_posts_every_root(tmp_path: Path, posted: Posted, caplog: pytest.LogCaptureFixture) -> None:
     """When the kernel dropped events, all below every root is posted, and the watching goes on."""
@@ -421,6 +431,7 @@ def test_an_overflow_posts_every_root(tmp_path: Path, posted: Posted, caplog: py
     assert logged[0] == "events lost overflows=1"
 
 
+@pytest.mark.fault(1)
 @linux
 def test_an_error_within_the_watching_is_an_overflow(root: Path, watch: Watch, posted: Posted) -> None:
     """What goes wrong while an event is handled loses this event and not the watching."""
@@ -437,6 +448,7 @@ def test_an_error_within_the_watching_is_an_overflow(root: Path, watch: Watch, p
     posted.wait("file", root / "x.jsonl")
 
 
+@pytest.mark.fault(13)
 @linux
 def test_a_dead_thread_is_noticed(root: Path, watch: Watch, posted: Posted) -> None:
     """When one of watchdog's threads has died no root is alive, and watching again starts anew."""
@@ -459,6 +471,7 @@ def _as_nobody() -> Iterator[None]:
         os.seteuid(0)
 
 
+@pytest.mark.fault(10)
 @linux
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 def test_unreadable_directories_are_passed_over(posted: Posted) -> None:
@@ -478,6 +491,7 @@ def test_unreadable_directories_are_passed_over(posted: Posted) -> None:
         posted.wait("file", base / "open/x.jsonl")
 
 
+@pytest.mark.fault(22)
 @linux
 def test_a_burst_of_directories_floods_no_log(root: Path, posted: Posted, caplog: pytest.LogCaptureFixture) -> None:
     """Many directories made at once by several writers: all are posted, nothing is logged, nothing is warned of."""

@@ -24,6 +24,7 @@ def run(*words: str, stdout: Any = subprocess.PIPE, **environ: str) -> "subproce
     )  # fmt: skip
 
 
+@pytest.mark.fault(92)
 def test_a_daemon_that_dies_in_mid_answer(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
     """A question that was cut off is asked once more; twice cut off is exit code 3 and said so."""
     stub.on("search", b'{"jsonrpc"', RESULT)
@@ -35,6 +36,7 @@ def test_a_daemon_that_dies_in_mid_answer(stub: Stub, capsys: pytest.CaptureFixt
     assert stub.methods() == ["search"] * 4
 
 
+@pytest.mark.fault(92)
 def test_what_changes_something_is_asked_once(stub: Stub) -> None:
     """An index run that is cut off is not begun again."""
     stub.on("index", b"")
@@ -78,6 +80,7 @@ def test_another_language(stub: Stub, capsys: pytest.CaptureFixture[str]) -> Non
     assert "does not speak sesame's protocol" in capsys.readouterr().err
 
 
+@pytest.mark.fault(76)
 def test_a_daemon_that_hangs(stub: Stub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """A daemon that does not answer is named, and how to end it."""
     monkeypatch.setattr("sesamectl.call.ANSWER_S", 0.02)

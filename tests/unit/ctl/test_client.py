@@ -149,6 +149,7 @@ def test_a_socket_of_another_kind(directory: str) -> None:
             pass
 
 
+@pytest.mark.fault(76)
 def test_no_answer(stub: Stub) -> None:
     """A daemon that hangs ends the call at its deadline."""
     stub.hangs = True

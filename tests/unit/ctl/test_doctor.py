@@ -70,6 +70,7 @@ def test_a_socket_with_faults(stub: Stub, paths: Paths, lock: str | None) -> Non
     assert f"pid 7 answers, but pid {'8' if lock and lock[0] == '8' else None} holds the lock" in found[3][1]
 
 
+@pytest.mark.fault(60)
 @pytest.mark.parametrize(
     ("hello", "sqlite", "text"),
     [

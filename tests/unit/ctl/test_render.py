@@ -210,6 +210,7 @@ def test_an_index_run() -> None:
     ]
 
 
+@pytest.mark.fault(104)
 @pytest.mark.parametrize("text", HOSTILE)
 def test_nothing_hostile_is_printed(text: str) -> None:
     """Nothing that a terminal obeys, reorders or hides is printed, in whatever field it stands."""
@@ -221,6 +222,7 @@ def test_nothing_hostile_is_printed(text: str) -> None:
         assert_harmless(line)
 
 
+@pytest.mark.fault(104)
 @pytest.mark.parametrize("text", HOSTILE)
 def test_nothing_hostile_in_any_field(text: str) -> None:
     """Of a list, a session, a status, and a machine without sessions neither."""
@@ -269,6 +271,7 @@ def test_text_is_kept() -> None:
     assert clean("a\x1b[1;31mred\x1b[0m") == "ared"
 
 
+@pytest.mark.fault(105)
 @given(st.text(), st.lists(st.tuples(st.integers(-2, 30), st.integers(-2, 30))))
 def test_quoted(text: str, ranges: list[tuple[int, int]]) -> None:
     """However wrong the ranges are, the text is harmless, and its ranges are in it and in order."""

@@ -30,6 +30,7 @@ def filled(*operations: Message | ToolCall | ToolResult) -> list[AnyRow]:
     return change.rows
 
 
+@pytest.mark.fault(32, 36)
 @given(ODD)
 def test_cleaned_text_is_text_that_everything_can_hold(text: str) -> None:
     """No NUL, no half of a pair; all else stays as it is."""

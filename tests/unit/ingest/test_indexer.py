@@ -203,6 +203,7 @@ async def test_a_directory_that_changed_is_looked_at(indexer: Indexer, root: Pat
         assert indexer.last_sweep_ms is not None
 
 
+@pytest.mark.fault(20)
 async def test_many_files_are_loaded_without_merging(indexer: Indexer, root: Path) -> None:
     """That is done when there is nothing else to do; what is in them is forgotten, and stays so."""
     for number in range(module.BULK_FILES + 1):

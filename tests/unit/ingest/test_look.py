@@ -57,6 +57,7 @@ def test_a_restart_between_any_two_lines_changes_nothing(history: History) -> No
     same(history.dump(), history.rebuilt(lambda paths: paths))
 
 
+@pytest.mark.fault(23)
 @pytest.mark.parametrize("at", range(0, len(talk().bytes()), 97))
 def test_a_look_between_any_two_bytes_changes_nothing(history: History, at: int) -> None:
     """Cut anywhere: in a line, in a character, at a line's end."""
@@ -188,6 +189,7 @@ def reasons(history: History) -> list[tuple[int, list[BadLine]]]:
     return [(file.bad_lines, file.lines) for file in files]
 
 
+@pytest.mark.fault(28)
 def test_the_first_hundred_bad_lines_of_a_file_are_kept(history: History) -> None:
     """In how many looks they come, and however many there are; all are counted."""
     path = talk().write(history.roots[0] / "a.jsonl")
@@ -300,6 +302,7 @@ def peak_of(history: History, limits: ReadLimits, path: Path) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.fault(29)
 def test_a_line_with_a_large_image_is_read_in_bounded_memory(history: History) -> None:
     """What is not needed is never decoded: twice the line, and not a third time."""
     path = history.roots[0] / "a.jsonl"
@@ -309,6 +312,7 @@ def test_a_line_with_a_large_image_is_read_in_bounded_memory(history: History) -
     assert texts(history) == ["look", "alpha"]
 
 
+@pytest.mark.fault(29)
 def test_a_line_over_the_limit_is_passed_over_in_little_memory(history: History) -> None:
     """It is counted as bad, and the next one is indexed."""
     path = history.roots[0] / "a.jsonl"

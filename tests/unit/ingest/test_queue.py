@@ -123,6 +123,7 @@ def test_what_is_under_way_can_be_waited_for(queue: Queue) -> None:
     assert queue.under_way() == []
 
 
+@pytest.mark.fault(49)
 def test_what_is_unfinished_comes_next(queue: Queue) -> None:
     """Before the rest of the backlog, and after live ones."""
     queue.add([due("a"), due("b"), due("c")])
@@ -144,6 +145,7 @@ def test_what_could_not_be_committed_is_put_back(queue: Queue) -> None:
     assert names(taken(queue)) == ["b"]
 
 
+@pytest.mark.fault(14)
 def test_too_many_marks_collapse_into_a_sweep(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     """An event storm takes no more memory than this, and nobody waits for what was not marked."""
     monkeypatch.setattr(module, "MAX_LIVE", 3)

@@ -99,6 +99,7 @@ async def test_an_unfinished_line_is_pending_in_bytes_only(indexer: Indexer, req
 # -- how it is
 
 
+@pytest.mark.fault(43)
 async def test_files_that_cannot_be_read_are_a_trouble(
     indexer: Indexer, requests: Requests, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,6 +124,7 @@ async def test_files_that_cannot_be_read_are_a_trouble(
         assert requests.troubles()[1].since_ms == 9
 
 
+@pytest.mark.fault(56)
 def test_an_index_that_cannot_be_written_is_a_trouble(indexer: Indexer, requests: Requests) -> None:
     """In the words of the store."""
     indexer.trouble = StoreError("no space")
@@ -253,6 +255,7 @@ async def test_progress_of_a_full_run_is_that_of_the_new_index(
 # -- forgetting, and what an earlier daemon left
 
 
+@pytest.mark.fault(72)
 async def test_what_is_forgotten_is_in_no_file_of_the_index(indexer: Indexer, requests: Requests, root: Path) -> None:
     """Nor does it come in again, while its file is there and grows."""
     secret, _ = write(root, "secret", "skirretpatch"), write(root, "kept", "medlar")

@@ -66,6 +66,7 @@ def test_a_root_is_watched_when_it_comes(indexer: Indexer, root: Path) -> None:
     assert desk.codes() == []
 
 
+@pytest.mark.fault(8)
 def test_a_root_that_leads_elsewhere_is_looked_at(indexer: Indexer, root: Path, tmp_path: Path) -> None:
     """A link that was changed: what is there now is watched."""
     desk = Desk(indexer)
@@ -92,6 +93,7 @@ def test_an_event_marks_a_file_of_ours(indexer: Indexer, root: Path) -> None:
     assert indexer.queue.trees == {str(root)}
 
 
+@pytest.mark.fault(17)
 def test_a_file_system_without_events_is_polled(indexer: Indexer, root: Path) -> None:
     """It is said why, and nobody tries to watch it."""
     desk = Desk(indexer, polled="nfs4")
@@ -116,6 +118,7 @@ def test_how_often_roots_are_swept(indexer: Indexer, wanted: Wanted, interval: f
     assert len(desk.made) == (wanted == "events")
 
 
+@pytest.mark.fault(12)
 def test_without_instances_all_roots_are_polled(indexer: Indexer) -> None:
     """The kernel's limit is for all programs of a user."""
     desk = Desk(indexer)
@@ -140,6 +143,7 @@ def test_a_root_that_cannot_be_watched_is_polled(indexer: Indexer, caplog: pytes
     assert desk.watch.watched == []
 
 
+@pytest.mark.fault(11)
 async def test_too_few_watches_are_noticed_when_that_lasts(indexer: Indexer, root: Path) -> None:
     """A directory that was just made may not be watched yet."""
     (root / "below").mkdir()
@@ -201,6 +205,7 @@ async def test_roots_are_swept_at_the_start_and_when_they_come(indexer: Indexer,
     assert not desk.watch.is_running
 
 
+@pytest.mark.fault(21, 99)
 @pytest.mark.usefixtures("_fast")
 async def test_a_clock_that_jumps_is_a_reason_to_sweep(
     indexer: Indexer, root: Path, monkeypatch: pytest.MonkeyPatch

@@ -54,6 +54,7 @@ def session(path: Path) -> Path:
     return path
 
 
+@pytest.mark.fault(20)
 def test_the_newest_comes_first(history: History) -> None:
     """Today's work is findable while an archive is still being read."""
     files = [session(history.roots[at % 2] / f"{at}.jsonl") for at in range(4)]
@@ -77,6 +78,7 @@ def test_only_session_files_at_any_depth(history: History) -> None:
     assert set(swept(history)) == files
 
 
+@pytest.mark.fault(47)
 def test_links_are_not_followed(history: History) -> None:
     """Neither to files nor to directories; a root itself may be one."""
     outside = history.base / "outside"
@@ -171,6 +173,7 @@ def test_what_is_known_and_unchanged_is_not_due(history: History) -> None:
     assert swept(history) == []
 
 
+@pytest.mark.fault(21)
 def test_a_root_that_is_not_there_makes_nothing_gone(history: History) -> None:
     """Unmounted is not deleted; and it is noticed when it returns."""
     session(history.roots[0] / "a.jsonl")

@@ -120,6 +120,7 @@ def test_touched_is_the_same(file: Path) -> None:
     assert verdict(file, before) is FileChange.SAME
 
 
+@pytest.mark.fault(39)
 @pytest.mark.parametrize("at", [0, 10_000, -20])
 def test_a_byte_changed_anywhere_at_the_same_size_is_another_file(file: Path, at: int) -> None:
     """The digest of all that was read tells."""
@@ -130,6 +131,7 @@ def test_a_byte_changed_anywhere_at_the_same_size_is_another_file(file: Path, at
     assert verdict(file, before) is FileChange.REPLACED
 
 
+@pytest.mark.fault(38, 51)
 @pytest.mark.parametrize("data", [b"", b"line 0\n", b"other\n" * 5000])
 def test_truncated_or_rewritten_is_another_file(file: Path, data: bytes) -> None:
     """Shorter, or longer and different."""
@@ -138,6 +140,7 @@ def test_truncated_or_rewritten_is_another_file(file: Path, data: bytes) -> None
     assert verdict(file, before) is FileChange.REPLACED
 
 
+@pytest.mark.fault(40)
 def test_the_same_content_in_another_inode_has_grown(file: Path) -> None:
     """An editor's save, a copy put back: content decides."""
     before = looked_at(file)
@@ -147,6 +150,7 @@ def test_the_same_content_in_another_inode_has_grown(file: Path) -> None:
     assert verdict(file, before) is FileChange.GROWN
 
 
+@pytest.mark.fault(41)
 def test_other_content_in_the_same_inode_is_another_file(file: Path) -> None:
     """Inodes are used again at once on some file systems."""
     before = looked_at(file)
@@ -168,6 +172,7 @@ def test_a_loose_line_stays_only_when_it_becomes_whole(tmp_path: Path, after: by
     assert verdict(path, (cursor, before)) is expected
 
 
+@pytest.mark.fault(49)
 def test_stops_after_its_budget_and_goes_on_there(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The slices together are the whole."""
     monkeypatch.setattr("sesamed.ingest.tail.BLOCK_BYTES", 512)
@@ -192,6 +197,7 @@ def test_has_newline_looks_behind_a_place_only(tmp_path: Path) -> None:
         assert not tail.has_newline(4)
 
 
+@pytest.mark.fault(46)
 def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path) -> None:
     """A pipe without a writer would block for ever, a device might never end."""
     base = tmp_path.resolve()
@@ -208,6 +214,7 @@ def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.fault(47)
 def test_a_file_outside_its_root_is_refused(tmp_path: Path) -> None:
     """A directory on the way became a link since it was walked."""
     base = tmp_path.resolve()
@@ -261,6 +268,7 @@ def expected(data: bytes, limit: int) -> tuple[list[bytes | None], bytes]:
     return [line if len(line) <= limit else None for line in lines], rest
 
 
+@pytest.mark.fault(24, 33)
 @given(DATA, st.lists(st.integers(0, 1000), max_size=8), LINE_LIMITS)
 def test_any_cutting_gives_the_same_lines(data: bytes, places: list[int], limit: int) -> None:
     """Only a newline ends a line; one over the limit comes out as None."""

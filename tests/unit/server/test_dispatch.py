@@ -104,6 +104,7 @@ async def test_answers_with_the_handlers_result(desk: Desk) -> None:
     assert await desk.ask("echo", {"text": "a"}, 7) == {"jsonrpc": "2.0", "id": 7, "result": {"text": "a"}}
 
 
+@pytest.mark.fault(85)
 @pytest.mark.parametrize("line", [b"", b"{", b"nul", b"NaN", b'{"id":01}', b"[1,2", b"\xff", b'{"a":"\xff"}', b"{} {}"])
 async def test_what_is_not_json(desk: Desk, line: bytes) -> None:
     """What is not JSON is -32700 with id null."""
@@ -111,12 +112,14 @@ async def test_what_is_not_json(desk: Desk, line: bytes) -> None:
     assert (answer["error"]["code"], answer["id"]) == (-32700, None)
 
 
+@pytest.mark.fault(30)
 @pytest.mark.parametrize("opening", [b"[", b'{"a":', b'{"jsonrpc":"2.0","id":1,"method":"echo","params":{"text":['])
 async def test_deep_nesting(desk: Desk, opening: bytes) -> None:
     """JSON nested too deeply to be read is -32700."""
     assert (await desk.line(opening * 100_000))["error"]["code"] == -32700
 
 
+@pytest.mark.fault(85)
 @pytest.mark.parametrize(
     ("line", "request_id"),
     [
@@ -280,6 +283,7 @@ async def test_id_is_free_again(desk: Desk) -> None:
     assert first == second
 
 
+@pytest.mark.fault(86)
 @given(st.text())
 async def test_answers_are_ascii(text: str) -> None:
     """Whatever the text, the answer is ASCII and says the same; beyond the basic plane by surrogate pairs."""
@@ -298,6 +302,7 @@ async def test_not_a_number(desk: Desk) -> None:
     assert answer == b'{"jsonrpc":"2.0","id":1,"result":{"score":null,"about":"a score"}}\n'
 
 
+@pytest.mark.fault(91)
 async def test_answer_too_large(desk: Desk) -> None:
     """An answer over the limit is error 5, which says to ask for less."""
     error = (await desk.ask("echo", {"text": "é" * (MAX_ANSWER_BYTES // 6)}))["error"]
@@ -367,6 +372,7 @@ near_requests = st.lists(st.sampled_from([*FIELDS, b'"params":[]', b'"x":{"y":[]
 )
 
 
+@pytest.mark.fault(85)
 @given(lines | near_requests)
 async def test_any_bytes(line: bytes) -> None:
     """Any bytes as a line give one valid answer, or none."""

@@ -29,6 +29,7 @@ class Shape(msgspec.Struct, rename="camel"):
 LINES = LineDecoder(Shape, re.compile(r'\{"type":'))
 
 
+@pytest.mark.fault(32)
 @pytest.mark.parametrize(
     ("line", "text"),
     [
@@ -51,11 +52,13 @@ def test_what_is_no_utf8_is_replaced() -> None:
     assert LINES.decode(b'{"type":"caf\xe9 ok"}').type == "caf\ufffd ok"
 
 
+@pytest.mark.fault(34)
 def test_a_bom_and_a_carriage_return_are_no_matter() -> None:
     """Windows was here."""
     assert LINES.decode(b'\xef\xbb\xbf{"type":"a"}\r') == Shape(type="a")
 
 
+@pytest.mark.fault(35)
 def test_an_odd_field_loses_only_itself() -> None:
     """At any depth: in a struct, in a list of structs, in a list of values."""
     line = (
@@ -76,6 +79,7 @@ def test_a_field_of_another_kind_is_left_out() -> None:
     assert LINES.decode(b'{"type":{},"number":1e999,"someParts":7,"part":[]}') == Shape()
 
 
+@pytest.mark.fault(35)
 def test_the_last_of_two_equal_names_counts() -> None:
     """Whether the line is odd or not."""
     assert LINES.decode(b'{"type":"a","type":"b"}').type == "b"
@@ -102,6 +106,7 @@ def test_the_reason_does_not_tell_the_text() -> None:
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.fault(26, 27)
 @pytest.mark.parametrize(
     ("line", "types"),
     [

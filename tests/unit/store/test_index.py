@@ -66,6 +66,7 @@ def test_an_index_that_is_swapped_is_in_place(index: Index, monkeypatch: pytest.
     assert not index.is_in_place()
 
 
+@pytest.mark.fault(67)
 def test_readers_see_the_old_index_or_the_new_one(index: Index) -> None:
     """Never half of each, and never an error, however often it is swapped."""
     seen, stop, errors = set[str](), threading.Event(), list[BaseException]()
@@ -107,6 +108,7 @@ def test_an_index_that_another_program_writes_to_is_not_swapped(index: Index) ->
     remove_index(new.path)
 
 
+@pytest.mark.fault(66)
 def test_a_damaged_index_is_set_aside_with_its_siblings(tmp_path: Path) -> None:
     """Somebody may want to look at it."""
     path = tmp_path / "index.sqlite"
@@ -156,6 +158,7 @@ def test_a_bulk_load_is_merged_afterwards(index: Index) -> None:
     index.writer.connection.execute("INSERT INTO fts(fts, rank) VALUES('integrity-check', 1)")
 
 
+@pytest.mark.fault(59)
 def test_a_checkpoint_waits_for_no_reader(index: Index) -> None:
     """It folds in what it can, at once."""
     upkeep = Upkeep(index.writer)

@@ -330,6 +330,7 @@ def test_highlights_are_in_the_identifier(words: Tiny) -> None:
     assert [hit.matched_snippet[first:last] for first, last in hit.highlights] == ["設定"]
 
 
+@pytest.mark.fault(90)
 @settings(suppress_health_check=list(HealthCheck))
 @given(TEXTS)
 def test_any_text_is_a_question_that_sqlite_accepts(words: Tiny, text: str) -> None:

@@ -136,7 +136,9 @@ AREAS: dict[str, tuple[Fault, ...]] = {
             "",
             "never made: an index is built beside the old one and renamed",
         ),
-        Fault(70, "The index is on a network file system", "", "no such file system here; a disk that has no locks is refused (`test_locks`)"),
+        Fault(
+            70, "The index is on a network file system", "", "none here; a disk without locks is refused (`test_locks`)"
+        ),
         Fault(71, "The umask is open", "Files 0600, directories 0700"),
         Fault(
             72, "A forgotten session's text in free pages, WAL or segments", "It is in no file of the data directory"

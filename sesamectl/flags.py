@@ -150,6 +150,7 @@ SEARCH = (
     *FILTERS,
 )
 SHOW = (*PAGE, Flag("around", "N", "the page around message N", count))
+REVEAL = Flag("reveal", "", "with secrets as they stand in the transcript; asks first, and only in a terminal")
 INDEX = (
     Flag("full", "", "rebuild the index beside the old one, then swap"),
     Flag("drop-gone", "", "forget sessions whose file is gone", dest="dropGone"),
@@ -190,7 +191,7 @@ COMMANDS: Mapping[str, Command] = {
         ("list --cwd . --limit 5", "list --source pi --after 2w", "list --changed-since 1042 --json"),
     ),
     "show": Command(
-        "read a session", "SESSION", (*SHOW, FULL_TEXT, JSON, NO_START),
+        "read a session", "SESSION", (*SHOW, FULL_TEXT, REVEAL, JSON, NO_START),
         ("show 019e62c4", "show 019e62c4 --around 12 --limit 5", "show simplify-nix-flakes"),
     ),
     "resolve": Command(

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from sesamed.errors import ConfigError
+from sesamed.masking import Secrets
 from sesamed.paths import home
 
 MAX_BYTES = 64 * 1024  # json5 is a parser in Python: 8 µs a byte
@@ -30,6 +31,7 @@ _EXPECTED = {
     "watch": '"events", "polling" or "off"',
     "sweepSeconds": "seconds from 1 to 86400",
     "workstationId": "8 hex digits, 0-9 and a-f",
+    "secrets": '"mask", "drop" or "keep"',
     "limits": "maxLineBytes, maxChunkBytes, maxConnections, queryTimeoutMs: numbers within bounds",
 }
 
@@ -62,6 +64,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_u
     watch: Literal["events", "polling", "off"] = "events"
     sweep_seconds: Annotated[int, Meta(ge=1, le=86_400)] = 60
     workstation_id: Annotated[str, Meta(pattern=r"^[0-9a-f]{8}\Z")] | None = None
+    secrets: Secrets = "mask"
     limits: Limits = Limits()
 
     @property

@@ -31,6 +31,7 @@ from sesamed.ingest.requests import Requests
 from sesamed.ingest.roots import RootWatcher
 from sesamed.ingest.sweep import Root, Sweep
 from sesamed.manager_report import Notifier, Reporter, describe, ping, watchdog_s
+from sesamed.masking import Secrets, form_of
 from sesamed.methods.method import Context, QueryRunner
 from sesamed.methods.table import METHODS
 from sesamed.model import Trouble, Workstation, iso
@@ -83,7 +84,7 @@ def run(setting: Setting) -> None:
         held.enter_context(locks.acquire(setting.paths.socket + ".lock"))
         notifier = Notifier(setting.environ.get("NOTIFY_SOCKET"))
         notifier.status("opening the index")
-        index, troubles = _open(setting.paths.database)
+        index, troubles = _open(setting.paths.database, setting.config.secrets)
         held.callback(index.close)
         listener = adopt(setting.environ, setting.paths.socket)
         if listener is None:
@@ -113,11 +114,11 @@ def _unlink(path: str) -> None:
     unlink_own(path)
 
 
-def _open(database: str) -> tuple[Index, list[Trouble]]:
+def _open(database: str, secrets: Secrets) -> tuple[Index, list[Trouble]]:
     """Open the index. A damaged one is set aside, and a new one is built from the session files."""
     remove_index(database + ".new")
     try:
-        set_older_aside(database)
+        set_older_aside(database, form_of(secrets))
         return _with_metadata(_with_new_revisions(Index(database))), []
     except DamagedError as error:
         aside = set_aside(database)
@@ -258,7 +259,9 @@ class _Daemon:
         config = self._setting.config
         shapes = {name: source.shapes for name, source in SOURCES.items()}
         sweep = Sweep(self._roots(), Exclusion(config.exclude, heeds_projects=config.project_ignore_files), shapes)
-        limits = ReadLimits(line_bytes=config.limits.max_line_bytes, chunk_bytes=config.limits.max_chunk_bytes)
+        limits = ReadLimits(
+            line_bytes=config.limits.max_line_bytes, chunk_bytes=config.limits.max_chunk_bytes, secrets=config.secrets
+        )
         environ = self._setting.environ
         named = discovery.find_named_files(SOURCES.values(), environ, paths.home(environ))
         return Indexer(self._index, SOURCES, sweep, limits, config.keep_gone_days, named)

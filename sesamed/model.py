@@ -87,6 +87,11 @@ Field = Literal[
 ]  # fmt: skip
 ACTIVE: Field = "active"  # when the latest of what a file tells of happened
 TEXT_FIELDS = frozenset(("name", "summary", "description", "tags"))  # what is read and searched; the others are exact
+SAID_FIELDS = TEXT_FIELDS | {
+    "git_branch",
+    "agent",
+    "created_by",
+}  # that may hold secrets: the others are ids, paths and numbers
 
 
 class NameRank(IntEnum):
@@ -223,7 +228,7 @@ class IndexReport(Answer, frozen=True, kw_only=True):
 
 
 RootCode = Literal["tooFewInstances", "tooFewWatches", "remoteFilesystem", "unwatchable", "unknownFormat", "ignoreFile"]
-TroubleCode = Literal["damaged", "storage", "unreadable", "older-index", "workstation", "internal"]
+TroubleCode = Literal["damaged", "storage", "unreadable", "older-index", "workstation", "internal", "secrets"]
 WorkstationOrigin = Literal["machine", "workstationId", "WORKSTATION_ID"]
 
 

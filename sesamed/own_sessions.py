@@ -15,9 +15,11 @@ from functools import partial
 from hashlib import blake2b
 
 import anyio
+import msgspec
 
 from sesamed.errors import DeadlineError, NotFoundError, RefusedError, SesameError, StoreError
 from sesamed.ingest.indexer import Indexer
+from sesamed.masking import mask
 from sesamed.model import Annotations, SessionKey, Utterance, iso
 from sesamed.sources import sesame
 from sesamed.store.sqlite import sync_directory
@@ -33,6 +35,9 @@ class OwnSessions:
         self._annotations_dir = os.path.join(self._directory, "words")
         self._indexer = indexer
         self._write_lock = anyio.Lock()
+        self._mask = (
+            mask if indexer.secrets == "drop" else str
+        )  # of what is stored; what is indexed of it is masked later
 
     async def begin(
         self, *, agent: str | None, sender: str | None, cwd: str | None, title: str | None
@@ -42,6 +47,7 @@ class OwnSessions:
             await self._check_place(cwd)
         session, now = new_id(), _now()
         path = os.path.join(self._directory, f"{session}.jsonl")
+        agent, sender, title = (self._mask_or_none(text) for text in (agent, sender, title))
         line = sesame.Line(
             type=sesame.SESSION, id=session, timestamp=now, agent=agent, created_by=sender, cwd=cwd, title=title
         )
@@ -65,6 +71,7 @@ class OwnSessions:
             raise RefusedError(
                 f"{path} was not created by this daemon; append_message only works for sessions from new_session"
             )
+        utterance = msgspec.structs.replace(utterance, text=self._mask(utterance.text))
         line = sesame.make_line(secrets.token_hex(6), _now(), utterance)
         async with self._write_lock:
             await self._write(partial(_append, path, sesame.encode_line(line)), path)
@@ -73,6 +80,13 @@ class OwnSessions:
     async def describe(self, session: SessionKey, annotations: Annotations) -> None:
         """Store the annotations of a session of any source."""
         path = self._annotations_file(session)
+        tags = None if annotations.tags is None else tuple(map(self._mask, annotations.tags))
+        annotations = Annotations(
+            title=self._mask_or_none(annotations.title),
+            summary=self._mask_or_none(annotations.summary),
+            description=self._mask_or_none(annotations.description),
+            tags=tags,
+        )
         async with self._write_lock:
             await self._write(partial(_describe, path, session, annotations), path)
 
@@ -82,6 +96,9 @@ class OwnSessions:
         async with self._write_lock:
             await self._indexer.in_thread(partial(_remove, paths))
             await self._indexer.drop([os.fsencode(path) for path in paths])
+
+    def _mask_or_none(self, text: str | None) -> str | None:
+        return None if text is None else self._mask(text)
 
     def _annotations_file(self, session: SessionKey) -> str:
         name = blake2b(f"{session.source}\0{session.native_id}".encode("utf-8", "surrogatepass"), digest_size=16)

@@ -1,4 +1,5 @@
-"""Turns operations into rows: one chunk per message, per tool call and per result, as structured text, cleaned, cut and packed. No I/O.
+"""Turns operations into rows: one chunk per message, per tool call and per result, as structured text, cut, cleaned, masked and packed.
+No I/O.
 
 All text work is done here, before the transaction.
 """
@@ -10,8 +11,10 @@ from typing import Any
 import msgspec
 
 from sesamed.calls import call_text, decode_arguments, find_touched
+from sesamed.masking import Secrets, choose_mask, find_cut
 from sesamed.model import (
     ACTIVE,
+    SAID_FIELDS,
     TEXT_FIELDS,
     Bad,
     Entry,
@@ -30,7 +33,6 @@ from sesamed.sanitize import clean_line, clean_text
 from sesamed.store.ids import Kind, line_digest, path_key
 from sesamed.store.rows import FileRows, OutcomeRow, RecordRow, Remark, ResultRow, Text, TouchedRow, UndoneRow
 from sesamed.store.sqlite import Packer
-from sesamed.store.subwords import inner_words
 
 KIND_OF_ROLE: Mapping[str, Kind] = {
     "user": Kind.USER,
@@ -43,17 +45,18 @@ KIND_OF_ROLE: Mapping[str, Kind] = {
 class Chunking:
     """Turns operations into rows."""
 
-    def __init__(self, max_chunk_bytes: int) -> None:
+    def __init__(self, max_chunk_bytes: int, secrets: Secrets = "mask") -> None:
         self._max = max_chunk_bytes
         self._home = os.path.expanduser("~")
-        self._packer = Packer()
+        self._packer = Packer(secrets)
+        self._mask = choose_mask(secrets)
         self._take: Mapping[type, Callable[[FileRows, Any], None]] = {
             Message: lambda change, message: change.rows.append(self._message(message)),
             ToolCall: lambda change, call: change.rows.append(self._call(call)),
             ToolResult: lambda change, result: change.rows.append(self._result(result)),
             Outcome: _correct,
             Touched: lambda change, touched: change.rows.append(self._touch(touched)),
-            Fact: _state,
+            Fact: self._state,
             Identity: _identify,
             Entry: _enter,
             Undone: _undo,
@@ -88,7 +91,7 @@ class Chunking:
         )
 
     def _call(self, call: ToolCall) -> RecordRow:
-        arguments, name = decode_arguments(call.arguments), clean_line(clean(call.name))
+        arguments, name = decode_arguments(call.arguments), self._mask(clean_line(clean(call.name)))
         kind = Kind.UNINDEXED if call.hidden else Kind.CALL
         texts = [*self._texts(kind, call_text(name, arguments, self._max), len(call.arguments))]
         if call.output is not None and not call.hidden:
@@ -103,7 +106,7 @@ class Chunking:
             parent=_clean_or_none(call.parent),
             tool=name,
             is_error=call.is_error,
-            touched=tuple(path_key(clean(path)) for path in find_touched(arguments, call.cwd, self._home)),
+            touched=self._keys(find_touched(arguments, call.cwd, self._home)),
             ordinal=call.ordinal,
         )
 
@@ -113,30 +116,34 @@ class Chunking:
 
     def _touch(self, touched: Touched) -> TouchedRow:
         paths = find_touched({"paths": list(touched.paths)}, None, self._home)
-        return TouchedRow(touched.key, tuple(path_key(clean(path)) for path in paths))
+        return TouchedRow(touched.key, self._keys(paths))
+
+    def _keys(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Files as keys; a token in an URL that a tool was given for a path is masked, too."""
+        return tuple(path_key(self._mask(clean(path))) for path in paths)
 
     def _texts(self, kind: Kind, text: str, length: int = 0) -> Iterator[Text]:
         """At most one chunk; none of nothing."""
         if text and not text.isspace():
-            text = clean_text(clean(cut(text, self._max, length)))
-            yield Text(kind, text, self._packer.pack(text), inner_words(kind, text))
+            yield self._packer.make_text(kind, clean(cut(text, self._max, length)))
+
+    def _state(self, change: FileRows, fact: Fact) -> None:
+        if fact.field == ACTIVE:  # which `fill` keeps
+            return
+        value = clean(fact.value)
+        if fact.field in TEXT_FIELDS:
+            value = clean_text(value)
+        if fact.field in SAID_FIELDS:
+            value = self._mask(value)
+        if fact.entry is None:
+            change.facts.append(msgspec.structs.replace(fact, value=value, native_id=_clean_or_none(fact.native_id)))
+            return
+        digest = line_digest(change.source, fact.entry)
+        change.remarks.append(Remark(entry=digest, field=fact.field, value=value, rank=fact.rank, keep=fact.keep))
 
 
 def _identify(change: FileRows, identity: Identity) -> None:
     change.identity = Identity(native_id=clean(identity.native_id), origin=clean(identity.origin))
-
-
-def _state(change: FileRows, fact: Fact) -> None:
-    if fact.field == ACTIVE:  # which `fill` keeps
-        return
-    value = clean(fact.value)
-    if fact.field in TEXT_FIELDS:
-        value = clean_text(value)
-    if fact.entry is None:
-        change.facts.append(msgspec.structs.replace(fact, value=value, native_id=_clean_or_none(fact.native_id)))
-        return
-    digest = line_digest(change.source, fact.entry)
-    change.remarks.append(Remark(entry=digest, field=fact.field, value=value, rank=fact.rank, keep=fact.keep))
 
 
 def _enter(change: FileRows, entry: Entry) -> None:
@@ -189,7 +196,7 @@ def cut(text: str, limit: int, length: int = 0) -> str:
     head = text[:limit].encode("utf-8", "surrogatepass")  # never all of it: it may have tens of MB
     if len(text) <= limit and len(head) <= limit:
         return text
-    kept = head[:limit].decode("utf-8", "ignore")
+    kept = text[: find_cut(text, len(head[:limit].decode("utf-8", "ignore")))]
     return f"{kept}\n[… {max(len(text), length) - len(kept)} more characters are in the session file]"
 
 

@@ -22,6 +22,7 @@ from sesamed.ingest.tail import COMPRESSED, TOO_LONG, FileChange, Read, Tail, si
 from sesamed.ingest.units import Parts, UnitFinder, fill_loose, look_at, part_signature
 from sesamed.ingest.whole import WHOLE_BYTES, Comparison, Held, Whole, count_bytes, is_whole
 from sesamed.ingest.withholding import WithheldError, Withholding
+from sesamed.masking import Secrets
 from sesamed.model import Bad, Fact, Operation
 from sesamed.source import BadLineError, Bundle, Document, ForeignFileError, Lines, Rows, Shape, Source, Unit
 from sesamed.store.foreign import ForeignDatabase, ForeignDatabaseError, LockedDatabaseError, open_database
@@ -36,10 +37,11 @@ QUIET_S = 2.0  # a last line without newline is taken as it is when its file was
 
 
 class ReadLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How large lines and chunks may be."""
+    """How large lines and chunks may be, and what becomes of secrets."""
 
     line_bytes: int = 64 << 20
     chunk_bytes: int = 256 << 10
+    secrets: Secrets = "mask"
 
 
 class FileParts(msgspec.Struct):
@@ -76,8 +78,9 @@ class Decoder:
         self._sources = sources
         self._finders = {name: UnitFinder(source.shapes) for name, source in sources.items()}
         self._limits = limits
+        self.secrets = limits.secrets
         self._clock = clock
-        self._chunking = Chunking(limits.chunk_bytes)
+        self._chunking = Chunking(limits.chunk_bytes, limits.secrets)
         self.withholding = Withholding(Projects()) if withholding is None else withholding
         self._projects = self.withholding.projects
         self._whole = Whole(Comparison(self._chunking), self._fill, excludes)

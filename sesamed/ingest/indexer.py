@@ -71,6 +71,7 @@ class Indexer:
         self.leaving = False  # set when the daemon stops: what is under way ends with the next commit
         self._sources = sources
         self._limits = limits
+        self.secrets = limits.secrets
         self._named = named  # files that an agent's variable names
         self.projects = Projects(heeds_files=sweep.exclusion.heeds_projects)
         self._withholding = Withholding(self.projects)

@@ -21,9 +21,11 @@ from sesamed.ingest.decode import QUIET_S, Decoder, log_fault
 from sesamed.ingest.state import FileState, FileStates, Target
 from sesamed.ingest.tail import FileChange, NotRegularError, Tail, open_tail, signature_at
 from sesamed.ingest.whole import count_bytes
+from sesamed.masking import form_of
 from sesamed.model import SessionKey
 from sesamed.source import Bundle, Document, Lines, Rows, Unit
 from sesamed.store.foreign import LockedDatabaseError
+from sesamed.store.index import FORM
 from sesamed.store.rows import UNREAD, FileRows, IndexedFile, Signature
 from sesamed.store.writing.transaction import Why, Writer, Written
 
@@ -86,6 +88,9 @@ class Ingest:
         self.writer = writer
         self.decoder = decoder
         self.states = FileStates(writer.files.all()) if states is None else states
+        if writer.metadata(FORM) is None:
+            with suppress(StoreError):  # no space: it answers all the same
+                writer.set_metadata(FORM, form_of(decoder.secrets))
         self._committer = ThreadPoolExecutor(1, "commit")
 
     def is_due(self, path: bytes, now: Signature, version: int) -> bool:

@@ -101,7 +101,7 @@ class Rebuild:
                     writer.set_metadata(name, value)
 
         await indexer.write(carry_metadata)
-        await play_back(indexer, Replay(indexer.index.writer, writer, is_wanted))
+        await play_back(indexer, Replay(indexer.index.writer, writer, is_wanted, indexer.secrets))
 
     def _compare(self, continuation: Continuation) -> None:
         with self._indexer.index.readers.lend() as connection:
@@ -156,7 +156,7 @@ async def _play_back_older(indexer: Indexer, older: OlderIndex) -> None:
     def is_wanted(path: bytes, _: bool) -> bool:
         return not indexer.sweep.drops(Unit.parse(path).path)
 
-    await play_back(indexer, Replay(older, writer, is_wanted))
+    await play_back(indexer, Replay(older, writer, is_wanted, indexer.secrets))
     # On the disk, before what it was made from goes.
     await indexer.write(lambda: writer.set_metadata_durably("carried_over", os.path.basename(older.path)))
     await indexer.write(indexer.reload_states)

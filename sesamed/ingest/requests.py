@@ -30,7 +30,7 @@ from sesamed.model import (
     Trouble,
     TroubleCode,
 )
-from sesamed.store.index import older_indexes
+from sesamed.store.index import is_of_today, older_indexes
 from sesamed.store.writing.decisions import UNFINISHED
 
 log = logging.getLogger(__name__)
@@ -51,6 +51,7 @@ class Requests:
         self._since: dict[TroubleCode, int] = {}
         self._turn = anyio.Lock()
         self._left_behind: str | None = None  # why an index of an older schema is still there
+        self._is_remade = any(map(is_of_today, older_indexes(indexer.index.path)))
         self._rebuild: Rebuild | None = None
 
     # -- how it is
@@ -94,6 +95,11 @@ class Requests:
             )
         if self._left_behind is not None:
             found["older-index"] = self._left_behind
+        elif self._is_remade:
+            found["secrets"] = (
+                "what becomes of secrets has changed (`secrets` in config.jsonc, or the rules of this version): the index is being built"
+                " anew, and until that is done not everything is found"
+            )
         now = _now_ms()
         self._since = {code: self._since.get(code, now) for code in found}
         return [
@@ -238,6 +244,7 @@ class Requests:
         await self._indexer.queue.wait_for(await self._indexer.look_around())
         async with self._turn:
             self._left_behind = await carry_over_older(self._indexer)
+            self._is_remade = False
 
     async def _finish_forgetting(self) -> None:
         if await self._indexer.write(lambda: self._indexer.index.get(UNFINISHED)) is None:

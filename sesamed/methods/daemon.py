@@ -136,8 +136,11 @@ async def status(context: Context, call: Call, params: NoParams) -> Status:
 
 
 def _find_state(overview: Overview) -> Literal["ready", "indexing", "degraded"]:
-    if overview.troubles:
+    codes = {trouble.code for trouble in overview.troubles}
+    if codes - {"secrets"}:
         return "degraded"
+    if codes:
+        return "indexing"
     return "ready" if overview.indexing is None else "indexing"
 
 

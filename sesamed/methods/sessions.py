@@ -141,6 +141,7 @@ class ListMessagesParams(Params, frozen=True, kw_only=True):
     limit: NonNegative = 50
     around: NonNegative | None = None
     text_offset: CodePoints = 0
+    reveal: bool = False  # secrets as they stand in the transcript
 
 
 class MessageItem(Answer, frozen=True, kw_only=True):
@@ -183,7 +184,7 @@ def _read_page(connection: Connection, params: ListMessagesParams) -> MessageLis
     page: list[MessageItem] = []
     size = 0
     for item in read.read_items(connection, session, min(first, MAX_OFFSET), limit):
-        message = _make_message(connection, item, params.text_offset)
+        message = _make_message(connection, item, params)
         size += len(json.dumps((message.text, item.tool, item.entry)))  # as bytes: the answer is ASCII, too
         if page and size > PAGE_BYTES:
             break
@@ -192,8 +193,8 @@ def _read_page(connection: Connection, params: ListMessagesParams) -> MessageLis
     return MessageList(session_id=public_id, total=total, next_offset=next_offset, messages=page)
 
 
-def _make_message(connection: Connection, item: read.Item, text_offset: int) -> MessageItem:
-    text = clean_text(read.read_whole_text(connection, item.record))[text_offset:]
+def _make_message(connection: Connection, item: read.Item, params: ListMessagesParams) -> MessageItem:
+    text = clean_text(read.read_whole_text(connection, item.record, reveal=params.reveal))[params.text_offset :]
     kept = cut(text, TEXT_BYTES)
     return MessageItem(
         msg_idx=item.position,

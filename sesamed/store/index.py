@@ -168,7 +168,7 @@ def _identity(path: str) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-# -- indexes of older schemas
+# -- indexes of older schemas, and of another setting for secrets
 #
 # They are set aside, and read by today's names of tables and columns, until everything that only they contain is in the new index. The
 # steps, each of which may be the last one before a crash: the old index becomes one file (its WAL is folded in) and is renamed; a new one
@@ -176,6 +176,7 @@ def _identity(path: str) -> tuple[int, int] | None:
 # once the disk has all of that.
 
 CARRIED_METADATA = ("roots",)
+FORM = "secrets"  # the name of what has been done with secrets, in the metadata
 NUMBERED = """
     SELECT source, native_id, origin, ordinal FROM sessions WHERE (source, native_id) IN (
       SELECT source, native_id FROM sessions GROUP BY source, native_id HAVING count(*) > 1)
@@ -237,9 +238,19 @@ def older_indexes(path: str) -> list[str]:
     return sorted(glob(f"{escape(path)}.old-*[0-9]"))
 
 
-def set_older_aside(path: str) -> None:
-    """Rename an index of an older schema, as one file. Raises StoreError when another program has it open."""
-    if not 0 < (version := sqlite.schema_of(path)) < schema.VERSION:
+def is_of_today(path: str) -> bool:
+    """Whether an index that was set aside is one of today's schema: what becomes of secrets has changed."""
+    return path.rpartition(".old-")[2].partition("-")[0] == str(schema.VERSION)
+
+
+def set_older_aside(path: str, form: str | None = None) -> None:
+    """Rename an index of an older schema, or whose texts are in another form, as one file. Raises StoreError when another program has it
+    open.
+    """
+    version = sqlite.schema_of(path)
+    if not (
+        0 < version < schema.VERSION or (version == schema.VERSION and form and _read_form(path) not in (None, form))
+    ):
         return
     with sqlite.errors(path):
         sqlite.fold_wal(path)
@@ -248,3 +259,13 @@ def set_older_aside(path: str) -> None:
             target += "-1"
         os.replace(path, target)
         sqlite.sync_directory(os.path.dirname(path))
+
+
+def _read_form(path: str) -> str | None:
+    connection = sqlite.connect_reader(path)
+    try:
+        with sqlite.errors(path):
+            row = connection.execute("SELECT value FROM metadata WHERE name = ?", (FORM,)).fetchone()
+    finally:
+        connection.close()
+    return None if row is None else str(row[0])

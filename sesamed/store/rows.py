@@ -79,12 +79,21 @@ class BadLine(msgspec.Struct, frozen=True, gc=False):
 
 
 class Text(msgspec.Struct, frozen=True, gc=False):
-    """A chunk: its kind, its text, the text as it is stored, and its subwords (store/subwords.py)."""
+    """A chunk: its kind, its text, the text as it is stored, and its subwords (store/subwords.py); and the text without masks, where there
+    are any and it is kept.
+    """
 
     kind: int
     text: str
     packed: str | bytes
     inner: str
+    raw: str | None = None
+    packed_raw: str | bytes | None = None
+
+    @property
+    def whole(self) -> str:
+        """All of it that is kept."""
+        return self.text if self.raw is None else self.raw
 
 
 class RecordRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -7,10 +7,13 @@ import apsw
 from sesamed.store import ids
 
 APPLICATION_ID = 0x5E5A3E01
-VERSION = 7
+VERSION = 8
 
+# Before 8 nothing was masked.
+BEFORE_8 = "CREATE TEMP VIEW chunks AS SELECT *, NULL AS raw FROM main.chunks;"
+RESULTS_BEFORE_8 = "CREATE TEMP VIEW other_results AS SELECT *, NULL AS raw FROM main.other_results;"
 # Before 7 lines were not counted, and it was not kept which were bad, nor when anything changed.
-BEFORE_7 = """
+BEFORE_7 = f"""{BEFORE_8}
     CREATE TEMP VIEW files AS SELECT *, iif(offset = 0, 0, -1) AS lines, 0 AS revision FROM main.files;
     CREATE TEMP VIEW bad_lines AS SELECT 0 AS file, 0 AS line, '' AS reason WHERE 0;
     CREATE TEMP VIEW sessions AS SELECT *, 0 AS revision, 0 AS floor FROM main.sessions;
@@ -24,12 +27,14 @@ BEFORE_7 = """
 OLDER: Mapping[int, str] = {
     4: f"""{BEFORE_7}
         CREATE TEMP VIEW results_by_holder AS SELECT * FROM main.said;
-        CREATE TEMP VIEW other_results AS SELECT * FROM main.rivals;
+        CREATE TEMP VIEW other_results AS SELECT *, NULL AS raw FROM main.rivals;
         CREATE TEMP VIEW line_ids AS SELECT * FROM main.entries;
         CREATE TEMP VIEW occurrences AS SELECT * FROM main.places;
     """,
-    5: BEFORE_7,
-    6: BEFORE_7,
+    5: BEFORE_7 + RESULTS_BEFORE_8,
+    6: BEFORE_7 + RESULTS_BEFORE_8,
+    7: BEFORE_8 + RESULTS_BEFORE_8,
+    VERSION: "",  # set aside because of what becomes of secrets
 }
 # Revisions of one epoch can be compared; an index that is created anew begins another one.
 EPOCH, NEW_EPOCH = "epoch", "lower(hex(randomblob(8)))"
@@ -100,11 +105,12 @@ CREATE INDEX copies_by_record ON copies(record);
 -- What each place of a shared call says that it gave back, as a digest, and the results that do not stand (writing/texts.py).
 CREATE TABLE results_by_holder(place INTEGER PRIMARY KEY, digest INTEGER NOT NULL);
 CREATE TABLE other_results(
-  record INTEGER NOT NULL, digest INTEGER NOT NULL, is_error INTEGER NOT NULL, text, PRIMARY KEY(record, digest)
+  record INTEGER NOT NULL, digest INTEGER NOT NULL, is_error INTEGER NOT NULL, text, raw, PRIMARY KEY(record, digest)
 ) WITHOUT ROWID;
 
--- The texts, without what nobody sees: TEXT as it is, BLOB is a zstd frame of it.
-CREATE TABLE chunks(id INTEGER PRIMARY KEY, text NOT NULL);
+-- The texts, without what nobody sees, and with masks for secrets; `raw` is a text without masks, where there are any (docs/decisions.md,
+-- 48). TEXT as it is, BLOB is a zstd frame of it.
+CREATE TABLE chunks(id INTEGER PRIMARY KEY, text NOT NULL, raw);
 """
 
 # `inner` holds words within words (store/subwords.py).

@@ -15,7 +15,10 @@ from typing import Any
 import apsw
 
 from sesamed.errors import ConfigError, SchemaTooNewError, StoreError
+from sesamed.masking import Secrets, classify, find_secrets, may_be_unseen, put_masks
+from sesamed.sanitize import clean_text
 from sesamed.store import schema
+from sesamed.store.rows import Text
 from sesamed.store.subwords import inner_words
 
 if sys.version_info >= (3, 14):
@@ -67,16 +70,31 @@ class SchemaTooOldError(StoreError):
 
 
 class Packer:
-    """Packs texts for the index. Not thread-safe: a compressor has a context."""
+    """Makes chunks of texts: cleaned, masked, and packed for the index. Not thread-safe: a compressor has a context."""
 
-    def __init__(self) -> None:
+    def __init__(self, secrets: Secrets = "mask") -> None:
+        self._secrets = secrets
         self._compressor = zstd.ZstdCompressor(level=PACK_LEVEL)
 
-    def pack(self, text: str) -> str | bytes:
-        """The text as it is stored: a zstd frame if that is smaller."""
+    def make_text(self, kind: int, text: str) -> Text:
+        """A chunk of this text."""
+        data = text.encode()
+        classes = classify(data)
+        if may_be_unseen(classes) and (cleaned := clean_text(text)) is not text:
+            text, data = cleaned, cleaned.encode()
+            classes = classify(data)
+        spans = [] if self._secrets == "keep" else find_secrets(data, classes)
+        if not spans:
+            return Text(kind, text, self._pack(text, data), inner_words(kind, text))
+        masked = put_masks(data, spans)
+        shown, raw = masked.decode(), text if self._secrets == "mask" else None
+        packed_raw = None if raw is None else self._pack(raw, data)
+        return Text(kind, shown, self._pack(shown, masked), inner_words(kind, shown), raw, packed_raw)
+
+    def _pack(self, text: str, data: bytes) -> str | bytes:
+        """A text as it is stored: a zstd frame if that is smaller."""
         if len(text) <= PACK_OVER_BYTES:
             return text
-        data = text.encode()
         frame = self._compressor.compress(data, zstd.ZstdCompressor.FLUSH_FRAME)
         return frame if len(frame) < len(data) else text
 

@@ -63,8 +63,8 @@ def test_the_version_is_one() -> None:
 
 
 def test_every_older_schema_can_be_carried_over() -> None:
-    """From 4 on: older ones were never released."""
-    assert set(schema.OLDER) == set(range(4, schema.VERSION))
+    """From 4 on: older ones were never released. Today's is set aside when what becomes of secrets has changed."""
+    assert set(schema.OLDER) == set(range(4, schema.VERSION + 1))
 
 
 @pytest.mark.fault(77)

@@ -74,7 +74,7 @@ CHUNK = f"""SELECT {ids.sql_record_of("id")}, {ids.sql_kind("id")}, id = ?1, tex
 POSITION = f"""SELECT iif({ids.sql_file("?1")} = ?2, {ids.sql_position("?1")},
     (SELECT position FROM copies WHERE record = ?1 AND file = ?2))"""
 
-TEXTS = f"SELECT {ids.sql_kind('id')}, text FROM chunks WHERE {ids.sql_in_record('id', '?1')} ORDER BY id"
+TEXTS = f"SELECT {ids.sql_kind('id')}, iif(?2, coalesce(raw, text), text) FROM chunks WHERE {ids.sql_in_record('id', '?1')} ORDER BY id"
 
 
 class Item(NamedTuple):
@@ -163,14 +163,14 @@ def read_chunk(connection: apsw.Connection, chunk: int) -> Chunk:
     return Chunk(text, rows[0][0], {kind: text for _, kind, _, text in rows})
 
 
-def read_texts(connection: apsw.Connection, record: int) -> dict[int, str]:
-    """A record's texts by kind."""
-    return {kind: sqlite.plain(text) for kind, text in connection.execute(TEXTS, (record,))}
+def read_texts(connection: apsw.Connection, record: int, *, reveal: bool = False) -> dict[int, str]:
+    """A record's texts by kind; with `reveal` without masks, as far as what is behind them is kept."""
+    return {kind: sqlite.plain(text) for kind, text in connection.execute(TEXTS, (record, reveal))}
 
 
-def read_whole_text(connection: apsw.Connection, record: int) -> str:
+def read_whole_text(connection: apsw.Connection, record: int, *, reveal: bool = False) -> str:
     """A record's text as it is read: a call with its result."""
-    parts = read_texts(connection, record)
+    parts = read_texts(connection, record, reveal=reveal)
     result = parts.pop(ids.Kind.RESULT, None)
     text = next(iter(parts.values()), "")
     return text if result is None else f"{text}\noutput:\n{result}"

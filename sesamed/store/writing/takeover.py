@@ -12,16 +12,16 @@ import apsw
 import msgspec
 
 from sesamed.calls import COMMAND_ARGUMENTS, find_touched, mend_call_text
-from sesamed.model import TEXT_FIELDS, Fact, Field, Identity, digest, encode
+from sesamed.masking import Secrets, choose_mask
+from sesamed.model import SAID_FIELDS, TEXT_FIELDS, Fact, Field, Identity, digest, encode
 from sesamed.sanitize import clean_line, clean_text
 from sesamed.store import ids, schema, sqlite
 from sesamed.store.ids import Kind, file_of, home_of, mend_path_key, path_key, record_at
 from sesamed.store.index import OlderIndex
 from sesamed.store.reading import session as read
 from sesamed.store.reading.summary import COLUMN
-from sesamed.store.rows import BadLine, FileRows, RecordRow, Remark, Text
+from sesamed.store.rows import BadLine, FileRows, RecordRow, Remark
 from sesamed.store.sqlite import Packer
-from sesamed.store.subwords import inner_words
 from sesamed.store.writing.files import Files
 from sesamed.store.writing.texts import Chunks, Results
 from sesamed.store.writing.transaction import Writer
@@ -54,11 +54,14 @@ TOUCHED = "SELECT p.tail FROM touched t JOIN paths p ON p.id = t.path WHERE t.pl
 class Replay:
     """Copies files from one index into another."""
 
-    def __init__(self, old: Writer | OlderIndex, new: Writer, wanted: Callable[[bytes, bool], bool]) -> None:
+    def __init__(
+        self, old: Writer | OlderIndex, new: Writer, wanted: Callable[[bytes, bool], bool], secrets: Secrets = "mask"
+    ) -> None:
         self._old = old.connection
         self._wanted = wanted  # by path, and whether it is gone
         self._new = new
-        self._packer = Packer()
+        self._packer = Packer(secrets)
+        self._mask = choose_mask(secrets)
         self._results = Results(self._old, Chunks(self._old))
         self._mends = isinstance(old, OlderIndex) and not old.has_plain_texts
 
@@ -131,11 +134,8 @@ class Replay:
         change.undone = sqlite.rows(self._old, UNDONE, (file,))
 
     def _value(self, field: Field, value: str) -> str:
-        return clean_text(value) if self._mends and field in TEXT_FIELDS else value
-
-    def _text(self, kind: int, text: str) -> Text:
-        text = clean_text(text) if self._mends else text
-        return Text(kind, text, self._packer.pack(text), inner_words(kind, text))
+        value = clean_text(value) if self._mends and field in TEXT_FIELDS else value
+        return self._mask(value) if field in SAID_FIELDS else value
 
     def _row(self, place: int, record: int) -> RecordRow:
         """A record as this place has it."""
@@ -145,23 +145,27 @@ class Replay:
         touched = [tail for (tail,) in sqlite.rows(self._old, TOUCHED, (place,))]
         numbered = self._old.execute(ORDINAL, home_of(place)).fetchone()
         answer = self._results.result_at(place, record)
-        texts = {number: text for number, text in read.read_texts(self._old, record).items() if number != Kind.RESULT}
+        texts = {
+            number: text
+            for number, text in read.read_texts(self._old, record, reveal=True).items()
+            if number != Kind.RESULT
+        }
         if answer is not None and answer.text is not None:
-            texts[Kind.RESULT] = answer.text.text
+            texts[Kind.RESULT] = answer.text.whole
         if self._mends and kind == Kind.CALL:
             self._mend_call(place, texts, touched)
         return RecordRow(
             key=key,
             role=role,
             kind=Kind(kind),
-            texts=tuple(self._text(*text) for text in texts.items()),
+            texts=tuple(self._packer.make_text(*text) for text in texts.items()),
             prompt=bool(prompt),
             time_ms=time_ms,
             entry=entry,
             parent=parent,
-            tool=None if tool is None else clean_line(tool),
+            tool=None if tool is None else self._mask(clean_line(tool)),
             is_error=None if answer is None else answer.is_error,
-            touched=tuple(touched),
+            touched=tuple(map(self._mask, touched)),
             ordinal=None if numbered is None else numbered[0],
         )
 

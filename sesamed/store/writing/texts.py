@@ -19,7 +19,7 @@ from sesamed.store.subwords import inner_words
 
 DELETE_AT_ONCE = 1000
 _PLACE = itemgetter(0, 1)  # record and kind
-ADD_CHUNK = f"INSERT INTO chunks(id, text) VALUES({ids.sql_chunk('?', '?')}, ?)"
+ADD_CHUNK = f"INSERT INTO chunks(id, text, raw) VALUES({ids.sql_chunk('?', '?')}, ?, ?)"
 ADD_WORDS = f"INSERT INTO fts(rowid, text, inner) VALUES({ids.sql_chunk('?', '?')}, ?, ?)"
 
 
@@ -28,12 +28,12 @@ class Chunks:
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
-        self._rows: list[tuple[int, int, str | bytes]] = []
+        self._rows: list[tuple[int, int, str | bytes, str | bytes | None]] = []
         self._words: list[tuple[int, int, str, str]] = []
 
     def add(self, record: int, text: Text) -> None:
         """Take a chunk of a record; `flush` writes it."""
-        self._rows.append((record, text.kind, text.packed))
+        self._rows.append((record, text.kind, text.packed, text.packed_raw))
         if text.kind != Kind.UNINDEXED:
             self._words.append((record, text.kind, text.text, text.inner))
 
@@ -50,8 +50,9 @@ class Chunks:
 
     def chunk(self, record: int, kind: int) -> Text | None:
         """A chunk of a record that is already written."""
-        row = self._connection.execute("SELECT text FROM chunks WHERE id = ?", (ids.chunk_of(record, kind),)).fetchone()
-        return None if row is None else unpack(kind, row[0])
+        sql = "SELECT text, raw FROM chunks WHERE id = ?"
+        row = self._connection.execute(sql, (ids.chunk_of(record, kind),)).fetchone()
+        return None if row is None else unpack(kind, *row)
 
     def remove(self, record: int, kind: int) -> None:
         """Remove one chunk."""
@@ -67,16 +68,12 @@ class Chunks:
 
     def move(self, record: int, target: int) -> None:
         """Give a record's chunks to another row number."""
-        rows = self._chunks(record)
-        self._remove(rows)
-        for number, packed in rows:
-            self.add(target, unpack(ids.kind_of(number), packed))
+        sql = "SELECT id, text, raw FROM chunks WHERE id BETWEEN ? AND ?"
+        rows = sqlite.rows(self._connection, sql, ids.chunks_of(record))
+        self._remove([row[:2] for row in rows])
+        for number, packed, raw in rows:
+            self.add(target, unpack(ids.kind_of(number), packed, raw))
         self.flush()
-
-    def _chunks(self, record: int) -> list[tuple[Any, ...]]:
-        return sqlite.rows(
-            self._connection, "SELECT id, text FROM chunks WHERE id BETWEEN ? AND ?", ids.chunks_of(record)
-        )
 
     def _remove(self, rows: Sequence[tuple[Any, ...]]) -> None:
         texts = [(number, unpack(ids.kind_of(number), packed)) for number, packed in rows]
@@ -86,10 +83,10 @@ class Chunks:
         self._connection.execute("UPDATE totals SET chunks = chunks - ?", (len(words),))
 
 
-def unpack(kind: int, packed: str | bytes) -> Text:
+def unpack(kind: int, packed: str | bytes, raw: str | bytes | None = None) -> Text:
     """A chunk from its stored form."""
     text = plain(packed)
-    return Text(kind, text, packed, inner_words(kind, text))
+    return Text(kind, text, packed, inner_words(kind, text), None if raw is None else plain(raw), raw)
 
 
 # -- results
@@ -175,9 +172,9 @@ class Results:
 
     def _keep_other(self, record: int, result: ResultRow) -> None:
         """Keep a result that is not the one shown."""
-        sql = "INSERT OR IGNORE INTO other_results(record, digest, is_error, text) VALUES(?, ?, ?, ?)"
-        text = None if result.text is None else result.text.packed
-        self._connection.execute(sql, (record, _digest(result), result.is_error, text))
+        sql = "INSERT OR IGNORE INTO other_results(record, digest, is_error, text, raw) VALUES(?, ?, ?, ?, ?)"
+        text, raw = (None, None) if result.text is None else (result.text.packed, result.text.packed_raw)
+        self._connection.execute(sql, (record, _digest(result), result.is_error, text, raw))
 
     def _is_shared(self, record: int) -> bool:
         return bool(sqlite.one(self._connection, "SELECT EXISTS(SELECT 1 FROM copies WHERE record = ?)", (record,))[0])
@@ -200,15 +197,15 @@ class Results:
             self._chunks.flush()
 
     def _others(self, record: int) -> list[ResultRow]:
-        sql = "SELECT is_error, text FROM other_results WHERE record = ?"
+        sql = "SELECT is_error, text, raw FROM other_results WHERE record = ?"
         return [
-            ResultRow(0, None if packed is None else unpack(Kind.RESULT, packed), bool(is_error))
-            for is_error, packed in sqlite.rows(self._connection, sql, (record,))
+            ResultRow(0, None if packed is None else unpack(Kind.RESULT, packed, raw), bool(is_error))
+            for is_error, packed, raw in sqlite.rows(self._connection, sql, (record,))
         ]
 
 
 def _order(result: ResultRow) -> tuple[bool, str]:
-    return result.is_error, "" if result.text is None else result.text.text
+    return result.is_error, "" if result.text is None else result.text.whole
 
 
 def _digest(result: ResultRow) -> int:

@@ -125,7 +125,7 @@ def filled(index: Index, commits: int) -> None:
     for commit in range(commits):
         with connection:
             rows = [(commit * 100 + number << 3, f"word{number} of commit{commit} " * 20) for number in range(100)]
-            connection.executemany("INSERT INTO chunks VALUES(?, ?)", rows)
+            connection.executemany("INSERT INTO chunks(id, text) VALUES(?, ?)", rows)
             connection.executemany("INSERT INTO fts(rowid, text) VALUES(?, ?)", rows)
 
 

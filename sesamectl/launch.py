@@ -19,12 +19,15 @@ from sesamectl.connection import Connection
 from sesamectl.errors import ClosedError, DeadlineError, NotRunningError, StartError
 from sesamectl.locations import data_directory
 from sesamectl.service.manager import find_manager, start_command
+from sesamectl.service.unit import Spec, run_command
 
 START_S = 20.0
 POLL_S = 0.01  # between two tries; each takes about 0.1 ms
 NOTICE_AFTER_S = 1.0
 EX_TEMPFAIL = 75  # another sesamed holds a lock, most likely one that is shutting down
-DAEMON_EXITS = (EX_TEMPFAIL, 78)  # exit codes of sesamed itself, not of a program that was to run it
+EX_CONFIG = 78  # configuration, or an index of a newer version
+DAEMON_EXITS = (EX_TEMPFAIL, EX_CONFIG)  # exit codes of sesamed itself, not of a program that was to run it
+ENDED = ("inactive", "failed", "not loaded")  # states of a service that does not start any more
 RETRY_S = 0.2
 MAX_LOG_BYTES = 1 << 20
 MANAGER_VARIABLES = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES")
@@ -44,13 +47,16 @@ def launch(path: str, timeout_s: float = START_S) -> None:
 def wait_until_ready(
     path: str,
     timeout_s: float = START_S,
-    step: Callable[[], None] = lambda: None,
+    step: Callable[[], bool] = lambda: True,
     last_words: Callable[[], str] = lambda: "",
 ) -> None:
-    """Wait until it answers, calling `step` each time it does not. Raises StartError with the daemon's last words."""
+    """Wait until it answers, calling `step` each time it does not, which says whether to ask again. Raises StartError with the daemon's
+    last words.
+    """
     deadline, notice_at = time.monotonic() + timeout_s, time.monotonic() + NOTICE_AFTER_S
-    while not is_ready(path):
-        step()
+    may_answer = True
+    while not (may_answer and is_ready(path)):
+        may_answer = step()
         now = time.monotonic()
         if now >= deadline:
             raise StartError(f"sesamed did not answer within {timeout_s:g} s after it was started; {last_words()}")
@@ -58,6 +64,16 @@ def wait_until_ready(
             notice_at = deadline
             print("sesamectl: waiting for sesamed to start ...", file=sys.stderr, flush=True)
         time.sleep(POLL_S)
+
+
+def require_startable(spec: Spec) -> None:
+    """Raise StartError, in the daemon's words, if what this would start gives up at once: nobody stops a good daemon for it."""
+    try:
+        code, output = run_command([spec.python, "-P", "-m", "sesamed", "--check"], spec.extend(os.environ))
+    except OSError as error:
+        raise StartError(f"cannot run {spec.python}: {error.strerror}") from None
+    if code == EX_CONFIG:
+        raise StartError(_last_error(output))
 
 
 def is_ready(path: str) -> bool:
@@ -102,32 +118,46 @@ class _Start:
         self._detach = find_manager().detach_prefix()
         self._not_before = 0.0
 
-    def step(self) -> None:
-        """Start it if no other client does; raises StartError when it has exited instead of answering."""
-        if not self._has_lock:
+    def step(self) -> bool:
+        """Start it if no other client does; raises StartError when it has exited instead of answering. Returns whether it may answer: a
+        manager that holds the socket takes each question for a reason to start it, also one that cannot start.
+        """
+        if self._has_lock:
+            self._advance()
+        else:  # ask again first: the client that held the lock may have started it
             self._has_lock = _try_lock(self._lock)
-            return  # try again first: the client that held the lock may have started it
+        return not (self._managed and self._process is not None and self._process.poll() is None)
+
+    def _advance(self) -> None:
         if self._process is None:
             if time.monotonic() >= self._not_before:
                 self._process = self._spawn()
         elif (code := self._process.poll()) == EX_TEMPFAIL:
             self._process, self._not_before = None, time.monotonic() + RETRY_S
-        elif code and self._managed:
-            raise StartError(
-                "the service manager could not start sesamed; see `sesamectl doctor` and `sesamectl service logs`"
-            )
-        elif code is not None and not self._managed and self._detach and code not in DAEMON_EXITS:
+        elif self._managed and code is not None:
+            self._check_service(code)
+        elif code is not None and self._detach and code not in DAEMON_EXITS:
             self._process, self._detach = None, []
-        elif code is not None and not self._managed:
+        elif code is not None:
             raise StartError(f"sesamed did not start (exit {code}): {self.last_words()}")
 
     def last_words(self) -> str:
         """The last error that it logged since we started it, or where to look for one."""
         with open(self._log.fileno(), "rb", closefd=False) as log:
             log.seek(self._log_start)
-            lines = log.read(MAX_LOG_BYTES).decode("utf-8", "replace").strip().split("\n")
-        errors = [line.removeprefix("sesamed: ") for line in lines if line.startswith("sesamed: ")]
-        return errors[-1] if errors else lines[-1] or f"see {self._directory or 'its log'}/sesamed.log"
+            text = log.read(MAX_LOG_BYTES).decode("utf-8", "replace")
+        return _last_error(text) or f"see {self._directory or 'its log'}/sesamed.log"
+
+    def _check_service(self, code: int) -> None:
+        """The manager's command has ended, and the daemon does not answer yet. Raises StartError if the daemon has ended, too."""
+        if time.monotonic() < self._not_before:
+            return
+        self._not_before = time.monotonic() + RETRY_S
+        manager = find_manager()
+        words, has_ended = manager.last_words(), manager.read_state()["active"] in ENDED
+        if has_ended or (code and words):  # if the manager holds the socket, whoever connects has it start once more
+            words = words or self.last_words()
+            raise StartError(f"sesamed did not start: {words}; see `sesamectl doctor` and `sesamectl service logs`")
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         """A process tied to no terminal, directory or manager of ours."""
@@ -147,15 +177,22 @@ class _Start:
         return process
 
 
+def _last_error(text: str) -> str:
+    """The last error that a daemon printed, or else its last line."""
+    lines = text.strip().split("\n")
+    errors = [line.removeprefix("sesamed: ") for line in lines if line.startswith("sesamed: ")]
+    return errors[-1] if errors else lines[-1]
+
+
 def _make_directory(directory: str) -> str | None:
-    """The directory, private; None when it cannot be made: the daemon will say why."""
+    """The directory, private; None when it cannot be made, or is another user's: the daemon will say why."""
     try:
         if not os.path.isabs(directory):
             return None
         os.makedirs(directory, mode=0o700, exist_ok=True)
+        return directory if os.stat(directory).st_uid == os.geteuid() else None
     except OSError:
         return None
-    return directory
 
 
 def _open_private(directory: str | None, name: str) -> IO[bytes]:

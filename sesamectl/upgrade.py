@@ -8,11 +8,15 @@ import os
 import sys
 
 from sesamectl import __version__
+from sesamectl.client import ANSWER_S, Client
+from sesamectl.errors import ClientError, RpcError
 from sesamectl.handshake import try_hello
-from sesamectl.launch import hold_start_lock, launch
+from sesamectl.launch import hold_start_lock, launch, require_startable
 from sesamectl.lifecycle import stop_daemon
 from sesamectl.locations import data_directory
 from sesamectl.render import clean
+from sesamectl.service.manager import managed_spec
+from sesamectl.service.unit import build_spec
 
 STAMP = "restart.stamp"  # names the restart that was tried last, until it has succeeded
 
@@ -25,7 +29,8 @@ def settle_versions(path: str) -> None:
     if not is_newer(__version__, theirs):
         _warn(f"sesamed {theirs} is running and this sesamectl is {__version__}; update sesamectl to use all of it")
         return
-    _restart(path, theirs)
+    if not _restart(path, theirs):
+        return
     if (now := _version(path)) is not None and is_newer(__version__, now):
         _warn(
             f"sesamed {now} is running, older than this sesamectl {__version__}, and came back after a restart;"
@@ -39,18 +44,35 @@ def is_newer(one: str, other: str) -> bool:
     return bool(mine and theirs and mine > theirs)
 
 
-def _restart(path: str, theirs: str) -> None:
-    """Restart once, by one client."""
+def _restart(path: str, theirs: str) -> bool:
+    """Restart once, by one client; false if the newer daemon could not start."""
     stamp, tried = os.path.join(data_directory(os.environ), STAMP), f"{theirs} {__version__}\n"
     with hold_start_lock(os.environ):
         if _version(path) != theirs or _read(stamp) == tried:
-            return
+            return True
+        if obstacle := _find_obstacle(path):
+            _warn(f"sesamed {theirs} goes on, although this sesamectl is {__version__}: {obstacle}")
+            return False
         with open(stamp, "w", encoding="utf-8") as file:
             file.write(tried)
         stop_daemon(path)
     launch(path)
     if _version(path) == __version__:
         os.unlink(stamp)
+    return True
+
+
+def _find_obstacle(path: str) -> str:
+    """Why a restart from here would end a good daemon without there being another one, or one with the same sessions."""
+    spec = managed_spec(path)
+    try:
+        require_startable(spec or build_spec(os.environ))
+        with Client(path, ANSWER_S) as client:
+            theirs = os.path.dirname(client.call("status")["database"]["path"])
+    except (ClientError, RpcError) as error:
+        return str(error)
+    ours = data_directory(os.environ if spec is None else spec.extend(os.environ))
+    return "" if ours == theirs else f"it keeps its index in {theirs}, and a new one would in {ours}"
 
 
 def _version(path: str) -> str | None:

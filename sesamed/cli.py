@@ -11,6 +11,7 @@ import msgspec
 from sesamed import __version__, daemon, logs, paths
 from sesamed.config import load
 from sesamed.errors import ConfigError, LockedError, SchemaTooNewError, SesameError
+from sesamed.manager_report import Notifier
 from sesamed.sources import SOURCES
 
 EX_TEMPFAIL = 75  # another instance
@@ -33,11 +34,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logs.configure(flags.log_level, os.environ)
     try:
         place = paths.find(os.environ)
-        logs.rotate_own_log(place.data_dir)
+        if not flags.check:
+            logs.rotate_own_log(place.data_dir)
         config = load(place.config_file, os.environ, SOURCES.keys())
         if flags.watch is not None:
             config = msgspec.structs.replace(config, watch=flags.watch)
-        daemon.run(daemon.Setting(place, config, os.environ))
+        run = daemon.check if flags.check else daemon.run
+        run(daemon.Setting(place, config, os.environ))
     except LockedError as error:
         return _exit_with(error, 0 if flags.give_up_quietly else EX_TEMPFAIL)
     except (ConfigError, SchemaTooNewError) as error:
@@ -61,6 +64,7 @@ def _discard() -> TextIO:
 
 def _exit_with(error: SesameError, code: int) -> int:
     print(f"sesamed: {error.message}", file=sys.stderr)
+    Notifier(os.environ.get("NOTIFY_SOCKET")).status(f"failed: {error.message}")  # for clients that ask the manager
     return code
 
 
@@ -75,6 +79,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--watch", choices=("events", "polling", "off"), help="how to notice changes (default: events)")
     parser.add_argument(
         "--log-level", choices=("debug", "info", "warning", "error"), default="info", help="default: info"
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="start nothing; exit with 78 and the reason if the daemon could not start with this configuration and index",
     )
     parser.add_argument(
         "--give-up-quietly",

@@ -50,7 +50,7 @@ from sesamed.store.index import (
     set_aside,
     set_older_aside,
 )
-from sesamed.store.sqlite import DamagedError
+from sesamed.store.sqlite import DamagedError, SchemaTooOldError, check_ours
 from sesamed.watch import Watch
 
 log = logging.getLogger(__name__)
@@ -75,10 +75,9 @@ def run(setting: Setting) -> None:
     """Run in the foreground until a signal or `shutdown`. Raises SesameError when it cannot start."""
     os.umask(0o077)
     _share_heap(setting.environ)
-    data_dir, runtime_dir = setting.paths.data_dir, setting.paths.runtime_dir
-    for directory in (data_dir, runtime_dir, os.path.dirname(setting.paths.socket)):
+    for directory in _list_directories(setting.paths):
         paths.make_private(directory, setting.paths.owns)
-    paths.make_private(os.path.join(data_dir, OWN_SESSIONS_DIR))
+    paths.make_private(os.path.join(setting.paths.data_dir, OWN_SESSIONS_DIR))
     with ExitStack() as held:
         held.enter_context(locks.acquire(os.path.join(setting.paths.data_dir, "sesamed.lock")))
         held.enter_context(locks.acquire(setting.paths.socket + ".lock"))
@@ -91,6 +90,21 @@ def run(setting: Setting) -> None:
             listener = bind(setting.paths.socket)
             held.callback(_unlink, setting.paths.socket)
         anyio.run(_Daemon(setting, index, troubles, notifier).main, listener)
+
+
+def check(setting: Setting) -> None:
+    """Raise the SesameError for which `run` would give up at once, and change nothing. Damage is none: a damaged index is set aside."""
+    for directory in _list_directories(setting.paths):
+        paths.check_private(directory, setting.paths.owns)
+    workstation.find_given(setting.environ, setting.config.workstation_id)
+    if os.path.lexists(setting.paths.database):
+        with suppress(DamagedError, SchemaTooOldError):
+            check_ours(setting.paths.database)
+
+
+def _list_directories(place: paths.Paths) -> tuple[str, ...]:
+    """Where we write. The socket may be elsewhere than what belongs to it."""
+    return place.data_dir, place.runtime_dir, os.path.dirname(place.socket)
 
 
 def _share_heap(environ: Mapping[str, str]) -> None:

@@ -8,7 +8,8 @@ import os
 import pwd
 import re
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from platformdirs.unix import Unix
@@ -78,11 +79,31 @@ def make_private(path: str, owns: Callable[[str], bool] = lambda name: True) -> 
     """Create the directory, or check that it is ours and not a link; then close it to everyone else, unless others use it."""
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise _refusal(path, error) from error
+    with _open_checked(path, owns) as (descriptor, mode):
+        if mode & 0o077:
+            os.fchmod(descriptor, mode & 0o700)
+
+
+def check_private(path: str, owns: Callable[[str], bool]) -> None:
+    """Raise what `make_private` would raise about a directory that is there."""
+    if os.path.lexists(path):
+        with _open_checked(path, owns):
+            pass
+
+
+@contextmanager
+def _open_checked(path: str, owns: Callable[[str], bool]) -> Iterator[tuple[int, int]]:
+    """A directory that is ours and that nobody else uses, and its mode; by descriptor, so that what was checked is what is changed."""
+    try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
         raise _refusal(path, error) from error
-    try:  # by descriptor, so that what was checked is what is changed
-        _close_to_others(path, descriptor, owns)
+    try:
+        yield descriptor, _check_use(path, descriptor, owns)
+    except OSError as error:
+        raise _refusal(path, error) from error
     finally:
         os.close(descriptor)
 
@@ -110,7 +131,8 @@ def _is_home(status: os.stat_result, home_dir: str) -> bool:
         return False
 
 
-def _close_to_others(path: str, descriptor: int, owns: Callable[[str], bool]) -> None:
+def _check_use(path: str, descriptor: int, owns: Callable[[str], bool]) -> int:
+    """The directory's mode, unless it is somebody else's or has to stay open to others."""
     status = os.fstat(descriptor)
     if status.st_uid != os.geteuid():
         raise ConfigError(
@@ -118,18 +140,13 @@ def _close_to_others(path: str, descriptor: int, owns: Callable[[str], bool]) ->
             " remove it, or use another directory",
             path=path,
         )
-    if not status.st_mode & 0o077:
-        return
-    try:
-        if (why := find_other_use(descriptor, owns)) is not None:
-            raise ConfigError(
-                f"{path} {why}, so it is not made private; use a directory that is only sesame's"
-                " (SESAME_DATA_DIR, SESAME_RUNTIME_DIR and SESAME_SOCKET say where)",
-                path=path,
-            )
-        os.fchmod(descriptor, stat.S_IMODE(status.st_mode) & 0o700)
-    except OSError as error:
-        raise _refusal(path, error) from error
+    if status.st_mode & 0o077 and (why := find_other_use(descriptor, owns)) is not None:
+        raise ConfigError(
+            f"{path} {why}, so it is not made private; use a directory that is only sesame's"
+            " (SESAME_DATA_DIR, SESAME_RUNTIME_DIR and SESAME_SOCKET say where)",
+            path=path,
+        )
+    return stat.S_IMODE(status.st_mode)
 
 
 def _refusal(path: str, error: OSError) -> ConfigError:

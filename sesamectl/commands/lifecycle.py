@@ -1,14 +1,19 @@
 """`start`, `stop` and `restart`. Each reports the state it leaves, even when there was nothing to do."""
 
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sesamectl.client import ANSWER_S, Client
+from sesamectl.errors import StartError
 from sesamectl.flags import Arguments
+from sesamectl.launch import require_startable
 from sesamectl.lifecycle import stop_daemon
 from sesamectl.output import show
 from sesamectl.render import clean
 from sesamectl.render.terminal import Terminal
+from sesamectl.service.manager import managed_spec
+from sesamectl.service.unit import build_spec
 
 
 def start(arguments: Arguments) -> None:
@@ -27,7 +32,12 @@ def stop(arguments: Arguments) -> None:
 
 
 def restart(arguments: Arguments) -> None:
-    """Stop the daemon if it is running, then start it."""
+    """Stop the daemon if it is running, then start it. One that could not start again is not stopped."""
+    spec = build_spec(os.environ)
+    try:
+        require_startable(managed_spec(spec.socket) or spec)
+    except StartError as error:
+        raise StartError(f"{error}; nothing was stopped") from None
     stop_daemon()
     start(arguments)
 

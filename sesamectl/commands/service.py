@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import Any
 
 from sesamectl import launch
 from sesamectl.commands import logs
-from sesamectl.errors import RpcError, StartError
+from sesamectl.errors import ClientError, RpcError, StartError
 from sesamectl.flags import Arguments
 from sesamectl.handshake import answering_pid
 from sesamectl.lifecycle import stop_daemon
@@ -16,7 +18,7 @@ from sesamectl.render import clean
 from sesamectl.render.terminal import Terminal
 from sesamectl.service.manager import Manager, find_manager
 from sesamectl.service.state import read_state
-from sesamectl.service.unit import build_spec, read_text, write_text
+from sesamectl.service.unit import Spec, build_spec, log_path, read_text, write_text
 
 # What --purge removes from the data directory. Not what exists nowhere else: sessions that the daemon itself stores, and the files that
 # keep its promises (what is forgotten, which ids and keys were given).
@@ -35,60 +37,135 @@ def _install(arguments: Arguments) -> None:
     if arguments.has("print"):
         show({"files": files}, _file_lines, arguments)
         return
-    _require(manager)
-    did = _write_files(manager, files)
-    if did or manager.read_state()["active"] != "active" or not answering_pid(spec.socket):
-        did += _stop_unmanaged(manager, spec.socket)
-        did += manager.enable(files)
-        _wait_until_ready(spec.socket)
+    _check_installable(manager, spec)
+    with _all_or_nothing() as undo:
+        did = _Installation(manager, spec.socket, undo).put(files)
     show({**_read_state(manager, spec.socket), "did": did}, _install_lines, arguments)
 
 
-def _require(manager: Manager) -> None:
+def _check_installable(manager: Manager, spec: Spec) -> None:
+    """Refuse what cannot succeed, before anything is changed."""
     if reason := manager.unavailable():
         raise RpcError(
             0,
             f"{reason}; nothing was installed. You need no service: sesamectl starts the daemon when needed",
         )
+    if foreign := manager.find_foreign():
+        raise RpcError(0, f"{foreign}; it was left alone, and nothing was installed")
+    try:
+        launch.require_startable(spec)
+    except StartError as error:
+        raise StartError(f"{error}; nothing was installed") from None
 
 
-def _write_files(manager: Manager, files: Mapping[str, str]) -> list[str]:
-    """Write the files that differ and remove those not wanted any more, after stopping what was started by the old ones."""
-    surplus = [path for path in manager.list_installed() if path not in files]
-    changed = [path for path, text in files.items() if read_text(path) != text]
-    did = manager.disable() if surplus or (changed and manager.list_installed()) else []
-    os.makedirs(
-        data_directory(os.environ), mode=0o700, exist_ok=True
-    )  # launchd opens the log there before the daemon runs
-    for path in surplus:
-        os.unlink(path)
-    did += [f"removed {path}" for path in surplus]
-    return did + [f"wrote {path}" for path in files if write_text(path, files[path])]
+@contextmanager
+def _all_or_nothing() -> Iterator[ExitStack]:
+    """If it fails, undo what was done, the last thing first, and say that in the error."""
+    with ExitStack() as steps:
+        try:
+            yield steps
+        except (ClientError, RpcError, OSError) as error:
+            said = error.message if isinstance(error, RpcError) else str(error)
+            try:
+                steps.close()
+            except (ClientError, RpcError, OSError) as failed:
+                raise RpcError(0, f"{said}; this could not be undone: {failed}") from None
+            kind = error.__class__ if isinstance(error, ClientError) else partial(RpcError, 0)
+            raise kind(f"{said}; everything is as it was before") from None
+        except BaseException:
+            steps.close()
+            raise
+        steps.pop_all()
 
 
-def _stop_unmanaged(manager: Manager, socket: str) -> list[str]:
-    """A daemon that a client started holds the index, so that the service could not start."""
-    pid = answering_pid(socket)
-    if pid is None or pid == manager.read_state()["pid"]:
-        return []
-    stop_daemon(socket)
-    return [f"stopped the daemon that was running without the service (pid {pid})"]
+class _Installation:
+    """Puts a service in place. For every step there is one that undoes it."""
+
+    def __init__(self, manager: Manager, socket: str, undo: ExitStack) -> None:
+        self._manager = manager
+        self._socket = socket
+        self._undo = undo
+        self._before = {path: read_text(path) or "" for path in manager.list_installed()}
+        self._state = manager.read_state()
+        self._stopped = False  # a daemon that ran without the service
+
+    def put(self, files: Mapping[str, str]) -> list[str]:
+        """Write the files, and start what they say; returns what was done."""
+        differs = self._before != files
+        if not differs and self._state["active"] == "active" and answering_pid(self._socket):
+            return []
+        self._undo.callback(self._start_again)
+        did = self._replace_files(files) if differs else []
+        self._manager.load()
+        did += self._stop_unmanaged()
+        if differs or not self._state["enabled"]:
+            self._undo.callback(self._manager.disable)
+        did += self._manager.enable(files)
+        _wait_until_ready(self._socket)
+        return did
+
+    def _replace_files(self, files: Mapping[str, str]) -> list[str]:
+        """Write those that differ and remove those not wanted any more, after stopping what was started by the old ones."""
+        did = self._manager.disable() if self._before else []
+        self._undo.callback(self._manager.reload)
+        for path in (log_path(os.environ), *files):  # launchd opens the log before the daemon runs
+            self._make_directories(os.path.dirname(path))
+        for path in self._before.keys() | files.keys():
+            self._undo.callback(_restore, path, self._before.get(path))
+        for path in self._before.keys() - files.keys():
+            os.unlink(path)
+            did.append(f"removed {path}")
+        return did + [f"wrote {path}" for path in files if write_text(path, files[path])]
+
+    def _make_directories(self, path: str) -> None:
+        if path and not os.path.isdir(path):
+            self._make_directories(os.path.dirname(path))
+            os.mkdir(path, 0o700)
+            self._undo.callback(_remove_empty, path)
+
+    def _stop_unmanaged(self) -> list[str]:
+        """A daemon that a client started holds the index, so that the service could not start."""
+        pid = answering_pid(self._socket)
+        if pid is None or pid == self._manager.read_state()["pid"]:
+            return []
+        self._stopped = stop_daemon(self._socket) is not None
+        return [f"stopped the daemon that was running without the service (pid {pid})"]
+
+    def _start_again(self) -> None:
+        """What ran before runs again. Everything else has been undone by now."""
+        if self._before and (self._state["enabled"] or self._state["active"] == "active"):
+            self._manager.load()
+            self._manager.enable(self._before)
+        elif self._stopped:
+            launch.launch(self._socket)
+
+
+def _restore(path: str, text: str | None) -> None:
+    if text is not None:
+        write_text(path, text)
+    else:
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+
+
+def _remove_empty(path: str) -> None:
+    with suppress(OSError):
+        os.rmdir(path)
 
 
 def _wait_until_ready(socket: str) -> None:
     try:
         launch.wait_until_ready(socket)
     except StartError:
-        raise StartError(
-            f"the service was started, but nothing answers at {socket}; see `sesamectl service logs`"
-        ) from None
+        raise StartError(f"the service was started, but nothing answers at {socket}") from None
 
 
 def _uninstall(arguments: Arguments) -> None:
     manager, socket = find_manager(), build_spec(os.environ).socket
-    installed = manager.list_installed()
-    did = manager.disable() if installed and not manager.unavailable() else []
-    for path in installed:
+    installed, foreign = manager.list_installed(), manager.find_foreign()
+    did = [f"left alone: {foreign}"] if foreign else []
+    did += manager.disable() if installed and not manager.unavailable() else []
+    for path in (*manager.list_links(), *installed):
         os.unlink(path)
         did.append(f"removed {path}")
     if installed and not manager.unavailable():
@@ -156,6 +233,8 @@ def _status_lines(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:
 
 
 def _describe_unit(answer: Mapping[str, Any]) -> str:
+    if answer["foreign"]:
+        return f" (left alone: {clean(answer['foreign'])})"
     if not answer["installed"]:
         return " (not installed)"
     if not answer["ours"]:

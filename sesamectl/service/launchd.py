@@ -6,9 +6,10 @@ import re
 import time
 from collections.abc import Mapping
 from typing import Any
+from xml.parsers.expat import ExpatError
 
 from sesamectl.errors import RpcError
-from sesamectl.service.unit import Spec, load_template, read_text, run_command
+from sesamectl.service.unit import Spec, load_template, log_path, read_regular, run_command
 
 LABEL = "sesame.sesamed"
 RETRY_S = 0.2
@@ -40,27 +41,42 @@ class Launchd:
 
     def render(self, spec: Spec, *, socket: bool) -> dict[str, str]:
         """The template, filled in."""
-        values = {"@PYTHON@": spec.python, "@LOG@": spec.log, "@SOCKET@": spec.socket}
+        values = {"@PYTHON@": spec.python, "@LOG@": log_path(spec.environment), "@SOCKET@": spec.socket}
         plist = _fill(plistlib.loads(load_template("launchd", f"{LABEL}.plist").encode()), values)
         plist["EnvironmentVariables"] = dict(spec.environment)
         if not socket:
             del plist["Sockets"]
         return {self.unit_path(): plistlib.dumps(plist).decode()}
 
-    def serves(self, text: str, socket: str) -> bool:
-        """Whether the plist names this socket."""
+    def parse(self, text: str) -> Spec | None:
+        """What a plist of ours starts. It has no comments, so its arguments say whose it is."""
         try:
-            return bool(plistlib.loads(text.encode())["EnvironmentVariables"]["SESAME_SOCKET"] == socket)
-        except (ValueError, LookupError, TypeError, plistlib.InvalidFileException):
-            return False
+            plist = plistlib.loads(text.encode("utf-8", "surrogateescape"))
+            python, *arguments = plist["ProgramArguments"]
+            environment = plist["EnvironmentVariables"]
+        except (ValueError, LookupError, TypeError, plistlib.InvalidFileException, ExpatError):
+            return None
+        return Spec(python, environment) if arguments[:3] == ["-P", "-m", "sesamed"] else None
+
+    def find_foreign(self) -> str:
+        """What has the name of our plist and is not ours."""
+        is_foreign = os.path.lexists(self.unit_path()) and not self.list_installed()
+        return f"{self.unit_path()} was not written by sesame" if is_foreign else ""
 
     def start_command(self) -> list[str]:
         """`launchctl kickstart` returns at once; the daemon is ready when its socket answers."""
         return ["launchctl", "kickstart", f"{self._domain}/{LABEL}"]
 
+    def last_words(self) -> str:
+        """launchd keeps none; the daemon's are in its log."""
+        return ""
+
     def detach_prefix(self) -> list[str]:
         """A session of its own is enough on macOS."""
         return []
+
+    def load(self) -> None:
+        """launchd reads a plist when it is enabled."""
 
     def enable(self, files: Mapping[str, str]) -> list[str]:
         """Unload and load it again; RunAtLoad starts it."""
@@ -81,7 +97,12 @@ class Launchd:
 
     def list_installed(self) -> list[str]:
         """Those of our files that exist."""
-        return [self.unit_path()] if os.path.lexists(self.unit_path()) else []
+        text = read_regular(self.unit_path())
+        return [self.unit_path()] if text is not None and self.parse(text) is not None else []
+
+    def list_links(self) -> list[str]:
+        """The plist is all there is."""
+        return []
 
     def read_state(self) -> dict[str, Any]:
         """What `launchctl print` says about the agent."""
@@ -94,7 +115,8 @@ class Launchd:
             "says": "",
             "restarts": None,
             "result": "",
-            "socket": "<key>Sockets</key>" in (read_text(self.unit_path()) or ""),
+            "socket": "<key>Sockets</key>" in (read_regular(self.unit_path()) or ""),
+            "dropIns": [],
         }
 
     def _unload(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from sesamectl.service.launchd import Launchd
 from sesamectl.service.systemd import Systemd
-from sesamectl.service.unit import Spec, read_text
+from sesamectl.service.unit import Spec, read_regular
 
 
 class Manager(Protocol):
@@ -24,23 +24,35 @@ class Manager(Protocol):
     def render(self, spec: Spec, *, socket: bool) -> dict[str, str]:
         """The service's files by path. With `socket` the manager holds the socket."""
 
-    def serves(self, text: str, socket: str) -> bool:
-        """Whether a unit of this text starts the daemon of this socket."""
+    def parse(self, text: str) -> Spec | None:
+        """What a unit of this text starts; None if it is not ours."""
+
+    def find_foreign(self) -> str:
+        """What has the name of our unit and is not ours, so that it is left alone; empty when nothing has."""
 
     def start_command(self) -> list[str]:
         """The command that starts it."""
 
+    def last_words(self) -> str:
+        """Why the daemon ended that it ran last, as far as it knows."""
+
     def detach_prefix(self) -> list[str]:
         """What to put before a command so that it outlives the terminal; empty where nothing is needed."""
 
+    def load(self) -> None:
+        """Have it read the files that are there now. Raises RpcError if it reads others."""
+
     def enable(self, files: Mapping[str, str]) -> list[str]:
-        """Load the files, start the service now and at every login; returns what was done."""
+        """Start the service of these files now and at every login; returns what was done."""
 
     def disable(self) -> list[str]:
         """Stop the service for good; returns what was done."""
 
     def list_installed(self) -> list[str]:
         """Those of our files that exist."""
+
+    def list_links(self) -> list[str]:
+        """What else starts them at a login; none when they are disabled."""
 
     def reload(self) -> None:
         """Have it notice that the files were removed."""
@@ -54,10 +66,19 @@ def find_manager() -> Manager:
     return Launchd(os.environ) if sys.platform == "darwin" else Systemd(os.environ)
 
 
-def start_command(socket: str) -> list[str] | None:
-    """How the manager starts the daemon of this socket; None when no service is installed for it, or none can start."""
+def read_spec(manager: Manager) -> Spec | None:
+    """What the installed service starts; None when none of ours is installed."""
+    text = read_regular(manager.unit_path())
+    return None if text is None else manager.parse(text)
+
+
+def managed_spec(socket: str) -> Spec | None:
+    """What the manager starts for this socket; None when no service is installed for it, or none can start."""
     manager = find_manager()
-    text = read_text(manager.unit_path())
-    if text is None or not manager.serves(text, socket) or manager.unavailable():
-        return None
-    return manager.start_command()
+    spec = read_spec(manager)
+    return None if spec is None or spec.socket != socket or manager.unavailable() else spec
+
+
+def start_command(socket: str) -> list[str] | None:
+    """How the manager starts the daemon of this socket; None when it does not."""
+    return None if managed_spec(socket) is None else find_manager().start_command()

@@ -1,24 +1,21 @@
 """The user's own systemd: units below ~/.config/systemd/user, and systemctl."""
 
 import os
+import re
 import shutil
 from collections.abc import Mapping
+from glob import escape, glob
 from typing import Any
 
 from sesamectl.errors import RpcError
-from sesamectl.service.unit import Spec, load_template, read_text, run_command
+from sesamectl.service.unit import Spec, load_template, read_regular, run_command
 
 SERVICE, SOCKET = "sesamed.service", "sesamed.socket"
-PROPERTIES = (
-    "ActiveState",
-    "SubState",
-    "UnitFileState",
-    "MainPID",
-    "StatusText",
-    "Result",
-    "NRestarts",
-    "FragmentPath",
-)
+MARK = "# Written by `sesamectl service install"  # begins our units
+PROPERTIES = ("ActiveState", "UnitFileState", "MainPID", "StatusText", "Result", "NRestarts", "DropInPaths")
+FAILED = "failed: "  # begins the status of a daemon that gives up
+STRING = r'"((?:[^"\\]|\\.)*)"'
+FORGIVE_AND_START = 'systemctl --user reset-failed "$@"; exec systemctl --user start "$@"'
 
 
 class Systemd:
@@ -56,13 +53,39 @@ class Systemd:
             found[self._socket_unit()] = text
         return found
 
-    def serves(self, text: str, socket: str) -> bool:
-        """Whether the unit names this socket."""
-        return _quote(f"SESAME_SOCKET={socket}") in text
+    def parse(self, text: str) -> Spec | None:
+        """What a service's file of ours starts, also if somebody has edited it."""
+        if not text.startswith(MARK):
+            return None
+        python = re.search(rf"^ExecStart={STRING}", text, re.MULTILINE)
+        given = re.search(r"^Environment=(.*)$", text, re.MULTILINE)
+        named = (_unquote(item).partition("=") for item in re.findall(STRING, given[1] if given else ""))
+        return Spec(_unquote(python[1]) if python else "", {name: value for name, _, value in named})
+
+    def find_foreign(self) -> str:
+        """What has the name of one of our units and is not ours."""
+        for name in (SOCKET, SERVICE):
+            path = os.path.join(self._directory, name)
+            if os.path.lexists(path) and not self._is_ours(path):
+                if os.path.realpath(path) == os.devnull:
+                    return f"{name} is masked; `systemctl --user unmask {name}` allows it again"
+                return f"{path} was not written by sesame"
+            shown = self._show(name, "LoadState", "FragmentPath") if not self.unavailable() else {}
+            if shown.get("LoadState") == "masked":
+                return f"{name} is masked by {shown['FragmentPath']}"
+            loaded = shown.get("FragmentPath")
+            if loaded and os.path.realpath(loaded) != os.path.realpath(path):
+                return f"there is another {name}, {loaded}"
+        return ""
 
     def start_command(self) -> list[str]:
-        """`systemctl start` returns when the daemon is ready."""
-        return ["env", f"XDG_RUNTIME_DIR={self._runtime}", "systemctl", "--user", "start", SERVICE]
+        """`systemctl start` returns when the daemon is ready. It refuses what has failed too often, though the reason may be gone."""
+        names = [os.path.basename(path) for path in self.list_installed()]
+        return ["env", f"XDG_RUNTIME_DIR={self._runtime}", "sh", "-c", FORGIVE_AND_START, "sh", *names]
+
+    def last_words(self) -> str:
+        """Why the service ended: in the daemon's words if it had any, or else in systemd's."""
+        return self._explain(SERVICE)
 
     def detach_prefix(self) -> list[str]:
         """Run it in a scope of its own: a terminal that closes a tab ends everything in that tab's scope."""
@@ -71,15 +94,18 @@ class Systemd:
             return []
         return ["env", f"XDG_RUNTIME_DIR={self._runtime}", "systemd-run", "--user", "--scope", "--collect", "--quiet"]
 
-    def enable(self, files: Mapping[str, str]) -> list[str]:
-        """The socket first: a service that is already running would have bound its own."""
+    def load(self) -> None:
+        """Have systemd read the units again, and check that these are the ones that it reads."""
         self._run("daemon-reload")
-        loaded = self._property("FragmentPath")
+        loaded = self._show(SERVICE, "FragmentPath").get("FragmentPath", "")
         if os.path.realpath(loaded) != os.path.realpath(self.unit_path()):
             raise RpcError(
                 0,
                 f"systemd loaded the unit from {loaded or 'nowhere'}, not from {self.unit_path()}; check HOME and XDG_CONFIG_HOME",
             )
+
+    def enable(self, files: Mapping[str, str]) -> list[str]:
+        """The socket first: a service that is already running would have bound its own."""
         names = [SOCKET, SERVICE] if self._socket_unit() in files else [SERVICE]
         self._run("reset-failed", *names, may_fail=True)
         for name in names:
@@ -88,7 +114,7 @@ class Systemd:
 
     def disable(self) -> list[str]:
         """The socket first, or the next client would start the service again."""
-        names = [name for name in (SOCKET, SERVICE) if os.path.lexists(os.path.join(self._directory, name))]
+        names = [os.path.basename(path) for path in self.list_installed()]
         for name in names:
             self._run("disable", "--now", name)
         return [f"stopped and disabled {name}" for name in names]
@@ -100,12 +126,17 @@ class Systemd:
 
     def list_installed(self) -> list[str]:
         """Those of our files that exist."""
-        return [path for path in (self._socket_unit(), self.unit_path()) if os.path.lexists(path)]
+        return [path for path in (self._socket_unit(), self.unit_path()) if self._is_ours(path)]
+
+    def list_links(self) -> list[str]:
+        """`systemctl disable` removes them; without a manager we have to."""
+        names = [os.path.basename(path) for path in self.list_installed()]
+        places = [os.path.join(place, name) for place in glob(f"{escape(self._directory)}/*.wants") for name in names]
+        return [path for path in places if os.path.islink(path)]
 
     def read_state(self) -> dict[str, Any]:
         """What `systemctl show` says about the service."""
-        code, output = self._systemctl("show", SERVICE, *(f"--property={name}" for name in PROPERTIES))
-        shown = dict(line.partition("=")[::2] for line in output.split("\n")) if code == 0 else {}
+        shown = self._show(SERVICE, *PROPERTIES)
         return {
             "active": shown.get("ActiveState", "unknown"),
             "enabled": shown.get("UnitFileState") == "enabled",
@@ -113,20 +144,35 @@ class Systemd:
             "says": shown.get("StatusText", ""),
             "restarts": int(shown.get("NRestarts") or 0),
             "result": shown.get("Result", ""),
-            "socket": read_text(self._socket_unit()) is not None,
+            "socket": self._is_ours(self._socket_unit()),
+            "dropIns": shown.get("DropInPaths", "").split(),
         }
 
     def _socket_unit(self) -> str:
         return os.path.join(self._directory, SOCKET)
 
-    def _property(self, name: str) -> str:
-        return self._systemctl("show", SERVICE, f"--property={name}", "--value")[1]
+    def _is_ours(self, path: str) -> bool:
+        return (read_regular(path) or "").startswith(MARK)
+
+    def _show(self, unit: str, *names: str) -> dict[str, str]:
+        """Properties of a unit as systemd knows it; none if it cannot be asked."""
+        code, output = self._systemctl("show", unit, *(f"--property={name}" for name in names))
+        return dict(line.partition("=")[::2] for line in output.split("\n")) if code == 0 else {}
+
+    def _explain(self, unit: str) -> str:
+        """Why it failed; empty if it did not, or has begun again."""
+        shown = self._show(unit, "StatusText", "Result")
+        says, result = shown.get("StatusText", ""), shown.get("Result", "success")
+        if says.startswith(FAILED):
+            return says.removeprefix(FAILED)
+        return "" if result == "success" else f"systemd reports {result!r}"
 
     def _run(self, *words: str, may_fail: bool = False) -> None:
         code, output = self._systemctl(*words)
         if code and not may_fail:
-            last = output.split("\n")[0] or f"exit {code}"
-            raise RpcError(0, f"`systemctl --user {' '.join(words)}` failed: {last}; see `sesamectl service logs`")
+            first = output.split("\n")[0] or f"exit {code}"
+            why = self._explain(words[-1]) if words[0] == "enable" else ""
+            raise RpcError(0, f"`systemctl --user {' '.join(words)}` failed: {why or first}")
 
     def _systemctl(self, *words: str) -> tuple[int, str]:
         return run_command(["systemctl", "--user", "--no-pager", "--quiet", *words], self._environ)
@@ -136,3 +182,8 @@ def _quote(text: str) -> str:
     """Quoted for a unit file: quotes, backslashes and specifiers escaped."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{escaped}"'
+
+
+def _unquote(text: str) -> str:
+    """What `_quote` was given, from what is between its quotes."""
+    return re.sub(r"\\(.)", r"\1", text).replace("%%", "%")

@@ -5,9 +5,11 @@ its files. So the unit itself tells which socket it is for.
 """
 
 import os
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from sesamectl.errors import NotRunningError, RpcError
@@ -27,12 +29,19 @@ COMMAND_S = 60.0  # `systemctl start` waits for the daemon itself
 
 @dataclass(frozen=True)
 class Spec:
-    """What a unit starts."""
+    """What a unit starts: the interpreter, and what it gets of an environment."""
 
     python: str
-    socket: str
-    log: str
     environment: Mapping[str, str]
+
+    @property
+    def socket(self) -> str:
+        return self.environment.get("SESAME_SOCKET", "")
+
+    def extend(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """The whole environment of what it starts. Where files are follows from the unit alone."""
+        own = {name: value for name, value in environ.items() if name not in CARRIED and not name.startswith("SESAME_")}
+        return {**own, **self.environment}
 
 
 def build_spec(environ: Mapping[str, str]) -> Spec:
@@ -42,12 +51,16 @@ def build_spec(environ: Mapping[str, str]) -> Spec:
     except LookupError as error:
         raise NotRunningError(str(error)) from None
     carried = {name: environ[name] for name in (*CARRIED, *_agent_variables()) if environ.get(name)}
-    log = os.path.join(data_directory(environ), "sesamed.log")
-    spec = Spec(_python(), socket, log, {"SESAME_SOCKET": socket, **carried})
-    for value in (spec.python, spec.log, *spec.environment.values()):
+    spec = Spec(_python(), {"SESAME_SOCKET": socket, **carried})
+    for value in (spec.python, log_path(environ), *spec.environment.values()):
         if not value.isprintable():
             raise RpcError(0, f"{value!r} has control characters, which a unit cannot hold; use another path")
     return spec
+
+
+def log_path(environ: Mapping[str, str]) -> str:
+    """Where a daemon of this environment logs when it is not started by systemd."""
+    return os.path.join(data_directory(environ), "sesamed.log")
 
 
 def _agent_variables() -> Iterator[str]:
@@ -84,16 +97,29 @@ def read_text(path: str) -> str | None:
         return None
 
 
+def read_regular(path: str) -> str | None:
+    """The text of a file that is none but ours to read: neither a link, as a masked unit is, nor anything that would wait."""
+    try:
+        return read_text(path) if stat.S_ISREG(os.lstat(path).st_mode) else None
+    except OSError:
+        return None
+
+
 def write_text(path: str, text: str) -> bool:
     """Replace the file as a whole; returns whether that changed it."""
     if read_text(path) == text:
         return False
     os.makedirs(os.path.dirname(path), exist_ok=True)
     fresh = f"{path}.new"
-    with open(fresh, "w", encoding="utf-8", errors="surrogateescape") as file:
-        os.fchmod(file.fileno(), 0o644)
-        file.write(text)
-    os.replace(fresh, path)
+    try:
+        with open(fresh, "w", encoding="utf-8", errors="surrogateescape") as file:
+            os.fchmod(file.fileno(), 0o644)
+            file.write(text)
+        os.replace(fresh, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(fresh)
+        raise
     return True
 
 

@@ -121,7 +121,7 @@ def connect_writer(path: str) -> apsw.Connection:
     """Open or create the index for its one writer."""
     _reserve(path)
     with errors(path):
-        _check_ours(path)
+        check_ours(path)
         connection = apsw.Connection(path)
         try:
             _prepare(connection, WRITER_PRAGMAS)
@@ -231,13 +231,14 @@ def add_functions(connection: apsw.Connection) -> None:
         connection.create_scalar_function(name, function, count, deterministic=True, flags=apsw.SQLITE_INNOCUOUS)
 
 
-def _check_ours(path: str) -> None:
+def check_ours(path: str) -> None:
     """Refuse a database that is not sesame's, or newer, without writing to it: a reader does not even checkpoint a WAL."""
-    connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
-    try:
-        _refuse_others(connection, path)
-    finally:
-        connection.close()
+    with errors(path):
+        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            _refuse_others(connection, path)
+        finally:
+            connection.close()
 
 
 def _refuse_others(connection: apsw.Connection, path: str) -> None:

@@ -7,11 +7,13 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from sesamectl.launch import START_S
 from tests.support.daemon import eventually
 from tests.support.machine import Machine
 
@@ -138,6 +140,42 @@ def test_a_wrong_configuration(mac: Mac) -> None:
         job["ProgramArguments"], env={**mac.environ, **job["EnvironmentVariables"]}, capture_output=True, check=False
     )
     assert (ran.returncode, b"sweepSecond" in ran.stderr) == (0, True)
+
+
+def test_a_client_is_told_of_a_wrong_configuration(mac: Mac) -> None:
+    """launchd only knows that the daemon has ended; what it said is in its log. Once that is corrected, the next search works."""
+    mac.ctl("service", "install")
+    mac.ctl("stop")
+    (mac.config / "config.jsonc").write_text('{"sweepSecond": 5}')
+    began = time.monotonic()
+    assert "sesamed did not start: " in (said := mac.ctl("search", "quince", code=3))
+    assert "$: Object contains unknown field `sweepSecond`" in said
+    assert time.monotonic() - began < START_S
+    (mac.config / "config.jsonc").write_text('{"sweepSeconds": 5}')
+    assert "one" in mac.ctl("search", "quince")
+    assert [call.partition(" ")[0] for call in mac.calls()].count("kickstart") == 2
+
+
+def test_a_plist_of_somebody_else_is_left_alone(mac: Mac) -> None:
+    """A plist of the same name that we did not write is neither changed, removed nor loaded."""
+    mac.plist.parent.mkdir(parents=True)
+    mac.plist.write_bytes(plistlib.dumps({"Label": "sesame.sesamed", "ProgramArguments": ["/bin/true"]}))
+    before = mac.plist.read_bytes()
+    assert f"{mac.plist} was not written by sesame; it was left alone" in mac.ctl("service", "install", code=4)
+    assert "left alone" in mac.ctl("service", "uninstall")
+    assert "one" in mac.ctl("search", "quince")
+    assert mac.plist.read_bytes() == before
+    assert not [call for call in mac.calls() if not call.startswith("print")]
+
+
+def test_a_failed_install_leaves_nothing(mac: Mac) -> None:
+    """What launchd refuses is undone, and the daemon that had to make way runs again."""
+    assert "one" in mac.ctl("search", "quince")
+    (mac.launchd / "refuses").touch()
+    before = sorted((mac.place / "home").rglob("*"))
+    assert "everything is as it was before" in mac.ctl("service", "install", code=4)
+    assert sorted((mac.place / "home").rglob("*")) == before
+    assert "one" in mac.ctl("search", "quince", "--no-start")
 
 
 def test_printing_writes_nothing(mac: Mac) -> None:

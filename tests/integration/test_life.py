@@ -1,5 +1,6 @@
 """How a daemon starts and ends, what it is configured with, and that it stays alone."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import apsw
 import pytest
 
 from tests.support.client import Client
@@ -113,7 +115,31 @@ def test_a_wrong_configuration(config: str, named: str) -> None:
         assert str(daemon.config_file) in said
         assert named in said
         assert "Traceback" not in said
+        assert daemon.refuses_to_start("--check") == (code, said)
         assert not daemon.data_dir.exists()
+
+
+@pytest.mark.parametrize("fault", ["", "an index of a newer version", "a shared directory", "no workstation"])
+def test_a_check(fault: str) -> None:
+    """What a start would be refused for is found beside the daemon that runs, in the same words; nothing is changed."""
+    with Daemon() as daemon:
+        database = daemon.data_dir / "index.sqlite"
+        if fault == "an index of a newer version":
+            with contextlib.closing(apsw.Connection(str(database))) as connection:
+                connection.pragma("user_version", 99)
+        elif fault == "a shared directory":
+            (daemon.data_dir / "else").touch()
+            daemon.data_dir.chmod(0o755)
+        elif fault == "no workstation":
+            daemon.configure({"workstationId": "x"})
+        mode = daemon.data_dir.stat().st_mode
+        checked = daemon.refuses_to_start("--check")
+        assert checked[0] == (CONFIGURATION if fault else 0)
+        assert daemon.data_dir.stat().st_mode == mode
+        assert daemon.call("status")["pid"] == daemon.pid
+        if fault:
+            daemon.stop()
+            assert daemon.refuses_to_start() == checked
 
 
 def test_no_configuration() -> None:

@@ -66,6 +66,30 @@ def test_an_older_daemon_is_restarted(machine: Machine) -> None:
         assert not (machine.data / "restart.stamp").exists()
 
 
+def test_an_older_daemon_goes_on_where_a_newer_one_could_not_start(machine: Machine) -> None:
+    """A configuration that the new version refuses does not end the old one; a person is told why, and it is over when it is corrected."""
+    with running(machine, "0.0.9"):
+        (machine.config / "config.jsonc").write_text('{"sweepSecond": 5}')
+        said = on_a_terminal(machine, "search", "quince")
+        assert (
+            f"sesamed 0.0.9 goes on, although this sesamectl is {sesamectl.__version__}: {machine.config}/config.jsonc: $"
+            in said
+        )
+        assert version(machine) == "0.0.9"
+        (machine.config / "config.jsonc").unlink()
+        assert machine.run("search", "quince").returncode == 0
+        assert version(machine) == sesamectl.__version__
+
+
+def test_an_older_daemon_with_other_data_goes_on(machine: Machine) -> None:
+    """A daemon that was started with another data directory is not replaced by one without its sessions."""
+    with running(machine, "0.0.9"):
+        theirs, machine.environ["SESAME_DATA_DIR"] = machine.data, f"{machine.place}/other"
+        said = on_a_terminal(machine, "search", "quince")
+        assert f"it keeps its index in {theirs}, and a new one would in {machine.place}/other" in said
+        assert version(machine) == "0.0.9"
+
+
 def test_twenty_newer_clients(machine: Machine) -> None:
     """Twenty newer clients at once are all answered, and restart it once."""
     with running(machine, "0.0.9"):

@@ -139,9 +139,9 @@ class Daemon:
             **self.extra_environ,
         }
 
-    def launch(self) -> "subprocess.Popen[bytes]":
+    def launch(self, *flags: str) -> "subprocess.Popen[bytes]":
         """A process of it, which may end at once."""
-        command = [*self._through, sys.executable, "-W", "error", *self._program, *self.arguments]
+        command = [*self._through, sys.executable, "-W", "error", *self._program, *self.arguments, *flags]
         with open(self.log_file, "ab") as log:
             return subprocess.Popen(
                 command, env=self.environ(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.directory
@@ -209,10 +209,10 @@ class Daemon:
         self.stop()
         return self.start()
 
-    def refuses_to_start(self) -> tuple[int, str]:
+    def refuses_to_start(self, *flags: str) -> tuple[int, str]:
         """Start it where it must not run; gives its exit code and what it said."""
         before = len(self.log)
-        code = self.launch().wait(PATIENCE_S)
+        code = self.launch(*flags).wait(PATIENCE_S)
         return code, self.log[before:]
 
     def remove(self) -> None:

@@ -35,7 +35,7 @@ def described(state: dict[str, object] | None, _: str) -> int:
 
 
 def load(state: dict[str, object] | None, path: str) -> int:
-    if state is not None:
+    if state is not None or (PLACE / "refuses").exists():
         sys.stdout.write("Bootstrap failed: 5: Input/output error\n")
         return 5
     start(path)

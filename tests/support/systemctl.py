@@ -3,14 +3,20 @@
 import os
 from pathlib import Path
 
+from sesamectl.service.systemd import MARK
+
 SCRIPT = """#!/bin/sh
-shift 3  # --user --no-pager --quiet
+while [ "${{1#--}}" != "$1" ]; do shift; done
 echo "$@" >> {place}/calls
 if [ -e {place}/fails-$1 ]; then cat {place}/fails-$1; exit 1; fi
-case "$*" in
-  *--value) cat {place}/fragment 2>/dev/null ;;
-  show*) cat {place}/shown 2>/dev/null ;;
-esac
+[ "$1" = show ] || exit 0
+cat {place}/shown 2>/dev/null
+unit={place}/config/systemd/user/$2
+if [ -e {place}/fragment ]; then
+  echo "FragmentPath=$(cat {place}/fragment)"
+elif [ -e "$unit" ]; then
+  echo "FragmentPath=$unit"
+fi
 exit 0
 """
 
@@ -49,8 +55,12 @@ class FakeSystemctl:
         return found
 
     def write_units(self, *names: str) -> None:
-        """Unit files where systemd would read them."""
-        directory = Path(self.environ["XDG_CONFIG_HOME"]) / "systemd/user"
-        os.makedirs(directory, exist_ok=True)
+        """Unit files of ours where systemd would read them."""
+        os.makedirs(self.units, exist_ok=True)
         for name in names:
-            (directory / name).touch()
+            (self.units / name).write_text(f"{MARK}`\n")
+
+    @property
+    def units(self) -> Path:
+        """Where the user's units are."""
+        return Path(self.environ["XDG_CONFIG_HOME"]) / "systemd/user"

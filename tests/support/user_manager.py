@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.daemon import eventually
+from tests.support.machine import NOTICE
 
 ROOT = Path(__file__).parents[2]
 UID = 54_321
@@ -120,7 +121,7 @@ class UserManager:
         """What sesamectl prints; it must end with this code."""
         ran = self.run(sys.executable, "-P", "-m", "sesamectl", *words)
         assert ran.returncode == code, (ran.stdout, ran.stderr, self.log)
-        return ran.stdout if code == 0 else ran.stderr
+        return ran.stdout if code == 0 else ran.stderr.replace(NOTICE, "", 1)
 
     def json(self, *words: str) -> Any:
         """The same, for programs."""
@@ -159,7 +160,8 @@ class UserManager:
         self.run("systemctl", "--user", "stop", "sesamed.socket", "sesamed.service")
         self.run(sys.executable, "-P", "-m", "sesamectl", "service", "uninstall", "--purge")
         self.run("rm", "-f", f"{self.runtime}/bus")
+        self.run("rm", "-rf", f"{self.runtime}/systemd/user/sesamed.service")
         for path in self.home.iterdir():
-            shutil.rmtree(path)
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
         self.run("systemctl", "--user", "daemon-reload")
         self.run("systemctl", "--user", "reset-failed")

@@ -19,9 +19,7 @@ from sesamectl.service.systemd import Systemd, _quote
 from sesamectl.service.unit import Spec, build_spec
 
 ROOT = Path(__file__).parents[3]
-SPEC = Spec(
-    "/v/bin/python", "/r/sesamed.sock", "/d/sesamed.log", {"SESAME_SOCKET": "/r/sesamed.sock", "CODEX_HOME": "/c d"}
-)
+SPEC = Spec("/v/bin/python", {"SESAME_SOCKET": "/r/sesamed.sock", "SESAME_DATA_DIR": "/d", "CODEX_HOME": "/c d"})
 TYPES = {
     "Label": str, "ProgramArguments": list, "EnvironmentVariables": dict, "RunAtLoad": bool, "KeepAlive": dict, "ThrottleInterval": int,
     "ProcessType": str, "ExitTimeOut": int, "Umask": int, "SoftResourceLimits": dict, "WorkingDirectory": str, "StandardOutPath": str,
@@ -42,7 +40,7 @@ def test_the_units_are_filled_in() -> None:
     service, socket = files.values()
     assert not re.search(r"@[A-Z]+@", service + socket)
     assert 'ExecStart="/v/bin/python" -P -m sesamed\n' in service
-    assert 'Environment="SESAME_SOCKET=/r/sesamed.sock" "CODEX_HOME=/c d"\n' in service
+    assert 'Environment="SESAME_SOCKET=/r/sesamed.sock" "SESAME_DATA_DIR=/d" "CODEX_HOME=/c d"\n' in service
     assert "ListenStream=/r/sesamed.sock\n" in socket
     template = (ROOT / "systemd/sesamed.service").read_text()
     assert len(set(service.split("\n")) ^ set(template.split("\n"))) == 4
@@ -60,12 +58,28 @@ def test_quoting(text: str) -> None:
 
 
 def test_whose_unit_it_is() -> None:
-    """A unit starts the daemon of the socket that it names, and of no other one."""
+    """What a unit of ours starts can be read from it; what was not written by us is nobody's."""
     for manager in (Systemd({}), Launchd({})):
         (text,) = manager.render(SPEC, socket=False).values()
-        assert manager.serves(text, "/r/sesamed.sock")
-        assert not manager.serves(text, "/r/sesamed.soc")
-        assert not manager.serves("nonsense", "/r/sesamed.sock")
+        assert manager.parse(text) == SPEC
+        for other in ("nonsense", "", text[1:], text.replace("sesame", "other")):
+            assert manager.parse(other) is None
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_categories=["C"])), min_size=2, max_size=2))
+def test_units_are_read_back(values: list[str]) -> None:
+    """Whatever stands in paths and variables, a unit gives back what it was made of."""
+    spec = Spec(f"/v{values[0]}", {"SESAME_SOCKET": f"/r{values[1]}", "CODEX_HOME": values[0]})
+    for manager in (Systemd({}), Launchd({})):
+        text = next(iter(manager.render(spec, socket=True).values()))
+        assert manager.parse(text) == spec
+
+
+def test_an_edited_unit_is_still_ours() -> None:
+    """Somebody may have taken out of it what it starts."""
+    text = next(iter(Systemd({}).render(SPEC, socket=False).values()))
+    kept = "\n".join(line for line in text.split("\n") if not line.startswith(("ExecStart=", "Environment=")))
+    assert Systemd({}).parse(kept) == Spec("", {})
 
 
 def test_a_plist_has_every_key_in_its_type() -> None:

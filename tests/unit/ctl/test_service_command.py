@@ -12,8 +12,8 @@ from tests.support.systemctl import FakeSystemctl
 from tests.unit.ctl.conftest import Stub
 
 STATUS: dict[str, Any] = {
-    "manager": "systemd", "missing": None, "unit": "/u", "installed": True, "ours": True, "current": True, "active": "active",
-    "enabled": True, "pid": 7, "says": "ready", "restarts": 0, "result": "success", "answers": 7,
+    "manager": "systemd", "missing": None, "unit": "/u", "foreign": None, "installed": True, "ours": True, "current": True,
+    "active": "active", "enabled": True, "pid": 7, "says": "ready", "restarts": 0, "result": "success", "answers": 7,
 }  # fmt: skip
 
 
@@ -63,10 +63,12 @@ def test_a_service_that_does_not_answer(
 ) -> None:
     """Started and silent is an error that says where to look."""
     monkeypatch.setenv("SESAME_SOCKET", f"{directory}/none")
-    monkeypatch.setattr("sesamectl.launch.wait_until_ready.__defaults__", (0.0, lambda: None, str))
-    systemctl.say("fragment", f"{systemctl.environ['XDG_CONFIG_HOME']}/systemd/user/sesamed.service")
+    monkeypatch.setattr("sesamectl.launch.wait_until_ready.__defaults__", (0.0, lambda: True, str))
     assert main(["service", "install"]) == 3
-    assert f"the service was started, but nothing answers at {directory}/none; see" in capsys.readouterr().err
+    assert (
+        f"the service was started, but nothing answers at {directory}/none; everything is as it was"
+        in capsys.readouterr().err
+    )
     assert "enable --now sesamed.service" in systemctl.calls()
 
 

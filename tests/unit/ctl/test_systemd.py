@@ -15,6 +15,7 @@ from sesamectl.service.unit import build_spec
 from tests.support.systemctl import FakeSystemctl
 
 STATE = "ActiveState=active\nUnitFileState=enabled\nMainPID=7\nStatusText=ready: a=b\nResult=success\nNRestarts=2\n"
+STATE += "DropInPaths=/d/a.conf /d/b.conf\n"
 
 
 @pytest.fixture
@@ -62,29 +63,31 @@ def test_no_systemd(systemd: Systemd, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_enable(systemctl: FakeSystemctl, systemd: Systemd, socket: bool) -> None:
     """Loaded, forgiven its failures, enabled and started; the socket before the service that would bind it."""
     files = install(systemd, {"SESAME_SOCKET": "/r/s"}, socket=socket)
-    systemctl.say("fragment", systemd.unit_path())
     names = [SOCKET, SERVICE] if socket else [SERVICE]
+    systemd.load()
     assert systemd.enable(files) == [f"enabled and started {name}" for name in reversed(names)]
     assert systemctl.calls() == [
-        "daemon-reload", f"show {SERVICE} --property=FragmentPath --value", f"reset-failed {' '.join(names)}",
+        "daemon-reload", f"show {SERVICE} --property=FragmentPath", f"reset-failed {' '.join(names)}",
         *(f"enable --now {name}" for name in names),
     ]  # fmt: skip
 
 
 def test_units_that_systemd_reads_elsewhere(systemctl: FakeSystemctl, systemd: Systemd) -> None:
-    """Where systemd does not see the file, nothing is enabled."""
+    """Where systemd does not see the file, it is not ours that would be started."""
     systemctl.say("fragment", "/elsewhere/sesamed.service")
     with pytest.raises(RpcError, match=r"loaded the unit from /elsewhere/sesamed\.service, not from .*check HOME"):
-        systemd.enable({})
-    assert not [call for call in systemctl.calls() if call.startswith("enable")]
+        systemd.load()
 
 
 def test_what_systemctl_refuses(systemctl: FakeSystemctl, systemd: Systemd) -> None:
     """Its own first line is the reason; that there are no failures to forget is none."""
-    systemctl.say("fragment", systemd.unit_path())
+    systemctl.write_units(SERVICE)
     systemctl.say("fails-reset-failed", "Unit sesamed.service not loaded.\n")
     systemctl.say("fails-enable", "Job failed.\nSee the journal.\n")
-    with pytest.raises(RpcError, match=r"`systemctl --user enable --now sesamed\.service` failed: Job failed\.; see"):
+    with pytest.raises(
+        RpcError,
+        match=r"`systemctl --user enable --now sesamed\.service` failed: Job failed\.$",
+    ):
         systemd.enable({})
 
 
@@ -118,6 +121,7 @@ def test_its_state(systemctl: FakeSystemctl, systemd: Systemd) -> None:
         "restarts": 2,
         "result": "success",
         "socket": False,
+        "dropIns": ["/d/a.conf", "/d/b.conf"],
     }
     assert systemd.read_state() == found
     systemctl.say("fails-show", "no bus")
@@ -128,6 +132,7 @@ def test_its_state(systemctl: FakeSystemctl, systemd: Systemd) -> None:
         "says": "",
         "restarts": 0,
         "result": "",
+        "dropIns": [],
     }
 
 
@@ -153,10 +158,11 @@ def test_who_starts_it(systemctl: FakeSystemctl, systemd: Systemd, tmp_path: Pat
 
 
 def test_a_service_that_cannot_start(systemctl: FakeSystemctl, systemd: Systemd, tmp_path: Path) -> None:
-    """When the manager's command fails, where to look is said, and nothing else is tried."""
-    systemctl.add_program("systemctl", "#!/bin/sh\nexit 1\n")
+    """When the manager's command fails, why and where to look is said, and nothing else is tried."""
+    systemctl.say("fails-start", "Job failed.\n")
+    systemctl.say("shown", "ActiveState=failed\nResult=exit-code\n")
     install(systemd, {"SESAME_SOCKET": str(tmp_path / "s")})
-    with pytest.raises(StartError, match="the service manager could not start sesamed; see `sesamectl doctor`"):
+    with pytest.raises(StartError, match="did not start: systemd reports 'exit-code'; see `sesamectl doctor`"):
         launch(str(tmp_path / "s"))
 
 
@@ -164,7 +170,8 @@ def test_the_state_of_the_service(systemctl: FakeSystemctl, systemd: Systemd, tm
     """Installed or not, for this socket or another, as it is written today or not."""
     socket = str(tmp_path / "s")
     assert read_state(systemd, socket, None) == {
-        "manager": "systemd", "missing": None, "unit": systemd.unit_path(), "installed": False, "ours": False, "answers": None,
+        "manager": "systemd", "missing": None, "unit": systemd.unit_path(), "foreign": None, "installed": False, "ours": False,
+        "serves": None, "answers": None,
     }  # fmt: skip
     systemctl.say("shown", STATE)
     install(systemd, {"SESAME_SOCKET": socket, "SESAME_DATA_DIR": str(tmp_path / "data"), **systemctl.environ})

@@ -1,9 +1,13 @@
 """No answer contains what nobody can see. Hostile sessions of every source are indexed, and each field of each result must be clean, or be
-one of those that are documented as exact. A field that is added fails here until a canary reaches it, or it is listed as ours.
+one of those that are documented as exact; so must all that sesamectl prints. A field or a command that is added fails here until a canary
+reaches it, or it is listed.
 """
 
+import io
+import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
@@ -11,7 +15,9 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 import pytest
 from msgspec import Struct
 
+from sesamectl.cli import main
 from sesamectl.errors import RpcError
+from sesamectl.flags import COMMANDS
 from sesamed.methods.index import ProgressLine
 from sesamed.methods.table import METHODS
 from sesamed.sanitize import Time, clean_text
@@ -114,9 +120,9 @@ class Answers:
         self.refusals.append(self.daemon.refuses(method, **params))
 
 
-@pytest.fixture(scope="module")
-def answers() -> Iterator[Answers]:
-    """All methods have been asked for everything."""
+@contextmanager
+def hostile_company() -> Iterator[Answers]:
+    """A daemon with hostile sessions, and nobody who has read them yet."""
     with Daemon() as daemon:
         daemon.stop()
         roots = [*write_hostile_roots(daemon.directory / "roots").items(), *write_plain_roots(daemon)]
@@ -125,6 +131,13 @@ def answers() -> Iterator[Answers]:
         daemon.start()
         answers = Answers(daemon)
         write_own(answers)
+        yield answers
+
+
+@pytest.fixture(scope="module")
+def answers() -> Iterator[Answers]:
+    """All methods have been asked for everything."""
+    with hostile_company() as answers:
         read_everything(answers)
         take_away(answers)
         yield answers
@@ -240,3 +253,83 @@ def test_every_refusal_is_clean(answers: Answers) -> None:
         assert all(is_clean(session["name"]) for session in (refusal.data or {}).get("sessions", []))
     assert {refusal.code for refusal in answers.refusals} == {NOT_FOUND, AMBIGUOUS, REFUSED}
     assert all(WORD in refusal.message for refusal in answers.refusals)
+
+
+# -- what people see
+
+
+class Screen(io.StringIO):
+    """A terminal with colours."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+OWN = re.compile(r"\x1b\[(?:0|1|2|1;33)m|\r|\x1b\[K")  # colours, and how a progress bar is drawn
+QUERIES = [[WORD], [], [f"{WORD}y"], [f"{WORD} {WORD}000"]]
+# Commands with their words; `{}` stands for the id of a session of each source.
+RUNS: Mapping[str, Sequence[Sequence[str]]] = {
+    "search": [
+        *QUERIES,
+        [WORD, "--tool", "bashh"],
+        [WORD, "--tools"],
+        [WORD, "--sort", "recent", "--subagents", "only"],
+    ],
+    "list": [[], ["--empty"], ["--changed-since", "0"], ["--tool", "bashh"], ["--similar-to", f"{WORD}-1"]],
+    "show": [["{}"], ["{}", "--all"], [f"{WORD} ignore"], [f"none {IN_TEXTS}"]],
+    "resolve": [["{}"], [f"{WORD} ignore"], [f"none {IN_TEXTS}"]],
+    "resume": [["{}", "--print"], ["{}", "--here", "--print"], [f"{WORD}-1"], [f"{WORD}-2"], [f"{WORD}-3"]],
+    "forget": [["{}", "--dry-run"], ["{}"], ["--source", "pi", "--dry-run"], ["--cwd", f"/{IN_IDS}", "--dry-run"]],
+    "index": [[], ["--full"]],
+    "status": [[]],
+    "config": [[]],
+    "doctor": [[], ["--deep"]],
+    "logs": [[]],
+    "completions": [["sessions"], ["sessions", "--matching", WORD], ["bash"]],
+    "service": [["status"], ["install", "--print"]],
+    "pi-package": [[]],
+    "man": [[]],
+    "demo": [[]],
+    "start": [[]],
+    "restart": [],  # prints what start prints; a daemon whose parent is the test has not quite ended when it has
+    "stop": [[]],
+}
+
+
+def test_every_command_prints_clean_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through a pipe, on a terminal, and as JSON, which has nothing but ASCII in it."""
+    assert RUNS.keys() == COMMANDS.keys()
+    with hostile_company() as answers:
+        daemon = answers.daemon
+        daemon.sync()
+        ids = list({session["source"]: session["sessionId"] for session in daemon.sessions()}.values())
+        for name, value in {**daemon.environ(), "TERM": "xterm", "COLUMNS": "100"}.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr("sesamectl.commands.resume._exec", lambda *_: None)
+        seen = {name: [print_all(name, words, ids) for words in runs] for name, runs in RUNS.items()}
+    for name in ("search", "list", "show", "resolve", "resume", "status", "config", "doctor", "completions"):
+        assert any(WORD in text for texts in seen[name] for text in texts), name
+
+
+def print_all(command: str, words: Sequence[str], ids: Sequence[str]) -> list[str]:
+    """What a command prints, each time clean."""
+    given = [[word.replace("{}", one) for word in words] for one in (ids if "{}" in words else [""])]
+    printed = [text for line in given for output in (io.StringIO, Screen) for text in [run(command, line, output())]]
+    assert all(is_clean(text, several_lines=True) for text in printed), (command, words, printed)
+    if "json" in {flag.name for flag in COMMANDS[command].flags}:
+        for line in given:
+            text = run(command, [*line, "--json"], io.StringIO())
+            refused = not text.startswith("{")
+            assert (
+                is_clean(text, several_lines=True) if refused else text.isascii() and text.rstrip("\n").isprintable()
+            ), (words, text)
+    return printed
+
+
+def run(command: str, words: Sequence[str], output: io.StringIO) -> str:
+    """What it prints on either output, without what a terminal gets from us."""
+    with redirect_stdout(output), redirect_stderr(output):
+        code = main([command, *words])
+    assert code in {0, 1, 3, 4}, (command, words, output.getvalue())
+    text = output.getvalue()
+    return OWN.sub("", text) if output.isatty() else text

@@ -16,7 +16,7 @@ import re
 import stat
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from threading import Lock
 from typing import NamedTuple
@@ -30,6 +30,9 @@ _GIT_TOKEN = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 _GIT_MEMBER = re.compile(r"\[:(?P<name>[^\]]*):\]|(?P<first>\\.|[^\\])(?:-(?P<last>\\.|[^\\\]]))?", re.DOTALL)
+_STAR = "[^/]*"
+_FLAT = {_STAR: "[^/]*?"}  # wildcards within a name, and as they are when another one follows
+_DEEP = {"(?:.*/)?": "(?:.*?/)??", ".*/": ".*?/"}  # those across directories
 _CLASSES = {
     "alnum": "0-9A-Za-z", "alpha": "A-Za-z", "blank": r" \t", "cntrl": r"\x00-\x1f\x7f", "digit": "0-9", "graph": "!-~",
     "lower": "a-z", "print": " -~", "punct": r"!-/:-@\[-`{-~", "space": r" \t-\r", "upper": "A-Z", "xdigit": "0-9A-Fa-f",
@@ -281,16 +284,32 @@ def _wildmatch(pattern: str) -> str | None:
         piece = _git_piece(token[0], is_first=at == 0 or pattern[at - 1] == "/", is_last=token.end() == len(pattern))
         if piece is None:
             return None
-        found.append(piece)
+        found += [_STAR, "/"] if piece == f"{_STAR}/" else [piece]
         at = token.end()
-    return "".join(found)
+    return _join(found, _DEEP)
+
+
+def _join(pieces: Sequence[str], lazy: Mapping[str, str]) -> str:
+    """The pieces as an expression. A wildcard before another one of its kind takes the first place where what is between them fits: any
+    other would do no better, and to try all of them takes for ever with rules that somebody has made for that.
+    """
+    wild = [at for at, piece in enumerate(pieces) if piece in lazy]
+    if not wild:
+        return _join(pieces, _FLAT) if lazy is _DEEP else "".join(pieces)
+    found = _join(pieces[: wild[0]], _FLAT) if lazy is _DEEP else "".join(pieces[: wild[0]])
+    for at, end in zip(wild, [*wild[1:], len(pieces)], strict=True):
+        between = pieces[at + 1 : end]
+        inner = _join(between, _FLAT) if lazy is _DEEP else "".join(between)
+        is_free = end == len(pieces) or (lazy is _FLAT and "/" in between)
+        found += pieces[at] + inner if is_free else f"(?>{lazy[pieces[at]]}{inner})"
+    return found
 
 
 def _git_piece(token: str, *, is_first: bool, is_last: bool) -> str | None:
     if token.startswith("**") and is_first and (is_last or token.endswith("/")):
         return {"/": "(?:.*/)?", "\\/": ".*/"}.get(token.lstrip("*"), ".*")  # escaped, the slash must be there
     if token[0] == "*":
-        return "[^/]*" + "/" * token.endswith("/")
+        return _STAR + "/" * token.endswith("/")
     if token[0] == "[":
         return _git_set(token[1:-1])
     return "[^/]" if token[0] == "?" else re.escape(token[-1])

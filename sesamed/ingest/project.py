@@ -19,6 +19,7 @@ from sesamed.exclusion import FOLDS, Ignored, IgnoreFile, fold, read_ignore_file
 PARENTS = 40
 GIT_FILE_BYTES = 4096
 FRESH_S = 1.0  # so long a directory is not looked at again for the next new session in it
+SETTLED_NS = 2_000_000_000  # what was made in a directory just now may not show in its time yet
 SESSION = "\0"  # a session's name for the rules: no pattern spells it, `*` matches it
 _HERE = re.compile(
     r"^(!?)(?:\.?/|\.)[ \t]*\r?$", re.MULTILINE
@@ -45,7 +46,7 @@ class Projects:
         self._heeds_files = heeds_files
         self._known: dict[str, str | None] = {}
         self._judged: dict[str, tuple[float, Verdict | None]] = {}
-        self._files: dict[str, IgnoreFile] = {}
+        self._seen: Mapping[str, _Directory] = {}
         self._lock = Lock()  # sweeps and looks may come at one time
 
     def of(self, cwd: str | None) -> str | None:
@@ -68,7 +69,7 @@ class Projects:
         if at and time.monotonic() - at < FRESH_S:
             return verdict
         with self._lock:
-            return self._judge(cwd, _Look(self._files))
+            return self._judge(cwd, _Look(self._seen))
 
     def remember(self, cwd: str, by: str) -> None:
         """This file excluded the sessions of a directory when it was last looked for."""
@@ -86,10 +87,10 @@ class Projects:
         if not self._heeds_files:
             return
         with self._lock:
-            look = _Look(self._files)
+            look = _Look(self._seen)
             for cwd in list(self._judged):
                 self._judge(cwd, look)
-            self._files = look.files
+            self._seen = look.seen
 
     def list_excluded(self) -> list[str]:
         """The directories whose sessions have to go from the index."""
@@ -97,8 +98,8 @@ class Projects:
 
     def find_trouble(self, path: str) -> str | None:
         """Why a file that excludes sessions cannot be read now."""
-        file = self._files.get(os.path.dirname(path))
-        return None if file is None else file.trouble
+        seen = self._seen.get(os.path.dirname(path))
+        return None if seen is None or seen.file is None else seen.file.trouble
 
     def _judge(self, cwd: str, look: "_Look") -> Verdict | None:
         _, before = self._judged.get(cwd, (0.0, None))
@@ -117,21 +118,31 @@ class _Top(NamedTuple):
     main: str
 
 
+class _Directory(NamedTuple):
+    """What was seen of a directory. As long as nothing is made or removed in it, only its file may say something else."""
+
+    status: tuple[int, int, int] | None  # by which that is told; None: by nothing
+    real: str
+    main: str | None  # the main worktree, if this is the top of one
+    file: IgnoreFile | None
+
+
 class _Look:
     """One look at directories: each is asked once, however many lie below it."""
 
-    def __init__(self, before: Mapping[str, IgnoreFile]) -> None:
-        self.files: dict[str, IgnoreFile] = {}
+    def __init__(self, before: Mapping[str, _Directory], *, for_files: bool = True) -> None:
+        self._for_files = for_files
+        self.seen: dict[str, _Directory] = {}
         self._before = before
-        self._asked: set[str] = set()
         self._tops: dict[str, _Top | None] = {}
 
     def judge(self, cwd: str) -> Verdict | None:
         """Which file excludes the sessions of a directory; one that can be read rather than one that cannot."""
         found: list[Verdict] = []
-        for place in dict.fromkeys((_normalise(cwd), _resolve(cwd))):
+        written = _normalise(cwd)
+        for place in dict.fromkeys((written, self._see(written).real)):
             for directory, below in self._list_places(place):
-                file = self._read(directory)
+                file = self._see(directory).file
                 if file is not None and _compile(file.text).holds(fold(below) if FOLDS else below, is_directory=False):
                     found.append(Verdict(file.path, file.text is not None))
         return max(found, key=lambda verdict: verdict.is_certain, default=None)
@@ -144,7 +155,7 @@ class _Look:
                 top = self._tops[directory]
                 break
             passed.append(directory)
-            if (main := _worktree(directory)) is not None:
+            if (main := self._see(directory).main) is not None:
                 top = _Top(directory, main)
                 break
             if directory == "/":
@@ -167,12 +178,29 @@ class _Look:
         if top is not None and top.main != top.directory:
             yield top.main, below
 
-    def _read(self, directory: str) -> IgnoreFile | None:
-        if directory not in self._asked:
-            self._asked.add(directory)
-            if (file := read_ignore_file(directory, self._before.get(directory))) is not None:
-                self.files[directory] = file
-        return self.files.get(directory)
+    def _see(self, path: str) -> _Directory:
+        if (seen := self.seen.get(path)) is None:
+            seen = self.seen[path] = self._look_at(path)
+        return seen
+
+    def _look_at(self, path: str) -> _Directory:
+        before = self._before.get(path)
+        try:
+            found = os.stat(path)
+        except (OSError, ValueError):  # nothing is in it
+            return _Directory(None, self._resolve_missing(path), None, None)
+        status = found.st_dev, found.st_ino, found.st_mtime_ns
+        if before is not None and before.status == status and before.file is None:
+            return before
+        is_settled = time.time_ns() - found.st_mtime_ns > SETTLED_NS
+        file = None
+        if self._for_files:
+            file = read_ignore_file(path, None if before is None else before.file)
+        return _Directory(status if is_settled else None, os.path.realpath(path), _worktree(path), file)
+
+    def _resolve_missing(self, path: str) -> str:
+        above, name = os.path.split(path)
+        return path if above == path or path.count("/") > PARENTS else os.path.join(self._see(above).real, name)
 
 
 @lru_cache(64)
@@ -185,13 +213,6 @@ def _normalise(cwd: str) -> str:
     return os.path.normpath("/" + cwd.lstrip("/"))
 
 
-def _resolve(cwd: str) -> str:
-    try:
-        return os.path.realpath(cwd)
-    except (OSError, ValueError):
-        return _normalise(cwd)
-
-
 def project_of(cwd: str | None) -> str | None:
     """The main worktree of the repository that contains `cwd`, or `cwd` itself, normalised, if there is none."""
     if not cwd:
@@ -199,7 +220,7 @@ def project_of(cwd: str | None) -> str | None:
     if not os.path.isabs(cwd):  # of another machine, or nonsense: nothing to look for
         return cwd
     directory = _normalise(cwd)
-    top = _Look({}).find_top(directory)
+    top = _Look({}, for_files=False).find_top(directory)
     return directory if top is None else top.main
 
 

@@ -195,6 +195,10 @@ PATTERNS = st.text(st.sampled_from("aab*/**?[]!^-\\ #.A"), max_size=7) | st.samp
         "[[:a]",
         "a/***/b",
         "**\\/a",
+        "**/a*/**/b*b",
+        "*a*b*",
+        "a*/*b",
+        "**/*a*b/**/*",
     ]
 )
 
@@ -310,3 +314,20 @@ def test_a_file_in_any_encoding(root: Path) -> None:
     exclusion = refreshed(root)
     assert exclusion.excludes(f"{root}/x.a")
     assert exclusion.excludes(os.fsdecode(b"%s/x.\xff" % os.fsencode(root)))
+
+
+@pytest.mark.timeout(60)  # of which a few hundredths are needed
+@pytest.mark.parametrize(
+    ("rule", "path"),
+    [
+        ("*a" * 20 + "b", "a" * 255),
+        ("?*" * 20 + "b", "a" * 255),
+        ("[a]*" * 20 + "b", "a" * 255),
+        ("**/a/" * 20 + "b", "a/" * 1000 + "a"),
+        ("**/*a*b" + "/**/*a*c" * 5, "ab/" * 1000 + "a"),
+        ("**\\/a/" * 20 + "b", "a/" * 1000 + "a"),
+    ],
+)
+def test_rules_of_others_are_matched_in_no_time(rule: str, path: str) -> None:
+    """A cloned repository may have any."""
+    assert not Ignored(rule).holds(path, is_directory=False)

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -163,3 +164,73 @@ def test_answers_are_remembered(tmp_path: Path) -> None:
     assert projects.of(f"{top}/z") == f"{top}/z"
     assert projects.of(f"{top}/x") == f"{top}/x"
     assert projects.of(None) is None
+
+
+# -- .sesameignore
+
+
+def _judge(*places: Path) -> list[bool]:
+    """Whether the sessions of these directories are excluded."""
+    projects = Projects()
+    return [projects.judge(str(place)) is not None for place in places]
+
+
+def test_a_file_in_the_project_excludes(tmp_path: Path) -> None:
+    """What began below it; not what began elsewhere."""
+    top = _repository(tmp_path / "repo")
+    (top / ".sesameignore").touch()
+    assert _judge(top, top / "src/gone", tmp_path, tmp_path / "other") == [True, True, False, False]
+
+
+def test_what_is_no_directory_here_is_not_looked_for() -> None:
+    """Paths of other systems, and odd ones."""
+    projects = Projects()
+    for cwd in ("", "~", "C:\\work", "/a\0b", "/\ud800", "/" + "a/" * 3000, "//", "/a/../.."):
+        assert projects.judge(cwd) is None
+
+
+def _note(monkeypatch: pytest.MonkeyPatch, name: str) -> list[str]:
+    """The paths that a function of `os` is asked for from now on."""
+    paths, call = list[str](), getattr(os, name)
+
+    def noting(path: str, *more: Any) -> Any:
+        paths.append(path)
+        return call(path, *more)
+
+    monkeypatch.setattr(os, name, noting)
+    return paths
+
+
+def test_a_directory_is_asked_once_a_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many sessions and subdirectories it has; and its file only if there is one, or something was made in it."""
+    places = [_repository(tmp_path / f"{number}") for number in range(10)]
+    (places[0] / ".sesameignore").touch()
+    for place in (tmp_path, *places):
+        os.utime(place, (1, 1))
+    projects = Projects()
+    projects.add(str(place / below) for place in places for below in ("", "a", "a/b"))
+    projects.refresh()
+    asked = {name: _note(monkeypatch, name) for name in ("stat", "open")}
+    projects.refresh()
+    monkeypatch.undo()
+    assert len(asked["stat"]) == len(set(asked["stat"])) == 30
+    assert asked["open"] == [f"{places[0]}/.sesameignore"]
+    (places[1] / ".sesameignore").touch()
+    projects.refresh()
+    assert len(projects.list_excluded()) == 6
+
+
+def test_what_it_said_counts_while_the_directory_is_away(tmp_path: Path) -> None:
+    """Without the directory nobody has removed the file."""
+    top = _repository(tmp_path / "repo")
+    (top / ".sesameignore").touch()
+    projects = Projects()
+    projects.add([str(top)])
+    projects.refresh()
+    top.rename(tmp_path / "away")
+    projects.refresh()
+    assert projects.list_excluded() == [str(top)]
+    revision = projects.revision
+    _repository(top)
+    projects.refresh()
+    assert (projects.list_excluded(), projects.revision) == ([], revision + 1)

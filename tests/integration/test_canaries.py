@@ -291,8 +291,8 @@ RUNS: Mapping[str, Sequence[Sequence[str]]] = {
     "man": [[]],
     "demo": [[]],
     "start": [[]],
-    "restart": [],  # prints what start prints; a daemon whose parent is the test has not quite ended when it has
-    "stop": [[]],
+    "restart": [],  # prints what start prints; and a daemon whose parent is the test has not quite ended when it has
+    "stop": [],
 }
 
 

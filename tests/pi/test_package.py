@@ -11,7 +11,8 @@ import pytest
 
 from sesamectl.locations import MAX_SOCKET_BYTES, socket_path
 from sesamectl.render.terminal import columns
-from tests.support import login, npm
+from sesamed.sanitize import clean_text
+from tests.support import canaries, login, npm
 from tests.support.daemon import Daemon
 from tests.support.desk import PACKAGE, REPOSITORY
 from tests.support.sessions import PiSession
@@ -119,6 +120,36 @@ def test_in_pis_own_process(beside: Path) -> None:
     assert "read_session" in "".join(search["expanded"][1])
     assert '"soon" is neither a date or time' in "".join(listed["folded"][1])
     assert search["partial"][1][0].strip() == "searching…"
+
+
+def test_nothing_that_a_transcript_says_passes_for_ours(beside: Path) -> None:
+    """Hostile sessions of every source: what the model and the person get is clean, and theirs is quoted."""
+    with Daemon() as daemon:
+        daemon.stop()
+        roots = canaries.write_hostile_roots(daemon.directory / "roots")
+        daemon.configure({"sources": [{"parser": name, "path": str(root)} for name, root in roots.items()]})
+        daemon.start()
+        daemon.sync()
+        ids = {session["source"]: session["sessionId"] for session in daemon.sessions()}.values()
+        calls: list[tuple[str, dict[str, object]]] = [
+            ("search_sessions", {"query": canaries.WORD, "limit": 20}),
+            ("search_sessions", {"query": f"{canaries.WORD} {canaries.WORD}y", "tool": "bashh"}),
+            ("search_sessions", {"query": "", "limit": 20}),
+            ("list_sessions", {"limit": 50}),
+            ("read_session", {"session": f"{canaries.WORD} ignore"}),
+            *(("read_session", {"session": one, "limit": 50}) for one in ids),
+        ]
+        script, extension = str(beside / "tests/inside.mjs"), str(beside / "sesame/index.ts")
+        given = [json.dumps(call) for call in calls]
+        said = json.loads(run(npm.node_22(), script, extension, *given, SESAME_SOCKET=daemon.socket, directory=beside))
+    assert len(said["rows"]) == len(calls)
+    for row in said["rows"]:
+        drawn = [line for part in ("call", "folded", "expanded") for lines in row[part] for line in lines]
+        for text in (row["text"], "".join(drawn)):
+            assert clean_text(text) == text
+            assert not canaries.LEFT_OF_SEQUENCES.search(text)
+        assert not [line for line in canaries.words_of(row["text"]) if "ignore all" in line], row["text"]
+        assert canaries.WORD in row["text"]
 
 
 def test_the_manifests_agree() -> None:

@@ -4,7 +4,9 @@ import os
 
 import pytest
 
+from sesamed.sanitize import clean_text
 from tests.pi.conftest import SetDesk
+from tests.support import canaries
 from tests.support.chat import Use, plain
 from tests.support.desk import Desk
 from tests.support.sessions import PiSession
@@ -92,6 +94,17 @@ def test_an_ambiguous_one_is_not_sent_and_the_person_sees_the_candidates(desk: D
     assert error["message"].startswith("@@twin: 'twin' fits 2 sessions")
     assert f'- {desk.session(3).id} "Twin" 2026-03-03' in error["message"]
     assert desk.model.requests == []
+
+
+def test_nothing_that_a_session_is_called_passes_for_ours(desk: Desk) -> None:
+    hostile = PiSession(id=f"7e57ab1e{canaries.IN_IDS}", cwd=f"/work{canaries.IN_IDS}").user(canaries.IN_TEXTS)
+    desk.daemon.write("--garden--/7.jsonl", hostile.name(canaries.IN_TEXTS).bytes())
+    desk.daemon.sync()
+    ran = desk.ask("see @@7e57ab1e, please", mode="print")
+    told = user_texts(desk)[1]
+    assert clean_text(told + ran.out) == told + ran.out
+    assert not [line for line in canaries.words_of(told) if "ignore all" in line], told
+    assert canaries.WORD in told
 
 
 def test_three_signs_mean_no_project_more_than_another(desk: Desk) -> None:

@@ -79,7 +79,7 @@ class Indexer:
             None  # what was excluded in projects when files were taken out last; None: never
         )
         self._ingest = Ingest(index.writer, self._decoder(), self.states)
-        self._upkeep = Upkeep(index.writer)
+        self.upkeep = Upkeep(index.writer)
         self._writing = anyio.Lock()
         self._delay_s = RETRY_S[0]
         self._loaded_files = self._loaded_bytes = 0  # of the backlog, since there was none
@@ -125,7 +125,7 @@ class Indexer:
     async def _look_at(self, batch: Batch) -> None:
         async with self.write_lock():
             if len(batch.states) + batch.left > BULK_FILES:
-                self._upkeep.bulk(on=True)  # until there is nothing to do: the last commits would pay for all merging
+                self.upkeep.bulk(on=True)  # until there is nothing to do: the last commits would pay for all merging
 
             def stop() -> bool:
                 somebody_waits = bool(self._writing.statistics().tasks_waiting)
@@ -136,12 +136,16 @@ class Indexer:
             except Exception:
                 self.queue.put_back()
                 raise
-            self._upkeep.wrote()
+            self.upkeep.wrote()
         await self._heed_projects()
         self._finish(result, batch.states)
-        if self._upkeep.must_step():
+        await self.keep_up()
+
+    async def keep_up(self) -> None:
+        """After a commit, do what cannot wait until the daemon is idle."""
+        if self.upkeep.must_step():
             async with self.write_lock():
-                await self.in_thread(self._upkeep.urgent_step)
+                await self.in_thread(self.upkeep.urgent_step)
 
     def _finish(self, result: LookResult, states: list[FileState]) -> None:
         now, unfinished = time.monotonic(), {target.path for target in result.unfinished}
@@ -169,19 +173,19 @@ class Indexer:
         self._loaded_files = self._loaded_bytes = 0
         waker = self.queue.waker
         async with self.write_lock():
-            self._upkeep.bulk(on=False)
+            self.upkeep.bulk(on=False)
             if self._has_to_decide:
                 await self.in_thread(self.index.writer.decide_numbers)
                 self._has_to_decide = False
         while not waker.is_rung:
-            if not self._upkeep.has_work:
+            if not self.upkeep.has_work:
                 await waker.wait()
                 return
-            with anyio.move_on_after(0 if self._upkeep.is_merging else SETTLE_S):
+            with anyio.move_on_after(0 if self.upkeep.is_busy else SETTLE_S):
                 await waker.wait()
             if not waker.is_rung:
                 async with self.write_lock():
-                    await self.in_thread(self._upkeep.step)
+                    await self.in_thread(self.upkeep.step)
 
     async def _back_off(self, error: StoreError) -> None:
         if self.trouble is None or str(self.trouble) != str(error):
@@ -261,7 +265,7 @@ class Indexer:
         dropped = await self.write(self._take_out_excluded)
         self._excluded_by = revision
         if dropped:
-            self._upkeep.wrote()
+            self.upkeep.wrote()
         return dropped
 
     def _look_into_projects(self) -> None:
@@ -304,7 +308,7 @@ class Indexer:
         heeded = await self.write(self._ingest.heed_projects)
         self._heeded = now
         if heeded.dropped:
-            self._upkeep.wrote()
+            self.upkeep.wrote()
         return heeded
 
     def _take_out_excluded(self) -> int:
@@ -330,7 +334,7 @@ class Indexer:
 
     async def _change(self, function: Callable[[], None]) -> None:
         await self.write(function)
-        self._upkeep.wrote()
+        self.upkeep.wrote()
 
     # -- another index
 
@@ -359,14 +363,14 @@ class Indexer:
         self.states.take_over(states)
         self._excluded_by, self._heeded = 0, None
         self._ingest = Ingest(writer, self._decoder(), self.states)
-        self._upkeep = Upkeep(writer)
+        self.upkeep = Upkeep(writer)
 
     def reload_states(self) -> None:
         """Load the states of files that were written without a look (carried over). In a thread, for holders of the write lock."""
         with self.states.lock:
             self.states.load(self.index.writer.files.all())
         self._heeded = None
-        self._upkeep.wrote()
+        self.upkeep.wrote()
 
     def _decoder(self) -> Decoder:
         return Decoder(

@@ -46,11 +46,14 @@ class Rebuild:
         writer = await indexer.in_thread(partial(Writer, path))
         try:
             new = await indexer.in_thread(lambda: indexer.ingest_into(writer))
+            upkeep = await indexer.in_thread(partial(Upkeep, writer))
             continuation = await indexer.in_thread(partial(Continuation, writer))
-            await self._read_all(new)
+            await indexer.in_thread(partial(upkeep.bulk, on=True))
+            await self._read_all(new, upkeep)
             errors = len(new.states.list_unreadable())
-            await self._carry_over(writer)
+            await self._carry_over(writer, upkeep)
             await indexer.in_thread(partial(self._compare, continuation))
+            await self._finish_upkeep(upkeep)
             await self._swap(new, continuation)
         except BaseException:
             writer.close()
@@ -58,17 +61,20 @@ class Rebuild:
             raise
         return self._counts, errors
 
-    async def _read_all(self, new: Ingest) -> None:
-        """Read all files into the new index, and merge it."""
-        indexer = self._indexer
-        upkeep = await indexer.in_thread(lambda: Upkeep(new.writer))
-        await indexer.in_thread(partial(upkeep.bulk, on=True))
+    async def _read_all(self, new: Ingest, upkeep: Upkeep) -> None:
+        """Read all files into the new index."""
         for _ in range(ROUNDS):
             if not await self._read_due(new, upkeep):
                 break
-        await indexer.in_thread(partial(upkeep.bulk, on=False))
+
+    async def _finish_upkeep(self, upkeep: Upkeep) -> None:
+        """Merge the new index, and checkpoint it: what is left of it is done while nobody can write."""
+        indexer = self._indexer
+        upkeep.bulk(on=False)
+        upkeep.wrote()
         while upkeep.has_work:
             await indexer.in_thread(upkeep.step)
+            await indexer.in_thread(upkeep.wait)
 
     async def _read_due(self, new: Ingest, upkeep: Upkeep) -> int:
         indexer, unreadable = self._indexer, {state.target.path for state in new.states.list_unreadable()}
@@ -88,7 +94,7 @@ class Rebuild:
             )
         return len(due)
 
-    async def _carry_over(self, writer: Writer) -> None:
+    async def _carry_over(self, writer: Writer, upkeep: Upkeep) -> None:
         """Copy what cannot be read now from the old index."""
         indexer = self._indexer
 
@@ -101,7 +107,7 @@ class Rebuild:
                     writer.set_metadata(name, value)
 
         await indexer.write(carry_metadata)
-        await play_back(indexer, Replay(indexer.index.writer, writer, is_wanted, indexer.secrets))
+        await play_back(indexer, Replay(indexer.index.writer, writer, is_wanted, indexer.secrets), upkeep)
 
     def _compare(self, continuation: Continuation) -> None:
         with self._indexer.index.readers.lend() as connection:
@@ -117,11 +123,13 @@ class Rebuild:
             await indexer.swap(new)
 
 
-async def play_back(indexer: Indexer, replay: Replay) -> None:
-    """Bring everything over; each step is a commit."""
+async def play_back(indexer: Indexer, replay: Replay, upkeep: Upkeep) -> None:
+    """Bring everything over; each step is a commit of the index that this is the upkeep of."""
     steps, done = replay.run(), object()
     while await indexer.write(partial(next, steps, done)) is not done:
-        continue
+        upkeep.wrote()
+        if upkeep.must_step():
+            await indexer.write(upkeep.urgent_step)
 
 
 async def carry_over_older(indexer: Indexer) -> str | None:
@@ -156,7 +164,7 @@ async def _play_back_older(indexer: Indexer, older: OlderIndex) -> None:
     def is_wanted(path: bytes, _: bool) -> bool:
         return not indexer.sweep.drops(Unit.parse(path).path)
 
-    await play_back(indexer, Replay(older, writer, is_wanted, indexer.secrets))
+    await play_back(indexer, Replay(older, writer, is_wanted, indexer.secrets), indexer.upkeep)
     # On the disk, before what it was made from goes.
     await indexer.write(lambda: writer.set_metadata_durably("carried_over", os.path.basename(older.path)))
     await indexer.write(indexer.reload_states)

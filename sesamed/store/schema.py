@@ -180,8 +180,9 @@ def _sql_has_changed(columns: str) -> str:
     return " OR ".join(f"old.{column} IS NOT new.{column}" for column in columns.split(", "))
 
 
-# FTS5's own settings, kept inside the index. pgsz fits the page size of 16 KiB; merging after a bulk load is done when idle.
-FTS_SETTINGS = (("pgsz", 16000), ("hashsize", 16 << 20), ("automerge", 4))
+# FTS5's own settings, kept inside the index. pgsz fits the page size of 16 KiB. Commits merge nothing (store/upkeep.py does), unless a
+# level had 1000 segments: it cannot have more than 2000 in all.
+FTS_SETTINGS = (("pgsz", 16000), ("hashsize", 16 << 20), ("automerge", 0), ("crisismerge", 1000))
 
 # What a session is called, and where it worked. A row is rewritten when one of its columns changes, never because a session grew.
 HEADING = "title, summary, description, tags, cwd, git_branch"

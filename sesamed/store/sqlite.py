@@ -9,6 +9,7 @@ import stat
 import sys
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -33,6 +34,7 @@ BUSY_TIMEOUT_MS = 5000
 
 WRITER_PRAGMAS = (
     "page_size=16384",
+    "auto_vacuum=INCREMENTAL",  # of a new index; others stay as they are
     "journal_mode=WAL",
     "synchronous=NORMAL",  # a lost commit loses its cursor, too: the line is read again
     "wal_autocheckpoint=0",  # checkpoints stall appends; they are made when idle
@@ -132,6 +134,50 @@ def connect_writer(path: str) -> apsw.Connection:
             connection.close()
             raise
     return connection
+
+
+class Checkpoints:
+    """Copies the WAL into the database, in a thread of its own: commits go on meanwhile, and need not wait for the disk.
+
+    The connection is opened with the writer's. A file that somebody puts in the index's place later must never meet its WAL.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+        self._connection.execute("SELECT 1 FROM sqlite_schema").fetchall()  # opens the WAL
+        self._thread = ThreadPoolExecutor(1, "checkpoint")
+        self._running: Future[int] | None = None
+        self.done = 0  # pages of the WAL
+
+    @property
+    def is_running(self) -> bool:
+        """Whether one goes on. When it has ended, this says so, or raises what went wrong."""
+        if self._running is not None and self._running.done():
+            self.wait()
+        return self._running is not None
+
+    def start(self) -> None:
+        """Begin one, unless one goes on."""
+        if not self.is_running:
+            self._running = self._thread.submit(self._run)
+
+    def wait(self) -> None:
+        """Wait for its end."""
+        if self._running is not None:
+            running, self._running = self._running, None
+            with errors(self._path):
+                self.done = running.result()
+
+    def close(self) -> None:
+        """Wait, and close."""
+        self._thread.shutdown()
+        self._connection.close()
+
+    def _run(self) -> int:
+        """Copy what no reader needs otherwise; gives how many pages of the WAL are in the database."""
+        _, _, done = one(self._connection, "PRAGMA wal_checkpoint(PASSIVE)")
+        return int(done)
 
 
 def connect_reader(path: str) -> apsw.Connection:

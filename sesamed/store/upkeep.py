@@ -1,24 +1,54 @@
-"""Keeps an index in order: merging and checkpointing, in small steps while the daemon is idle, so that appends don't wait for them; and
-checks whether it is consistent.
+"""Merging, checkpoints and free pages: in small steps, mostly while the daemon is idle, so that no commit does more than write its rows.
 
-A bulk load leaves many FTS segments; the first append after it would pay for merging them (0.2 to 0.8 s at 100,000 messages). So a
-bulk load merges nothing, and `step` does it afterwards, some pages at a time.
+Left alone, FTS5 merges in the commit that is one too many: all segments of a level when there are 16, and after a bulk load that is all
+of the index (3,400 pages and 0.5 s at 100,000 messages, 7 s at a million). So it is told to leave merging to `merge`, which takes some
+pages at a time. Each merge of a level makes a segment of the next one, and appends climb by a level each time they are four times as
+many. What a load has left is lifted above the levels that they reach, or it would be merged with them again and again.
 """
 
 import os
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from sesamed.store import sqlite
+from sesamed.store import schema, sqlite
 from sesamed.store.rows import WITHHELD
 from sesamed.store.writing.transaction import Writer
 
-AUTOMERGE, CRISISMERGE = 4, 16
-NEVER = 1900  # FTS5 cannot have more than 2000 segments
+MERGE_PAGES = 64, 256  # of 16 kB that a step makes; it takes 15 to 60 ms
+SEGMENTS = 24  # when there are more, merging does not wait until the daemon is idle
 BULK_SEGMENTS = 256  # so many commits of a bulk load are not merged; from then on it pays for some merging as it goes
-MERGE_PAGES = 64  # a step takes 10 to 20 ms
-BULK_MERGE_PAGES = 128  # more than a commit writes, so that segments get fewer
-WAL_BYTES = 64 << 20  # more than this is folded in even while there is work
-BULK_WAL_BYTES = 320 << 20  # the same while loading much; what is left of it at the end is what an append may wait for
+HIGH = 12  # the level from which on segments are out of the way: 4 ** 12 appends do not get there
+LIFT_PAGES = 1024  # less is not worth it
+
+STRUCTURE = "SELECT block FROM fts_data WHERE id = 10"  # https://sqlite.org/src/file/ext/fts5/fts5_index.c
+COME = "INSERT INTO fts(rowid, text, inner) VALUES(0, 'x', '')"  # 0 is no chunk's number
+LEAVE = "INSERT INTO fts(fts, rowid, text, inner) VALUES('delete', 0, 'x', '')"
+
+WAL_PAGES = 4096  # 64 MB; more than this is folded in even while there is work
+BULK_WAL_PAGES = 20480  # 320 MB, the same while loading much
+SHORT_PAGES = 256  # so much the writer folds in itself
+READER_WAIT_MS = 300  # so long commits wait for readers when the WAL is twice too long
+
+FREE_PAGES, FREE_PERCENT = 1024, 5  # so many free pages are kept for what comes
+VACUUM_PAGES = 64  # that a step gives back
+INCREMENTAL = 2
+
+
+class Segments(NamedTuple):
+    """The segments of the full-text index, by levels: how many pages each of them has."""
+
+    levels: list[list[int]]
+
+    @property
+    def total(self) -> int:
+        """How many there are: each costs a search some look-ups for every word."""
+        return sum(map(len, self.levels))
+
+    @property
+    def is_low(self) -> bool:
+        """Whether too much of the index is where appends would be merged with it."""
+        low, high = (sum(map(sum, levels)) for levels in (self.levels[:HIGH], self.levels[HIGH:]))
+        return low >= LIFT_PAGES and low * 2 >= high
 
 
 class Upkeep:
@@ -26,97 +56,181 @@ class Upkeep:
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
+        self._checkpoints = writer.checkpoints
         self._bulk = False
-        self._begun_at = writer.commits
-        self._merging = self._was_loading()
-        self._written = True  # perhaps an earlier run left something
+        self._is_busy = False
+        self._unmerged = self._written = True  # perhaps an earlier run left something
+        self._checkpointing = False
+        self._look_at = 0  # the commit after which there may be too many segments
+        self._retry_at = 0  # how long the WAL may get because readers need it
+        with sqlite.errors(writer.path):
+            self._configure()
 
     def bulk(self, *, on: bool) -> None:
         """Begin or end a bulk load."""
-        if on == self._bulk:
-            return
-        self._bulk = on
-        with sqlite.errors(self._writer.path):
-            self._fts("automerge", 0 if on else AUTOMERGE)
-            self._fts("crisismerge", NEVER)  # until all is merged: the next commit would merge all of it at once
-        self._begun_at = self._writer.commits
-        self._written = True
-        self._merging = self._merging or on
+        if on != self._bulk:
+            self._bulk = on
+            self._is_busy = True
+            self._look_at = 0
+            self.wrote()
 
     @property
-    def is_merging(self) -> bool:
-        """Whether a bulk load has left segments to merge."""
-        return self._merging
+    def is_busy(self) -> bool:
+        """Whether the next step need not wait until all is quiet: it goes on with what the last one did, or with what a load left."""
+        return self._is_busy
 
     @property
     def has_work(self) -> bool:
         """Whether a step would do something."""
-        return self._merging or self._written
+        return self._unmerged or self._written or self._checkpointing
 
     def wrote(self) -> None:
         """Note that something was committed."""
-        self._written = True
+        self._unmerged = self._written = True
 
     def must_step(self) -> bool:
         """Whether upkeep cannot wait until the daemon is idle."""
-        too_long = wal_bytes(self._writer.path) > (BULK_WAL_BYTES if self._bulk else WAL_BYTES)
-        return too_long or self._too_many_segments()
+        return self._writer.commits >= self._look_at or self._writer.wal_pages > self._most_wal_pages
 
     def urgent_step(self) -> None:
         """Do what cannot wait."""
         with sqlite.errors(self._writer.path):
-            if self._too_many_segments():
-                self._fts("merge", BULK_MERGE_PAGES)
-            if wal_bytes(self._writer.path) > (BULK_WAL_BYTES if self._bulk else WAL_BYTES):
-                self.checkpoint()
+            if self._writer.commits >= self._look_at:
+                self._reduce_segments()
+            self._shorten_wal()
 
     def step(self) -> None:
-        """Do one small step: merge or checkpoint."""
+        """Do one small step: merge, give pages back, or checkpoint."""
         with sqlite.errors(self._writer.path):
-            if self._merging:
-                self._merging = self._merge()
-                if not self._merging:
-                    self._fts("crisismerge", CRISISMERGE)
+            self._is_busy = self._merge_or_vacuum() if self._unmerged else False
+            self._unmerged = self._is_busy
+            if self._is_busy:
+                self._shorten_wal()
             elif self._written:
-                self.checkpoint()
-                self._written = False
+                self._checkpoints.start()
+                self._written, self._checkpointing = False, True
+            elif not self._checkpoints.is_running:
+                self._truncate_wal()
+                self._checkpointing = False
 
-    def checkpoint(self) -> None:
-        """Checkpoint the WAL, as far as that is possible without waiting for readers."""
+    def wait(self) -> None:
+        """Wait for the end of a checkpoint that goes on meanwhile."""
+        self._checkpoints.wait()
+
+    def _merge_or_vacuum(self) -> bool:
+        return self._merge() or self._give_pages_back()
+
+    def _give_pages_back(self) -> bool:
+        """Shorten the file by some of its free pages, if there are many; what has no map of its pages is left as it is."""
         connection = self._writer.connection
-        _, pages, done = sqlite.one(connection, "PRAGMA wal_checkpoint(PASSIVE)")
-        if pages == done:
-            connection.set_busy_timeout(0)
-            try:
-                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-            finally:
-                connection.set_busy_timeout(sqlite.BUSY_TIMEOUT_MS)
+        free, pages = connection.pragma("freelist_count"), connection.pragma("page_count")
+        if free < FREE_PAGES or free * 100 < pages * FREE_PERCENT or connection.pragma("auto_vacuum") != INCREMENTAL:
+            return False
+        connection.execute(f"PRAGMA incremental_vacuum({VACUUM_PAGES})").fetchall()
+        return True
+
+    def _shorten_wal(self) -> None:
+        """Checkpoint a WAL that is too long while commits go on. When little is left of it, the writer does that itself: only when all is
+        in the database, and no reader needs it, the next commit begins the WAL anew.
+        """
+        pages, most = self._writer.wal_pages, self._most_wal_pages
+        if pages <= most:
+            self._retry_at = 0
+        elif pages > self._retry_at:
+            if pages > 2 * most:
+                self._checkpoints.wait()
+            if self._checkpoints.is_running:
+                return
+            if pages - self._checkpoints.done > SHORT_PAGES and pages <= 2 * most:
+                self._checkpoints.start()
+            elif not self._truncate_wal(READER_WAIT_MS if pages > 2 * most else 0):
+                self._retry_at = pages * 2
+
+    def _truncate_wal(self, wait_ms: int = 0) -> bool:
+        """Checkpoint what is left and begin the WAL anew; false if readers need it for longer."""
+        connection = self._writer.connection
+        connection.set_busy_timeout(wait_ms)
+        try:
+            busy, _, _ = sqlite.one(connection, "PRAGMA wal_checkpoint(TRUNCATE)")
+        finally:
+            connection.set_busy_timeout(sqlite.BUSY_TIMEOUT_MS)
+        if not busy:
+            self._writer.wal_pages = self._checkpoints.done = 0
         connection.execute("PRAGMA shrink_memory").fetchall()
+        return not busy
 
-    def _was_loading(self) -> bool:
-        """Whether a process was killed during a load: FTS5 keeps its settings in the index."""
-        with sqlite.errors(self._writer.path):
-            settings = dict(sqlite.rows(self._writer.connection, "SELECT k, v FROM fts_config"))
-            if settings.get("automerge") != AUTOMERGE:
-                self._fts("automerge", AUTOMERGE)
-        return bool(settings.get("crisismerge", CRISISMERGE) != CRISISMERGE)
+    @property
+    def _most_wal_pages(self) -> int:
+        return BULK_WAL_PAGES if self._bulk else WAL_PAGES
 
-    def _too_many_segments(self) -> bool:
-        return self._bulk and self._writer.commits - self._begun_at > BULK_SEGMENTS
+    def _configure(self) -> None:
+        """Give FTS5 today's settings, which it keeps in the index."""
+        settings = dict(sqlite.rows(self._writer.connection, "SELECT k, v FROM fts_config"))
+        for name, value in schema.FTS_SETTINGS:
+            if settings.get(name) != value:
+                self._set(name, value)
+
+    def _reduce_segments(self) -> None:
+        """Merge some if there are too many; else look again when there may be."""
+        most, count = BULK_SEGMENTS if self._bulk else SEGMENTS, self._segments().total
+        if count > most:
+            self._merge_pages(count)
+        else:
+            self._look_at = self._writer.commits + most - count + 1
 
     def _merge(self) -> bool:
-        """Merge some pages into fewer segments; false if there are few on each level.
+        """Merge some pages into fewer segments; false if there are few on each level."""
+        segments = self._segments()
+        if segments.is_low:
+            self._lift()
+            return True
+        return self._merge_pages(segments.total)
 
-        Not a negative number of pages, which means to merge all into one: with appends in between FTS5 begins that anew each time, on
-        a level of its own, and an append then pays for all those levels (0.4 to 1 s measured).
-        """
-        connection = self._writer.connection
+    def _merge_pages(self, segments: int) -> bool:
+        """Merge some pages, more if there are many segments: a step writes three pages of each that it merges, whatever it makes."""
+        connection, (least, most) = self._writer.connection, MERGE_PAGES
         before = connection.total_changes()
-        self._fts("merge", MERGE_PAGES)
+        self._set("merge", min(most, max(least, segments)))
         return connection.total_changes() - before >= 2  # FTS5: less than two means that there was nothing to do
 
-    def _fts(self, name: str, value: int) -> None:
+    def _lift(self) -> None:
+        """Put all segments on a level above all others, and begin to merge them there.
+
+        That is what FTS5 does with a negative number of pages, if not all are on one level already: so a row comes and goes before it.
+        """
+        with self._writer.connection:
+            self._writer.connection.execute(COME)
+            self._writer.connection.execute(LEAVE)
+        self._set("merge", -1)
+
+    def _segments(self) -> Segments:
+        (block,) = sqlite.one(self._writer.connection, STRUCTURE)
+        return read_segments(block)
+
+    def _set(self, name: str, value: int) -> None:
         self._writer.connection.execute("INSERT INTO fts(fts, rank) VALUES(?, ?)", (name, value))
+
+
+def read_segments(structure: bytes) -> Segments:
+    """What FTS5's structure record says: a cookie of four bytes, and then numbers."""
+    numbers = _read_numbers(structure[4:])
+    level_count, _, _ = next(numbers), next(numbers), next(numbers)
+    levels = list[list[int]]()
+    for _ in range(level_count):
+        _, count = next(numbers), next(numbers)
+        segments = [(next(numbers), next(numbers), next(numbers)) for _ in range(count)]
+        levels.append([last - first + 1 for _, first, last in segments])
+    return Segments(levels)
+
+
+def _read_numbers(data: bytes) -> Iterator[int]:
+    """SQLite's varints; those of nine bytes do not occur."""
+    value = 0
+    for byte in data:
+        value = value << 7 | byte & 127
+        if byte < 128:
+            yield value
+            value = 0
 
 
 def wal_bytes(path: str) -> int:

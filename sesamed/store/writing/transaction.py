@@ -47,13 +47,23 @@ class Writer:
         self.connection = sqlite.connect_writer(path)
         self.files = Files(self.connection)  # and cursors, as last committed
         self.commits = 0
+        self.wal_pages = 0  # in the WAL, as of the last commit
+        self.connection.set_wal_hook(self._note_wal)
+        self.checkpoints = sqlite.Checkpoints(path)
         self._transaction = Transaction(self.connection, self.files)
         self.load_forgotten()
         self.load_numbers()
 
     def close(self) -> None:
         """Close; SQLite checkpoints the WAL if nobody else has the index open."""
+        self.checkpoints.close()
         self.connection.close()
+
+    def _note_wal(self, _connection: apsw.Connection, _database: str, pages: int) -> int:
+        if pages < self.wal_pages:  # it was begun anew
+            self.checkpoints.done = 0
+        self.wal_pages = pages
+        return apsw.SQLITE_OK
 
     def metadata(self, name: str) -> str | None:
         """A value of the metadata."""

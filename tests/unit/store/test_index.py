@@ -1,8 +1,7 @@
-"""The index as a whole, and its upkeep."""
+"""The index as a whole."""
 
 import os
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 from sesamed.errors import StoreError
 from sesamed.store import sqlite
 from sesamed.store.index import Index, remove_index, set_aside
-from sesamed.store.upkeep import Upkeep, wal_bytes
 from sesamed.store.writing.transaction import Writer
 
 
@@ -117,74 +115,3 @@ def test_a_damaged_index_is_set_aside_with_its_siblings(tmp_path: Path) -> None:
     aside = Path(set_aside(str(path)))
     assert aside.name.startswith("index.sqlite.damaged-2")
     assert sorted(p.name for p in tmp_path.iterdir()) == [aside.name, f"{aside.name}-wal"]
-
-
-def filled(index: Index, commits: int) -> None:
-    """Much, in many commits."""
-    connection = index.writer.connection
-    for commit in range(commits):
-        with connection:
-            rows = [(commit * 100 + number << 3, f"word{number} of commit{commit} " * 20) for number in range(100)]
-            connection.executemany("INSERT INTO chunks(id, text) VALUES(?, ?)", rows)
-            connection.executemany("INSERT INTO fts(rowid, text) VALUES(?, ?)", rows)
-
-
-def segments(index: Index) -> int:
-    """How many segments FTS5 has, from its own table of leaf pages."""
-    return int(sqlite.one(index.writer.connection, "SELECT count(DISTINCT segid) FROM fts_idx")[0])
-
-
-def run(upkeep: Upkeep) -> None:
-    """All there is to do."""
-    for _ in range(10_000):
-        if not upkeep.has_work:
-            return
-        upkeep.step()
-    raise AssertionError("upkeep never ends")
-
-
-def test_a_bulk_load_is_merged_afterwards(index: Index) -> None:
-    """Nothing while it goes on, one segment in the end, and then nothing to do."""
-    upkeep = Upkeep(index.writer)
-    upkeep.bulk(on=True)
-    filled(index, 30)
-    assert segments(index) == 30
-    upkeep.bulk(on=False)
-    assert upkeep.is_merging
-    run(upkeep)
-    assert segments(index) == 1
-    assert not upkeep.is_merging
-    assert wal_bytes(index.path) == 0
-    index.writer.connection.execute("INSERT INTO fts(fts, rank) VALUES('integrity-check', 1)")
-
-
-@pytest.mark.fault(59)
-def test_a_checkpoint_waits_for_no_reader(index: Index) -> None:
-    """It folds in what it can, at once."""
-    upkeep = Upkeep(index.writer)
-    with index.readers.lend() as reader:
-        reader.execute("SELECT * FROM metadata").fetchall()
-        filled(index, 3)
-        upkeep.wrote()
-        begun = time.monotonic()
-        run(upkeep)
-        assert time.monotonic() - begun < 1
-        assert wal_bytes(index.path) > 0
-    upkeep.wrote()
-    run(upkeep)
-    assert wal_bytes(index.path) == 0
-
-
-def test_a_load_that_was_killed_is_ended(tmp_path: Path) -> None:
-    """FTS5 keeps its settings in the index: after a kill in mid-load the next process merges, and sets them back."""
-    writer = Writer(str(tmp_path / "index.sqlite"))
-    Upkeep(writer).bulk(on=True)
-    writer.close()
-    again = Writer(str(tmp_path / "index.sqlite"))
-    upkeep = Upkeep(again)
-    assert upkeep.is_merging
-    while upkeep.has_work:
-        upkeep.step()
-    settings = dict(sqlite.rows(again.connection, "SELECT k, v FROM fts_config"))
-    assert (settings["automerge"], settings["crisismerge"]) == (4, 16)
-    assert not Upkeep(again).is_merging

@@ -36,7 +36,7 @@ SEVERAL_LINES = frozenset(("text", "snippet", "summary", "description"))
 # No transcript fills these, by their names or places.
 OURS = frozenset(
     "hello.name version methods toolFamilies{} toolFamilies socket database.path sqliteVersion workstation.id parser source epoch"
-    " reason progress.id new_session.sessionId new_session.path".split()
+    " reason excluded.trouble progress.id new_session.sessionId new_session.path".split()
 )
 NOT_FOUND, AMBIGUOUS, REFUSED = 1, 2, 7
 RESULTS = {method.name: method.result for method in METHODS} | {"progress": ProgressLine}
@@ -145,14 +145,17 @@ def answers() -> Iterator[Answers]:
 
 def write_plain_roots(daemon: Daemon) -> Iterator[tuple[str, Path]]:
     """What is only said of sessions that can be resumed, of files that cannot be read, and of directories that are gone."""
-    work = daemon.directory / WORD
+    work, private = daemon.directory / WORD, daemon.directory / f"private{IN_IDS}"
+    private.mkdir()
+    (private / ".sesameignore").touch()
     sessions = [
         ("pi", PiSession(id=f"{WORD}-1", cwd=str(work)).user("plain")),
         ("claude", ClaudeSession(id=f"{WORD}-2", cwd=f"/{WORD}").user("plain")),
+        ("pi", PiSession(id=f"{WORD}-4", cwd=str(private)).user("kept out")),
         ("codex", CodexSession(id=f"{WORD}-3", cwd=str(work)).user("plain")),
     ]
     for source, session in sessions:
-        root = work / source / "archived_sessions"
+        root = work / session.id / "archived_sessions"
         root.mkdir(parents=True)
         session.write(root)
         yield source, root
@@ -186,7 +189,8 @@ def read_everything(answers: Answers) -> None:
     answers.ask("search_sessions", query=WORD, tool="bashh")
     answers.ask("list_sessions", tool="bashh")
     for session in answers.ask("list_sessions", limit=500, empty=True)["sessions"]:
-        answers.ask("list_messages", sessionId=session["key"], limit=200)
+        for reveal in (False, True):
+            answers.ask("list_messages", sessionId=session["key"], limit=200, reveal=reveal)
         meta = answers.ask("get_session_meta", sessionId=session["key"])
         answers.ask("resolve_session", ref=session["key"])
         answers.ask("set_session_meta", sessionId=session["key"])

@@ -227,7 +227,9 @@ class IndexReport(Answer, frozen=True, kw_only=True):
     took_ms: float = 0.0
 
 
-RootCode = Literal["tooFewInstances", "tooFewWatches", "remoteFilesystem", "unwatchable", "unknownFormat", "ignoreFile"]
+RootCode = Literal[
+    "tooFewInstances", "tooFewWatches", "remoteFilesystem", "unwatchable", "unknownFormat", "ignoreFile", "sweep"
+]
 TroubleCode = Literal["damaged", "storage", "unreadable", "older-index", "workstation", "internal", "secrets"]
 WorkstationOrigin = Literal["machine", "workstationId", "WORKSTATION_ID"]
 

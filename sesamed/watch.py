@@ -206,11 +206,16 @@ class _Handler(FileSystemEventHandler):
 
     def dispatch(self, event: FileSystemEvent) -> None:
         for path in map(os.fsdecode, (event.src_path, event.dest_path)):
-            if path and event.is_directory:
-                if self._enters(path):
-                    self.tree(path)
-            elif path and (not self.is_all_watched or self._enters(os.path.dirname(path))):
-                self._forward(self._post, path)
+            if path:
+                self._forward(self._take_directory if event.is_directory else self._take_file, path)
+
+    def _take_directory(self, path: str) -> None:
+        if self._enters(path):
+            self._post_tree(path)
+
+    def _take_file(self, path: str) -> None:
+        if not self.is_all_watched or self._enters(os.path.dirname(path)):
+            self._post(path)
 
     def tree(self, path: str) -> None:
         self._forward(self._post_tree, path)

@@ -17,7 +17,7 @@ from anyio import to_thread
 
 from sesamed.errors import StoreError
 from sesamed.exclusion import IGNORE_FILE
-from sesamed.ingest.decode import Decoder, ReadLimits
+from sesamed.ingest.decode import Decoder, ReadLimits, log_fault
 from sesamed.ingest.look import Counts, Heeded, Ingest, LookResult
 from sesamed.ingest.project import Projects
 from sesamed.ingest.queue import Batch, Queue, Ticket
@@ -73,6 +73,7 @@ class Indexer:
         self._limits = limits
         self.secrets = limits.secrets
         self._named = named  # files that an agent's variable names
+        self.projects_trouble: str | None = None  # why the last sweep could not look into the projects
         self.projects = Projects(heeds_files=sweep.exclusion.heeds_projects)
         self._withholding = Withholding(self.projects)
         self._heeded: tuple[int, int] | None = (
@@ -211,7 +212,12 @@ class Indexer:
         return tickets
 
     def _look_around(self) -> list[Due]:
-        self._look_into_projects()
+        try:
+            self._look_into_projects()
+        except Exception as error:
+            self.projects_trouble = log_fault(b".sesameignore", error)
+        else:
+            self.projects_trouble = None
         return self.sweep.due(self._ingest)
 
     def _is_still_due(self, found: Due) -> bool:
@@ -230,7 +236,13 @@ class Indexer:
     async def _look_at_trees(self) -> None:
         trees, self.queue.trees = self.queue.trees, set()
         for tree in sorted(trees):
-            self.queue.add(await self.in_thread(partial(self.sweep.due_below, tree, self._ingest)))
+            try:
+                found = await self.in_thread(partial(self.sweep.due_below, tree, self._ingest))
+            except Exception as error:
+                log_fault(os.fsencode(tree), error)
+                self.queue.sweep_wanted = True  # which says so, if it cannot either
+            else:
+                self.queue.add(found)
 
     def mark_quiet(self) -> None:
         """Mark files whose unfinished last line may be taken now."""

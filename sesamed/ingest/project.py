@@ -143,7 +143,7 @@ class _Look:
         for place in dict.fromkeys((written, self._see(written).real)):
             for directory, below in self._list_places(place):
                 file = self._see(directory).file
-                if file is not None and _compile(file.text).holds(fold(below) if FOLDS else below, is_directory=False):
+                if file is not None and _excludes(file.text, below):
                     found.append(Verdict(file.path, file.text is not None))
         return max(found, key=lambda verdict: verdict.is_certain, default=None)
 
@@ -201,6 +201,11 @@ class _Look:
     def _resolve_missing(self, path: str) -> str:
         above, name = os.path.split(path)
         return path if above == path or path.count("/") > PARENTS else os.path.join(self._see(above).real, name)
+
+
+@lru_cache(4096)
+def _excludes(text: str | None, below: str) -> bool:
+    return _compile(text).holds(fold(below) if FOLDS else below, is_directory=False)
 
 
 @lru_cache(64)

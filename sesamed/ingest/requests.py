@@ -93,6 +93,10 @@ class Requests:
                 "the index was removed or replaced while it was in use, and has been built anew from the session files;"
                 " sessions whose files are gone are not in it. This is said until the daemon is started again"
             )
+        if self._indexer.projects_trouble is not None:
+            found["internal"] = (
+                f"the `.sesameignore` of projects cannot be looked for: {self._indexer.projects_trouble}"
+            )
         if self._left_behind is not None:
             found["older-index"] = self._left_behind
         elif self._is_remade:
@@ -134,12 +138,16 @@ class Requests:
 
     def _warnings(self, root: Root) -> list[RootWarning]:
         """What below a root is not read, although it could be."""
+        found = self._warn_of_formats(root)
         file = self._ignore_file(root)
-        if file is None or file.trouble is None:
-            return self._warn_of_formats(root)
-        until = "nothing new below it is opened" if file.text is None else "its rules as they were last read count"
-        text = f"{file.path} cannot be read ({file.trouble}); until it can, {until}"
-        return [RootWarning("ignoreFile", text), *self._warn_of_formats(root)]
+        if file is not None and file.trouble is not None:
+            until = "nothing new below it is opened" if file.text is None else "its rules as they were last read count"
+            text = f"{file.path} cannot be read ({file.trouble}); until it can, {until}"
+            found.append(RootWarning("ignoreFile", text))
+        if root.trouble is not None:
+            text = f"it cannot be looked through: {root.trouble}. Each sweep tries again; until then only events are heeded"
+            found.append(RootWarning("sweep", text))
+        return found
 
     def _warn_of_formats(self, root: Root) -> list[RootWarning]:
         return [

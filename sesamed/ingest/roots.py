@@ -4,12 +4,14 @@ Events only speed things up: with a watcher that does nothing, sweeps still find
 """
 
 import logging
+import os
 import time
 from collections.abc import Callable
 from typing import Literal, Protocol
 
 import anyio
 
+from sesamed.ingest.decode import log_fault
 from sesamed.ingest.indexer import Indexer
 from sesamed.ingest.sweep import Root
 from sesamed.model import RootWarning
@@ -123,13 +125,25 @@ class RootWatcher:
         """See which roots exist, and watch them. Gives those that were not watched before."""
         fresh = []
         for root in self._indexer.sweep.roots:
-            changed = self._indexer.sweep.resolve(root)
-            if root.real is None:
+            try:
+                if self._look_at(root) and root.real is not None:
+                    fresh.append(root.real)
+            except Exception as error:  # the others are looked at all the same
                 self._watched.pop(root.path, None)
-                self._reasons.pop(root.path, None)
-            elif self._watch(root, root.real) or changed:
-                fresh.append(root.real)
+                if root.path not in self._reasons:
+                    why = log_fault(os.fsencode(root.path), error)
+                    text = f"cannot be watched ({why}); polling every {POLLING_S:.0f} s"
+                    self._reasons[root.path] = RootWarning("unwatchable", text)
         return fresh
+
+    def _look_at(self, root: Root) -> bool:
+        """See whether a root exists, and watch it; says whether changes may have been missed."""
+        changed = self._indexer.sweep.resolve(root)
+        if root.real is None:
+            self._watched.pop(root.path, None)
+            self._reasons.pop(root.path, None)
+            return False
+        return self._watch(root, root.real) or changed
 
     def _watch(self, root: Root, real: str) -> bool:
         """Watch a root that is not watched; says whether changes may have been missed."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from sesamed.exclusion import Exclusion, Place
+from sesamed.ingest.decode import log_fault
 from sesamed.ingest.look import Ingest
 from sesamed.ingest.state import Target, path_below
 from sesamed.ingest.tail import signature
@@ -27,6 +28,7 @@ class Root(msgspec.Struct):
     real: str | None = None
     files: int = 0
     directories: int = 0
+    trouble: str | None = None  # why the last sweep did not get to its end
 
     def resolve(self) -> bool:
         """Find out where it is now; says whether that has changed."""
@@ -42,6 +44,13 @@ class Due(msgspec.Struct, frozen=True, gc=False):
     mtime_ns: int
     unread: int
     signature: Signature | None = None  # None: it is not there
+
+
+class _Counted(msgspec.Struct):
+    """What a sweep counts below a root: a root's own numbers are those of the last one that ended, as several may be under way."""
+
+    files: int = 0
+    directories: int = 0
 
 
 class Sweep:
@@ -102,10 +111,11 @@ class Sweep:
         """Everything that differs from its state, newest first; including what could not be read and no longer exists."""
         self._resolve()
         found, seen = self.due_beside(ingest), set(self._beside())
+        roots = set[str | None]()  # those of which everything was seen
         for root in self.roots:
-            if root.real is not None:
-                found += self._below_root(root, root.real, ingest, seen)
-        roots = {root.real for root in self.roots}
+            if root.real is not None and self._sweep_root(root, root.real, ingest, found, seen):
+                roots.add(root.real)
+        roots -= {root.real for root in self.roots if root.trouble is not None}  # several sources may share one
         for state in ingest.states:
             is_expected = state.signature is not None and not state.is_gone and state.target.root in roots
             is_missing = (is_expected or state.trouble is not None) and state.target.path not in seen
@@ -167,8 +177,20 @@ class Sweep:
     def _refresh_exclusion(self) -> None:
         self.exclusion.refresh(Place(root.path, root.real) for root in self.roots if root.real is not None)
 
-    def _below_root(self, root: Root, real: str, ingest: Ingest, seen: set[bytes]) -> Iterator[Due]:
-        root.files = root.directories = 0
+    def _sweep_root(self, root: Root, real: str, ingest: Ingest, found: list[Due], seen: set[bytes]) -> bool:
+        """Find what is due below a root. A bug never stops the sweep of the others: it is said, and the next sweep tries again."""
+        counted = _Counted()
+        try:
+            found += self._below_root(root, real, ingest, seen, counted)
+        except Exception as error:
+            root.trouble = log_fault(os.fsencode(real), error)
+        else:
+            root.files, root.directories, root.trouble = counted.files, counted.directories, None
+        return root.trouble is None
+
+    def _below_root(
+        self, root: Root, real: str, ingest: Ingest, seen: set[bytes], counted: "_Counted"
+    ) -> Iterator[Due]:
         find, get = self._finders[root.parser].find, ingest.states.get
 
         def find_shape(path: bytes) -> Shape | None:
@@ -181,12 +203,12 @@ class Sweep:
             return shape
 
         for path, status in self._walk(os.fsencode(real), root, lambda path: find_shape(path) is not None):
-            root.directories += status is None
+            counted.directories += status is None
             if (shape := find_shape(path)) is None or (status is None and not isinstance(shape, Bundle)):
                 continue
             plain = None if status is None or isinstance(shape, Bundle | Rows) else signature(status)
             if (now := plain or look_at(shape, path, real)) is not None:
-                root.files += (state := get(path)) is None or state.withheld is None
+                counted.files += (state := get(path)) is None or state.withheld is None
                 seen.add(path)
                 if (due := _due(Target(path, real, root.parser), now, ingest)) is not None:
                     yield due

@@ -243,3 +243,41 @@ def test_a_sesameignore_is_read_by_each_sweep_and_index() -> None:
         assert daemon.found("medlar") == ["c-1"]  # nobody knows what it says: nothing is opened, nothing goes
         (source,) = (source for source in daemon.call("status")["sources"] if source["path"] == str(daemon.root))
         assert source["warningCodes"] == ["ignoreFile"]
+
+
+BREAKS = """
+import os, sys
+really = os.scandir
+def scandir(path="."):
+    if os.fsencode(path).endswith(b"/broken") and os.path.exists(os.fsencode(path) + b"/fault"):
+        raise RuntimeError("the file system is beside itself")
+    return really(path)
+os.scandir = scandir
+from sesamed.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_fault_below_one_root_stops_no_other() -> None:
+    """Whatever it is: it is said, nothing is gone, and it is tried again."""
+    with Daemon(program=("-c", BREAKS), arguments=["--watch=off"]) as daemon:
+        daemon.allowed.append("internal error")
+        daemon.stop()
+        broken = daemon.directory / "broken"
+        broken.mkdir()
+        roots = [{"parser": "pi", "path": str(path)} for path in (broken, daemon.root)]
+        daemon.configure({"sources": roots, "sweepSeconds": 1})
+        daemon.start()
+        (broken / "a.jsonl").write_bytes(PiSession(id="a-1").user("a quince").bytes())
+        daemon.sync()
+        (broken / "fault").touch()
+        (broken / "b.jsonl").write_bytes(PiSession(id="b-1").user("a quince").bytes())
+        daemon.write("c.jsonl", PiSession(id="c-1").user("a quince").bytes())
+        eventually(lambda: sorted(daemon.found("quince")) == ["a-1", "c-1"])
+        daemon.call("index")
+        first, other, *_ = daemon.call("status")["sources"]
+        assert (first["warningCodes"], other["warningCodes"]) == (["sweep"], [])
+        assert not meta(daemon, "a-1")["gone"]
+        (broken / "fault").unlink()
+        eventually(lambda: sorted(daemon.found("quince")) == ["a-1", "b-1", "c-1"])
+        assert daemon.call("status")["sources"][0]["warningCodes"] == []

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -205,3 +206,60 @@ def test_a_name_that_is_no_text_is_a_file_as_well(history: History) -> None:
     Path(os.fsdecode(path)).write_bytes(PiSession(id="odd").user("hi").bytes())
     history.look_at_everything()
     assert "\ufffd" in history.dump()["sessions"]["pi:odd"]["path"]
+
+
+# -- faults
+
+
+class Broken:
+    """A root whose listing fails in a way that nobody expects, while `path` is set."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.path: Path | None = None
+        self._scandir = os.scandir
+        monkeypatch.setattr(os, "scandir", self)
+
+    def __call__(self, path: bytes) -> "os._ScandirIterator[bytes]":
+        if self.path is not None and os.fsencode(self.path) == path:
+            raise RuntimeError("the file system is beside itself")
+        return self._scandir(path)
+
+
+def test_a_fault_in_one_root_does_not_stop_the_others(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said, nothing of that root is gone, and the next sweep tries again."""
+    one, other = (session(root / "x/a.jsonl") for root in history.roots[:2])
+    sweep = Sweep([Root("pi", str(root)) for root in history.roots[:2]], Exclusion(), SHAPES)
+    history.ingest.run([due.target for due in sweep.due(history.ingest)])
+    for file in (one, other):
+        file.write_bytes(file.read_bytes() + PiSession().user("more").last_line())
+    broken = Broken(monkeypatch)
+    broken.path = one.parent
+    first, second = sweep.roots
+    for _ in range(2):
+        assert [due.target.path for due in sweep.due(history.ingest)] == [os.fsencode(other)]
+        assert first.trouble is not None
+        assert (second.trouble, second.files, first.files) == (None, 1, 1)
+    broken.path = None
+    assert len(sweep.due(history.ingest)) == 2
+    assert first.trouble is None
+
+
+def test_sweeps_at_one_time_count_each_file_once(history: History) -> None:
+    """A question and the clock may both begin one."""
+    root = history.roots[0]
+    for at in range(3):
+        session(root / f"{at}.jsonl")
+    sweep = Sweep([Root("pi", str(root))], Exclusion(), SHAPES)
+    walk, begun = sweep._walk, list[int]()
+
+    def meanwhile(*arguments: Any) -> Iterator[Any]:
+        for number, item in enumerate(walk(*arguments)):
+            if number == 2 and not begun:
+                begun.append(number)
+                sweep.due(history.ingest)
+            yield item
+
+    sweep._walk = meanwhile  # type: ignore[method-assign, assignment]  # another sweep in the middle of this one
+    sweep.due(history.ingest)
+    assert begun
+    assert (sweep.roots[0].files, sweep.roots[0].directories) == (3, 1)

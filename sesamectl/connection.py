@@ -13,6 +13,7 @@ from _socket import AF_UNIX, SOCK_STREAM, SOL_SOCKET, socket  # `socket` itself 
 
 from sesamectl import json_lines
 from sesamectl.errors import (
+    ClientError,
     ClosedError,
     DeadlineError,
     NotRunningError,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
 MAX_ANSWER_BYTES = 4 << 20
+BUSY = 3  # all connections are taken
 HANGS = "it hangs: `kill -9` the pid in sesamed.lock (beside the index), and the next call starts it again"
 
 
@@ -61,11 +63,19 @@ class Connection:
         """The method's result; raises RpcError when the daemon refuses, ClientError when it cannot be asked."""
         self._last_id += 1
         request = {"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params}
-        self._send(json_lines.dumps(request).encode() + b"\n")
+        line = json_lines.dumps(request).encode() + b"\n"
+        may_renew = self._last_id > 1 and not self._renew_if_closed()
+        self._send(line)
         while True:
             answer = self._receive()
             if "method" in answer:
                 self._notify(answer)
+            elif may_renew and _is_goodbye(
+                answer
+            ):  # it was sent before the daemon saw our line, and it has not read that
+                may_renew = False
+                self._renew()
+                self._send(line)
             elif answer.get("id") in {self._last_id, None}:
                 return _unwrap(answer, self.path)
 
@@ -76,6 +86,29 @@ class Connection:
                 self._receive()
         except ClosedError:
             return
+
+    def _renew_if_closed(self) -> bool:
+        """The daemon closes connections that are idle when it needs their places; whether there is a new one."""
+        from _socket import MSG_PEEK
+
+        try:
+            self._require_socket().settimeout(0)
+            self._require_socket().recv(1, MSG_PEEK)
+        except BlockingIOError:  # nothing there: it is open
+            return False
+        except OSError:
+            pass
+        self._renew()
+        return True
+
+    def _renew(self) -> None:
+        try:
+            renewed = connect(self.path, self._timeout)
+        except ClientError:
+            return  # the old one says why
+        self._require_socket().close()
+        self._socket = renewed
+        self._received.clear()
 
     def _send(self, line: bytes) -> None:
         try:
@@ -136,6 +169,11 @@ class Connection:
     def _notify(self, message: dict[str, Any]) -> None:
         if self._progress is not None and message["method"] == "progress":
             self._progress(message.get("params") or {})
+
+
+def _is_goodbye(answer: dict[str, Any]) -> bool:
+    error = answer.get("error")
+    return answer.get("id") is None and isinstance(error, dict) and error.get("code") == BUSY
 
 
 def _unwrap(answer: dict[str, Any], path: str) -> dict[str, Any]:

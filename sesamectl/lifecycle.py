@@ -8,11 +8,11 @@ import time
 from typing import Any
 
 from sesamectl.client import ANSWER_S, Client
+from sesamectl.connection import BUSY
 from sesamectl.errors import DeadlineError, NotRunningError, ObstructedError, RpcError
 from sesamectl.locations import socket_path
 
 EXIT_S = 15.0  # requests that are running may finish first
-BUSY = 3  # all connections are taken
 KILL_AFTER_S = 5.0  # where nobody can have asked anything
 POLL_S = 0.01
 

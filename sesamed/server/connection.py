@@ -5,12 +5,13 @@ It ends when the client is gone, breaks a limit, or `stop` is called. A client t
 """
 
 import logging
+import math
 import select
 import socket
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 
 from anyio import (
     BrokenResourceError,
@@ -30,11 +31,12 @@ from anyio.abc import SocketAttribute, SocketStream
 from anyio.lowlevel import checkpoint
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from sesamed.errors import RequestError
-from sesamed.methods.method import Client
+from sesamed.errors import BusyError, RequestError
+from sesamed.methods.method import Account, Client
 from sesamed.server import dispatch
 from sesamed.server.dispatch import MAX_REQUEST_BYTES, Conversation, Dispatcher
 
+IDLE = "closed: it was idle, and all connections are taken; connect again"
 LOCAL_PEERPID = 2  # sys/un.h of macOS
 
 log = logging.getLogger(__name__)
@@ -45,6 +47,9 @@ class ClientLimits:
     """How much a client can use of the server."""
 
     connections: int = 64
+    spare_s: float = 60  # idle for so long, it is closed when its place is needed
+    guests: int = 4  # beyond these; a process may have half of that
+    guest_s: float = 1  # idle for so long a guest is closed
     in_flight: int = 8
     request_bytes: int = MAX_REQUEST_BYTES
     empty_lines: int = 10_000  # in a row
@@ -53,7 +58,12 @@ class ClientLimits:
     write_s: float = 30
     grace_s: float = 2  # for what runs when the server stops
     accept_pause_s: float = 1
+    is_guest: bool = False
     hangup_poll_s: float = 0.05
+
+    def of_a_guest(self) -> "ClientLimits":
+        """Enough for a question or two, and not for staying."""
+        return replace(self, in_flight=1, idle_s=self.guest_s, is_guest=True)
 
 
 class Connection:
@@ -69,6 +79,7 @@ class Connection:
         self._running = 0
         self._ended = Event()  # of the next request; replaced each time
         self._active_at = current_time()
+        self._dismissed = False
         self._reading = CancelScope()
         self._writing = Lock()
         self._group = create_task_group()
@@ -85,6 +96,30 @@ class Connection:
         finally:
             closed(self)
 
+    @property
+    def process(self) -> Account:
+        """Whose it is."""
+        return self._conversation.client.process
+
+    @property
+    def is_guest(self) -> bool:
+        """Whether it is one more than there are places."""
+        return self._limits.is_guest
+
+    @property
+    def idle_s(self) -> float:
+        """For how long nothing was in flight; without end if nobody is there any more."""
+        if has_hung_up(self._socket):
+            return math.inf
+        return 0.0 if self._running or self._lines.buffer else current_time() - self._active_at
+
+    def dismiss(self) -> None:
+        """Close it, idle as it is, because somebody else needs its place. A request that arrives now is not carried out."""
+        self._dismissed = True
+        say_busy(self._socket, IDLE)
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RD)  # cancelled while a request arrives, asyncio logs an error
+
     def stop(self) -> None:
         """Stop reading; running requests are answered, then the connection closes."""
         self._reading.cancel()
@@ -94,6 +129,8 @@ class Connection:
         try:
             while empty <= self._limits.empty_lines:
                 line = await self._receive_line()
+                if self._dismissed:
+                    return
                 empty += 1
                 if line.strip():
                     empty = 0
@@ -127,6 +164,8 @@ class Connection:
             quiet_since = current_time() if self._running else self._active_at
             with CancelScope(deadline=quiet_since + self._limits.idle_s):
                 return await self._stream.receive()
+        if self.is_guest:
+            say_busy(self._socket, IDLE)
         raise EndOfStream
 
     async def _answer(self, line: bytes) -> None:
@@ -172,6 +211,14 @@ class Connection:
             yield
         except (BrokenResourceError, ClosedResourceError, TimeoutError):
             self._group.cancel_scope.cancel()
+
+
+def say_busy(sock: socket.socket, why: str) -> None:
+    """Tell a client that is about to be closed; it has nothing in flight, so there is room for a line."""
+    try:
+        sock.send(dispatch.encode_refusal(None, BusyError(why)))
+    except OSError:
+        log.debug("closed a client that had already left")
 
 
 # -- what the kernel says of the other end

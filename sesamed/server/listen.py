@@ -17,14 +17,13 @@ from weakref import WeakValueDictionary
 from anyio import BrokenResourceError, CancelScope, Event, create_task_group, current_time, sleep
 from anyio.abc import SocketListener, SocketStream, TaskGroup
 
-from sesamed.errors import BusyError, ConfigError, LockedError
+from sesamed.errors import ConfigError, LockedError
 from sesamed.methods.method import Account, Client
 from sesamed.paths import MAX_SOCKET_BYTES
-from sesamed.server import dispatch
-from sesamed.server.connection import ClientLimits, Connection, peer_pid, peer_uid, raw_socket
+from sesamed.server.connection import ClientLimits, Connection, peer_pid, peer_uid, raw_socket, say_busy
 from sesamed.server.dispatch import Dispatcher
 
-BACKLOG = 64
+BACKLOG = 512  # that connect at once; beyond it they are refused without a word
 FIRST_DESCRIPTOR = 3  # behind the three standard ones
 LAUNCHD_NAME = b"Listener"  # as it is called in the plist
 DEAD_LISTENER = frozenset({errno.EBADF, errno.EINVAL, errno.ENOTSOCK, errno.EOPNOTSUPP})
@@ -241,23 +240,42 @@ class Server:
         if (uid := peer_uid(sock)) != self._uid:
             log.warning("refused client uid=%s", uid)
             await stream.aclose()
-        elif len(self._connections) >= self._limits.connections:
-            await _turn_away(stream, sock, self._limits.connections)
-        else:
-            connection = Connection(stream, self._dispatcher, self._limits, self._client(sock))
-            self._connections.add(connection)
-            clients.start_soon(connection.serve, self._connections.discard)
+            return
+        process = self._find_process(sock)
+        limits = self._find_place(process)
+        if limits is None:
+            say_busy(sock, f"busy: {self._limits.connections} clients are already connected; try again later")
+            await stream.aclose()
+            return
+        connection = Connection(stream, self._dispatcher, limits, Client(process))
+        self._connections.add(connection)
+        clients.start_soon(connection.serve, self._connections.discard)
 
-    def _client(self, sock: socket.socket) -> Client:
-        """Who asks; connections of one process have one account."""
-        process = None if (pid := peer_pid(sock)) is None else self._processes.setdefault(pid, Account())
-        return Client(process)
+    def _find_process(self, sock: socket.socket) -> Account:
+        """Whose connection it is, as far as the kernel says."""
+        pid = peer_pid(sock)
+        return Account() if pid is None else self._processes.setdefault(pid, Account())
 
+    def _find_place(self, process: Account) -> ClientLimits | None:
+        """What a newcomer may use; None if there is no place for it. If all are taken, whoever has been idle for long leaves for it. If
+        nobody has, it may be a guest, so that the owner can ask and stop, whoever holds the others.
+        """
+        limits = self._limits
+        if self._has_room([one for one in self._connections if not one.is_guest], limits.connections, limits.spare_s):
+            return limits
+        own = [one for one in self._connections if one.is_guest and one.process is process]
+        if not self._has_room(own, limits.guests // 2, 0):
+            return None
+        guests = [one for one in self._connections if one.is_guest]
+        return limits.of_a_guest() if self._has_room(guests, limits.guests, limits.guest_s) else None
 
-async def _turn_away(stream: SocketStream, sock: socket.socket, most: int) -> None:
-    line = dispatch.encode_refusal(None, BusyError(f"busy: {most} clients are already connected; try again later"))
-    try:
-        sock.send(line)  # a fresh socket has room for one line
-    except OSError:
-        log.debug("refused a client that had already left")
-    await stream.aclose()
+    def _has_room(self, connections: list[Connection], most: int, idle_s: float) -> bool:
+        """Whether there are fewer than `most`; if not, the one that has been idle the longest, and for so long, is closed."""
+        if len(connections) < most:
+            return True
+        longest = max(connections, key=lambda one: one.idle_s, default=None)
+        if longest is None or longest.idle_s < idle_s or not longest.idle_s:
+            return False
+        longest.dismiss()
+        self._connections.discard(longest)
+        return True

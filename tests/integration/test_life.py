@@ -1,6 +1,7 @@
 """How a daemon starts and ends, what it is configured with, and that it stays alone."""
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -328,13 +329,21 @@ def test_a_stop_ends_what_hangs() -> None:
         assert _sesamectl(daemon, "stop").stdout == "sesamed was not running\n"
 
 
-def test_a_stop_when_all_connections_are_taken() -> None:
-    """Clients that stay do not keep the owner from stopping it."""
-    with Daemon({"limits": {"maxConnections": 1}}) as daemon:
-        assert daemon.call("hello")
-        run = _sesamectl(daemon, "stop")
-        assert (run.returncode, run.stdout, run.stderr) == (0, "sesamed stopped\n", "")
-        assert daemon.wait() == 0
+@pytest.mark.fault(82)
+def test_asking_and_stopping_when_all_connections_are_taken() -> None:
+    """Whoever holds all 64, the owner can ask, see the status, and stop."""
+    with Daemon() as daemon, contextlib.ExitStack() as held:
+        daemon.fill()
+        clients = [held.enter_context(Client(daemon.socket)) for _ in range(64)]
+        assert all(client.call("hello") for client in clients)
+        assert _sesamectl(daemon, "search", "quince", "--json").returncode == 0
+        assert json.loads(_sesamectl(daemon, "status", "--json").stdout)["state"] == "ready"
+        assert all(client.call("hello") for client in clients)
+        with subprocess.Popen(
+            [sys.executable, "-m", "sesamectl", "stop"], env=daemon.environ(), stdout=subprocess.PIPE
+        ) as stop:
+            assert daemon.wait() == 0
+            assert stop.communicate()[0] == b"sesamed stopped\n"
 
 
 def _sesamectl(daemon: Daemon, *arguments: str) -> "subprocess.CompletedProcess[str]":

@@ -9,6 +9,7 @@ import socket
 import stat
 import subprocess
 import sys
+from contextlib import AsyncExitStack, suppress
 
 import anyio
 import pytest
@@ -120,7 +121,7 @@ def test_only_the_own_socket_is_taken_away(place: str) -> None:
 @pytest.mark.fault(82)
 async def test_too_many_connections(place: str) -> None:
     """One connection too many is told so with error 3, and let in when another has gone."""
-    async with serving(place, ClientLimits(connections=1)) as desk:
+    async with serving(place, ClientLimits(connections=1, guests=0)) as desk:
         async with connected(place) as first:
             await first.send("hold")
             await desk.began.receive()
@@ -130,6 +131,108 @@ async def test_too_many_connections(place: str) -> None:
         assert await desk.ended.receive() == "cancelled"
         async with connected(place) as third:
             assert "result" in await third.ask("echo")
+
+
+@pytest.mark.fault(82)
+async def test_the_longest_idle_leaves_for_a_newcomer(place: str) -> None:
+    """If all places are taken, who was idle the longest is told so and closed; who has something in flight is not."""
+    limits = ClientLimits(connections=3, guests=0, spare_s=0)
+    async with (
+        serving(place, limits) as desk,
+        connected(place) as busy,
+        connected(place) as idle,
+        connected(place) as last,
+    ):
+        await busy.send("hold")
+        await desk.began.receive()
+        for client in (idle, last):
+            assert "result" in await client.ask("echo")
+        async with connected(place) as newcomer:
+            assert "result" in await newcomer.ask("echo")
+            goodbye = json.loads(await idle.closed())
+            assert (goodbye["id"], goodbye["error"]["code"]) == (None, 3)
+        assert "result" in await last.ask("echo")
+        desk.release.set()
+        assert "result" in await busy.answer()
+
+
+async def test_who_is_not_idle_for_long_stays(place: str) -> None:
+    """A newcomer is refused, if there is no place for guests either."""
+    async with serving(place, ClientLimits(connections=1, guests=0)), connected(place) as first:
+        assert "result" in await first.ask("echo")
+        async with connected(place) as second:
+            assert json.loads(await second.closed())["error"]["code"] == 3
+        assert "result" in await first.ask("echo")
+
+
+async def test_a_request_to_a_dismissed_connection_is_not_carried_out(place: str) -> None:
+    """What arrives while the connection is closed can be sent again elsewhere."""
+    limits = ClientLimits(connections=1, guests=0, spare_s=0)
+    async with serving(place, limits) as desk, connected(place) as first:
+        assert "result" in await first.ask("echo")
+        async with connected(place) as second, anyio.create_task_group() as group:
+            group.start_soon(second.send, "echo")
+            with suppress(anyio.BrokenResourceError):
+                await first.send("hold", "late")
+            assert "result" in await second.answer()
+            answers = [json.loads(line) for line in (await first.closed()).splitlines()]
+        assert [answer["error"]["code"] for answer in answers] == [3]
+        assert desk.began.statistics().current_buffer_used == 0
+
+
+@pytest.mark.fault(82)
+async def test_guests(place: str) -> None:
+    """When all places are taken and everything is in flight, some more are let in, for one request at a time."""
+    limits = ClientLimits(connections=64)
+    async with serving(place, limits) as desk, AsyncExitStack() as clients:
+        for _ in range(limits.connections):
+            busy = await clients.enter_async_context(connected(place))
+            for number in range(limits.in_flight):
+                await busy.send("hold", request_id=number)
+                await desk.began.receive()
+        for _ in range(3 * limits.guests):
+            async with connected(place) as guest:
+                assert "result" in await guest.ask("echo")
+        guest = await clients.enter_async_context(connected(place))
+        await guest.send("hold", "first", 1)
+        await guest.send("hold", "second", 2)
+        assert await desk.began.receive() == "first"
+        async with connected(place) as other:
+            assert "result" in await other.ask("echo")
+        assert desk.began.statistics().current_buffer_used == 0
+
+
+async def test_a_process_has_half_of_the_guests(place: str) -> None:
+    """The rest is for others. Its idle ones leave for its new ones."""
+    limits = ClientLimits(connections=1, guests=4, guest_s=60)
+    async with serving(place, limits) as desk, connected(place) as busy:
+        await busy.send("hold")
+        await desk.began.receive()
+        async with connected(place) as first, connected(place) as second:
+            assert "result" in await first.ask("echo")
+            assert "result" in await second.ask("echo")
+            await second.send("hold")
+            await desk.began.receive()
+            async with connected(place) as third:
+                assert json.loads(await first.closed())["error"]["code"] == 3
+                await third.send("hold")
+                await desk.began.receive()
+                async with connected(place) as fourth:
+                    assert json.loads(await fourth.closed())["error"]["code"] == 3
+                ask = "import socket,sys; s=socket.socket(1); s.connect(sys.argv[1]); s.send(sys.argv[2].encode()); print(s.recv(999))"
+                command = [sys.executable, "-I", "-S", "-c", ask, place, request("echo").decode()]
+                run = await anyio.to_thread.run_sync(lambda: subprocess.run(command, capture_output=True, text=True))
+                assert "result" in run.stdout
+
+
+async def test_guests_do_not_stay(place: str) -> None:
+    """A guest that asks nothing for a while is told so, and closed."""
+    async with serving(place, ClientLimits(connections=1, guest_s=0.02)), connected(place) as first:
+        assert "result" in await first.ask("echo")
+        async with connected(place) as guest:
+            assert "result" in await guest.ask("echo")
+            assert json.loads(await guest.closed())["error"]["code"] == 3
+        assert "result" in await first.ask("echo")
 
 
 @pytest.mark.fault(80)

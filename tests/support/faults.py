@@ -162,7 +162,11 @@ AREAS: dict[str, tuple[Fault, ...]] = {
         Fault(79, "Somebody else's directory, or a link, where the socket belongs", "Refused, with the reason"),
         Fault(80, "Another user connects", "Closed before a byte is read"),
         Fault(81, "A request without end", "-32600 and closed, in bounded memory"),
-        Fault(82, "Slow, idle and too many clients", 'Deadlines and limits; a refusal says "busy"'),
+        Fault(
+            82,
+            "Slow, idle, greedy and too many clients",
+            'Deadlines, limits and turns; a question and `stop` always get in; a refusal says "busy"',
+        ),
         Fault(83, "A client that does not read", "Dropped; nobody else waits for it"),
         Fault(84, "No descriptors are left", "Accepting pauses, and goes on"),
         Fault(85, "Anything that is no request", "The error that JSON-RPC has for it; the daemon lives on"),

@@ -4,6 +4,8 @@ import json
 import os
 import socket
 import sys
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -79,6 +81,83 @@ def test_turned_away(directory: str) -> None:
             accepted.close()
             with pytest.raises(RpcError, match="busy"):
                 client.call("x")
+
+
+GOODBYE = b'{"jsonrpc":"2.0","id":null,"error":{"code":3,"message":"closed: it was idle"}}\n'
+
+
+class Idle:
+    """A client that has asked once, and a daemon that is the test itself."""
+
+    def __init__(self, listener: socket.socket, client: Client) -> None:
+        self.client = client
+        self._listener = listener
+        self.accepted, _ = listener.accept()
+        self.accepted.settimeout(20)
+        first = self.answer(self.accepted)
+        assert client.call("x") == {}
+        first.join()
+
+    def answer(self, connection: socket.socket | None = None, first: bytes = b"") -> threading.Thread:
+        """Wait for a request, on the next connection unless there is one, and answer it."""
+
+        def work() -> None:
+            accepted = connection or self._listener.accept()[0]
+            asked = json.loads(accepted.recv(1000))
+            accepted.send(first or json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": {}}).encode() + b"\n")
+            if accepted is not self.accepted:
+                accepted.close()
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        return thread
+
+
+@pytest.fixture
+def idle(directory: str) -> Iterator[Idle]:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"{directory}/s")
+        listener.listen()
+        listener.settimeout(20)
+        with Client(f"{directory}/s", timeout=20) as client:
+            made = Idle(listener, client)
+            yield made
+            made.accepted.close()
+
+
+@pytest.mark.parametrize("last", [b"", GOODBYE])
+def test_closed_while_idle(idle: Idle, last: bytes) -> None:
+    """A connection that the daemon closed between two calls is made again."""
+    idle.accepted.send(last)
+    idle.accepted.close()
+    again = idle.answer()
+    assert idle.client.call("x") == {}
+    again.join()
+
+
+def test_closed_while_asking(idle: Idle) -> None:
+    """A daemon that closes while the request is on its way has not read it; it is sent once more."""
+    goodbye, again = idle.answer(idle.accepted, GOODBYE), idle.answer()
+    assert idle.client.call("x") == {}
+    goodbye.join()
+    again.join()
+
+
+def test_refused_twice(idle: Idle) -> None:
+    """A daemon that has no place for a new connection either is heard."""
+    goodbye, again = idle.answer(idle.accepted, GOODBYE), idle.answer(first=GOODBYE)
+    with pytest.raises(RpcError, match="it was idle"):
+        idle.client.call("x")
+    goodbye.join()
+    again.join()
+
+
+def test_closed_for_good(idle: Idle, directory: str) -> None:
+    """A daemon that is gone has closed the connection, as before."""
+    idle.accepted.close()
+    os.unlink(f"{directory}/s")
+    with pytest.raises(ClosedError, match="before it answered"):
+        idle.client.call("x")
 
 
 def test_nothing_there(directory: str) -> None:

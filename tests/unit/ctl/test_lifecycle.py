@@ -1,7 +1,9 @@
 """Waiting for a daemon's end."""
 
 import os
+import signal
 import subprocess
+import sys
 
 import pytest
 
@@ -19,6 +21,25 @@ def test_it_does_not_exit(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
         DeadlineError, match=rf"\(pid {os.getpid()}\) did not exit within 0 s; to end it: kill -9 {os.getpid()}"
     ):
         lifecycle.stop_daemon(stub.path)
+
+
+def test_no_connection_is_free(stub: Stub) -> None:
+    """A daemon that lets nobody ask is ended by the lock that it holds."""
+    lock = f"{stub.path}.lock"
+    hold = """
+import fcntl, os, sys, time
+with open(sys.argv[1], "w") as lock:
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    print(os.getpid(), "1.0", file=lock, flush=True)
+    print(flush=True)
+    time.sleep(60)
+"""
+    with subprocess.Popen([sys.executable, "-I", "-S", "-c", hold, lock], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        stub.on("hello", 3)
+        assert lifecycle.stop_daemon(stub.path) == {"pid": holder.pid, "version": "1.0"}
+        assert holder.wait() == -signal.SIGTERM
 
 
 def test_who_is_alive() -> None:

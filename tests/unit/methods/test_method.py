@@ -145,6 +145,7 @@ def make_known(client: Client, took_s: float) -> Client:
     return client
 
 
+@pytest.mark.fault(82)
 def test_the_last_reader_is_kept() -> None:
     """However many questions a client has in flight, who asks one is answered at once."""
     served, greedy, other = Served(), Client(), Client()
@@ -187,6 +188,7 @@ def test_who_had_least_goes_first() -> None:
     assert newcomer in served.end_all()[:2]
 
 
+@pytest.mark.fault(82)
 def test_clients_take_turns() -> None:
     """Of clients that all ask much, none gets more than another one."""
     served, clients = Served(), [make_known(Client(), DEAR_S) for _ in range(5)]

@@ -347,7 +347,9 @@ class Decoder:
                     state, found = source.step(state, line)
                 except BadLineError as error:
                     found = [Bad(reason=str(error))]
-                operations += _number(found, number)
+                if found and isinstance(found[0], Bad):
+                    found[0] = Bad(reason=found[0].reason, line=number)
+                operations += found
                 if seeks_cwd and (cwd := _find_cwd(found)) is not None:
                     if self._projects.judge(cwd) is not None:
                         break  # nothing of it will be kept
@@ -384,13 +386,6 @@ class Decoder:
             for fact in list(change.facts):
                 if fact.field == "cwd" and (project := self._projects.of(fact.value)):
                     change.facts.append(Fact(field="project_path", value=project, rank=fact.rank, keep=fact.keep))
-
-
-def _number(found: list[Operation], number: int) -> list[Operation]:
-    """What a line says; if it is bad, with its number."""
-    if found and isinstance(found[0], Bad):
-        found[0] = Bad(reason=found[0].reason, line=number)
-    return found
 
 
 def _find_cwd(found: Iterable[Operation]) -> str | None:

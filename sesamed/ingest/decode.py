@@ -18,7 +18,7 @@ import msgspec
 from sesamed.ingest.chunking import Chunking
 from sesamed.ingest.project import Projects
 from sesamed.ingest.state import FileState, Target, path_below
-from sesamed.ingest.tail import COMPRESSED, TOO_LONG, FileChange, Read, Tail, signature_at
+from sesamed.ingest.tail import COMPRESSED, TOO_LONG, TOO_MUCH, FileChange, Read, Tail, Unpacking, signature_at
 from sesamed.ingest.units import Parts, UnitFinder, fill_loose, look_at, part_signature
 from sesamed.ingest.whole import WHOLE_BYTES, Comparison, Held, Whole, count_bytes, is_whole
 from sesamed.ingest.withholding import WithheldError, Withholding
@@ -85,6 +85,7 @@ class Decoder:
         self._projects = self.withholding.projects
         self._whole = Whole(Comparison(self._chunking), self._fill, excludes)
         self._named = named
+        self._unpacked: tuple[bytes, Signature, Unpacking] | None = None  # the compressed file that is being read
         self._passed_over: set[bytes] = set()  # databases of other programs
 
     def shape(self, state: FileState) -> Shape | None:
@@ -179,6 +180,8 @@ class Decoder:
         parts.add(read.lines)
         file.cursor = msgspec.structs.replace(read.cursor, state=parts.freeze())
         file.complete = read.at_end
+        if read.is_cut:
+            file.note_bad(TOO_MUCH)
         if not (read.rest and read.at_end):
             return
         rest = len(read.rest), crc32(read.rest)
@@ -307,10 +310,22 @@ class Decoder:
         ):
             state.searched = now.size, tail.mark(cursor.offset, now.size)
             return Read([], msgspec.structs.replace(cursor, loose=0, loose_digest=0), b"", at_end=True)
+        if tail.is_compressed:
+            return self._unpack(state.target.path, tail, cursor, budget)
         read = tail.read(cursor, budget, self._limits.line_bytes)
-        if read.rest and not tail.is_compressed:
+        if read.rest:
             end = read.cursor.offset + len(read.rest)
             state.searched = end, tail.mark(read.cursor.offset, end)
+        return read
+
+    def _unpack(self, path: bytes, tail: Tail, cursor: Cursor, budget: int) -> Read:
+        """Go on with a compressed file where the last look stopped."""
+        before, self._unpacked = self._unpacked, None
+        if before is not None and before[:2] == (path, tail.signature):
+            tail.unpacking = before[2]
+        read = tail.read(cursor, budget, self._limits.line_bytes)
+        if not read.at_end and tail.unpacking is not None:
+            self._unpacked = path, tail.signature, tail.unpacking
         return read
 
     def _read_lines(self, change: FileRows, tail: Tail, source: Source[Any], file: FileState, budget: int) -> None:
@@ -322,6 +337,8 @@ class Decoder:
         loose, loose_digest = change.cursor.loose, change.cursor.loose_digest
         change.cursor = msgspec.structs.replace(read.cursor, state=source.freeze(state))
         change.complete = read.at_end
+        if read.is_cut:
+            change.note_bad(TOO_MUCH)
         self._chunking.fill(change, operations)
         if read.rest and read.at_end:
             if len(read.rest) == loose and crc32(read.rest) == loose_digest:  # taken before; nothing came after it

@@ -167,6 +167,7 @@ class _Run:
         self._result = LookResult()
         self._changes: list[FileRows] = []
         self._lost: list[bytes] = []
+        self._unpacking: Target | None = None  # a compressed file with more to read
         self._inodes: set[int] = set()  # of the files that were opened
         self._begun: tuple[list[FileRows], Written, Future[None] | None] | None = None
 
@@ -176,10 +177,19 @@ class _Run:
             while left and not (result.bytes and self._stop()):
                 self._read_slice(left)
                 self._commit(more=bool(left))
+                self._go_on(left)
         finally:
             self._settle()
         result.unfinished = [*(t for t in result.unfinished if not self._state(t).trouble), *left]
         return result
+
+    def _go_on(self, left: deque[Target]) -> None:
+        """A compressed file comes before all others until it is read: only of one is it kept how far it was decoded."""
+        if self._unpacking is not None:
+            self._settle()
+            left.appendleft(self._unpacking)
+            self._result.reached -= 1
+            self._unpacking = None
 
     def _state(self, target: Target) -> FileState:
         state = self._states.get(target.path)
@@ -191,7 +201,7 @@ class _Run:
         """Look at targets until there is enough for a commit, or something more urgent to do."""
         result, looked_at = self._result, list[FileState]()
         enough = result.bytes + SLICE_BYTES
-        while left and result.bytes < enough and not (result.bytes and self._stop()):
+        while left and result.bytes < enough and self._unpacking is None and not (result.bytes and self._stop()):
             state = self._state(left.popleft())
             result.reached += 1
             looked_at.append(state)
@@ -298,7 +308,9 @@ class _Run:
         change = self._decoder.read(state, tail, known, SLICE_BYTES)
         self._changes.append(change)
         self._result.bytes += change.cursor.offset - (0 if known is None or change.replace else known.cursor.offset)
-        if not change.complete:
+        if not change.complete and tail.is_compressed:
+            self._unpacking = target
+        elif not change.complete:
             self._result.unfinished.append(target)
         if known is not None and known.path != target.path:
             self._commit()  # the next one may be at the name that this one had

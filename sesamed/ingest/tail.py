@@ -23,7 +23,11 @@ else:
 HEAD_BYTES = 4096
 TAIL_BYTES = 256
 BLOCK_BYTES = 1 << 20
+PACKED_BYTES = 1 << 17  # read at once
 COMPRESSED = b".zst"
+# More than this, and than so many times its size, is in no transcript: they become ten times smaller, rarely a hundred times.
+UNPACKED_BYTES, UNPACKED_TIMES = 128 << 20, 256
+TOO_MUCH = "more than a transcript of this size can hold; the rest is left out"
 TOO_LONG = "longer than limits.maxLineBytes"  # why a line is bad that comes out as None
 
 
@@ -46,6 +50,7 @@ class Read(NamedTuple):
     cursor: Cursor
     rest: bytes
     at_end: bool
+    is_cut: bool = False  # there would be more, which is left out
 
 
 class Cutter:
@@ -89,7 +94,10 @@ class Cutter:
         whole = None if self.skipping else bytes(self._rest)
         self._rest = bytearray()
         self.skipping = False
-        return [None if line is None or len(line) > self._limit else line for line in (whole, *others)]
+        whole = None if whole is None or len(whole) > self._limit else whole
+        if len(data) > self._limit:
+            return [whole, *(None if len(line) > self._limit else line for line in others)]
+        return [whole, *others]
 
     def _consume(self, data: bytearray | memoryview) -> None:
         self.digest = crc32(data, self.digest)
@@ -103,6 +111,7 @@ class Tail:
         self._descriptor = descriptor
         self.signature = signature(os.fstat(descriptor))
         self.is_compressed = is_compressed
+        self.unpacking: Unpacking | None = None  # as far as the last look came
         self.bytes_read = 0
 
     def compare(self, cursor: Cursor, before: Signature) -> FileChange:
@@ -131,7 +140,12 @@ class Tail:
                 at_end = False
                 break
         after = self._cursor(cursor.offset + cutter.consumed, cutter, cursor, len(lines))
-        return Read(lines, after, cutter.rest, at_end)
+        rest = cutter.rest
+        if (unpacking := self.unpacking) is not None:
+            unpacking.keep(after.offset, rest)
+            if unpacking.is_cut:
+                return Read(lines, after, b"", at_end=True, is_cut=True)
+        return Read(lines, after, rest, at_end)
 
     def read_all(self, most: int) -> bytes | None:
         """All bytes; None when there are more."""
@@ -195,7 +209,11 @@ class Tail:
         return data
 
     def _blocks(self, offset: int) -> Iterator[bytes]:
-        return _decompress(self._descriptor, offset) if self.is_compressed else self._plain_blocks(offset)
+        if not self.is_compressed:
+            return self._plain_blocks(offset)
+        if self.unpacking is None or self.unpacking.offset != offset:
+            self.unpacking = Unpacking(self.signature.size)
+        return self.unpacking.blocks(self._descriptor, offset)
 
     def _plain_blocks(self, offset: int) -> Iterator[bytes]:
         """Up to the size seen at opening: what comes later is the next look's."""
@@ -207,21 +225,54 @@ class Tail:
             yield block
 
 
-def _decompress(descriptor: int, offset: int) -> Iterator[bytes]:
-    """The content from `offset` on. A file that ends in mid-frame ends there; a damaged one raises OSError."""
-    with os.fdopen(os.dup(descriptor), "rb") as raw:
-        raw.seek(0)
-        with zstd.ZstdFile(raw) as file:
-            try:
-                while block := file.read(BLOCK_BYTES):
-                    skipped = min(offset, len(block))
-                    offset -= skipped
-                    if skipped < len(block):
-                        yield block[skipped:]
-            except EOFError:
+class Unpacking:
+    """A compressed file while it is decoded, once and forwards: between two looks it waits where the last one stopped. It ends where a file
+    claims to hold more than a transcript can.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.offset = 0  # in the content, up to which it was consumed
+        self.is_cut = False
+        self._left = max(UNPACKED_BYTES, UNPACKED_TIMES * size)
+        self._position = 0  # in the file
+        self._decoder = zstd.ZstdDecompressor()
+        self._rest = b""  # decoded, and not consumed
+
+    def blocks(self, descriptor: int, offset: int) -> Iterator[bytes]:
+        """The content from `offset` on. A file that ends in mid-frame ends there; a damaged one raises OSError."""
+        if self._rest:
+            yield self._rest
+        skipped = offset - self.offset - len(self._rest)
+        for block in self._decode(descriptor):
+            self._left -= len(block)
+            if skipped < len(block):
+                yield block[skipped:] if skipped > 0 else block
+            skipped -= len(block)
+            if self._left <= 0:
+                self.is_cut = True
                 return
+
+    def keep(self, offset: int, rest: bytes) -> None:
+        """So much was consumed, and this is what comes next."""
+        self.offset, self._rest = offset, rest
+
+    def _decode(self, descriptor: int) -> Iterator[bytes]:
+        data = b""
+        while True:
+            if self._decoder.eof:  # of a frame; another one may follow
+                data, self._decoder = self._decoder.unused_data, zstd.ZstdDecompressor()
+            if not data and self._decoder.needs_input:
+                data = os.pread(descriptor, PACKED_BYTES, self._position)
+                self._position += len(data)
+                if not data:
+                    return
+            try:
+                block = self._decoder.decompress(data, max_length=BLOCK_BYTES)
             except zstd.ZstdError as error:
                 raise OSError(f"not readable as zstd: {error}") from error
+            data = b""
+            if block:
+                yield block
 
 
 @contextmanager

@@ -6,12 +6,15 @@ import sys
 import tracemalloc
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from sesamed.ingest import look, tail
 from sesamed.ingest.decode import Decoder, ReadLimits
 from sesamed.ingest.look import Ingest
+from sesamed.ingest.state import Target
 from sesamed.sources.pi import Pi
 from sesamed.store.reading.summary import read_bad_files
 from sesamed.store.rows import TOO_MANY, BadLine, FileRows
@@ -20,8 +23,10 @@ from tests.support.history import History, agree, same
 from tests.support.sessions import Call, PiSession
 
 if sys.version_info >= (3, 14):
+    from compression import zstd
     from compression.zstd import compress
 else:
+    from backports import zstd
     from backports.zstd import compress
 
 
@@ -367,3 +372,95 @@ def test_a_run_says_what_it_brought(history: History) -> None:
     assert (result.added, result.bad_lines, result.bytes) == (3, 3, sum(path.stat().st_size for path in paths))
     paths[0].unlink()
     assert history.ingest.run(targets).gone == 1
+
+
+# -- compressed files
+
+
+@pytest.fixture
+def unpacked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many bytes are decoded at a time; all that is done in pieces is done in small ones."""
+    sizes = list[int]()
+    monkeypatch.setattr(tail, "BLOCK_BYTES", 8 << 10)
+    monkeypatch.setattr(look, "SLICE_BYTES", 16 << 10)
+
+    class Counting:
+        def __init__(self) -> None:
+            self._really = zstd.ZstdDecompressor()
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._really, name)
+
+        def decompress(self, data: bytes, max_length: int) -> bytes:
+            block = self._really.decompress(data, max_length=max_length)
+            sizes.append(len(block))
+            return block
+
+    monkeypatch.setattr(tail, "zstd", SimpleNamespace(ZstdDecompressor=Counting, ZstdError=zstd.ZstdError))
+    return sizes
+
+
+def due_of(history: History) -> list[Target]:
+    """What a sweep finds."""
+    return [item.target for item in history.sweep.due(history.ingest)]
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_compressed_file_is_decoded_once(history: History, unpacked: list[int], interrupted: bool) -> None:
+    """However many commits it takes, whatever comes in between, and beside others."""
+    size = 0
+    for name in ("a", "b", "c"):
+        session = PiSession(id=name)
+        for number in range(100):
+            session.user(f"{name} {number} " + "quince " * 50)
+        size += len(session.bytes())
+        (history.roots[0] / f"{name}.jsonl.zst").write_bytes(compress(session.bytes()))
+    targets = due_of(history)
+    while targets:
+        result = history.ingest.run(targets, lambda: interrupted)
+        targets = result.unfinished
+    assert sum(unpacked) == size
+    for name in ("a", "b", "c"):
+        assert len(texts(history, name)) == 100
+    assert due_of(history) == []
+
+
+def test_a_compressed_file_that_was_begun_by_another_daemon(history: History, unpacked: list[int]) -> None:
+    """It is decoded once more, up to where that one stopped."""
+    session = PiSession(id="a")
+    for number in range(300):
+        session.user(f"{number} " + "quince " * 50)
+    (history.roots[0] / "a.jsonl.zst").write_bytes(compress(session.bytes()))
+    targets = history.ingest.run(due_of(history), lambda: True).unfinished
+    history.restart()
+    while targets:
+        targets = history.ingest.run(targets, lambda: True).unfinished
+    assert len(session.bytes()) < sum(unpacked) < len(session.bytes()) + (40 << 10)
+    assert len(texts(history, "a")) == 300
+
+
+@pytest.mark.parametrize("byte", [b"\0", b"\n"])
+def test_a_file_that_claims_to_hold_far_too_much(
+    history: History, unpacked: list[int], byte: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is decoded up to a limit, once; and its session has what came before."""
+    monkeypatch.setattr(tail, "UNPACKED_BYTES", 256 << 10)
+    session = PiSession(id="a").user("a quince")
+    path = history.roots[0] / "a.jsonl.zst"
+    path.write_bytes(compress(session.bytes() + byte * (8 << 20)))
+    targets = due_of(history)
+    while targets:
+        targets = history.ingest.run(targets).unfinished
+    assert sum(unpacked) <= 280 << 10
+    assert texts(history, "a") == ["a quince"]
+    assert due_of(history) == []
+    assert [bad.reason for bad in reasons(history)[0][1]][-1] == tail.TOO_MUCH
+
+
+def test_frames_follow_each_other(history: History) -> None:
+    """As of a file that was compressed in pieces; also with one that is torn at its end."""
+    lines = PiSession(id="a").user("alpha").user("beta").user("gamma").lines()
+    frames = [compress(line + b"\n") for line in lines]
+    (history.roots[0] / "a.jsonl.zst").write_bytes(b"".join(frames[:-1]) + compress(b"") + frames[-1][:-6])
+    history.ingest.run(due_of(history))
+    assert texts(history, "a") == ["alpha", "beta"]

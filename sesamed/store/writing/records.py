@@ -290,6 +290,7 @@ class Records:
     def finish(self) -> None:
         """Write what was gathered, and keep nothing: there may be another writer before the next commit, and many keys."""
         self.flush()
+        self._chunks.finish()
         self._keys.clear()
 
     def flush(self) -> None:

@@ -1,12 +1,13 @@
 """The texts of records: chunks and their full-text rows, always written together, and the totals that count them; and which of several
 results of a call is shown.
 
-FTS5 flushes what it holds in memory whenever a row number does not grow, so inserts are gathered and written in order.
+FTS5 makes a segment of what it has in memory whenever a row number does not grow, and before any other statement. So changes of full-text
+rows are gathered, and made together at the end of the transaction: 1,500 records that moved to an older session were 3,000 segments.
 """
 
 from collections.abc import Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, Literal
 
 import apsw
 
@@ -17,10 +18,11 @@ from sesamed.store.rows import ResultRow, Text
 from sesamed.store.sqlite import plain
 from sesamed.store.subwords import inner_words
 
+_NUMBER = itemgetter(1)
 DELETE_AT_ONCE = 1000
-_PLACE = itemgetter(0, 1)  # record and kind
-ADD_CHUNK = f"INSERT INTO chunks(id, text, raw) VALUES({ids.sql_chunk('?', '?')}, ?, ?)"
-ADD_WORDS = f"INSERT INTO fts(rowid, text, inner) VALUES({ids.sql_chunk('?', '?')}, ?, ?)"
+CHARACTERS_AT_ONCE = 4 << 20  # of words: a file that is dropped may be larger than memory
+ADD_CHUNK = "INSERT INTO chunks(id, text, raw) VALUES(?, ?, ?)"
+CHANGE_WORDS = "INSERT INTO fts(fts, rowid, text, inner) VALUES(?, ?, ?, ?)"  # NULL: add
 
 
 class Chunks:
@@ -28,25 +30,44 @@ class Chunks:
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
-        self._rows: list[tuple[int, int, str | bytes, str | bytes | None]] = []
-        self._words: list[tuple[int, int, str, str]] = []
+        self._rows: list[tuple[int, str | bytes, str | bytes | None]] = []
+        self._words: list[tuple[str | None, int, str, str]] = []
+        self._added = self._characters = 0
 
     def add(self, record: int, text: Text) -> None:
         """Take a chunk of a record; `flush` writes it."""
-        self._rows.append((record, text.kind, text.packed, text.packed_raw))
+        number = ids.chunk_of(record, text.kind)
+        self._rows.append((number, text.packed, text.packed_raw))
         if text.kind != Kind.UNINDEXED:
-            self._words.append((record, text.kind, text.text, text.inner))
+            self._added += 1
+            self._change_words(None, number, text)
 
     def flush(self) -> None:
-        """Write the chunks that were taken; full-text rows last, because any other statement makes FTS5 write out what it has gathered."""
+        """Write the chunks that were taken."""
         if not self._rows:
             return
         self._connection.executemany(ADD_CHUNK, self._rows)
-        self._connection.execute("UPDATE totals SET chunks = chunks + ?", (len(self._words),))
-        self._words.sort(key=_PLACE)
-        self._connection.executemany(ADD_WORDS, self._words)
+        self._connection.execute("UPDATE totals SET chunks = chunks + ?", (self._added,))
         self._rows.clear()
+        self._added = 0
+        if self._characters > CHARACTERS_AT_ONCE:
+            self._write_words()
+
+    def finish(self) -> None:
+        """Write chunks and full-text rows."""
+        self.flush()
+        self._write_words()
+
+    def _change_words(self, command: Literal["delete"] | None, number: int, text: Text) -> None:
+        self._words.append((command, number, text.text, text.inner))
+        self._characters += len(text.text)
+
+    def _write_words(self) -> None:
+        """Change the full-text rows, in the order of their numbers; those of one number as they came."""
+        self._words.sort(key=_NUMBER)
+        self._connection.executemany(CHANGE_WORDS, self._words)
         self._words.clear()
+        self._characters = 0
 
     def chunk(self, record: int, kind: int) -> Text | None:
         """A chunk of a record that is already written."""
@@ -77,10 +98,13 @@ class Chunks:
 
     def _remove(self, rows: Sequence[tuple[Any, ...]]) -> None:
         texts = [(number, unpack(ids.kind_of(number), packed)) for number, packed in rows]
-        words = [(number, text.text, text.inner) for number, text in texts if text.kind != Kind.UNINDEXED]
-        self._connection.executemany("INSERT INTO fts(fts, rowid, text, inner) VALUES('delete', ?, ?, ?)", words)
+        words = [(number, text) for number, text in texts if text.kind != Kind.UNINDEXED]
+        for number, text in words:
+            self._change_words("delete", number, text)
         self._connection.executemany("DELETE FROM chunks WHERE id = ?", [(number,) for number, _ in rows])
         self._connection.execute("UPDATE totals SET chunks = chunks - ?", (len(words),))
+        if self._characters > CHARACTERS_AT_ONCE:
+            self._write_words()
 
 
 def unpack(kind: int, packed: str | bytes, raw: str | bytes | None = None) -> Text:

@@ -15,8 +15,7 @@ from sesamed.store.index import Index
 
 @pytest.fixture(autouse=True)
 def _never_blocks() -> None:
-    """Not looked at here: most tests have no loop, and to look for one at every call of the system costs a tenth of the time; and the
-    ingest asks for the length of the WAL in the loop, which takes microseconds."""
+    """Not looked at here: most tests have no loop, and to look for one at every call of the system costs a tenth of the time."""
 
 
 @pytest.fixture

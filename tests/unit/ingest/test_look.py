@@ -16,6 +16,7 @@ from sesamed.ingest.decode import Decoder, ReadLimits
 from sesamed.ingest.look import Ingest
 from sesamed.ingest.state import Target
 from sesamed.sources.pi import Pi
+from sesamed.store import sqlite
 from sesamed.store.reading.summary import read_bad_files
 from sesamed.store.rows import TOO_MANY, BadLine, FileRows
 from sesamed.store.writing.transaction import Written
@@ -73,6 +74,30 @@ def test_a_look_between_any_two_bytes_changes_nothing(history: History, at: int)
     history.look([path])
     agree(history.dump(), history.world())
     same(history.dump(), history.rebuilt(lambda paths: paths))
+
+
+def test_a_commit_makes_one_segment_whatever_it_moves(history: History) -> None:
+    """Records that move to an older session, or away from a file that is dropped or written anew, are changed in one go, with few pages."""
+    parent = PiSession(id="parent")
+    for number in range(60):
+        parent.user(f"medlar {number}")
+    child = parent.fork(id="child").write(history.roots[0] / "child.jsonl")
+    connection = history.ingest.writer.connection
+
+    def segments() -> int:
+        return int(sqlite.one(connection, "SELECT count(DISTINCT segid) FROM fts_idx")[0])
+
+    history.look([child])
+    before = segments()
+    home = parent.write(history.roots[0] / "parent.jsonl")
+    history.look([home])
+    assert segments() <= before + 2
+    history.write(home, PiSession(id="parent").user("quince").bytes())
+    history.look([home])
+    assert segments() <= before + 4
+    history.ingest.drop([os.fsencode(child)])
+    assert segments() <= before + 5
+    connection.execute("INSERT INTO fts(fts, rank) VALUES('integrity-check', 1)")
 
 
 def test_an_unchanged_file_is_not_opened(history: History) -> None:

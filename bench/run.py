@@ -1,6 +1,6 @@
 """All benches with one command; prints markdown.
 
-    python -m bench.run [--messages 100000] [--sessions 2000] [--corpus DIR] [--only cold,append,keep,query,client,idle]
+    python -m bench.run [--messages 100000] [--sessions 2000] [--corpus DIR] [--only cold,append,stalls,keep,query,client,idle]
 
 Makes the corpus unless it is given one. Takes about six minutes, four of them idle. What the figures mean is in docs/benchmarks.md.
 """
@@ -10,11 +10,11 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 
-from bench import append, client, cold, generate, idle, keep, query
+from bench import append, client, cold, generate, idle, keep, query, stalls
 from bench.instance import scratch
 from bench.tables import Table, machine, show
 
-BENCHES = ("cold", "append", "keep", "query", "client", "idle")
+BENCHES = ("cold", "append", "stalls", "keep", "query", "client", "idle")
 
 
 def main() -> None:
@@ -27,6 +27,7 @@ def main() -> None:
         benches: dict[str, Callable[[], list[Table]]] = {
             "cold": lambda: cold.measure(corpus, flags.rounds),
             "append": lambda: append.measure(corpus, flags.samples),
+            "stalls": lambda: stalls.measure(corpus, flags.samples * 5),
             "keep": lambda: keep.measure(corpus, flags.samples),
             "query": lambda: query.measure(corpus, max(1, flags.samples // 6)),
             "client": lambda: client.measure(corpus, flags.samples),

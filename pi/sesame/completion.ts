@@ -1,7 +1,7 @@
 /** `@@` while typing: names of sessions, of this project, with `@@@` of everywhere; the latest ones when nothing is typed yet. */
 import type { AutocompleteItem, AutocompleteProvider } from "@earendil-works/pi-tui";
 import { beginning } from "./present.ts";
-import { isReference } from "./references.ts";
+import { isReference, words } from "./references.ts";
 import { cut, day, line } from "./text.ts";
 import type { Found, Listed, Session } from "./wire.ts";
 
@@ -99,10 +99,6 @@ function completed(lines: string[], row: number, column: number, value: string, 
 /** A name as a reference spells it: its words joined. */
 export function slug(name: string): string {
   return words(name).join("-");
-}
-
-function words(text: string): string[] {
-  return text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
 }
 
 function isCalled({ sessionId, name }: Session, text: string): boolean {

@@ -7,6 +7,8 @@ const TOKEN = new RegExp(`(?<=^|[\\s([{])(@@@?)(${NAME.source})`, "gu");
 const WHOLE = new RegExp(`^${NAME.source}$`, "u");
 const CODE = /```[\s\S]*?(?:```|$)|`[^`\n]*`/g;
 const CLOSING = ".,;:!?)]}";
+const ANCESTOR = /.~\d{0,3}$/;
+const PART_OF_ID = 6;
 const MOST = 8;
 
 /** A session that a prompt names: of this project if several are called so, or (`@@@`) whichever it is. */
@@ -30,6 +32,21 @@ export function references(prompt: string): Reference[] {
 /** Whether this is what a reference can say: what was inserted must be found again. */
 export function isReference(name: string): boolean {
   return WHOLE.test(name) && clean(name) === name && withoutClosing(name) === name;
+}
+
+/**
+ * Whether this session is meant, of which the daemon says that it is the nearest: by its id or a part of it, by its whole name,
+ * or by several words of it. One word of a name is as likely to be code: `@@error`.
+ */
+export function isMeant(reference: string, { sessionId, name }: { sessionId: string; name?: string | null }): boolean {
+  const typed = words(reference);
+  if (ANCESTOR.test(reference) || typed.length > 1) return true;
+  return (reference.length >= PART_OF_ID && sessionId.startsWith(reference)) || sessionId === reference || typed.join() === words(name ?? "").join();
+}
+
+/** The words of a name, as a reference spells them. */
+export function words(text: string): string[] {
+  return text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
 }
 
 /** A word without the punctuation that ends its sentence. */

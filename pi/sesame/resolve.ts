@@ -5,14 +5,15 @@
 import type { ExtensionAPI, ExtensionContext, InputEvent, InputEventResult } from "@earendil-works/pi-coding-agent";
 import { type Ask, asker, STARTED, way } from "./ask.ts";
 import { about, beginning, name, QUOTED, reading } from "./present.ts";
-import { CUSTOM_TYPE, type Reference, references, toldOf } from "./references.ts";
+import { CUSTOM_TYPE, isMeant, type Reference, references, toldOf } from "./references.ts";
 import { RpcError } from "./client.ts";
 import { clean, cut, day, line, quoted } from "./text.ts";
-import { AMBIGUOUS, explained, notice } from "./trouble.ts";
+import { AMBIGUOUS, candidate, explained, fitting, notice } from "./trouble.ts";
 import type { Message, Meta, Page, Session } from "./wire.ts";
 
 const QUOTE_CHARACTERS = 2_000;
 const FIRST = 30; // messages among which the first prompt is
+const NEAREST = 3;
 const LAST = 60; // and the last answer
 const PATIENCE_MS = 5_000; // a person waits for it to send the prompt
 
@@ -61,16 +62,27 @@ async function resolved(ask: Ask, found: Reference[], ctx: ExtensionContext): Pr
   const told = toldOf(ctx.sessionManager.getBranch());
   for (const { name: reference, everywhere } of found)
     try {
-      const { sessionId } = await ask<Session>("resolve_session", { ref: reference, ...(everywhere ? {} : { cwd: ctx.cwd }) }, ctx.signal);
+      const session = await ask<Session>("resolve_session", { ref: reference, ...(everywhere ? {} : { cwd: ctx.cwd }) }, ctx.signal);
+      const { sessionId } = session;
+      if (!isMeant(reference, session)) {
+        resolution.troubles.push(unsure(reference, [candidate(sessionId, session)]));
+        continue;
+      }
       if (told.has(beginning(sessionId)) || sessionId === ctx.sessionManager.getSessionId()) continue;
       resolution.metas.set(sessionId, { reference, meta: await ask<Meta>("get_session_meta", { sessionId }, ctx.signal) });
     } catch (error) {
       const what = `@@${line(reference)}: ${explained(error).message}`;
-      if (error instanceof RpcError && error.code === AMBIGUOUS) resolution.ambiguous.push(what);
-      else resolution.troubles.push(what);
+      const fits = error instanceof RpcError && error.code === AMBIGUOUS ? fitting(error) : [];
+      if (fits.some((session) => isMeant(reference, session))) resolution.ambiguous.push(what);
+      else resolution.troubles.push(fits.length > 0 ? unsure(reference, fits.map((session) => candidate(session.sessionId, session))) : what);
       if (!(error instanceof RpcError)) break; // the daemon cannot be asked: not for the next one either
     }
   return resolution;
+}
+
+/** That nothing is added for a reference, and what may have been meant. */
+function unsure(reference: string, sessions: string[]): string {
+  return `@@${line(reference)}: no session is called so, and no id begins so; nearest: ${sessions.slice(0, NEAREST).join("; ")}`;
 }
 
 /** Nothing is sent; the person finds the text again, and what to choose from. */

@@ -2,8 +2,11 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { RpcError } from "./client.ts";
 import { cut, day, line, word } from "./text.ts";
+import type { Session } from "./wire.ts";
 
 const SHOWN = 10;
+
+export type Candidate = Pick<Session, "sessionId" | "name" | "modified" | "cwd">;
 
 export const NOT_FOUND = 1;
 export const AMBIGUOUS = 2;
@@ -16,14 +19,24 @@ export function explained(error: unknown): Error {
 
 /** The sessions that fit an ambiguous reference, a line each. */
 export function candidates(error: RpcError): string[] {
-  const { candidates: ids, sessions } = (error.data ?? {}) as { candidates?: unknown; sessions?: unknown };
+  const { candidates: ids } = (error.data ?? {}) as { candidates?: unknown };
   if (error.code !== AMBIGUOUS || !Array.isArray(ids)) return [];
-  const about = Array.isArray(sessions) ? sessions : [];
-  return ids.slice(0, SHOWN).map((id: unknown, index) => [word(String(id)), ...described(about[index])].join(" "));
+  const about = fitting(error);
+  return ids.slice(0, SHOWN).map((id: unknown, index) => candidate(String(id), about[index]));
 }
 
-function described(session: unknown): string[] {
-  const { name, modified, cwd } = (session ?? {}) as Record<string, string | null | undefined>;
+/** What the daemon says of the sessions that fit. */
+export function fitting(error: RpcError): Candidate[] {
+  const { sessions } = (error.data ?? {}) as { sessions?: unknown };
+  return Array.isArray(sessions) ? sessions : [];
+}
+
+/** A session in a line from which it can be chosen. */
+export function candidate(id: string, session: Partial<Candidate> = {}): string {
+  return [word(id), ...described(session)].join(" ");
+}
+
+function described({ name, modified, cwd }: Partial<Candidate>): string[] {
   return [...(name ? [JSON.stringify(cut(line(name), 80))] : []), ...(modified ? [day(modified)] : []), ...(cwd ? [word(cwd, 100)] : [])];
 }
 

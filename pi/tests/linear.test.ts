@@ -5,7 +5,7 @@
 import { test } from "node:test";
 import { slug, typed } from "../sesame/completion.ts";
 import * as present from "../sesame/present.ts";
-import { isReference, references, toldOf } from "../sesame/references.ts";
+import { isMeant, isReference, references, toldOf } from "../sesame/references.ts";
 import { filters } from "../sesame/schema.ts";
 import { clean, cut, fitting, instant, json, line, quoted, quotedLength, word } from "../sesame/text.ts";
 import type { Message, Page } from "../sesame/wire.ts";
@@ -20,6 +20,7 @@ const LOOKS: Record<string, (text: string) => unknown> = {
   filters: (text) => filters({ cwd: text, path: text, tool: text }, "/p"),
   prompt: (text) => references(`@@a${text}x @@b`),
   sentence: (text) => references(`see @@a${text}`),
+  meant: (text) => isMeant(text, { sessionId: text, name: text }),
   told: (text) => toldOf([{ type: text }]),
   page: (text) => present.page(page(text), undefined, { reads: "read_session", budget: 20_000 }),
 };

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CUSTOM_TYPE, isReference, references, toldOf } from "../sesame/references.ts";
+import { CUSTOM_TYPE, isMeant, isReference, references, toldOf } from "../sesame/references.ts";
 
 const CASES: [string, string[]][] = [
   ["as in @@confirm-button", ["confirm-button"]],
@@ -26,6 +26,13 @@ test("two signs mean this project first, three do not", () => {
 test("what is inserted is read again as it is", () => {
   for (const id of ["0199aaaa-bbbb", "ses_1", "a~2", "Übersicht"]) assert(isReference(id) && references(`see @@${id}.`)[0]?.name === id, id);
   for (const none of ["", "-x", "a b", "a\nb", "a.", "a\u200bb", "a`b"]) assert(!isReference(none), none);
+});
+
+test("one word means a session only if it is all of its name, or of its id", () => {
+  const session = { sessionId: "7e57ab1e-0000", name: "Error handling" };
+  for (const meant of ["7e57ab", "7e57ab1e-0000", "Error_Handling", "error-hand", "handling~1"]) assert(isMeant(meant, session), meant);
+  for (const not of ["error", "7e57", "handling"]) assert(!isMeant(not, session), not);
+  assert(isMeant("error", { sessionId: "1", name: "Error!" }) && isMeant("1", { sessionId: "1", name: null }));
 });
 
 test("what was told stays told until a compaction", () => {

@@ -127,6 +127,22 @@ def test_an_ambiguous_one_without_a_person_is_told_to_the_model(desk: Desk) -> N
     assert told.endswith("Ask the user which one is meant.")
 
 
+@pytest.mark.parametrize("names", [["Error handling"], ["Error handling", "An error in the parser"]])
+def test_a_word_of_code_is_no_reference_to_a_name_that_contains_it(desk: Desk, names: list[str]) -> None:
+    """`@@error` in prose is T-SQL; one word means a session only if it is all of its name."""
+    for number, name in enumerate(names, 3):
+        desk.keep(desk.session(number).user("a").name(name))
+    desk.daemon.sync()
+    with desk.talk() as talk:
+        talk.send("prompt", message="what does @@error return?")
+        warned = talk.until("extension_ui_request", method="notify")
+        talk.until("agent_end")
+    assert warned["notifyType"] == "warning"
+    assert warned["message"].startswith("@@error: no session is called so, and no id begins so; nearest: ")
+    assert f'{desk.session(3).id} "Error handling"' in warned["message"]
+    assert user_texts(desk) == ["what does @@error return?"]
+
+
 def test_an_unknown_one_is_said_and_the_prompt_goes_on(desk: Desk) -> None:
     ran = desk.ask("see @@rhubarb-and-custard")
     assert "@@rhubarb-and-custard: no session is called" in ran.err

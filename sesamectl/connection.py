@@ -211,8 +211,7 @@ def _check_path(path: str) -> None:
         raise _not_running(path)
     if not is_private(directory, os.geteuid()):
         raise UnsafeError(
-            f"{directory} is not private to you, so nothing was sent; if it is sesame's alone, make yourself its owner and"
-            " `chmod 700` it; if not, use another directory"
+            f"{directory} is not a directory that only you can open, so nothing was sent; see `sesamectl doctor`"
         )
 
 

@@ -36,13 +36,13 @@ def stop_daemon(path: str | None = None) -> dict[str, Any] | None:
 
 def _end_holder(lock: str, kill_after_s: float) -> dict[str, Any] | None:
     """End the daemon that holds a lock, if one does; nothing is lost by a kill."""
-    found = _find_holder(lock)
+    found = find_holder(lock)
     if found is None:
         return None
     pid = found["pid"]
     os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + kill_after_s
-    while _find_holder(lock) == found:
+    while find_holder(lock) == found:
         if time.monotonic() >= deadline:
             os.kill(pid, signal.SIGKILL)
             deadline = math.inf
@@ -50,7 +50,8 @@ def _end_holder(lock: str, kill_after_s: float) -> dict[str, Any] | None:
     return found
 
 
-def _find_holder(lock: str) -> dict[str, Any] | None:
+def find_holder(lock: str) -> dict[str, Any] | None:
+    """The pid and version of the daemon that holds a lock; None when none does."""
     try:
         descriptor = os.open(lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:

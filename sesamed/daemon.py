@@ -287,6 +287,7 @@ class _Daemon:
             own=own_sessions,
             socket=self._setting.paths.socket,
             database=self._setting.paths.database,
+            config_file=self._setting.paths.config_file,
             station=station,
             started_at=iso(int(time.time() * 1000)),
             stop=self._stopping.set,

@@ -15,13 +15,22 @@ from dataclasses import dataclass
 from platformdirs.unix import Unix
 
 from sesamed.errors import ConfigError
+from sesamed.store import beside
+from sesamed.store.foreign import COPY
 
 MAX_SOCKET_BYTES = 103  # sun_path holds 104 bytes on macOS (108 on Linux), and the last one is NUL
-# What is in the data directory: a directory with anything else in it is not only ours.
-DATA = (
-    r"index\.sqlite.*|sesamed\.lock|sesamed\.log(\.\d)?|start\.lock|restart\.stamp|sessions|foreign-copy"
-    r"|(forgotten|ids|workstations)\.jsonl"
-)
+# What is in the data directory: a directory with anything else in it is not only ours. What can be made again goes with `--purge`;
+# sessions that we store ourselves, and the files that keep our promises, exist nowhere else.
+MADE_AGAIN = r"index\.sqlite.*|sesamed\.lock|sesamed\.log(\.\d)?|start\.lock|restart\.stamp"
+LASTING = "|".join(map(re.escape, ("sessions", COPY, *beside.NAMES)))
+
+
+# Which variables move what; the first one that is set counts.
+VARIABLES = {
+    "config_dir": ("SESAME_CONFIG_DIR", "XDG_CONFIG_HOME"),
+    "data_dir": ("SESAME_DATA_DIR", "XDG_DATA_HOME"),
+    "socket": ("SESAME_SOCKET", "SESAME_RUNTIME_DIR"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +53,7 @@ class Paths:
     def owns(self, name: str) -> bool:
         """Whether this is what the daemon and its clients call something that they keep in their directories."""
         stem = re.escape(os.path.basename(self.socket)[:-1])  # a socket that is being made ends in another character
-        return re.fullmatch(rf"{DATA}|{stem}.(\.lock)?", name, re.DOTALL) is not None
+        return re.fullmatch(rf"{MADE_AGAIN}|{LASTING}|{stem}.(\.lock)?", name, re.DOTALL) is not None
 
 
 def find(environ: Mapping[str, str]) -> Paths:
@@ -59,6 +68,11 @@ def find(environ: Mapping[str, str]) -> Paths:
         runtime_dir=runtime_dir,
         socket=_check_length(socket or os.path.join(runtime_dir, "sesamed.sock")),
     )
+
+
+def find_variable(environ: Mapping[str, str], name: str) -> str | None:
+    """The variable that says where this is; None if it is where it is by default."""
+    return next((variable for variable in VARIABLES[name] if environ.get(variable)), None)
 
 
 def default_runtime_dir(uid: int, run_user: str = "/run/user") -> str:

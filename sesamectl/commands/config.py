@@ -19,14 +19,9 @@ from sesamectl.render.terminal import DIM, Terminal
 from sesamed import discovery, workstation
 from sesamed.config import Config, load, read_json5
 from sesamed.errors import ConfigError
-from sesamed.paths import Paths, find, home
+from sesamed.paths import Paths, find, find_variable, home
 from sesamed.sources import SOURCES
 
-ENVIRONMENT = (
-    ("config", "config_file", ("SESAME_CONFIG_DIR", "XDG_CONFIG_HOME")),
-    ("data", "data_dir", ("SESAME_DATA_DIR", "XDG_DATA_HOME")),
-    ("socket", "socket", ("SESAME_SOCKET", "SESAME_RUNTIME_DIR")),
-)
 TIMEOUT_S = 5.0
 
 
@@ -48,11 +43,11 @@ def run(arguments: Arguments) -> None:
 
 
 def _list_paths(paths: Paths) -> dict[str, Any]:
-    found = {}
-    for name, attribute, variables in ENVIRONMENT:
-        variable = next((variable for variable in variables if os.environ.get(variable)), None)
-        found[name] = {"value": getattr(paths, attribute), "from": variable or "default"}
-    return found
+    return {
+        "config": {"value": paths.config_file, "from": find_variable(os.environ, "config_dir") or "default"},
+        "data": {"value": paths.data_dir, "from": find_variable(os.environ, "data_dir") or "default"},
+        "socket": {"value": paths.socket, "from": find_variable(os.environ, "socket") or "default"},
+    }
 
 
 def _list_settings(file: str, config: Config) -> dict[str, Any]:

@@ -17,7 +17,13 @@ COLOURS = {OK: DIM, NOTE: BOLD, WRONG: MARK}
 def run(arguments: Arguments) -> int:
     """Check and print; returns 1 when something is wrong."""
     findings = [
-        {"level": found.level, "check": found.name, "message": found.text, "todo": found.todo or None}
+        {
+            "level": found.level,
+            "check": found.name,
+            "message": found.text,
+            "advice": None if found.advice is None else found.advice.name.lower(),
+            "todo": found.todo or None,
+        }
         for found in examine(os.environ, deep=arguments.has("deep"))
     ]
     wrong = sum(found["level"] == WRONG for found in findings)

@@ -20,10 +20,6 @@ from sesamectl.service.manager import Manager, find_manager
 from sesamectl.service.state import read_state
 from sesamectl.service.unit import Spec, build_spec, log_path, read_text, write_text
 
-# What --purge removes from the data directory. Not what exists nowhere else: sessions that the daemon itself stores, and the files that
-# keep its promises (what is forgotten, which ids and keys were given).
-DATA_FILES = ("index.sqlite", "sesamed.log", "sesamed.lock", "start.lock", "restart.stamp")
-
 
 def run(arguments: Arguments) -> None:
     """Run the action."""
@@ -181,13 +177,13 @@ def _uninstall(arguments: Arguments) -> None:
 
 def _purge(socket: str) -> list[str]:
     """Remove the index and what belongs to it, by name: a mistyped variable must not empty somebody's directory."""
+    from sesamectl.doctor.paths import list_made_again  # it knows the daemon's names of files
+
     stop_daemon(socket)
-    directory = data_directory(os.environ)
-    found = os.listdir(directory) if os.path.isdir(directory) else []
-    names = [name for name in sorted(found) if name in DATA_FILES or name.startswith(("index.sqlite", "sesamed.log."))]
-    for name in names:
-        os.unlink(os.path.join(directory, name))
-    return [f"removed {os.path.join(directory, name)}" for name in names]
+    paths = list_made_again(data_directory(os.environ))
+    for path in paths:
+        os.unlink(path)
+    return [f"removed {path}" for path in paths]
 
 
 def _status(arguments: Arguments) -> None:

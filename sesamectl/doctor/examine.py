@@ -6,11 +6,12 @@ A check yields findings, one line each. It changes nothing and starts nothing.
 from collections.abc import Callable, Iterator, Mapping
 
 from sesamectl.doctor import daemon, index, paths, sources
-from sesamectl.doctor.finding import WRONG, Checkup, Finding
+from sesamectl.doctor.finding import Advice, Checkup, Finding
 from sesamectl.errors import ClientError, RpcError
 from sesamed.errors import SesameError
 
 CHECKS: tuple[tuple[str, Callable[[Checkup], Iterator[Finding]]], ...] = (
+    ("paths", daemon.find_daemon),
     ("config", paths.check_config),
     ("paths", paths.check_paths),
     ("socket", daemon.check_socket),
@@ -20,6 +21,7 @@ CHECKS: tuple[tuple[str, Callable[[Checkup], Iterator[Finding]]], ...] = (
     ("disk", paths.check_disk),
     ("state", daemon.check_state),
     ("index", index.check_index),
+    ("source", sources.check_roots),
     ("source", sources.check_sources),
     ("lines", sources.check_lines),
 )
@@ -32,8 +34,8 @@ def examine(environ: Mapping[str, str], *, deep: bool) -> Iterator[Finding]:
         try:
             yield from check(checkup)
         except SesameError as error:
-            yield Finding(WRONG, name, error.message)
+            yield checkup.wrong(name, error.message, Advice.REPORT)
         except (ClientError, RpcError, OSError) as error:
-            yield Finding(WRONG, name, str(error))
+            yield checkup.wrong(name, str(error), Advice.REPORT)
         except Exception as error:  # a doctor that crashes on what is broken helps nobody
-            yield Finding(WRONG, name, f"this check failed ({type(error).__name__}: {error})")
+            yield checkup.wrong(name, f"this check failed ({type(error).__name__}: {error})", Advice.REPORT)

@@ -1,7 +1,9 @@
-"""What checks are given and what they return."""
+"""What checks are given, what they return, and everything that they may advise."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
+from shlex import quote
 from typing import Any, Literal
 
 from sesamed.config import Config
@@ -13,14 +15,59 @@ NOTE: Level = "note"
 WRONG: Level = "wrong"
 
 
+class Advice(Enum):
+    """What to do. Nothing is advised by which something could be lost: no older version, no other data directory, no change of what
+    belongs to somebody else. Each of these has a test that follows it until nothing is wrong.
+    """
+
+    START = "`sesamectl start`"
+    RESTART = "`{restart}`"
+    INDEX = "`sesamectl index`"
+    REBUILD = "`sesamectl index --full` builds it anew, and keeps sessions whose files are gone"
+    WAIT = "wait until they are read; `sesamectl status` shows how far it is"
+    DEEP = "`sesamectl doctor --deep` names them"
+    REPORT = "if it stays, report it with what `sesamectl logs` prints"
+
+    CORRECT = "correct {file}"
+    ADD_ROOT = 'add {root} to "extraSources" in {file}, then `{restart}`'
+    SET_VARIABLE = "correct {variable} in this shell, or unset it"
+    UNSET = "`unset {variables}` in this shell, which asks that daemon then"
+    OWN_HOME = "run sesamectl as that user, or correct {variable} in this shell"
+
+    CLOSE = "`chmod go= {path}`"
+    MOVE_OUT = "move {names} out of it: sesame needs a directory of its own"
+    MOVE_AWAY = "`mv -n {path} {path}.old`, then `{restart}`"
+    PUT_IN_PLACE = "`rm {path} && mv {real} {path}` puts it in the link's place, then `{restart}`"
+    READABLE = "`chmod u+rX {paths}`, then `sesamectl index`"
+    EXCLUDE = 'add them to "exclude" in {file}, then `{restart}`'
+    FREE_SPACE = "free {size} on that disk"
+    RAISE_LIMIT = "`sudo sysctl {name}={value}`, then `{restart}`"
+
+    KILL = "`kill -9 {pid}`: nothing is lost, and the next call starts it again"
+    END = "`kill {pid}`, then `sesamectl start`"
+    END_OTHER = "end that program, or correct {variable} in this shell"
+    UPDATE = "update this sesamectl"
+    REINSTALL = "reinstall sesame, then `{restart}`"
+    INSTALL = "`sesamectl service install`"
+
+
 @dataclass(frozen=True)
 class Finding:
-    """A line of the report: which check, what it found, and what to do if that is wrong."""
+    """A line of the report: which check, what it found, and what to do about it. What is wrong always has an advice."""
 
     level: Level
     name: str
     text: str
-    todo: str = ""
+    advice: Advice | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def todo(self) -> str:
+        """The advice in words; what is between backquotes is for a shell."""
+        if self.advice is None:
+            return ""
+        values = {"restart": "sesamectl restart", **self.values}
+        return self.advice.value.format(**values)
 
 
 @dataclass
@@ -29,7 +76,34 @@ class Checkup:
 
     environ: Mapping[str, str]
     deep: bool
-    paths: Paths | None = None
+    own: Paths | None = None  # of this shell
+    paths: Paths | None = None  # of the daemon that answers, or else of this shell
     config: Config | None = None
     hello: dict[str, Any] | None = None
     status: dict[str, Any] | None = None
+    service: dict[str, Any] | None = None
+    error: Exception | None = None  # why there is no status
+    took_ms: float = 0.0
+
+    @property
+    def restart(self) -> str:
+        """The command that starts the daemon again as it was started, with the same index and configuration."""
+        words = []
+        if self.own is not None and self.paths is not None:
+            if self.own.data_dir != self.paths.data_dir:
+                words.append(f"SESAME_DATA_DIR={quote(self.paths.data_dir)}")
+            if self.own.config_dir != self.paths.config_dir:
+                words.append(f"SESAME_CONFIG_DIR={quote(self.paths.config_dir)}")
+        return " ".join([*words, "sesamectl restart"])
+
+    def wrong(self, name: str, text: str, advice: Advice, /, **values: Any) -> Finding:
+        """Something that is wrong, and what to do about it."""
+        return Finding(WRONG, name, text, advice, {"restart": self.restart, **values})
+
+    def close(self, name: str, text: str, path: str) -> Finding:
+        """Something of ours that others can open."""
+        return self.wrong(name, text, Advice.CLOSE, path=quote(path))
+
+    def move_away(self, name: str, text: str, path: str) -> Finding:
+        """Something that stands where ours should be. It is kept, under another name."""
+        return self.wrong(name, text, Advice.MOVE_AWAY, path=quote(path))

@@ -5,10 +5,9 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 
-from sesamectl.doctor.finding import NOTE, OK, WRONG, Checkup, Finding
+from sesamectl.doctor.finding import NOTE, OK, Advice, Checkup, Finding
+from sesamectl.render import size
 from sesamed.store.upkeep import deep_check, quick_check
-
-REBUILD = "`sesamectl index --full` rebuilds it, and keeps sessions whose files are gone"
 
 
 def check_index(checkup: Checkup) -> Iterator[Finding]:
@@ -17,22 +16,24 @@ def check_index(checkup: Checkup) -> Iterator[Finding]:
     if not os.path.exists(database):
         yield Finding(NOTE, "index", f"{database} does not exist yet")
     elif checkup.deep:
-        yield from _check_copy(database)
+        yield from _check_copy(checkup, database)
     else:
-        yield _report(database, quick_check(database), "quick check; --deep checks every entry")
+        yield _report(checkup, quick_check(database), "quick check; --deep checks every entry")
 
 
-def _check_copy(database: str) -> Iterator[Finding]:
+def _check_copy(checkup: Checkup, database: str) -> Iterator[Finding]:
     directory = os.path.dirname(database)
-    if shutil.disk_usage(directory).free < 2 * os.path.getsize(database):
-        yield Finding(WRONG, "index", f"no room in {directory} for the copy that --deep checks", "free some space")
+    if (lacking := 2 * os.path.getsize(database) - shutil.disk_usage(directory).free) > 0:
+        text = f"there is no room in {directory} for the copy that --deep checks"
+        yield checkup.wrong("index", text, Advice.FREE_SPACE, size=size(lacking))
         return
     with tempfile.TemporaryDirectory(prefix="doctor-", dir=directory) as place:
         problems = deep_check(database, os.path.join(place, "index.sqlite"))
-    yield _report(database, problems, "every page, row and full-text entry checked")
+    yield _report(checkup, problems, "every page, row and full-text entry checked")
 
 
-def _report(database: str, problems: list[str], how: str) -> Finding:
+def _report(checkup: Checkup, problems: list[str], how: str) -> Finding:
+    database = "" if checkup.paths is None else checkup.paths.database
     if problems:
-        return Finding(WRONG, "index", f"{database} is damaged: {problems[0]}", REBUILD)
+        return checkup.wrong("index", f"{database} is damaged: {problems[0]}", Advice.REBUILD)
     return Finding(OK, "index", f"{database} is intact ({how})")

@@ -1,35 +1,45 @@
 """Configuration, directories and files with their modes and owners, disks, and how changes are noticed."""
 
 import os
+import pwd
+import re
 import shutil
 import stat
 from collections.abc import Callable, Iterator
 from itertools import zip_longest
+from shlex import quote
 
-from sesamectl.doctor.finding import NOTE, OK, WRONG, Checkup, Finding
+from sesamectl.doctor.finding import NOTE, OK, Advice, Checkup, Finding
 from sesamectl.render import number, size
 from sesamed.config import Config, load
 from sesamed.discovery import needs_polling
 from sesamed.errors import ConfigError
-from sesamed.paths import find, find_other_use
+from sesamed.paths import MADE_AGAIN, Paths, find_other_use, find_variable
 from sesamed.sources import SOURCES
 
 MIN_FREE_BYTES = 256 << 20
-PRIVATE = {"index.sqlite", "index.sqlite-wal", "index.sqlite-shm", "sesamed.lock", "sesamed.log", "start.lock"}
+DIRECTORIES = ("sessions", "foreign-copy")
 LIMITS = "/proc/sys/fs/inotify"
-LIMIT_CODES = {"tooFewInstances", "tooFewWatches"}  # of the daemon's warnings, those that a sysctl fixes
-SPARE_WATCHES = 1024  # for editors and other programs, which share the limit
+LIMIT_CODES = {  # of the daemon's warnings, those that a sysctl fixes
+    "tooFewInstances": "max_user_instances",
+    "tooFewWatches": "max_user_watches",
+}
+SPARE = 1024  # watches and instances for editors and other programs, which share the limits
 
 
 def check_config(checkup: Checkup) -> Iterator[Finding]:
     """Whether config.jsonc is valid."""
-    checkup.paths = find(checkup.environ)
-    file = checkup.paths.config_file
+    if (paths := checkup.paths) is None:
+        return
+    file = paths.config_file
     try:
         checkup.config = load(file, checkup.environ, SOURCES.keys())
     except ConfigError as error:
         checkup.config = Config()
-        yield Finding(WRONG, "config", error.message, "fix it; no daemon starts until then")
+        goes_on = (
+            "" if checkup.hello is None else "; sesamed goes on with what it has read before, until it is restarted"
+        )
+        yield checkup.wrong("config", f"{error.message}{goes_on}", Advice.CORRECT, file=quote(file))
         return
     state = "is valid" if os.path.exists(file) else "does not exist; all settings are defaults"
     yield Finding(OK, "config", f"{file} {state}")
@@ -40,32 +50,84 @@ def check_paths(checkup: Checkup) -> Iterator[Finding]:
     if (paths := checkup.paths) is None:
         return
     for directory in dict.fromkeys((paths.data_dir, os.path.dirname(paths.socket))):
-        found = _check_private(directory, "directory", stat.S_ISDIR)
-        if found.todo.startswith("chmod") and (why := find_other_use(directory, paths.owns)) is not None:
-            todo = "set SESAME_DATA_DIR, SESAME_RUNTIME_DIR or SESAME_SOCKET to a directory that is only sesame's"
-            found = Finding(WRONG, "paths", f"{directory} {why}", todo)
-        yield found
-    for name in sorted(os.listdir(paths.data_dir)) if os.path.isdir(paths.data_dir) else ():
-        found = _check_private(os.path.join(paths.data_dir, name), "regular file", stat.S_ISREG)
-        if name in PRIVATE and found.level == WRONG:
-            yield found
+        yield _check_directory(checkup, paths, directory)
+        for name in sorted(os.listdir(directory)) if _is_ours(directory) else ():
+            kind = stat.S_ISDIR if name in DIRECTORIES else stat.S_ISSOCK if name.endswith(".sock") else stat.S_ISREG
+            if paths.owns(name):
+                found = _check_private(checkup, os.path.join(directory, name), kind)
+                yield from () if found.level == OK else [found]
 
 
-def _check_private(path: str, kind: str, is_kind: Callable[[int], bool]) -> Finding:
+def _is_ours(directory: str) -> bool:
+    try:
+        status = os.lstat(directory)
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+
+
+def _check_directory(checkup: Checkup, paths: Paths, directory: str) -> Finding:
+    found = _check_private(checkup, directory, stat.S_ISDIR)
+    if found.advice != Advice.CLOSE or (why := find_other_use(directory, paths.owns)) is None:
+        return found
+    text = f"{directory} {why}, so sesame does not make it private"
+    others = [name for name in sorted(os.listdir(directory)) if not paths.owns(name)]
+    has_index = os.path.exists(paths.database) and directory == paths.data_dir
+    if has_index and not others:
+        return checkup.close("paths", text, directory)
+    if has_index:
+        return checkup.wrong(
+            "paths", text, Advice.MOVE_OUT, names=", ".join(others[:3]) + (", ..." if others[3:] else "")
+        )
+    variable = find_variable(checkup.environ, "data_dir" if directory == paths.data_dir else "socket")
+    return checkup.wrong("paths", text, Advice.SET_VARIABLE, variable=variable or "HOME")
+
+
+def _check_private(checkup: Checkup, path: str, is_kind: Callable[[int], bool]) -> Finding:
     try:
         status = os.lstat(path)
     except FileNotFoundError:
         return Finding(NOTE, "paths", f"{path} does not exist yet")
-    if not is_kind(status.st_mode):
-        return Finding(WRONG, "paths", f"{path} is not a {kind}", "move it away, then `sesamectl restart`")
     if status.st_uid != os.geteuid():
-        return Finding(
-            WRONG, "paths", f"{path} belongs to uid {status.st_uid}, not to you", f"sudo chown {os.geteuid()} {path}"
-        )
+        return _explain_owner(checkup, path, status.st_uid)
+    if stat.S_ISLNK(status.st_mode) and os.path.exists(path):
+        real = quote(os.path.realpath(path))
+        text = f"{path} is a symbolic link, which sesame does not follow"
+        return checkup.wrong("paths", text, Advice.PUT_IN_PLACE, path=quote(path), real=real)
+    if not is_kind(status.st_mode):
+        return checkup.move_away("paths", f"{path} is a {_name_kind(status.st_mode)}, and sesame needs the place", path)
     if status.st_mode & 0o077:
         mode = stat.S_IMODE(status.st_mode)
-        return Finding(WRONG, "paths", f"{path} is open to other users (mode {mode:o})", f"chmod go= {path}")
+        return checkup.close("paths", f"{path} is open to other users (mode {mode:o})", path)
     return Finding(OK, "paths", f"{path} is private")
+
+
+def _explain_owner(checkup: Checkup, path: str, uid: int) -> Finding:
+    """Whose it is. In a directory of the caller's it can make way; what is in somebody else's is theirs, as after `sudo`."""
+    text = f"{path} belongs to {_name_user(uid)}, and you are {_name_user(os.geteuid())}"
+    if os.lstat(os.path.dirname(path)).st_uid == os.geteuid():
+        return checkup.move_away("paths", text, path)
+    variable = find_variable(checkup.environ, "data_dir") or find_variable(checkup.environ, "socket") or "HOME"
+    return checkup.wrong("paths", text, Advice.OWN_HOME, variable=variable)
+
+
+def _name_user(uid: int) -> str:
+    try:
+        return f"{pwd.getpwuid(uid).pw_name} (uid {uid})"
+    except KeyError:
+        return f"uid {uid}"
+
+
+def _name_kind(mode: int) -> str:
+    kinds = {stat.S_IFDIR: "directory", stat.S_IFREG: "regular file", stat.S_IFLNK: "link to nothing"}
+    return kinds.get(stat.S_IFMT(mode), "special file")
+
+
+def list_made_again(directory: str) -> list[str]:
+    """What can be made again of what we keep in the data directory: files, by their names."""
+    names = sorted(os.listdir(directory)) if os.path.isdir(directory) else []
+    paths = [os.path.join(directory, name) for name in names if re.fullmatch(MADE_AGAIN, name, re.DOTALL)]
+    return [path for path in paths if os.path.islink(path) or not os.path.isdir(path)]
 
 
 def check_disk(checkup: Checkup) -> Iterator[Finding]:
@@ -76,15 +138,16 @@ def check_disk(checkup: Checkup) -> Iterator[Finding]:
     while not os.path.isdir(there):
         there = os.path.dirname(there)
     if (kind := needs_polling(os.path.realpath(there))) is not None:
-        text = f"the index is on {kind}, where locks and shared memory are unreliable"
-        yield Finding(WRONG, "disk", text, "set SESAME_DATA_DIR to a directory on a local disk")
+        text = f"the index is on {kind}, where locks and shared memory hold on one machine only: use it from one"
+        yield Finding(NOTE, "disk", text)
     free, index = shutil.disk_usage(there).free, _size(paths.database)
     wanted = max(MIN_FREE_BYTES, index)
-    level = OK if free >= wanted else WRONG
-    todo = (
-        "" if level == OK else f"free another {size(wanted - free)}: a rebuild needs as much space as the index has now"
-    )
-    yield Finding(level, "disk", f"{size(free)} free at {there}, the index takes {size(index)}", todo)
+    text = f"{size(free)} free at {there}, the index takes {size(index)}"
+    if free >= wanted:
+        yield Finding(OK, "disk", text)
+    else:
+        why = "a rebuild needs as much space as the index has now"
+        yield checkup.wrong("disk", f"{text}; {why}", Advice.FREE_SPACE, size=f"another {size(wanted - free)}")
 
 
 def _size(path: str) -> int:
@@ -97,23 +160,39 @@ def _size(path: str) -> int:
 def check_watch(checkup: Checkup) -> Iterator[Finding]:
     """How changes are noticed, and whether the kernel allows enough watches."""
     sources = (checkup.status or {}).get("sources", [])
+    needed = sum(source["directories"] for source in sources)
     for source in sources:
         for warning, code in zip_longest(
             source["warnings"], source.get("warningCodes", ())
         ):  # older daemons give no codes
-            yield Finding(WRONG if code in LIMIT_CODES else NOTE, "watch", f"{source['path']}: {warning}")
+            yield _explain_warning(checkup, f"{source['path']}: {warning}", code, needed)
     modes = [source["mode"] for source in sources]
     if modes:
         counted = ", ".join(f"{modes.count(mode)} by {mode}" for mode in ("events", "polling") if mode in modes)
         missing = f"; {modes.count('missing')} of {number(len(modes), 'root')} missing"
         yield Finding(OK, "watch", f"{counted or 'none watched'}{missing}")
-    needed, limit = sum(source["directories"] for source in sources), _limit("max_user_watches")
+    limit = _limit("max_user_watches")
     directories = f"{needed} director{'y' if needed == 1 else 'ies'}"
-    if limit is not None and needed + SPARE_WATCHES > limit:
+    if limit is not None and needed + SPARE > limit:
         text = f"{directories} to watch, but all your programs together get {limit} (fs.inotify.max_user_watches)"
-        yield Finding(WRONG, "watch", text, f"sudo sysctl fs.inotify.max_user_watches={max(2 * limit, 4 * needed)}")
+        yield _raise_limit(checkup, text, "max_user_watches", limit, needed)
     elif limit is not None:
         yield Finding(OK, "watch", f"{directories} to watch, {limit} allowed (fs.inotify.max_user_watches)")
+
+
+def _explain_warning(checkup: Checkup, text: str, code: str | None, needed: int) -> Finding:
+    name = LIMIT_CODES.get(code or "")
+    limit = None if name is None else _limit(name)
+    return (
+        Finding(NOTE, "watch", text)
+        if name is None or limit is None
+        else _raise_limit(checkup, text, name, limit, needed)
+    )
+
+
+def _raise_limit(checkup: Checkup, text: str, name: str, limit: int, needed: int) -> Finding:
+    value = max(2 * limit, SPARE if name == "max_user_instances" else 4 * (needed + SPARE))
+    return checkup.wrong("watch", text, Advice.RAISE_LIMIT, name=f"fs.inotify.{name}", value=value)
 
 
 def _limit(name: str) -> int | None:

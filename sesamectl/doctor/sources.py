@@ -1,16 +1,22 @@
 """The session files on disk: which of them are in the index, and why the others are not; and which of their lines are not."""
 
+import json
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from shlex import quote
 from typing import Any
 
 from sesamectl.client import ANSWER_S, Client
-from sesamectl.doctor.finding import NOTE, OK, WRONG, Checkup, Finding
+from sesamectl.doctor.finding import NOTE, OK, Advice, Checkup, Finding
 from sesamectl.render import number, size
+from sesamed import discovery
 from sesamed.exclusion import Exclusion, Place
+from sesamed.paths import home
 from sesamed.source import ShapeFinder
 from sesamed.sources import SOURCES
+from sesamed.sources.sesame import Sesame
 from sesamed.store.upkeep import FileRow, list_files
 
 MAX_LISTED = 3  # files of a kind, lines of a file
@@ -35,17 +41,54 @@ class _Tally:
 MISSING = "not in the index"
 BEHIND = "not read to the end"
 UNREADABLE = "not readable by you"
-TODO = {
-    MISSING: "`sesamectl index`",
-    BEHIND: "`sesamectl index`",
-    UNREADABLE: "`chmod u+r` them, or exclude them in config.jsonc",
-}
+NOT_YOURS = "of another user, and not readable by you"
 WHY = (
     "excluded by the configuration or .sesameignore",
     "links or special files, which are never read",
     "not a session of this agent",
     "excluded by the .sesameignore of a project",
 )
+
+
+def check_roots(checkup: Checkup) -> Iterator[Finding]:
+    """Whether what is configured is there and in effect, and what this shell's agents write to is watched."""
+    paths, config, status = checkup.paths, checkup.config, checkup.status
+    if paths is None or config is None:
+        return
+    file = paths.config_file
+    named = [*(config.sources or ()), *config.extra_sources]
+    for path in dict.fromkeys([*(root.path for root in named), *(config.pi_session_paths or ())]):
+        if not os.path.isdir(path):
+            state = "is not a directory" if os.path.lexists(path) else "does not exist"
+            yield checkup.wrong("source", f"{path}, which {file} names, {state}", Advice.CORRECT, file=quote(file))
+    if status is None:
+        return
+    if _changed_at(file) > datetime.fromisoformat(status["startedAt"]).timestamp():
+        yield checkup.wrong("source", f"{file} was changed after sesamed had read it", Advice.RESTART)
+    if config.sources is None and config.pi_session_paths is None:
+        yield from _check_discovered(checkup, file, status["sources"])
+    if not any(os.path.isdir(source["path"]) for source in status["sources"] if source["parser"] != Sesame.name):
+        places = ", ".join(source["path"] for source in status["sources"] if source["parser"] != Sesame.name)
+        yield Finding(NOTE, "source", f"no agent has sessions here; sesamed looks in {places}")
+
+
+def _check_discovered(checkup: Checkup, file: str, sources: list[dict[str, Any]]) -> Iterator[Finding]:
+    """Which directories a daemon keeps to is decided when it starts for the first time; variables that are set later change nothing."""
+    watched = [(source["parser"], os.path.realpath(source["path"])) for source in sources]
+    for root in discovery.discover(SOURCES.values(), checkup.environ, home(checkup.environ)):
+        real = os.path.realpath(root.path)
+        is_watched = any(root.parser == parser and (real + "/").startswith(path + "/") for parser, path in watched)
+        if os.path.isdir(real) and not is_watched:
+            text = f"{root.path} has sessions of {SOURCES[root.parser].label} by this shell's variables, and sesamed does not watch it"
+            entry = json.dumps({"parser": root.parser, "path": root.path})
+            yield checkup.wrong("source", text, Advice.ADD_ROOT, root=entry, file=quote(file))
+
+
+def _changed_at(path: str) -> float:
+    try:
+        return os.stat(path).st_mtime
+    except OSError:
+        return 0.0
 
 
 def check_sources(checkup: Checkup) -> Iterator[Finding]:
@@ -64,7 +107,7 @@ def check_sources(checkup: Checkup) -> Iterator[Finding]:
         others = {os.fsencode(other) for other in roots} - {os.fsencode(root)}
         for path in _session_files(os.fsencode(root), others, source["parser"], tally):
             tally.add(_classify(path, indexed, exclusion.excludes), path)
-        yield from _report(source, tally)
+        yield from _report(checkup, source, tally)
 
 
 def check_lines(checkup: Checkup) -> Iterator[Finding]:
@@ -77,8 +120,8 @@ def check_lines(checkup: Checkup) -> Iterator[Finding]:
     for file in answer["files"]:
         yield Finding(NOTE, "lines", _describe_bad(file))
     if more := answer["total"] - len(answer["files"]):
-        todo = "" if checkup.deep else "`sesamectl doctor --deep` names them"
-        yield Finding(NOTE, "lines", f"{number(more, 'more file')} with lines that could not be decoded", todo)
+        advice = None if checkup.deep else Advice.DEEP
+        yield Finding(NOTE, "lines", f"{number(more, 'more file')} with lines that could not be decoded", advice)
     ends = answer["unfinished"]
     for end in ends[:MAX_LISTED]:
         text = f"{end['path']}: {size(end['bytes'])} at its end wait for the rest of the line"
@@ -111,7 +154,7 @@ def _session_files(top: bytes, others: set[bytes], parser: str, tally: _Tally) -
         return shape is not None and not getattr(shape, "side", False)
 
     def unreadable(error: OSError) -> None:
-        tally.add(UNREADABLE, os.fsencode(error.filename))
+        tally.add(_classify_unreadable(os.fsencode(error.filename)), os.fsencode(error.filename))
 
     for directory, directories, names in os.walk(top, onerror=unreadable):
         directories[:] = [name for name in directories if os.path.join(directory, name) not in others]
@@ -129,7 +172,7 @@ def _classify(path: bytes, indexed: Mapping[bytes, FileRow], excludes: Callable[
     if not stat.S_ISREG(status.st_mode):
         return WHY[1]
     if not os.access(path, os.R_OK):
-        return UNREADABLE
+        return _classify_unreadable(path)
     seen = indexed.get(path)
     if seen is None or seen.is_withheld:
         return MISSING if seen is None else WHY[3]
@@ -138,11 +181,22 @@ def _classify(path: bytes, indexed: Mapping[bytes, FileRow], excludes: Callable[
     return "indexed" if seen.has_session or not status.st_size else WHY[2]
 
 
-def _report(source: dict[str, Any], tally: _Tally) -> Iterator[Finding]:
+def _classify_unreadable(path: bytes) -> str:
+    """Only its owner can change a file's mode."""
+    try:
+        return UNREADABLE if os.lstat(path).st_uid == os.geteuid() else NOT_YOURS
+    except OSError:
+        return NOT_YOURS
+
+
+def _report(checkup: Checkup, source: dict[str, Any], tally: _Tally) -> Iterator[Finding]:
     place = f"{SOURCES[source['parser']].label} {source['path']}"
     indexed = len(tally.files.get("indexed", ()))
     why = "".join(f", {len(tally.files[kind])} {kind}" for kind in WHY if kind in tally.files)
     yield Finding(OK, "source", f"{place}: {indexed} files indexed{why}")
-    for kind, todo in TODO.items():
+    todo = {MISSING: Advice.INDEX, BEHIND: Advice.INDEX, UNREADABLE: Advice.READABLE, NOT_YOURS: Advice.EXCLUDE}
+    for kind, advice in todo.items():
         if kind in tally.files:
-            yield Finding(WRONG, "source", f"{place}: {tally.describe(kind)}", todo)
+            paths = " ".join(map(quote, tally.files[kind][:MAX_LISTED]))
+            file = "" if checkup.paths is None else quote(checkup.paths.config_file)
+            yield checkup.wrong("source", f"{place}: {tally.describe(kind)}", advice, paths=paths, file=file)

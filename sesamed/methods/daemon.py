@@ -92,6 +92,7 @@ class Status(Answer, frozen=True, kw_only=True):
     started_at: Time
     state: Literal["ready", "indexing", "degraded"]
     socket: Exact
+    config_file: Exact
     database: Database
     workstation: WorkstationStatus
     counts: Counts
@@ -119,6 +120,7 @@ async def status(context: Context, call: Call, params: NoParams) -> Status:
         started_at=context.started_at,
         state=_find_state(overview),
         socket=context.socket,
+        config_file=context.config_file,
         database=_describe_database(context.database),
         workstation=WorkstationStatus(id=station.id, origin=station.origin, since=station.since),
         counts=holdings.counts,

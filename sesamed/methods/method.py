@@ -307,6 +307,7 @@ class Context:
     own: OwnSessions
     socket: str
     database: str
+    config_file: str
     station: Workstation
     started_at: str
     stop: Callable[[], None]

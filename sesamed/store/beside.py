@@ -14,7 +14,7 @@ import msgspec
 from sesamed.errors import StoreError
 from sesamed.store import sqlite
 
-FORGOTTEN, NUMBERS, WORKSTATIONS = "forgotten.jsonl", "ids.jsonl", "workstations.jsonl"
+NAMES = FORGOTTEN, NUMBERS, WORKSTATIONS = "forgotten.jsonl", "ids.jsonl", "workstations.jsonl"
 
 T = TypeVar("T", bound=msgspec.Struct)
 

@@ -114,7 +114,7 @@ def test_bad_lines(machine: Clinic) -> None:
 
 def test_no_daemon(machine: Clinic) -> None:
     """A daemon that does not run is wrong, is not started, and everything else is looked at all the same."""
-    assert "start it with `sesamectl start`" in machine.complains("socket")
+    assert "sesamed is not running: nothing listens at" in machine.complains("socket")
     assert not machine.data.exists()
     assert machine.run("status").returncode == 3
 
@@ -128,7 +128,7 @@ def test_a_wrong_configuration(machine: Clinic) -> None:
 def test_an_impossible_socket(machine: Clinic) -> None:
     """A socket that cannot be is said to be none, whatever else can be looked at."""
     machine.environ["SESAME_SOCKET"] = "/" + "x" * 200
-    assert "SESAME_SOCKET" in machine.complains("config")
+    assert "correct SESAME_SOCKET in this shell" in machine.complains("paths")
 
 
 @pytest.mark.parametrize("name", ["", "index.sqlite", "sesamed.log"])
@@ -145,7 +145,9 @@ def test_what_belongs_to_another(machine: Clinic) -> None:
     """A daemon that was once run as somebody else leaves files that are not ours."""
     machine.run("search", "quince")
     os.chown(machine.data / "sesamed.log", 65534, 65534)
-    assert "belongs to uid 65534" in machine.complains("paths")
+    said = machine.complains("paths")
+    assert "(uid 65534), and you are root (uid 0); `mv -n " in said
+    assert "chown" not in said
 
 
 def test_a_daemon_that_hangs(machine: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +160,7 @@ def test_a_daemon_that_hangs(machine: Clinic, monkeypatch: pytest.MonkeyPatch) -
     os.kill(pid, signal.SIGSTOP)
     try:
         checkup = Checkup(os.environ, deep=False)
-        list(paths.check_config(checkup))
+        list(daemon.find_daemon(checkup))
         (found,) = [finding for finding in daemon.check_socket(checkup) if finding.level == WRONG]
     finally:
         os.kill(pid, signal.SIGCONT)
@@ -256,7 +258,7 @@ def test_too_few_watches(machine: Clinic, monkeypatch: pytest.MonkeyPatch, tmp_p
     checkup = Checkup({}, deep=False)
     checkup.status = {"sources": [{"path": "/s", "mode": "events", "directories": 900, "warnings": []}]}
     (found,) = [finding for finding in paths.check_watch(checkup) if finding.level == WRONG]
-    assert found.todo == "sudo sysctl fs.inotify.max_user_watches=3600"
+    assert found.todo == "`sudo sysctl fs.inotify.max_user_watches=7696`, then `sesamectl restart`"
 
 
 @pytest.mark.parametrize(

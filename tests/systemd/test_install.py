@@ -1,12 +1,17 @@
 """What `service install` leaves behind when it fails, what it leaves alone, and how a wrong configuration is told and got over."""
 
+import json
+import os
+import re
 import sys
 from collections.abc import Callable
 
 import pytest
 
+from sesamectl.doctor.finding import Advice
 from tests.support.daemon import eventually
 from tests.support.machine import NOTICE
+from tests.support.sessions import PiSession
 from tests.support.user_manager import UserManager
 from tests.systemd.test_service import UNIT, answering, found, main_pid
 
@@ -209,3 +214,22 @@ def test_a_wrong_configuration_does_not_end_a_good_daemon(user: UserManager) -> 
     user.ctl("restart")
     eventually(lambda: main_pid(user) not in {0, before})
     assert found(user, "--no-start") == ["session-1"]
+
+
+@pytest.mark.parametrize("advice", [Advice.READABLE, Advice.EXCLUDE])
+def test_what_may_not_be_read(user: UserManager, advice: Advice) -> None:
+    """A file that is closed to its owner is opened by what the doctor advises, somebody else's is left out."""
+    closed = user.write(".pi/agent/sessions/a/it's closed.jsonl", PiSession(id="session-2").user("a quince").bytes())
+    closed.chmod(0)
+    if advice is Advice.EXCLUDE:
+        os.chown(closed, 0, 0)
+    user.ctl("service", "install")
+    ran = user.run(sys.executable, "-P", "-m", "sesamectl", "doctor", "--json")
+    (wrong,) = [found for found in json.loads(ran.stdout)["findings"] if found["level"] == "wrong"]
+    assert wrong["advice"] == advice.name.lower()
+    if advice is Advice.EXCLUDE:
+        user.write(CONFIG, json.dumps({"exclude": ["**/*closed.jsonl"]}).encode())
+    for command in re.findall("`([^`]+)`", wrong["todo"]):
+        assert user.run("sh", "-c", command).returncode == 0, command
+    assert "No problems found." in user.ctl("doctor")
+    assert sorted(found(user)) == ["session-1", "session-2"][: 2 if advice is Advice.READABLE else 1]

@@ -191,7 +191,7 @@ def test_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_directory_that_others_may_enter(stub: Stub, directory: str, mode: int) -> None:
     """Nothing is sent where somebody else could have put the socket."""
     os.chmod(directory, mode)
-    with pytest.raises(UnsafeError, match="chmod 700"), Client():
+    with pytest.raises(UnsafeError, match="only you can open"), Client():
         pass
     assert stub.asked == []
 

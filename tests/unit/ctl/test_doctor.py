@@ -1,27 +1,33 @@
 """Each finding of the doctor about a daemon that answers, and what it makes of checks that fail; by a stub."""
 
+import ast
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 import sesamectl
 from sesamectl.doctor import daemon, examine, sources
-from sesamectl.doctor.finding import NOTE, OK, WRONG, Checkup, Finding, Level
+from sesamectl.doctor import paths as paths_check
+from sesamectl.doctor.finding import NOTE, OK, WRONG, Advice, Checkup, Finding, Level
 from sesamectl.errors import ClosedError
+from sesamectl.locations import data_directory
 from sesamectl.service.systemd import Systemd
 from sesamectl.service.unit import build_spec
 from sesamed.errors import ConfigError
+from sesamed.model import RootCode, TroubleCode
 from sesamed.paths import Paths, find
 from tests.support.systemctl import FakeSystemctl
 from tests.unit.ctl.conftest import Stub
 
 HELLO = {"name": "sesamed", "version": sesamectl.__version__, "protocol": 1, "minProtocol": 1, "pid": 7}
 STATUS: dict[str, Any] = {
-    "state": "ready", "warnings": [], "freshness": {"samples": 0}, "indexing": None, "database": {"sqliteVersion": "3.99.0"},
+    "state": "ready", "warnings": [], "freshness": {"samples": 0}, "indexing": None, "sources": [],
+    "database": {"sqliteVersion": "3.99.0", "path": "/d/index.sqlite"},
 }  # fmt: skip
 
 
@@ -32,6 +38,12 @@ def levels(findings: Iterator[Finding]) -> list[tuple[Level, str]]:
 @pytest.fixture
 def paths(stub: Stub) -> Paths:
     return find({"SESAME_SOCKET": stub.path, "SESAME_DATA_DIR": "/d"})
+
+
+def ask(environ: Mapping[str, str], paths: Paths) -> tuple[Checkup, list[tuple[Level, str]]]:
+    """What a shell finds out about the daemon at its socket."""
+    checkup = Checkup({**environ, "SESAME_SOCKET": paths.socket}, deep=False)
+    return checkup, [*levels(daemon.find_daemon(checkup)), *levels(daemon.check_socket(checkup))]
 
 
 @pytest.fixture
@@ -48,9 +60,32 @@ def test_the_socket(stub: Stub, paths: Paths) -> None:
     stub.on("status", STATUS)
     os.chmod(stub.path, 0o600)
     Path(stub.path + ".lock").write_text("7 0.1.0\n")
-    checkup = Checkup({}, deep=False, paths=paths)
-    assert [level for level, _ in levels(daemon.check_socket(checkup))] == [OK]
-    assert (checkup.hello, checkup.status) == (HELLO, STATUS)
+    checkup, found = ask({"SESAME_DATA_DIR": "/d"}, paths)
+    assert [level for level, _ in found] == [NOTE, OK]
+    assert (checkup.hello, checkup.status, checkup.paths) == (HELLO, STATUS, paths)
+
+
+def test_a_daemon_of_another_environment(stub: Stub, paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own paths are looked at, what differs is said, and with whose variables; a restart keeps to them."""
+    stub.on("hello", HELLO)
+    stub.on("status", STATUS | {"configFile": "/c d/config.jsonc"})
+    monkeypatch.setenv("XDG_DATA_HOME", "/x")
+    checkup, found = ask({"XDG_DATA_HOME": "/x"}, paths)
+    assert checkup.paths == replace(paths, config_dir="/c d")
+    assert found[:2] == [
+        (
+            NOTE,
+            "sesamed has its index in /d; one started from this shell would have it in /x/sesame (by XDG_DATA_HOME); ",
+        ),
+        (
+            NOTE,
+            f"sesamed has its configuration in /c d; one started from this shell would have it in {find({}).config_dir} (by HOME); ",
+        ),
+    ]
+    assert checkup.restart == "SESAME_DATA_DIR=/d SESAME_CONFIG_DIR='/c d' sesamectl restart"
+    assert (WRONG, f"/p is open; `{checkup.restart}`") in levels(
+        iter([checkup.wrong("paths", "/p is open", Advice.RESTART)])
+    )
 
 
 @pytest.mark.parametrize("lock", ["8 0.1.0\n", "", "nonsense", None])
@@ -61,13 +96,11 @@ def test_a_socket_with_faults(stub: Stub, paths: Paths, lock: str | None) -> Non
     os.chmod(stub.path, 0o666)
     if lock is not None:
         Path(stub.path + ".lock").write_text(lock)
-    found = levels(
-        daemon.check_socket(Checkup({"SESAME_SOCKET": stub.path, "SESAME_NO_START": ""}, deep=False, paths=paths))
-    )
+    _, found = ask({"SESAME_NO_START": "", "SESAME_DATA_DIR": "/d"}, paths)
     assert [level for level, _ in found] == [NOTE, OK, WRONG, WRONG]
-    assert found[0][1].startswith(f"this shell sets SESAME_SOCKET={stub.path};")
+    assert found[0][1].startswith(f"this shell sets SESAME_DATA_DIR=/d SESAME_SOCKET={stub.path};")
     assert f"chmod go= {stub.path}" in found[2][1]
-    assert f"pid 7 answers, but pid {'8' if lock and lock[0] == '8' else None} holds the lock" in found[3][1]
+    assert f"pid 7 answers, but {'pid 8' if lock and lock[0] == '8' else 'nobody'} holds the lock" in found[3][1]
 
 
 @pytest.mark.fault(60)
@@ -75,11 +108,17 @@ def test_a_socket_with_faults(stub: Stub, paths: Paths, lock: str | None) -> Non
     ("hello", "sqlite", "text"),
     [
         ({"version": "0.0.1"}, "3.99.0", "sesamed 0.0.1 is running, but sesamectl is"),
-        ({"minProtocol": 2, "protocol": 3}, "3.99.0", "sesamed speaks protocol 3, sesamectl 1; `sesamectl restart`"),
-        ({}, "3.51.2", "SQLite 3.51.2 has a bug that can damage the index; `pip install -U apsw`"),
+        (
+            {"version": "99.0.0"},
+            "3.99.0",
+            f"sesamed 99.0.0 is running, but sesamectl is {sesamectl.__version__}; update this",
+        ),
+        ({"minProtocol": 2, "protocol": 3}, "3.99.0", "sesamed speaks protocol 3, sesamectl 1; update this sesamectl"),
+        ({"minProtocol": 0, "protocol": 0}, "3.99.0", "sesamed speaks protocol 0, sesamectl 1; `sesamectl restart`"),
+        ({}, "3.51.2", "SQLite 3.51.2 has a bug that can damage the index; `sesamectl restart`"),
     ],
 )
-def test_versions(hello: dict[str, Any], sqlite: str, text: str) -> None:
+def test_versions(systemctl: FakeSystemctl, hello: dict[str, Any], sqlite: str, text: str) -> None:
     """What does not go together is wrong."""
     checkup = Checkup({}, deep=False, hello=HELLO | hello, status={"database": {"sqliteVersion": sqlite}})
     assert next(found for level, found in levels(daemon.check_versions(checkup)) if level == WRONG).startswith(text)
@@ -91,38 +130,121 @@ def test_two_versions_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client and a daemon that were installed together are of one version."""
     monkeypatch.setattr("sesamed.__version__", "9.9.9")
     assert any(
-        "with sesamed 9.9.9; reinstall sesame" in text
+        "with sesamed 9.9.9; reinstall sesame, then `sesamectl restart`" in text
         for _, text in levels(daemon.check_versions(Checkup({}, deep=False)))
     )
 
 
-def test_the_service(systemctl: FakeSystemctl, paths: Paths, stub: Stub) -> None:
-    """No service is fine; one that runs, too; one that is edited, of another socket, down, or without a manager is not."""
-    checkup = Checkup({}, deep=False, paths=paths, hello=HELLO)
-    assert levels(daemon.check_service(checkup)) == [(OK, "not installed; sesamectl starts the daemon when needed; ")]
-    systemd = Systemd(systemctl.environ)
-    for path, text in systemd.render(build_spec(os.environ), socket=False).items():
+def service(paths: Paths, hello: dict[str, Any] | None = HELLO) -> tuple[Level, str]:
+    """What is found about the service."""
+    (found,) = levels(daemon.check_service(Checkup(os.environ, deep=False, own=paths, paths=paths, hello=hello)))
+    return found
+
+
+@pytest.fixture
+def systemd(systemctl: FakeSystemctl) -> Systemd:
+    """With a service of ours that runs as pid 7."""
+    made = Systemd(systemctl.environ)
+    for path, text in made.render(build_spec(os.environ), socket=False).items():
         Path(path).parent.mkdir(parents=True)
         Path(path).write_text(text)
     systemctl.say("shown", "ActiveState=active\nMainPID=7\nStatusText=ready\n")
+    return made
+
+
+def change(systemd: Systemd, old: str, new: str) -> None:
+    """Change the unit."""
+    unit = Path(systemd.unit_path())
+    unit.write_text(unit.read_text().replace(old, new))
+
+
+def test_no_service(systemctl: FakeSystemctl, paths: Paths) -> None:
+    """None is needed."""
+    assert service(paths) == (OK, "not installed; sesamectl starts the daemon when needed; ")
+
+
+def test_the_service(systemctl: FakeSystemctl, systemd: Systemd, paths: Paths) -> None:
+    """One that runs is fine; one that is down, of another socket or without a manager is named, with what to do."""
     unit = systemd.unit_path()
-    assert levels(daemon.check_service(checkup)) == [(OK, f"{unit} is active, ready; ")]
-    down = levels(daemon.check_service(Checkup({}, deep=False, paths=paths)))
-    assert down == [
-        (WRONG, "active (never ran), and nothing answers; `sesamectl service install`, `sesamectl service logs`")
-    ]
+    assert service(paths) == (OK, f"{unit} is active, ready; ")
+    assert service(paths, None) == (WRONG, "active (never ran), and nothing answers; `sesamectl start`")
     systemctl.say("shown", "ActiveState=failed\nResult=exit-code\n")
-    ((level, text),) = levels(daemon.check_service(checkup))
-    assert (level, text.partition(";")[0]) == (WRONG, "failed (exit-code), and another process answers")
-    with open(unit, "a") as file:
-        file.write("# mine\n")
-    assert levels(daemon.check_service(checkup))[0][1].startswith(
-        f"{unit} was edited, or belongs to another installation"
-    )
-    other = Checkup({}, deep=False, paths=find({"SESAME_SOCKET": "/other"}), hello=HELLO)
-    assert levels(daemon.check_service(other)) == [(NOTE, f"{unit} is for another socket than /other; ")]
+    assert service(paths) == (WRONG, "failed (exit-code), and another process answers; `sesamectl service install`")
+    other = find({"SESAME_SOCKET": "/other"})
+    assert service(other) == (NOTE, f"{unit} is for the socket {paths.socket}, this shell's is /other; ")
     shutil.rmtree(systemctl.runtime / "systemd")
-    assert "but your systemd user manager is not running" in levels(daemon.check_service(checkup))[0][1]
+    assert "but your systemd user manager is not running" in (found := service(paths))[1]
+    assert found[0] == NOTE
+
+
+def test_a_service_that_is_not_ours(systemctl: FakeSystemctl, systemd: Systemd, paths: Paths) -> None:
+    """One that somebody else wrote, or masked, is named and left alone."""
+    change(systemd, "# Written", "# Made")
+    left = "it is left alone, and sesamectl starts the daemon when needed; "
+    assert service(paths) == (NOTE, f"{systemd.unit_path()} was not written by sesame; {left}")
+    os.unlink(systemd.unit_path())
+    os.symlink("/dev/null", systemd.unit_path())
+    todo = "`systemctl --user unmask sesamed.service` allows it again"
+    assert service(paths) == (NOTE, f"sesamed.service is masked; {todo}; {left}")
+
+
+def test_a_service_of_another_installation(systemd: Systemd, paths: Paths, directory: str) -> None:
+    """It is replaced by ours only if it is not newer, and only if it is for the same index."""
+    unit, ours = systemd.unit_path(), build_spec(os.environ).python
+    change(systemd, "Nice=5", "Nice=6")
+    assert service(paths) == (WRONG, f"{unit} is not what an install would write; `sesamectl service install`")
+    other = f"{directory}/python"
+    change(systemd, ours, other)
+    found = (WRONG, f"{unit} runs {other}, this sesamectl is run by {ours}; `sesamectl service install`")
+    assert service(paths) == found
+    for version, todo in (("0.0.1", "`sesamectl service install`"), ("99.0.0", "update this sesamectl")):
+        Path(other).write_text(f'#!/bin/sh\n[ "$*" = "-P -m sesamed --version" ] && echo sesamed {version}\n')
+        os.chmod(other, 0o755)
+        assert service(paths) == (WRONG, f"{unit} runs {other}, this sesamectl is run by {ours}; {todo}")
+    change(systemd, f'"SESAME_SOCKET={paths.socket}"', f'"SESAME_SOCKET={paths.socket}" "SESAME_DATA_DIR=/theirs"')
+    here = data_directory(os.environ)
+    assert service(paths) == (NOTE, f"{unit} is for the index in /theirs, this shell's is in {here}; ")
+
+
+def test_an_older_daemon_that_the_service_starts(systemctl: FakeSystemctl, systemd: Systemd, paths: Paths) -> None:
+    """A restart would bring it back, so what starts it is named."""
+
+    def advise() -> str:
+        checkup = Checkup(os.environ, deep=False, own=paths, paths=paths, hello=HELLO | {"version": "0.0.1"})
+        return levels(daemon.check_versions(checkup))[0][1].partition("; ")[2]
+
+    assert advise() == "`sesamectl restart`"
+    systemctl.say("shown", "ActiveState=active\nMainPID=7\nDropInPaths=/d/a.conf /d/b.conf\n")
+    assert advise() == "/d/b.conf may say so; correct /d/b.conf"
+    change(systemd, "Nice=5", "Nice=6")
+    assert advise() == f"{systemd.unit_path()} starts it; `sesamectl service install`"
+
+
+def test_every_warning_of_the_daemon_has_an_advice() -> None:
+    """Or is known to need none."""
+    assert set(daemon.TROUBLES) == set(get_args(TroubleCode))
+    assert set(paths_check.LIMIT_CODES) < set(get_args(RootCode))
+
+
+@pytest.mark.parametrize("code", ["workstation", "unheard-of"])
+def test_a_warning(stub: Stub, code: str) -> None:
+    """One that only a person can judge is a note; one that this version does not know is wrong."""
+    stub.on("sync", {"pending": {"files": 0, "bytes": 0}})
+    status = STATUS | {"socket": stub.path, "warnings": [{"code": code, "message": "odd"}]}
+    found = levels(daemon.check_state(Checkup({}, deep=False, status=status)))[0]
+    report = (WRONG, "odd; if it stays, report it with what `sesamectl logs` prints")
+    assert found == ((NOTE, "odd; ") if code == "workstation" else report)
+
+
+def test_what_is_wrong_has_an_advice() -> None:
+    """In the code of every check."""
+    for file in Path(examine.__file__).parent.glob("*.py"):
+        calls = (node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call))
+        for call in calls:
+            first = call.args[0] if call.args else None
+            assert not (isinstance(first, ast.Name) and first.id == "WRONG" and file.name != "finding.py"), ast.unparse(
+                call
+            )
 
 
 @pytest.mark.parametrize(("indexing", "level"), [(None, WRONG), ({"filesDone": 1}, NOTE)])
@@ -135,12 +257,15 @@ def test_what_is_not_searchable_yet(stub: Stub, indexing: dict[str, int] | None,
         "indexing": indexing,
         "freshness": times,
         "state": "degraded",
-        "warnings": [{"message": "full"}],
+        "warnings": [{"code": "storage", "message": "full"}],
     }
     assert levels(daemon.check_state(Checkup({}, deep=False, status=status))) == [
-        (WRONG, "full; "),
-        (WRONG, "degraded; appended lines are searchable after 1.0 ms (p50), 2.0 ms (p99); "),
-        (level, "1 file (2.0 KiB) not searchable after 5 s; wait for the index; `sesamectl status` shows its progress"),
+        (WRONG, "full; free some space on that disk"),
+        (NOTE, "degraded; appended lines are searchable after 1.0 ms (p50), 2.0 ms (p99); "),
+        (
+            level,
+            "1 file (2.0 KiB) not searchable after 5 s; wait until they are read; `sesamectl status` shows how far it is",
+        ),
     ]
 
 
@@ -161,7 +286,7 @@ def test_bad_lines(stub: Stub) -> None:
     assert levels(sources.check_lines(Checkup({}, deep=False, status=status, hello=hello))) == [
         (NOTE, "/a.jsonl:2: odd; 4 more lines: 4, 6, 8, …; "),
         (NOTE, "/b.db (s1): too large; "),
-        (NOTE, "5 more files with lines that could not be decoded; `sesamectl doctor --deep` names them"),
+        (NOTE, f"5 more files with lines that could not be decoded; {Advice.DEEP.value}"),
         *[(NOTE, "/c.jsonl: 2.0 KiB at its end wait for the rest of the line; ")] * 3,
         (NOTE, "1 more file whose last line is not whole; "),
     ]
@@ -190,4 +315,4 @@ def test_a_check_that_fails(monkeypatch: pytest.MonkeyPatch, error: Exception, t
         yield Finding(OK, "b", "fine")
 
     monkeypatch.setattr(examine, "CHECKS", (("a", fail), ("b", succeed)))
-    assert levels(examine.examine({}, deep=False)) == [(WRONG, f"{text}; "), (OK, "fine; ")]
+    assert levels(examine.examine({}, deep=False)) == [(WRONG, f"{text}; {Advice.REPORT.value}"), (OK, "fine; ")]

@@ -1,7 +1,7 @@
 """Finds secrets in text and puts a mask in their place that says what stood there, before the text is cut, indexed or shown. Pure.
 
-Most texts hold none, and say so soon: what machines make is a run of twenty characters without a space, and a password follows its name.
-Only where there is such a run, or such a name, patterns are tried, at that place. All of them are linear.
+Most texts hold none, and say so soon: what machines make has letters and digits in it that nobody can pronounce, and a password follows its
+name. Only there patterns are tried. All of them are linear.
 
 `[masked:githubtoken]` is two words to the full-text index, the second of which nobody types who means something else.
 """
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Literal
 
 Secrets = Literal["mask", "drop", "keep"]
+KEY_LINE: Final = 40  # characters at least
 KEY_BYTES: Final = 1 << 14  # that a private key may have
 LEAST: Final = 16  # letters and digits of a value that a machine has made
 LEAST_DIFFERENT: Final = 8  # characters
@@ -18,31 +19,35 @@ CHANGES: Final = 0.25, 0.42  # of letters and digits that have another kind of n
 RULES: Final = 1  # raised when another version of sesame would mask a text otherwise
 
 ALNUM: Final = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_SEEN: Final = b"\t\n" + bytes(range(0x20, 0x7F))
 _UNSEEN: Final = b"?"
+# Letters and digits but small vowels: of what machines make in one run in a thousand lacks six of these in a row, and words hardly ever
+# have them.
 _CLASSES: Final = bytes(
-    b"x"[0] if code in ALNUM + b"_+-" else b" "[0] if code in b"\t\n" or 0x20 <= code < 0x7F else _UNSEEN[0]
+    (b"x" if code in ALNUM + b"_" and code not in b"aeiou" else b" " if code in _SEEN else _UNSEEN)[0]
     for code in range(256)
 )
+DENSE: Final = 13  # of twenty characters
+_HARD: Final = b"x" * 6
 _SIGNS: Final = b":=> \t\"'`]\\"
-_RUN: Final = b"x" * 20
 _QUOTES: Final = b" \t\"'`\\"
-_LEAD: Final = 128  # so far before a run its beginning is looked for
+_LEAD: Final = 128  # so far before these the beginning is looked for
 _WIDE: Final = ALNUM + b"_+/.~-"
-_BEFORE_RUN: Final = 12  # what is issued may begin so far before it: the number of a bot
+_BEFORE: Final = 12  # what is issued may begin so far before a region: the number of a bot
 _SHORT: Final = frozenset((b"AKIA", b"ASIA", b"glpa"))  # those that may have no digit
+_SHOUT: Final = b"PASSW"
 _NO_DIGITS: Final = ALNUM[10:] + b"_+-"
-_DIGIT: Final = re.compile(rb"[0-9]")
 _REST: Final = re.compile(rb"[A-Za-z0-9_+/.~-]*={0,2}")
 
 # What begins like nothing else: who issued it, and what it looks like. Lengths are lower bounds, so that what was cut is found as well.
 ISSUED: Final[Mapping[str, str]] = {
-    "awsaccesskey": r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}(?![A-Za-z0-9])",
+    "awsaccesskey": r"A(?:KIA|SIA|BIA|CCA)[A-Z2-7]{16}(?![A-Za-z0-9])",
     "githubtoken": r"gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}",
     "gitlabtoken": r"gl(?:pat|dt|rt|rtr|ptt|oas|ft|soat|cbt|imt|agent|ffct)-[A-Za-z0-9_.-]{20,}",
     "anthropickey": r"sk-ant-[a-z]+[0-9]*-[A-Za-z0-9_-]{20,}",
     "openrouterkey": r"sk-or-v1-[0-9a-f]{20,}",
-    "openaikey": r"(?:sk-(?:proj|svcacct|admin|None)-[A-Za-z0-9_-]{20,}|sk-[A-Za-z0-9]{20,})",
-    "stripekey": r"(?:[sr]k_(?:live|test)|whsec)_[A-Za-z0-9+/]{16,}",
+    "openaikey": r"sk-(?:proj|svcacct|admin|None)-[A-Za-z0-9_-]{20,}|sk-[A-Za-z0-9]{20,}",
+    "stripekey": r"[sr]k_(?:live|test)_[A-Za-z0-9+/]{16,}|whsec_[A-Za-z0-9+/]{16,}",
     "slacktoken": r"xox[abceoprs](?:\.xox[a-z])?-[A-Za-z0-9-]{16,}|xapp-[0-9]-[A-Za-z0-9-]{16,}",
     "slackwebhook": r"hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9/_-]{20,}",
     "discordwebhook": r"discord(?:app)?\.com/api/webhooks/[0-9]{15,}/[A-Za-z0-9_-]{20,}",
@@ -54,7 +59,7 @@ ISSUED: Final[Mapping[str, str]] = {
     "sendgridkey": r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",
     "npmtoken": r"npm_[A-Za-z0-9]{30,}",
     "pypitoken": r"pypi-[A-Za-z0-9_-]{40,}",
-    "huggingfacetoken": r"(?:hf|api_org)_[A-Za-z0-9]{30,}",
+    "huggingfacetoken": r"hf_[A-Za-z0-9]{30,}|api_org_[A-Za-z0-9]{30,}",
     "vaulttoken": r"hv[sbr]\.[A-Za-z0-9_-]{20,}",
     "agekey": r"AGE-SECRET-KEY-1[0-9A-Z]{40,}",
     "apitoken": (
@@ -67,12 +72,9 @@ ISSUED: Final[Mapping[str, str]] = {
         r"|dckr_(?:pat|oat)_[A-Za-z0-9_-]{20,}|EAA[A-Za-z0-9]{60,}|SK[0-9a-f]{32}(?![A-Za-z0-9])|cfut_[A-Za-z0-9]{30,}"
     ),
 }  # fmt: skip
-_ISSUED: Final = re.compile(
-    # A letter behind a backslash is a line's end in JSON.
-    "[^A-Za-z0-9](?:(?<=\\\\)[nrt])?(?:{})".format(
-        "|".join(f"(?P<{kind}>{form})" for kind, form in ISSUED.items())
-    ).encode()
-)
+_KINDS: Final = tuple((kind, re.compile(form.encode())) for kind, form in ISSUED.items())
+# Without groups, so that of each alternative only the first letter is looked at. A letter behind a backslash is a line's end in JSON.
+_ISSUED: Final = re.compile("[^A-Za-z0-9](?:(?<=\\\\)[nrt])?({})".format("|".join(ISSUED.values())).encode())
 
 # What is called a secret: a name, a sign, and a value that a machine has made, which stands behind them.
 _SUFFIX: Final = (
@@ -103,23 +105,24 @@ _PLACEHOLDER: Final = re.compile(
     re.IGNORECASE,
 )
 
-# What is called a password: people make them up, so that they are short. Of AWS's secret keys slashes leave no run.
+# What is called a password: people make them up, so that they are short.
 _NAMED: Final = re.compile(
-    rf"""(?:passw(?:or)?d|access_?key)s?{_SUFFIX}(?:{_SIGN}|(?<=-password)[ ])"""
+    rf"""passw(?:or)?ds?{_SUFFIX}(?:{_SIGN}|(?<=-password)[ ])"""
     r"""(?:[bru]?\\{0,3}(?P<quote>["'`]))?(?P<value>(?(quote)[^"'`\r\n\\]{6,256}|[^\s"'`,;<>(){}\[\]\\|&]{6,256}))""".encode(),
     re.IGNORECASE,
 )
-_NAMES: Final = (b"passw", b"access")
 _DEFAULTS: Final = frozenset(
     b"password passwd pass passw0rd secret admin root user username test guest postgres mysql none null undefined required string"
     b" true false token".split()
 )
+_DIGIT: Final = re.compile(rb"[0-9]")
 _ALIKE: Final = re.compile(rb"[a-z]+|[A-Z]+|[0-9]+")  # letters of one case, or digits
 _ARGUMENT: Final = re.compile(rb"[A-Za-z_][\w.]*[,)]")
 _PATH: Final = re.compile(rb"[.~]{0,2}/[\w.-]*/|[A-Za-z_]\w*(?:(?:\.|->|::)\w+)+\Z|[^/]*://")
 _LETTER: Final = re.compile(rb"[A-Za-z]")
 _SYMBOL: Final = re.compile(rb"[!@#%^&~+=]")
 _SHOUTED: Final = re.compile(rb"PASSW(?:OR)?D[A-Z0-9_]*=[A-Za-z]{8,}\Z")
+_URL_BYTES: Final = 320
 _URL: Final = re.compile(rb"""://(?P<user>[^\s/:@"'`<>]{0,64}):(?P<value>[^\s/@"'`<>]{3,256})@""")
 _PRIVATE_KEY: Final = re.compile(
     rb"(?P<begin>-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----)(?:(?:\\+[nr]|\s)*[A-Za-z0-9+/=]{16,})*"
@@ -158,7 +161,7 @@ def find_cut(text: str, end: int) -> int:
 
 
 def classify(data: bytes) -> bytes:
-    """What each byte is: part of what machines write in one run, unseen or not known to be seen, or anything else."""
+    """What each byte is: a letter or digit but a small vowel, unseen or not known to be seen, or anything else."""
     return data.translate(_CLASSES)
 
 
@@ -169,17 +172,21 @@ def may_be_unseen(classes: bytes) -> bool:
 
 def find_secrets(data: bytes, classes: bytes) -> list[Span]:
     """The secrets in a text."""
-    low, first = data.lower(), classes.find(_RUN)
-    has_names = b"passw" in low
     spans: list[Span] = []
-    if b"@" in data and b"://" in data:
+    has_names = b"assw" in data
+    if b"@" in data:
         spans += _find_in_urls(data)
-    if first >= 0:
-        spans += _find_made(data, classes.replace(_UNSEEN, b" "), first)
-        if b"PRIVATE KEY" in data:
+    if (first := classes.find(_HARD)) >= 0:
+        regions = _find_regions(data, classes, first)
+        has_names = has_names or any(_SHOUT in data[begin:end] for begin, end in regions)
+        for begin, end in regions:
+            spans += _find_issued(data, begin, end)
+            if _is_called(data, begin) and _is_random(data[begin:end]):
+                spans.append((begin, end, "secretvalue"))
+        if any(end - begin >= KEY_LINE for begin, end in regions):
             spans += _find_private_keys(data)
-    if first >= 0 or has_names:
-        spans += _find_named(data, low)
+    if has_names:
+        spans += _find_passwords(data)
     return spans
 
 
@@ -193,36 +200,34 @@ def put_masks(data: bytes, spans: list[Span]) -> bytes:
     return b"".join((*parts, data[at:]))
 
 
-def _find_made(data: bytes, classes: bytes, at: int) -> Iterator[Span]:
-    """What looks like one of its kind, or is called a secret. Runs without a digit, most of them, are words or lines."""
-    done = 0
+def _find_regions(data: bytes, classes: bytes, at: int) -> list[tuple[int, int]]:
+    """Where a machine may have made something: what stands around letters and digits that nobody can pronounce, if it is long enough."""
+    regions, done = list[tuple[int, int]](), 0
     while at >= 0:
-        end = classes.find(b" ", at)
-        end = len(data) if end < 0 else end
-        if data[at:end].strip(_NO_DIGITS) or data[at : at + 4] in _SHORT:
-            head = data[max(done, at - _LEAD) : at]
-            begin, done = at - len(head) + len(head.rstrip(_WIDE)), _end_of(data, at)
-            yield from _find_issued(data, begin, done)
-            if data[begin - 1 : begin] and _is_called(data, begin) and _is_random(data[begin:done]):
-                yield begin, done, "secretvalue"
-            end = done
-        at = classes.find(_RUN, end)
-
-
-def _end_of(data: bytes, at: int) -> int:
-    found = _REST.match(data, at)
-    assert found is not None
-    return found.end()
+        # Most are words, which have vowels nearby; to see that takes a third of what follows. Passwords are found by their name.
+        if classes.count(b"x", max(0, at - 4), at + 16) < DENSE and data[at : at + 5] != _SHOUT:
+            at = classes.find(_HARD, at + 6)
+            continue
+        head, rest = data[max(done, at - _LEAD) : at], _REST.match(data, at)
+        assert rest is not None
+        begin, done = at - len(head) + len(head.rstrip(_WIDE)), rest.end()
+        region = data[begin:done]
+        if _SHOUT in region or (len(region) >= LEAST and (region.strip(_NO_DIGITS) or region[:4] in _SHORT)):
+            regions.append((begin, done))
+        at = classes.find(_HARD, done)
+    return regions
 
 
 def _find_issued(data: bytes, begin: int, end: int) -> Iterator[Span]:
-    before = max(0, begin - _BEFORE_RUN)
-    region = data[before:end] if before else b"\n" + data[:end]  # each begins behind something else
-    shift = before if before else -1
+    before = max(0, begin - _BEFORE)
+    region, shift = (
+        (data[before:end], before) if before else (b"\n" + data[:end], -1)
+    )  # each begins behind something else
     for found in _ISSUED.finditer(region):
-        kind = found.lastgroup or ""
-        if len(set(found[kind])) >= LEAST_DIFFERENT and not _PLACEHOLDER.search(found[kind]):
-            yield shift + found.start(kind), shift + found.end(kind), kind
+        token = found[1]
+        if len(set(token)) >= LEAST_DIFFERENT and not _PLACEHOLDER.search(token):
+            kind = next(kind for kind, form in _KINDS if form.fullmatch(token))
+            yield shift + found.start(1), shift + found.end(1), kind
 
 
 def _is_called(data: bytes, begin: int) -> bool:
@@ -251,18 +256,16 @@ def _is_random(value: bytes) -> bool:
     return len(pieces) >= length * (CHANGES[0] if digits > 1 else CHANGES[1])
 
 
-def _find_named(data: bytes, low: bytes) -> Iterator[Span]:
+def _find_passwords(data: bytes) -> Iterator[Span]:
     """What is called a password and looks like one."""
-    for name in _NAMES:
-        at = low.find(name)
-        while at >= 0:
-            found = _NAMED.match(data, at)
-            if found is not None:
-                if _is_random(found["value"]):
-                    yield *found.span("value"), "secretvalue"
-                elif name == b"passw" and _is_password(data, found):
-                    yield *found.span("value"), "passwordvalue"
-            at = low.find(name, at + len(name))
+    low = data.lower()
+    at = low.find(b"passw")
+    while at >= 0:
+        found, following = _NAMED.match(data, at), low.find(b"passw", at + 5)
+        is_alone = found is not None and not 0 <= following < found.end("value")  # `password: password = …` is code
+        if found is not None and is_alone and (_is_password(data, found) or _is_random(found["value"])):
+            yield *found.span("value"), "passwordvalue"
+        at = following
 
 
 def _is_password(data: bytes, found: re.Match[bytes]) -> bool:
@@ -283,12 +286,16 @@ def _is_password(data: bytes, found: re.Match[bytes]) -> bool:
 
 def _find_in_urls(data: bytes) -> Iterator[Span]:
     """Passwords in URLs."""
-    at = data.find(b"://")
+    at = data.find(b"@")
     while at >= 0:
-        found = _URL.match(data, at)
-        if found is not None and _is_url_password(found["value"], found["user"]):
+        begin = data.rfind(b"://", max(0, at - _URL_BYTES), at)
+        if (
+            begin >= 0
+            and (found := _URL.match(data, begin)) is not None
+            and _is_url_password(found["value"], found["user"])
+        ):
             yield *found.span("value"), "urlpassword"
-        at = data.find(b"://", at + 3)
+        at = data.find(b"@", at + 1)
 
 
 def _is_url_password(value: bytes, user: bytes) -> bool:

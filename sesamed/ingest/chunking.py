@@ -6,6 +6,7 @@ All text work is done here, before the transaction.
 
 import os.path
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -34,6 +35,7 @@ from sesamed.store.ids import Kind, line_digest, path_key
 from sesamed.store.rows import FileRows, OutcomeRow, RecordRow, Remark, ResultRow, Text, TouchedRow, UndoneRow
 from sesamed.store.sqlite import Packer
 
+KEPT_MASKS = 4096
 KIND_OF_ROLE: Mapping[str, Kind] = {
     "user": Kind.USER,
     "assistant": Kind.ASSISTANT,
@@ -49,7 +51,7 @@ class Chunking:
         self._max = max_chunk_bytes
         self._home = os.path.expanduser("~")
         self._packer = Packer(secrets)
-        self._mask = choose_mask(secrets)
+        self._mask = lru_cache(KEPT_MASKS)(choose_mask(secrets))  # names of tools and files come again and again
         self._take: Mapping[type, Callable[[FileRows, Any], None]] = {
             Message: lambda change, message: change.rows.append(self._message(message)),
             ToolCall: lambda change, call: change.rows.append(self._call(call)),

@@ -87,7 +87,8 @@ class Packer:
             classes = classify(data)
         spans = [] if self._secrets == "keep" else find_secrets(data, classes)
         if not spans:
-            return Text(kind, text, self._pack(text, data), inner_words(kind, text))
+            packed = text if len(text) <= PACK_OVER_BYTES else self._pack(text, data)
+            return Text(kind, text, packed, inner_words(kind, text, data))
         masked = put_masks(data, spans)
         shown, raw = masked.decode(), text if self._secrets == "mask" else None
         packed_raw = None if raw is None else self._pack(raw, data)

@@ -44,11 +44,12 @@ class Subword(NamedTuple):
     word: str
 
 
-def inner_words(kind: int, text: str) -> str:
-    """A text's subwords, as the index holds them: those of each identifier once. Not those of results, most of which is noise."""
+def inner_words(kind: int, text: str, data: bytes | None = None) -> str:
+    """A text's subwords, as the index holds them: those of each identifier once. Not those of results, most of which is noise. `data`: the
+    text in bytes, if the caller has it."""
     if kind == Kind.RESULT and text.isascii():
         return ""
-    data = text.encode()
+    data = text.encode() if data is None else data
     mask = data.translate(CLASSES)
     words: list[str] = []
     if kind != Kind.RESULT and b"aA" in mask:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from sesamed.masking import mask
 from sesamed.sanitize import clean_text
 from sesamed.sources.claude.records import prompt_name, prompt_of, summary_of
 from sesamed.sources.codex.state import RANDOM
@@ -24,6 +25,11 @@ LOOKS: dict[str, tuple[Callable[[str], object], str]] = {
     "prompt's name": (lambda text: prompt_name(f"Implement{text}x", f"Implement{text}x"), "\n"),
     "name": (session_name, "\n <a> <a"),
     "says": (says_something, "\n <a> <a"),
+    "secrets": (
+        mask,
+        "x1 x1/ bcdfg1- password= password=' PASSWORD= ://a:b@ @ secret=bcdfgh1 eyJbcdf1. = 1//0 A1B2C3D4",
+    ),
+    "private keys": (lambda text: mask(text.replace("_", " ")), "-----BEGIN_PRIVATE_KEY-----"),
     "id": (lambda text: RANDOM.search(text), "a A"),
 }
 CASES = [(name, token) for name, (_, tokens) in LOOKS.items() for token in tokens.split(" ")]

@@ -15,7 +15,8 @@ const QUOTE_CHARACTERS = 2_000;
 const FIRST = 30; // messages among which the first prompt is
 const NEAREST = 3;
 const LAST = 60; // and the last answer
-const PATIENCE_MS = 5_000; // a person waits for it to send the prompt
+const PATIENCE_MS = 3_000; // a person waits for it to send the prompt
+const SAID_AFTER_MS = 300; // that there is something to wait for
 
 interface Told {
   customType: string;
@@ -39,7 +40,7 @@ export function registerReferences(pi: ExtensionAPI, reads: string): void {
     if (found.length === 0) return undefined;
     const how = way(PATIENCE_MS);
     const ask = asker((command, args, options) => pi.exec(command, args, options), how);
-    const { metas, ambiguous, troubles } = await resolved(ask, found, ctx);
+    const { metas, ambiguous, troubles } = await waitedFor(ctx, resolved(ask, found, ctx));
     if (how.started) notice(ctx, STARTED, "info");
     if (troubles.length > 0) notice(ctx, troubles.join("\n"), "warning");
     if (ambiguous.length > 0 && ctx.hasUI) return refused(event, ambiguous, ctx);
@@ -55,6 +56,22 @@ export function registerReferences(pi: ExtensionAPI, reads: string): void {
     waiting = undefined;
     return told && { message: told };
   });
+}
+
+/** The person's text has left the editor, and pi shows nothing yet. */
+async function waitedFor<T>(ctx: ExtensionContext, work: Promise<T>): Promise<T> {
+  let isSaid = false;
+  const say = () => {
+    isSaid = true;
+    ctx.ui.setStatus("sesame", "waiting for sesamed …");
+  };
+  const timer = setTimeout(say, SAID_AFTER_MS);
+  try {
+    return await work;
+  } finally {
+    clearTimeout(timer);
+    if (isSaid) ctx.ui.setStatus("sesame", undefined);
+  }
 }
 
 async function resolved(ask: Ask, found: Reference[], ctx: ExtensionContext): Promise<Resolution> {

@@ -1,6 +1,7 @@
 """`@@` in a prompt to the real pi: what a session is about goes to the model, once, and the person's words stay as they are."""
 
 import os
+import socket
 
 import pytest
 
@@ -154,6 +155,22 @@ def test_without_a_daemon_the_prompt_goes_on(set_desk: SetDesk) -> None:
     desk.environ["SESAMECTL"] = "/nonexistent/sesamectl"
     ran = desk.ask("see @@plum")
     assert "@@plum: nothing listens at" in ran.err
+    assert user_texts(desk) == ["see @@plum"]
+
+
+def test_a_daemon_that_does_not_answer_is_waited_for_visibly_and_not_for_long(set_desk: SetDesk) -> None:
+    desk = set_desk(running=False)
+    desk.daemon.runtime_dir.mkdir(0o700)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(desk.daemon.socket)
+        listener.listen()
+        with desk.talk() as talk:
+            talk.send("prompt", message="see @@plum")
+            shown = talk.until("extension_ui_request", method="setStatus")
+            warned = talk.until("extension_ui_request", method="notify")
+            talk.until("agent_end")
+    assert shown["statusText"] == "waiting for sesamed …"
+    assert "did not answer resolve_session within 3 s" in warned["message"]
     assert user_texts(desk) == ["see @@plum"]
 
 

@@ -1,12 +1,20 @@
-"""An index of an older schema."""
+"""An index of an older schema, and how a daemon carries it over."""
 
+import functools
 import os
 import shutil
+import tempfile
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import apsw
 
-from sesamed.store import sqlite
+from sesamed.store import schema, sqlite
+from sesamed.store.index import Index, OlderIndex, older_indexes, remove_index, set_older_aside
+from sesamed.store.writing.takeover import Replay
+from tests.support.dump import dumped
+from tests.support.history import same
 
 GOLDEN = Path(__file__).parents[1] / "golden/schema/v4.sql"
 
@@ -26,3 +34,52 @@ def made(path: Path) -> str:
         os.replace(f"{path}.killed{suffix}", f"{path}{suffix}")
     assert os.path.getsize(f"{path}-wal")
     return str(path)
+
+
+def open_index(path: str) -> Index:
+    """As the daemon opens it."""
+    set_older_aside(path)
+    index = Index(path)
+    for name in older_indexes(path):
+        older = OlderIndex(name)
+        older.copy_metadata(index.writer)
+        older.close()
+    return index
+
+
+def carry_over(path: str, index: Index) -> Generator[None, None, None]:
+    """As the daemon does it once the files are read; each step is a commit."""
+    for name in older_indexes(path):
+        older = OlderIndex(name)
+        try:
+            yield from Replay(older, index.writer, lambda path, gone: True).run()
+        finally:
+            older.close()
+        yield
+        remove_index(name)
+        yield
+
+
+def _as_today(value: object) -> object:
+    """The one text that is written otherwise today has a command as JSON."""
+    return value.replace('command: ["ls"]', "command: ls") if isinstance(value, str) else value
+
+
+@functools.cache
+def _dump_golden() -> dict[str, Any]:
+    """What the golden index holds, as it would be written today."""
+    with tempfile.TemporaryDirectory() as directory:
+        connection = apsw.Connection(made(Path(directory) / "expected.sqlite"))
+        sqlite.add_functions(connection)
+        connection.execute(schema.OLDER[4])
+        found = dumped(connection)
+        connection.close()
+    for session in found["sessions"].values():
+        session["items"] = [tuple(map(_as_today, item)) for item in session["items"]]
+    found["chunks"] = {(kind, _as_today(text)): count for (kind, text), count in found["chunks"].items()}
+    return found
+
+
+def holds_golden(index: Index) -> None:
+    """An index holds what the golden one held."""
+    same(dumped(index.writer.connection), _dump_golden())

@@ -1,5 +1,8 @@
-"""A program that owns an SQLite database, in a process of its own: it runs the statements that it is given, one a line."""
+"""A program that owns SQLite databases, in a process of its own: it runs the statements that it is given, one a line. One program serves
+many tests, each with a database of its own: to start it takes as long as most of them."""
 
+import atexit
+import functools
 import json
 import sqlite3
 import subprocess
@@ -9,10 +12,13 @@ from types import TracebackType
 
 CODE = """
 import json, sqlite3, sys
-database = sqlite3.connect(sys.argv[1], isolation_level=None)
+databases = {}
 for line in sys.stdin:
+    path, *statement = json.loads(line)
     try:
-        found = database.execute(*json.loads(line)).fetchall()
+        if path not in databases:
+            databases[path] = sqlite3.connect(path, isolation_level=None)
+        found = databases[path].execute(*statement).fetchall() if statement else databases.pop(path).close()
     except sqlite3.Error as error:
         found = str(error)
     print(json.dumps(found), flush=True)
@@ -23,14 +29,29 @@ TABLES = (
 )
 
 
+@functools.cache
+def _program() -> "subprocess.Popen[str]":
+    """The one that runs, started when somebody needs it."""
+    started = subprocess.Popen(
+        [sys.executable, "-c", CODE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/"
+    )
+    atexit.register(_end, started)
+    return started
+
+
+def _end(program: "subprocess.Popen[str]") -> None:
+    for pipe in (program.stdin, program.stdout):
+        assert pipe is not None
+        pipe.close()
+    program.wait()
+
+
 class Owner:
-    """The program, and what it does. As a context manager it ends as programs do."""
+    """What the program does with one database. As a context manager it closes it, as programs do that end."""
 
     def __init__(self, path: Path, journal: str = "wal", *, tables: bool = True) -> None:
         self.path = path
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", CODE, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        self._is_open = True
         self.run(f"PRAGMA journal_mode={journal}")
         self.run("PRAGMA busy_timeout=0")  # whoever locks it out is found out
         for statement in TABLES if tables else ():
@@ -46,14 +67,7 @@ class Owner:
 
     def run(self, sql: str, *values: object) -> list[list[object]]:
         """Run a statement."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(json.dumps([sql, values]) + "\n")
-        self.process.stdin.flush()
-        found = json.loads(self.process.stdout.readline())
-        if isinstance(found, str):
-            raise sqlite3.OperationalError(found)
-        return found  # type: ignore[no-any-return]  # rows
+        return self._ask(sql, values)
 
     def say(self, session: str, key: str, text: str) -> None:
         """A session says something more."""
@@ -65,15 +79,27 @@ class Owner:
         self.run("COMMIT")
 
     def end(self) -> None:
-        """Close the database and leave."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.close()
-        self.process.wait()
-        self.process.stdout.close()
+        """Close the database."""
+        if self._is_open:
+            self._is_open = False
+            self._ask()
 
     def kill(self) -> None:
-        """Leave everything as it is."""
-        self.process.kill()
-        self.process.wait()
-        self.end()
+        """Leave everything as it is, and the program with it."""
+        self._is_open = False
+        program = _program()
+        _program.cache_clear()
+        atexit.unregister(_end)
+        program.kill()
+        _end(program)
+
+    def _ask(self, *statement: object) -> list[list[object]]:
+        program = _program()
+        assert program.stdin is not None
+        assert program.stdout is not None
+        program.stdin.write(json.dumps([str(self.path), *statement]) + "\n")
+        program.stdin.flush()
+        found = json.loads(program.stdout.readline())
+        if isinstance(found, str):
+            raise sqlite3.OperationalError(found)
+        return found  # type: ignore[no-any-return]  # rows

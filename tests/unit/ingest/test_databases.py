@@ -4,11 +4,8 @@ import json
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from sesamed.ingest.whole import WHOLE_BYTES
 from sesamed.model import Operation
@@ -19,8 +16,7 @@ from sesamed.store.writing.sessions import Tally
 from tests.support.history import same
 from tests.support.letters import Desk, with_sessions
 from tests.support.owner import Owner
-from tests.support.state_machines import machine_settings
-from tests.support.whole_sources import RECORDS, State, Tables
+from tests.support.whole_sources import State, Tables
 
 
 @pytest.fixture
@@ -325,39 +321,3 @@ def test_a_bundle_that_goes_is_kept(desk: Desk) -> None:
     desk.look()
     assert desk.dump()["sessions"]["folders:s1"]["gone"]
     same(with_sessions(desk.dump()), with_sessions(desk.carried_over()))
-
-
-SESSIONS = st.sampled_from(["s1", "s2", "s3"])
-EVENTS = st.tuples(st.sampled_from(["say", "say", "say", "unsay", "leave", "look", "restart"]), SESSIONS, RECORDS)
-
-
-@settings(max_examples=machine_settings().max_examples)
-@given(events=st.lists(EVENTS, max_size=20))
-def test_any_history_of_a_database_gives_the_index_of_a_rebuild(events: list[tuple[str, str, dict[str, Any]]]) -> None:
-    """Sessions share records, say them otherwise, and leave."""
-    desk = Desk()
-    try:
-        with Owner(desk.base / "tables/x.db") as owner:
-            for kind, session, said in events:
-                row = session[1] + str(said["key"])
-                if kind == "say":
-                    owner.run("INSERT OR IGNORE INTO session VALUES(?, 0, ?)", session, session)
-                    owner.run("REPLACE INTO part VALUES(CAST(? AS INTEGER), ?, ?)", row, session, json.dumps(said))
-                elif kind == "unsay":
-                    owner.run("DELETE FROM part WHERE id = CAST(? AS INTEGER)", row)
-                elif kind == "leave":
-                    owner.run("DELETE FROM session WHERE id = ?", session)
-                    owner.run("DELETE FROM part WHERE session = ?", session)
-                owner.run("UPDATE session SET version = version + 1 WHERE id = ?", session)
-                if kind == "restart":
-                    desk.restart()
-                if kind != "restart":
-                    desk.look()
-            desk.look()
-            same(with_sessions(desk.dump()), with_sessions(desk.carried_over()))
-            desk.drop_gone()
-            fresh = desk.make_empty_index()
-            desk.look(fresh)
-            same(desk.dump(), desk.dump(fresh))
-    finally:
-        desk.close()

@@ -2,19 +2,15 @@
 
 import json
 import os
-import random
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from sesamed.ingest.units import UnitFinder, list_members, look_at
 from sesamed.source import Bundle, Document, Rows
 from tests.support.history import same
 from tests.support.letters import Desk, with_sessions
-from tests.support.state_machines import machine_settings
 from tests.support.whole_sources import Folders, Tables
 
 FOLDERS = UnitFinder(Folders.shapes)
@@ -100,15 +96,6 @@ def test_a_bundle_may_be_a_directory(tmp_path: Path) -> None:
     assert finder.find(b"tasks/[1]/meta.json") is None
 
 
-KEYS = st.integers(0, 9)
-LINES = st.one_of(
-    KEYS.map(lambda key: json.dumps({"key": f"{key}", "text": f"alpha {key}"}).encode()),
-    st.sampled_from([b"# one", b"# nobody", b"{bad", b"", b"#"]),
-)
-KINDS = st.sampled_from(["append", "append", "tear", "rewrite", "restart", "gone"])
-STEPS = st.lists(st.tuples(KINDS, st.lists(LINES, max_size=4)), max_size=8)
-
-
 @pytest.fixture
 def desk() -> Iterator[Desk]:
     made = Desk()
@@ -171,66 +158,6 @@ def test_a_last_line_without_newline_is_the_last_sessions(desk: Desk) -> None:
     desk.write("chronicles/a.chronicle", whole + b"# third\n")
     desk.look()
     assert desk.dump()["sessions"]["chronicles:a-2"]["name"] == "third"
-
-
-@settings(max_examples=machine_settings().max_examples)
-@given(steps=STEPS, seed=st.integers(0, 9))
-def test_any_history_of_a_file_gives_the_index_of_a_rebuild(steps: list[tuple[str, list[bytes]]], seed: int) -> None:
-    """Two of them share records."""
-    desk, mix = Desk(), random.Random(seed)
-    try:
-        for kind, lines in steps:
-            name = f"chronicles/{mix.choice('ab')}.chronicle"
-            path, data = desk.base / name, b"".join(line + b"\n" for line in lines)
-            if kind == "restart":
-                desk.restart()
-            elif kind == "gone":
-                path.unlink(missing_ok=True)
-            else:
-                before = path.read_bytes() if path.exists() and kind != "rewrite" else b""
-                desk.write(name, before + (data[:-1] if kind == "tear" else data))
-            if mix.random() < 0.7:
-                desk.look()
-        desk.look()
-        desk.drop_gone()
-        fresh = desk.make_empty_index()
-        paths = list((desk.base / "chronicles").iterdir())
-        desk.look_at(mix.sample(paths, len(paths)), fresh)
-        same(settled(desk), settled(desk, fresh))
-        there = {part: bad for path in paths for part, bad in bad_lines_of(path).items() if bad}
-        assert {path: [bad.line for bad in lines] for path, lines in desk.reasons().items()} == there
-    finally:
-        desk.close()
-
-
-def bad_lines_of(path: Path) -> dict[str, list[int]]:
-    """The numbers of the bad lines of each session in a file, counted by hand; those of what is no session don't count."""
-    found, part, is_ours = dict[str, list[int]](), -1, False
-    for number, text in enumerate(path.read_bytes().split(b"\n")[:-1], 1):
-        if part < 0 or text.startswith(b"#"):
-            part, is_ours = part + 1, True
-        name = f"chronicles/{path.name}\0{part}"
-        if text == b"# nobody":
-            is_ours = False
-            found[name] = []
-        elif is_ours and text and not text.startswith(b"#") and not is_json(text):
-            found.setdefault(name, []).append(number)
-    return found
-
-
-def is_json(text: bytes) -> bool:
-    """Whether a line decodes."""
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True
-
-
-def settled(desk: Desk, ingest: object = None) -> object:
-    """A dump, without how far files were read when."""
-    found = with_sessions(desk.dump(ingest))  # type: ignore[arg-type]  # an index, or none
-    return {**found, "files": {path: (row[:2], row[-2:]) for path, row in found["files"].items()}}
 
 
 def test_paths_with_parts_are_no_paths(desk: Desk) -> None:

@@ -4,26 +4,15 @@ keeps what was last read."""
 import json
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from sesamed.ingest import whole
 from sesamed.store.rows import BadLine
 from tests.support.history import same
-from tests.support.letters import Desk, with_sessions
-from tests.support.state_machines import machine_settings
-from tests.support.whole_sources import RECORDS, TEXTS, Letters
-
-DOCUMENTS = st.fixed_dictionaries(
-    {"session": st.sampled_from(["one", "two"]), "records": st.lists(RECORDS, max_size=6)}, optional={"name": TEXTS}
-)
-STEPS = st.lists(
-    st.tuples(st.integers(0, 2), DOCUMENTS | st.sampled_from(["torn", "gone", "empty"]), st.booleans()), max_size=12
-)
+from tests.support.letters import Desk
+from tests.support.whole_sources import Letters
 
 
 @pytest.fixture
@@ -36,43 +25,6 @@ def desk() -> Iterator[Desk]:
 def record(key: int, text: str, **more: Any) -> dict[str, Any]:
     """A message."""
     return {"key": key, "text": text, **more}
-
-
-@settings(max_examples=machine_settings().max_examples)
-@given(steps=STEPS, seed=st.integers(0, 99))
-def test_any_history_of_documents_gives_the_index_of_a_rebuild(steps: list[tuple[int, Any, bool]], seed: int) -> None:
-    """In any order of reading; records that several documents share, and that one of them says otherwise or no more, among them."""
-    desk = Desk()
-    try:
-        states: dict[Path, list[bytes]] = {}
-        gone: set[Path] = set()
-        for number, said, restarts in steps:
-            path = desk.base / f"letters/{number}.letter"
-            if said == "gone":
-                if path.exists():
-                    path.unlink()
-                    gone.add(path)
-            else:
-                data = (
-                    {"torn": b'{"session"', "empty": b""}.get(said)
-                    if isinstance(said, str)
-                    else json.dumps(said).encode()
-                )
-                assert data is not None
-                desk.write(f"letters/{number}.letter", data)
-                gone.discard(path)
-                last = states.get(path, [])
-                states[path] = [*last[:1], data] if isinstance(said, str) and last and last[0][-1:] == b"}" else [data]
-            desk.look()
-            if restarts:
-                desk.restart()
-        desk.look()  # what did not decode is tried once more by each daemon
-        assert desk.look().updated == 0
-        found = desk.dump()
-        same(found, desk.rebuilt(states, gone, seed))
-        same(with_sessions(found), with_sessions(desk.carried_over()))
-    finally:
-        desk.close()
 
 
 def test_what_is_appended_or_grows_costs_what_changed(desk: Desk) -> None:

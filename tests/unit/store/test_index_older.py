@@ -1,8 +1,6 @@
 """An index of an older schema becomes one of today's, whatever happens on the way, and keeps what no file holds any more."""
 
 import os
-import shutil
-from collections.abc import Callable, Generator
 from pathlib import Path
 
 import apsw
@@ -12,15 +10,14 @@ from sesamed.errors import StoreError
 from sesamed.model import Fact, Identity
 from sesamed.store import schema, sqlite
 from sesamed.store.ids import Kind
-from sesamed.store.index import Index, OlderIndex, older_indexes, remove_index, set_older_aside
+from sesamed.store.index import Index, OlderIndex, older_indexes, set_older_aside
 from sesamed.store.rows import Cursor, FileRows, RecordRow, Signature, Text
 from sesamed.store.subwords import inner_words
 from sesamed.store.writing.takeover import Replay
 from sesamed.store.writing.transaction import Writer
 from tests.support.dump import dumped
 from tests.support.history import same
-from tests.support.older import made
-from tests.support.state_machines import is_night
+from tests.support.older import carry_over, holds_golden, made, open_index
 
 ROOTS = '[{"parser":"pi","path":"/golden/pi"}]'
 GONE_MS = 1_780_000_120_012  # in the golden index
@@ -31,59 +28,12 @@ def database(tmp_path: Path) -> str:
     return made(tmp_path / "index.sqlite")
 
 
-def opened(path: str) -> Index:
-    """As the daemon opens it."""
-    set_older_aside(path)
-    index = Index(path)
-    for name in older_indexes(path):
-        older = OlderIndex(name)
-        older.copy_metadata(index.writer)
-        older.close()
-    return index
-
-
-def carried_over(path: str, index: Index) -> Generator[None, None, None]:
-    """As the daemon does it once the files are read; each step is a commit."""
-    for name in older_indexes(path):
-        older = OlderIndex(name)
-        try:
-            yield from Replay(older, index.writer, lambda path, gone: True).run()
-        finally:
-            older.close()
-        yield
-        remove_index(name)
-        yield
-
-
-def as_today(value: object) -> object:
-    """The one text that is written otherwise today has a command as JSON."""
-    return value.replace('command: ["ls"]', "command: ls") if isinstance(value, str) else value
-
-
-@pytest.fixture
-def expected(tmp_path: Path) -> Callable[[Index], None]:
-    """Whether an index holds what the golden one held."""
-    connection = apsw.Connection(made(tmp_path / "expected.sqlite"))
-    sqlite.add_functions(connection)
-    connection.execute(schema.OLDER[4])
-    before = dumped(connection)
-    connection.close()
-    for session in before["sessions"].values():
-        session["items"] = [tuple(map(as_today, item)) for item in session["items"]]
-    before["chunks"] = {(kind, as_today(text)): count for (kind, text), count in before["chunks"].items()}
-
-    def check(index: Index) -> None:
-        same(dumped(index.writer.connection), before)
-
-    return check
-
-
-def test_all_of_it_is_carried_over(database: str, expected: Callable[[Index], None]) -> None:
+def test_all_of_it_is_carried_over(database: str) -> None:
     """Gone sessions, words on sessions, forks and their results, what is forgotten, and what is kept beside the rows."""
-    index = opened(database)
-    for _ in carried_over(database, index):
+    index = open_index(database)
+    for _ in carry_over(database, index):
         pass
-    expected(index)
+    holds_golden(index)
     connection = index.writer.connection
     gone = sqlite.rows(connection, "SELECT public_id FROM sessions WHERE gone ORDER BY 1")
     assert [name for (name,) in gone] == ["child", "early", "long"]
@@ -102,48 +52,24 @@ def test_all_of_it_is_carried_over(database: str, expected: Callable[[Index], No
     index.close()
 
 
-def test_a_crash_between_any_two_steps_loses_nothing(
-    database: str, tmp_path: Path, expected: Callable[[Index], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The daemon is killed after each step, started again, and ends what it began."""
-    monkeypatch.setattr("sesamed.store.writing.takeover.RECORDS_AT_ONCE", 2)
-    index = opened(database)
-    steps = 0
-    for steps, _ in enumerate(carried_over(database, index), 1):
-        if steps % 3 and not is_night():
-            continue
-        killed = tmp_path / f"killed-{steps}"
-        killed.mkdir()
-        for path in [database, f"{database}-wal", *older_indexes(database)]:
-            shutil.copy(path, killed)
-        again = opened(str(killed / "index.sqlite"))
-        for _ in carried_over(again.path, again):
-            pass
-        expected(again)
-        assert older_indexes(again.path) == []
-        again.close()
-    assert steps > 20
-    index.close()
-
-
-def test_a_crash_before_the_new_index_is_made_loses_nothing(database: str, expected: Callable[[Index], None]) -> None:
+def test_a_crash_before_the_new_index_is_made_loses_nothing(database: str) -> None:
     """Only the old one was renamed; or its WAL was folded in, and nothing else."""
     sqlite.fold_wal(database)
     set_older_aside(database)
     assert [os.path.basename(path) for path in older_indexes(database)] == ["index.sqlite.old-4"]
-    index = opened(database)
-    for _ in carried_over(database, index):
+    index = open_index(database)
+    for _ in carry_over(database, index):
         pass
-    expected(index)
+    holds_golden(index)
     index.close()
 
 
 def test_what_is_known_meanwhile_is_kept(database: str) -> None:
     """A second start copies nothing over what has changed since."""
-    index = opened(database)
+    index = open_index(database)
     index.put("roots", "others")
     index.close()
-    index = opened(database)
+    index = open_index(database)
     assert index.get("roots") == "others"
     index.close()
 
@@ -202,7 +128,7 @@ def test_what_was_never_released_is_kept_and_not_read(tmp_path: Path, version: i
     connection.execute("DROP TABLE forgotten")
     connection.pragma("user_version", version)
     connection.close()
-    index = opened(path)
+    index = open_index(path)
     assert index.get("roots") == ROOTS
     older = OlderIndex(*older_indexes(path))
     assert not older.is_readable
@@ -256,8 +182,8 @@ def test_texts_of_an_older_schema_are_mended(tmp_path: Path) -> None:
     connection = apsw.Connection(path)
     connection.pragma("user_version", 5)
     connection.close()
-    index = opened(path)
-    for _ in carried_over(path, index):
+    index = open_index(path)
+    for _ in carry_over(path, index):
         pass
     expected = str(tmp_path / "expected.sqlite")
     after = [
@@ -284,8 +210,8 @@ def test_windows_paths_of_an_older_schema_are_mended(tmp_path: Path) -> None:
     connection = apsw.Connection(path)
     connection.pragma("user_version", 5)
     connection.close()
-    index = opened(path)
-    for _ in carried_over(path, index):
+    index = open_index(path)
+    for _ in carry_over(path, index):
         pass
     assert sqlite.rows(index.writer.connection, "SELECT tail FROM paths") == [("b.ts/a/C:/",)]
     index.close()

@@ -10,11 +10,12 @@ import pytest
 from blockbuster import blockbuster_ctx
 from hypothesis import HealthCheck, settings
 
-from tests.support.state_machines import is_night
+from tests.support.state_machines import CI, is_night
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
-settings.register_profile("day", max_examples=25, deadline=None, suppress_health_check=SLOW, print_blob=True)
+settings.register_profile("day", max_examples=10, deadline=None, suppress_health_check=SLOW, print_blob=True)
+settings.register_profile("ci", settings.get_profile("day"), max_examples=CI)
 settings.register_profile("night", settings.get_profile("day"), max_examples=5000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "day"))
 

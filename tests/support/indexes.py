@@ -27,7 +27,7 @@ class Indexes:
         """The writer of an index, which is new where none has this name."""
         path = self._directory / f"{name}.sqlite"
         if not path.exists():
-            path.write_bytes(_empty())
+            path.write_bytes(make_empty())
         self._writers.append(Writer(str(path)))
         return self._writers[-1]
 
@@ -39,7 +39,7 @@ class Indexes:
 
 
 @functools.cache
-def _empty() -> bytes:
+def make_empty() -> bytes:
     """An index with nothing in it: to make its tables takes longer than most that tests do with them."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "index.sqlite"

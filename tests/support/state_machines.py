@@ -3,12 +3,18 @@
 from hypothesis import HealthCheck, settings
 
 DAY = 15
+CI = 50  # examples of a property where nobody waits for them
 NIGHT = 1000  # examples of a history at night; a profile with as many has time for everything
 
 
 def is_night() -> bool:
     """Whether there is time for everything."""
     return settings().max_examples >= NIGHT
+
+
+def is_day() -> bool:
+    """Whether somebody waits for the tests."""
+    return settings().max_examples < CI
 
 
 def machine_settings() -> settings:

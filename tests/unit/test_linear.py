@@ -16,7 +16,7 @@ from sesamed.sources.names import says_something, session_name
 from sesamed.store.ids import Kind
 from sesamed.store.subwords import inner_words
 
-CHARACTERS = 1 << 18
+CHARACTERS = 1 << 17
 LOOKS: dict[str, tuple[Callable[[str], object], str]] = {
     "subwords": (lambda text: inner_words(Kind.USER, f"漢 {text}"), "a a0 <a"),
     "clean": (clean_text, "\x9d \x90 \x1b] \x1b[ \x9b0"),
@@ -35,7 +35,7 @@ LOOKS: dict[str, tuple[Callable[[str], object], str]] = {
 CASES = [(name, token) for name, (_, tokens) in LOOKS.items() for token in tokens.split(" ")]
 
 
-@pytest.mark.timeout(60)  # of which a few hundredths are needed
+@pytest.mark.timeout(20)  # of which a few hundredths are needed
 @pytest.mark.parametrize(("name", "token"), CASES)
 def test_any_text_is_looked_at_in_linear_time(name: str, token: str) -> None:
     look, _ = LOOKS[name]

@@ -11,6 +11,7 @@ from sesamed.ingest.indexer import Indexer
 from sesamed.ingest.sweep import Root, Sweep
 from sesamed.sources import SOURCES
 from sesamed.store.index import Index
+from tests.support.indexes import make_empty
 
 
 @pytest.fixture(autouse=True)
@@ -27,6 +28,7 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 def indexer(tmp_path: Path, root: Path) -> Iterator[Indexer]:
     """One that does nothing yet."""
+    (tmp_path / "index.sqlite").write_bytes(make_empty())
     index = Index(str(tmp_path / "index.sqlite"))
     sweep = Sweep([Root("pi", str(root))], Exclusion(), {"pi": SOURCES["pi"].shapes})
     yield Indexer(index, SOURCES, sweep, ReadLimits(), keep_gone_days=30)

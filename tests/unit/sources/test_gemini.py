@@ -418,7 +418,7 @@ def test_any_value_in_any_field_is_survived(file: Path) -> None:
             value = json.loads(line)
         except ValueError:
             continue
-        for _ in range(20):
+        for _ in range(min(settings().max_examples, 100)):
             changed = json.dumps(spoil(value, odd)).encode()
             for path in ("b/chats/session-a.jsonl", "b/chats/session-a.json"):
                 try:

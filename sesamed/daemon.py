@@ -11,8 +11,8 @@ import signal
 import socket
 import stat
 import time
-from collections.abc import Callable, Coroutine, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -41,7 +41,9 @@ from sesamed.server.dispatch import Dispatcher
 from sesamed.server.listen import Server, adopt, bind, unlink_own
 from sesamed.sources import SOURCES
 from sesamed.sources.sesame import Sesame
+from sesamed.store import sqlite
 from sesamed.store.index import (
+    DamagedIndex,
     Index,
     IndexLostError,
     OlderIndex,
@@ -50,7 +52,7 @@ from sesamed.store.index import (
     set_aside,
     set_older_aside,
 )
-from sesamed.store.sqlite import DamagedError, SchemaTooOldError, check_ours
+from sesamed.store.sqlite import STUB, DamagedError, SchemaTooOldError, check_ours
 from sesamed.watch import Watch
 
 log = logging.getLogger(__name__)
@@ -83,13 +85,13 @@ def run(setting: Setting) -> None:
         held.enter_context(locks.acquire(setting.paths.socket + ".lock"))
         notifier = Notifier(setting.environ.get("NOTIFY_SOCKET"))
         notifier.status("opening the index")
-        index, troubles = _open(setting.paths.database, setting.config.secrets)
+        index = _open(setting.paths.database, setting.config.secrets)
         held.callback(index.close)
         listener = adopt(setting.environ, setting.paths.socket)
         if listener is None:
             listener = bind(setting.paths.socket)
             held.callback(_unlink, setting.paths.socket)
-        anyio.run(_Daemon(setting, index, troubles, notifier).main, listener)
+        anyio.run(_Daemon(setting, index, notifier).main, listener)
 
 
 def check(setting: Setting) -> None:
@@ -128,17 +130,30 @@ def _unlink(path: str) -> None:
     unlink_own(path)
 
 
-def _open(database: str, secrets: Secrets) -> tuple[Index, list[Trouble]]:
+def _open(database: str, secrets: Secrets) -> Index:
     """Open the index. A damaged one is set aside, and a new one is built from the session files."""
     remove_index(database + ".new")
+    remove_index(database + STUB)
     try:
-        set_older_aside(database, form_of(secrets))
-        return _with_metadata(_with_new_revisions(Index(database))), []
+        with _seen_as_damage(database):
+            set_older_aside(database, form_of(secrets))
+            return _with_metadata(_with_new_revisions(Index(database)))
     except DamagedError as error:
         aside = set_aside(database)
         log.error("the index is damaged and was set aside path=%s error=%s", aside, error)  # noqa: TRY400  # no fault of ours
-        text = f"the index was damaged and has been set aside as {aside}; it is being rebuilt from the session files"
-        return Index(database), [Trouble(code="damaged", message=text, since_ms=int(time.time() * 1000))]
+        return _with_metadata(Index(database))
+
+
+@contextmanager
+def _seen_as_damage(database: str) -> Iterator[None]:
+    """Whatever an index makes fail that is no error of ours is damage: a start must not fail for ever."""
+    try:
+        with sqlite.errors(database):
+            yield
+    except (SesameError, OSError):
+        raise
+    except Exception as error:
+        raise DamagedError(database, log_fault(os.fsencode(database), error)) from error
 
 
 def _with_new_revisions(index: Index) -> Index:
@@ -154,12 +169,18 @@ def _with_new_revisions(index: Index) -> Index:
 
 def _with_metadata(index: Index) -> Index:
     """Copy metadata from an older index: roots are needed now, the rest is carried over once the files are read."""
-    for path in older_indexes(index.path):
+    damaged = [aside.path for aside in index.aside if aside.salvaged is None]
+    for path, kind in (
+        *((path, OlderIndex) for path in older_indexes(index.path)),
+        *((path, DamagedIndex) for path in damaged),
+    ):
         try:
-            older = OlderIndex(path)
-            older.copy_metadata(index.writer)
-            older.close()
-        except StoreError as error:
+            older = kind(path)
+            try:
+                older.copy_metadata(index.writer)
+            finally:
+                older.close()
+        except (StoreError, sqlite.Error) as error:
             log.error("an older index cannot be read path=%s error=%s", path, error)  # noqa: TRY400  # no fault of ours
     return index
 
@@ -175,10 +196,10 @@ async def _expire(indexer: Indexer) -> None:
 class _Daemon:
     """Everything that lives while the loop runs."""
 
-    def __init__(self, setting: Setting, index: Index, troubles: list[Trouble], notifier: Notifier) -> None:
+    def __init__(self, setting: Setting, index: Index, notifier: Notifier) -> None:
         self._setting = setting
         self._index = index
-        self._troubles = troubles
+        self._troubles: list[Trouble] = []
         self._notifier = notifier
         self._stopping = anyio.Event()
         self._lost: IndexLostError | None = None  # why it has to end
@@ -187,7 +208,7 @@ class _Daemon:
 
     async def main(self, listener: socket.socket) -> None:
         """Start the tasks; stop them when a signal or a client asks for it."""
-        indexer = self._indexer()
+        indexer = self._open_indexer()
         config = self._setting.config
         watcher = RootWatcher(indexer, Watch, config.watch, config.sweep_seconds, discovery.needs_polling)
         station = self._settle_workstation()
@@ -217,6 +238,7 @@ class _Daemon:
             log.info("ready socket=%s", self._setting.paths.socket)
             tasks.start_soon(self._supervise, "watching", watcher.run)
             tasks.start_soon(self._supervise, "what an earlier daemon left", requests.finish_left_over)
+            tasks.start_soon(self._supervise, "what was in a damaged index", requests.save_from_damaged)
             tasks.start_soon(self._supervise, "the socket", partial(self._keep_socket, serve_again))
             if self._setting.environ.get("NOTIFY_SOCKET"):
                 reporter = self._reporter(indexer, requests)
@@ -268,6 +290,17 @@ class _Daemon:
 
         within_s = watchdog_s(self._setting.environ, os.getpid())
         return Reporter(self._notifier, within_s, lambda: describe(requests.overview()), prove_alive)
+
+    def _open_indexer(self) -> Indexer:
+        """Read what the index says of files: that may be the first to meet damage."""
+        try:
+            with _seen_as_damage(self._index.path):
+                return self._indexer()
+        except DamagedError as error:
+            log.error("the index is damaged and is set aside error=%s", error)  # noqa: TRY400  # no fault of ours
+            self._index.note_damage(error)
+            self._index.reopen()
+            return self._indexer()
 
     def _indexer(self) -> Indexer:
         config = self._setting.config

@@ -37,7 +37,7 @@ SYNC_MS = 5000
 SAFE_SQLITE = (3, 51, 3)  # fixes the WAL-reset bug
 BUSY, STORE = 3, 6  # codes of errors
 TROUBLES = {  # what to do about the daemon's warnings, by their codes
-    "damaged": Advice.RESTART,
+    "damaged": Advice.SEEN,
     "storage": Advice.FREE_SPACE,
     "unreadable": None,  # check_sources names these files
     "older-index": Advice.REBUILD,
@@ -258,7 +258,13 @@ def check_state(checkup: Checkup) -> Iterator[Finding]:
         if advice is None:
             yield Finding(NOTE, "state", warning["message"])
         else:
-            yield checkup.wrong("state", warning["message"], advice, size="some space")
+            yield checkup.wrong(
+                "state",
+                warning["message"],
+                advice,
+                size="some space",
+                directory=os.path.dirname(status["database"]["path"]),
+            )
     times = status["freshness"]
     measured = (
         f"; appended lines are searchable after {times['p50Ms']:.1f} ms (p50), {times['p99Ms']:.1f} ms (p99)"

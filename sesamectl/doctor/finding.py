@@ -25,6 +25,7 @@ class Advice(Enum):
     INDEX = "`sesamectl index`"
     REBUILD = "`sesamectl index --full` builds it anew, and keeps sessions whose files are gone"
     WAIT = "wait until they are read; `sesamectl status` shows how far it is"
+    SEEN = "when you have seen this, move what was set aside out of {directory}, or delete it; then `{restart}`"
     DEEP = "`sesamectl doctor --deep` names them"
     REPORT = "if it stays, report it with what `sesamectl logs` prints"
 

@@ -26,7 +26,9 @@ from sesamed.ingest.sweep import Due, Sweep
 from sesamed.ingest.withholding import Withholding
 from sesamed.model import Progress, ProjectExclusion, SessionKey
 from sesamed.source import Source, Unit
-from sesamed.store.index import Index
+from sesamed.store import sqlite
+from sesamed.store.index import Index, IndexLostError, note_lost
+from sesamed.store.sqlite import DamagedError
 from sesamed.store.upkeep import Upkeep
 from sesamed.store.writing.files import Files
 from sesamed.store.writing.transaction import Writer
@@ -37,6 +39,7 @@ T = TypeVar("T")
 BULK_FILES = 50  # a backlog longer than this is loaded without merging, which is done afterwards
 SETTLE_S = 0.2  # so long nothing may happen before upkeep begins
 RETRY_S = (1.0, 30.0)
+REPLACEMENTS, REPLACEMENTS_S = 3, 3600.0  # so many damaged indexes are replaced at once in that time
 SAMPLES = 1000
 DAY_MS = 86_400_000
 
@@ -62,6 +65,8 @@ class Indexer:
         self.counts = Counts()  # of all looks so far
         self.trouble: StoreError | None = None
         self.is_replaced = False  # somebody took the index away since the start
+        self.replaced = anyio.Event()  # the index was replaced; there is another event for the next time
+        self._replacements = list[float]()  # when a damaged index was replaced, not long ago
         self.last_sweep_ms: int | None = None
         self.last_event_ms: int | None = None
         self._has_to_decide = (
@@ -81,6 +86,7 @@ class Indexer:
         )
         self._ingest = Ingest(index.writer, self._decoder(), self.states)
         self.upkeep = Upkeep(index.writer)
+        index.on_damage = self.wake
         self._writing = anyio.Lock()
         self._delay_s = RETRY_S[0]
         self._loaded_files = self._loaded_bytes = 0  # of the backlog, since there was none
@@ -91,8 +97,15 @@ class Indexer:
         """Work until cancelled."""
         while True:
             try:
+                if self.index.damage is not None:
+                    await self.replace_index()
                 await self._work()
                 self.trouble = None
+            except IndexLostError:
+                raise
+            except DamagedError as error:
+                self.index.note_damage(error)
+                self.trouble = error
             except StoreError as error:
                 await self._back_off(error)
 
@@ -360,14 +373,34 @@ class Indexer:
         await self.in_thread(lambda: self._begin_anew(new.states))
 
     async def replace_index(self) -> None:
-        """Somebody deleted the index: create a new one and read all files again. Raises IndexLostError if that cannot be."""
-        log.error("the index was removed or replaced; indexing all files again path=%s", self.index.path)
+        """The index is damaged, or somebody deleted it: create a new one and read all files again. Raises IndexLostError if it cannot."""
         async with self.write_lock():
-            await self.in_thread(self.index.reopen)
-            self.is_replaced = True
+            if self.index.damage is None:
+                log.error("the index was removed or replaced; indexing all files again path=%s", self.index.path)
+                self.is_replaced = True
+            else:
+                log.error("the index is damaged and is set aside; indexing all files again error=%s", self.index.damage)
+                await self._pause()
             self._has_to_decide = False
-            await self.in_thread(lambda: self._begin_anew(FileStates()))
+            await self.in_thread(self._replace)
+        self.replaced.set()
+        self.replaced = anyio.Event()
         await self.look_around()
+
+    async def _pause(self) -> None:
+        """Where disk or memory is failing, damage comes again and again; that must not take all of a core."""
+        now = time.monotonic()
+        self._replacements = [*(at for at in self._replacements if now - at < REPLACEMENTS_S), now]
+        if (many := len(self._replacements) - REPLACEMENTS) > 0:
+            await anyio.sleep(min(2.0**many, RETRY_S[1]))
+
+    def _replace(self) -> None:
+        is_removed, held = self.index.damage is None, {state.target.path for state in self.states if state.is_gone}
+        self.index.reopen()
+        self._begin_anew(FileStates())
+        lost = sorted(path for path in held if self.states.get(path) is None)
+        if is_removed and lost:
+            note_lost(self.index.path, lost)
 
     def _begin_anew(self, states: FileStates) -> None:
         writer = self.index.writer
@@ -408,11 +441,20 @@ class Indexer:
 
     async def write(self, function: Callable[[], T]) -> T:
         """Run it in a worker thread, with the write lock held."""
+
+        def run() -> T:
+            with sqlite.errors(self.index.path):
+                return function()
+
         async with self.write_lock():
-            return await self.in_thread(function)
+            return await self.in_thread(run)
 
     async def in_thread(self, function: Callable[[], T]) -> T:
         """Run it in a worker thread, to its end even if cancelled: there are no half commits, and a writer is not abandoned."""
         with anyio.CancelScope(shield=True):
-            return await to_thread.run_sync(function)
+            try:
+                return await to_thread.run_sync(function)
+            except DamagedError as error:
+                self.index.note_damage(error)
+                raise
         raise AssertionError("nobody cancels this scope")

@@ -24,6 +24,7 @@ from sesamed.ingest.whole import count_bytes
 from sesamed.masking import form_of
 from sesamed.model import SessionKey
 from sesamed.source import Bundle, Document, Lines, Rows, Unit
+from sesamed.store import sqlite
 from sesamed.store.foreign import LockedDatabaseError
 from sesamed.store.index import FORM
 from sesamed.store.rows import UNREAD, FileRows, IndexedFile, Signature
@@ -215,6 +216,8 @@ class _Run:
             except StoreError:
                 raise
             except Exception as error:
+                if isinstance(explained := sqlite.explain(error, self._writer.path), StoreError):
+                    raise explained from error
                 self._note_trouble(state, log_fault(state.target.path, error))
             else:
                 self._note_trouble(state, None)

@@ -9,16 +9,25 @@ import logging
 import os
 from functools import partial
 
-from sesamed.errors import SesameError
+from sesamed.errors import SesameError, StoreError
 from sesamed.ingest.decode import log_fault
 from sesamed.ingest.indexer import Indexer
 from sesamed.ingest.look import Counts, Ingest
 from sesamed.model import Progress
 from sesamed.source import Unit
-from sesamed.store import sqlite
-from sesamed.store.index import CARRIED_METADATA, OlderIndex, older_indexes, remove_index
+from sesamed.store import beside, sqlite
+from sesamed.store.index import (
+    CARRIED_METADATA,
+    NOTE,
+    DamagedIndex,
+    Index,
+    OlderIndex,
+    Salvaged,
+    older_indexes,
+    remove_index,
+)
 from sesamed.store.upkeep import Upkeep
-from sesamed.store.writing.takeover import Continuation, Replay
+from sesamed.store.writing.takeover import Continuation, Replay, Salvage
 from sesamed.store.writing.transaction import Writer
 
 log = logging.getLogger(__name__)
@@ -168,3 +177,42 @@ async def _play_back_older(indexer: Indexer, older: OlderIndex) -> None:
     # On the disk, before what it was made from goes.
     await indexer.write(lambda: writer.set_metadata_durably("carried_over", os.path.basename(older.path)))
     await indexer.write(indexer.reload_states)
+
+
+def list_unread(index: Index) -> list[str]:
+    """The damaged indexes from which nothing has been carried over yet, the newest first: what it holds of a file is the latest."""
+    return [aside.path for aside in reversed(index.aside) if aside.salvaged is None and not aside.path.endswith(NOTE)]
+
+
+async def carry_over_damaged(indexer: Indexer) -> None:
+    """Bring over what can be read of files that are gone from indexes that were set aside, once the others are read."""
+    for path in list_unread(indexer.index):
+        salvaged = await _salvage(indexer, path)
+        log.info("carried over from a damaged index path=%s files=%d lost=%d", path, salvaged.carried, salvaged.lost)
+        await indexer.in_thread(partial(beside.append, indexer.index.path, beside.SET_ASIDE, [salvaged]))
+        await indexer.in_thread(partial(indexer.index.look_aside, anew=True))
+
+
+async def _salvage(indexer: Indexer, path: str) -> Salvaged:
+    writer, name = indexer.index.writer, os.path.basename(path)
+
+    def is_wanted(file: bytes, _: bool) -> bool:
+        return not indexer.sweep.drops(Unit.parse(file).path)
+
+    try:
+        damaged = await indexer.in_thread(partial(DamagedIndex, path))
+    except (SesameError, sqlite.Error):
+        return Salvaged(name, 0, 0, is_readable=False)
+    try:
+        salvage = Salvage(damaged, writer, is_wanted, indexer.secrets)
+        await play_back(indexer, salvage, indexer.upkeep)
+    except StoreError:
+        raise
+    except Exception as error:  # whatever it makes fail, that must not happen at each start
+        log_fault(os.fsencode(path), error)
+        return Salvaged(name, salvage.carried, salvage.lost, is_readable=False)
+    finally:
+        damaged.close()
+    await indexer.write(lambda: writer.set_metadata_durably("carried_over", name))
+    await indexer.write(indexer.reload_states)
+    return Salvaged(name, salvage.carried, salvage.lost, is_cut=damaged.is_cut)

@@ -7,6 +7,8 @@ import logging
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import TypeAlias
 
 import anyio
@@ -16,7 +18,7 @@ from sesamed.errors import BusyError, SesameError
 from sesamed.exclusion import IgnoreFile
 from sesamed.ingest.indexer import Indexer
 from sesamed.ingest.queue import Ticket
-from sesamed.ingest.rebuild import Rebuild, carry_over_older
+from sesamed.ingest.rebuild import Rebuild, carry_over_damaged, carry_over_older, list_unread
 from sesamed.ingest.roots import RootWatcher
 from sesamed.ingest.sweep import Root
 from sesamed.model import (
@@ -30,7 +32,8 @@ from sesamed.model import (
     Trouble,
     TroubleCode,
 )
-from sesamed.store.index import is_of_today, older_indexes
+from sesamed.store.index import NOTE, Aside, is_of_today, older_indexes, remove_aside
+from sesamed.store.sqlite import DamagedError
 from sesamed.store.writing.decisions import UNFINISHED
 
 log = logging.getLogger(__name__)
@@ -108,6 +111,7 @@ class Requests:
         self._since = {code: self._since.get(code, now) for code in found}
         return [
             *self._standing,
+            *map(_tell_aside, self._indexer.index.aside),
             *(Trouble(code=code, message=text, since_ms=self._since[code]) for code, text in found.items()),
         ]
 
@@ -236,9 +240,14 @@ class Requests:
             raise BusyError(
                 "an index run is in progress and would bring back what is forgotten now; try again when it is done"
             )
+        if list_unread(self._indexer.index):
+            raise BusyError(
+                "sessions are being carried over from an index that was damaged; try again when that is done"
+            )
         async with self._turn:
             await self._indexer.forget(sessions)
             await self._index_all(drop_gone=False, report=None)
+            await self._indexer.write(partial(remove_aside, self._indexer.index))
 
     # -- what an earlier daemon left
 
@@ -253,6 +262,17 @@ class Requests:
         async with self._turn:
             self._left_behind = await carry_over_older(self._indexer)
             self._is_remade = False
+
+    async def save_from_damaged(self) -> None:
+        """Carry over what only an index has that was damaged, at a start and whenever one is set aside."""
+        while True:
+            replaced = self._indexer.replaced
+            with suppress(DamagedError):  # another one: again, then
+                if list_unread(self._indexer.index):
+                    await self._indexer.queue.wait_for(await self._indexer.look_around())
+                    async with self._turn:
+                        await carry_over_damaged(self._indexer)
+            await replaced.wait()
 
     async def _finish_forgetting(self) -> None:
         if await self._indexer.write(lambda: self._indexer.index.get(UNFINISHED)) is None:
@@ -287,6 +307,31 @@ class ProgressTicker:
         while True:
             await report(self._progress())
             await anyio.sleep(PROGRESS_S)
+
+
+def _tell_aside(aside: Aside) -> Trouble:
+    """What became of an index, until somebody deletes what lies there of it."""
+    path, _, salvaged = aside
+    if path.endswith(NOTE):
+        text = (
+            "the index was removed or replaced while it was in use, and with it sessions whose files are gone; "
+            f"{path} lists these files. Delete it when you have seen it"
+        )
+    elif salvaged is None:
+        text = f"the index was damaged and has been set aside as {path}; it is built anew from the session files"
+    elif not salvaged.is_readable:
+        text = (
+            f"the index was damaged and has been built anew from the session files. Nothing could be read of {path}, which was set "
+            "aside: sessions whose files are gone are only in there. Delete it when you don't need it"
+        )
+    else:
+        lost = f"; {salvaged.lost} could not be read, or not all of them" if salvaged.lost else ""
+        lost += "; its last changes could not be read" if salvaged.is_cut else ""
+        text = (
+            f"the index was damaged and has been built anew. Of the session files that are gone, {salvaged.carried} were carried over from "
+            f"{path}{lost}. Delete it when you don't need it"
+        )
+    return Trouble(code="damaged", message=text, since_ms=aside.since_ms)
 
 
 def _now_ms() -> int:

@@ -7,6 +7,7 @@ import logging
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Literal, Protocol
 
 import anyio
@@ -15,6 +16,7 @@ from sesamed.ingest.decode import log_fault
 from sesamed.ingest.indexer import Indexer
 from sesamed.ingest.sweep import Root
 from sesamed.model import RootWarning
+from sesamed.store.sqlite import DamagedError
 
 log = logging.getLogger(__name__)
 
@@ -88,8 +90,9 @@ class RootWatcher:
         while True:
             jumped = abs(time.time() - time.monotonic() - drift) > CLOCK_JUMP_S
             if jumped or time.monotonic() >= due_at:
-                await self._indexer.look_around()
-                await self._indexer.expire()
+                with suppress(DamagedError):  # the index is about to be set aside
+                    await self._indexer.look_around()
+                    await self._indexer.expire()
                 drift = time.time() - time.monotonic()
                 self._compare_counts()
                 due_at = time.monotonic() + (LOOK_AGAIN_S if self._is_short else self._interval())
@@ -119,6 +122,7 @@ class RootWatcher:
         """Which roots have just appeared, and whether the index is still in place: all that is checked while nothing happens."""
         fresh = self._look()
         self._indexer.mark_side_files()
+        self._indexer.index.look_aside()
         return fresh, self._indexer.index.is_in_place()
 
     def _look(self) -> list[str]:

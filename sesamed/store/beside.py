@@ -15,6 +15,7 @@ from sesamed.errors import StoreError
 from sesamed.store import sqlite
 
 NAMES = FORGOTTEN, NUMBERS, WORKSTATIONS = "forgotten.jsonl", "ids.jsonl", "workstations.jsonl"
+SET_ASIDE = "index.sqlite.set-aside.jsonl"  # this one goes with what it tells of
 
 T = TypeVar("T", bound=msgspec.Struct)
 

@@ -1,18 +1,22 @@
 """The index as a whole: the file, its one writer, its readers, and metadata; and indexes of older schemas."""
 
+import calendar
 import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from glob import escape, glob
+from typing import ClassVar, NamedTuple
 from urllib.parse import quote
 
 import apsw
+import msgspec
 
 from sesamed.errors import SesameError, StoreError
-from sesamed.store import schema, sqlite
+from sesamed.store import beside, schema, sqlite
+from sesamed.store.sqlite import DamagedError
 from sesamed.store.writing.transaction import Writer
 
 READERS = 3  # two are what cores are worth (docs/decisions.md, 2); the third is kept for who asks little
@@ -29,8 +33,9 @@ class IndexLostError(StoreError):
 class Readers:
     """A few read-only connections, lent to threads."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, note_damage: Callable[[DamagedError], None]) -> None:
         self._path = path
+        self._note_damage = note_damage
         self._free: queue.SimpleQueue[apsw.Connection | None] = queue.SimpleQueue()  # None: it could not be opened
         self._open = threading.Event()
         self._fill()
@@ -46,12 +51,29 @@ class Readers:
         connection = self._free.get()
         try:
             if connection is None:
-                raise StoreError(f"the index {self._path} is no longer there; the log says why")
+                raise StoreError(f"the index {self._path} is no longer there; the log says why")  # noqa: TRY301  # as all others
             connection.set_progress_handler(pause, PAUSE_STEPS)
             with sqlite.snapshot(connection):
                 yield connection
+        except (SesameError, OSError):
+            raise
+        except Exception as error:
+            if (explained := self._explain(error)) is error:
+                raise
+            raise explained from error
         finally:
             self._free.put(connection)
+
+    def _explain(self, error: Exception) -> Exception:
+        """What went wrong. What is in the WAL has no checksum that is looked at when it is read; nonsense may come of it."""
+        explained = sqlite.explain(error, self._path)
+        if explained is error and not isinstance(error, sqlite.InterruptError):
+            with suppress(OSError):
+                if not sqlite.is_log_whole(self._path, sqlite.count_logged(self._path)):
+                    explained = DamagedError(self._path, sqlite.WRONG_LOG)
+        if isinstance(explained, DamagedError):
+            self._note_damage(explained)
+        return explained
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
@@ -88,8 +110,14 @@ class Index:
     def __init__(self, path: str) -> None:
         self.path = path
         self.writer = Writer(path)
-        self.readers = Readers(path)
+        self.readers = Readers(path, self.note_damage)
+        self.damage: DamagedError | None = None  # why it has to be set aside
+        self.on_damage: Callable[[], None] = lambda: None  # called in any thread
+        self._carried = dict[str, str]()  # metadata that another index in its place has, too
         self._changing = threading.Lock()  # while it is another file, on purpose
+        self.aside: list[Aside] = []  # what lies beside it, and was in its place
+        self._looked_aside: int | None = None
+        self.look_aside()
         self._identity = _identity(path)
 
     def is_in_place(self) -> bool:
@@ -97,19 +125,38 @@ class Index:
         with self._changing:
             return _identity(self.path) == self._identity
 
+    def note_damage(self, error: DamagedError) -> None:
+        """Somebody has met a page or a text that is not what was written."""
+        if error.path == self.path and self.damage is None:
+            self.damage = error
+            self.on_damage()
+
+    def look_aside(self, *, anew: bool = False) -> None:
+        """See what was set aside; that it is there is told until somebody deletes it."""
+        with suppress(FileNotFoundError):
+            changed = os.stat(os.path.dirname(self.path)).st_mtime_ns
+            if anew or changed != self._looked_aside:
+                self.aside, self._looked_aside = list_aside(self.path), changed
+
     def reopen(self) -> None:
-        """Open the file that is at the path now, or an empty index if there is none, or none that can be read, which is set aside."""
+        """Open the file that is at the path now, or an empty index if there is none. A damaged one is set aside."""
         try:
             with self.readers.exclusive(), self._changing:
-                self.writer.close()
+                self.writer.close(fold=self.damage is None)
                 if _identity(self.path) is None:
                     remove_index(self.path)  # a WAL without its database
+                elif self.damage is not None:
+                    set_aside(self.path)
                 try:
                     self.writer = Writer(self.path)
-                except sqlite.DamagedError:
+                except DamagedError:
                     set_aside(self.path)
                     self.writer = Writer(self.path)
+                self.damage = None
+                self.look_aside(anew=True)
                 self._identity = _identity(self.path)
+                for name, value in self._carried.items():
+                    self.writer.set_metadata(name, value)
         except (SesameError, OSError) as error:
             raise IndexLostError(str(error)) from error
 
@@ -135,11 +182,16 @@ class Index:
 
     def get(self, name: str) -> str | None:
         """A value of the metadata."""
-        return self.writer.metadata(name)
+        value = self.writer.metadata(name)
+        if value is not None and name in CARRIED_METADATA:
+            self._carried[name] = value
+        return value
 
     def put(self, name: str, value: str) -> None:
         """Store a value in the metadata."""
         self.writer.set_metadata(name, value)
+        if name in CARRIED_METADATA:
+            self._carried[name] = value
 
 
 def remove_index(path: str) -> None:
@@ -151,21 +203,95 @@ def remove_index(path: str) -> None:
             continue
 
 
-def set_aside(path: str) -> str:
-    """Move a damaged index away, with the files beside it; only the last one is kept."""
-    target = f"{path}.damaged-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
-    for suffix in FILES:
-        if os.path.exists(path + suffix):
-            os.replace(path + suffix, target + suffix)
-    return target
-
-
 def _identity(path: str) -> tuple[int, int] | None:
     try:
         status = os.stat(path)
     except FileNotFoundError:
         return None
     return status.st_dev, status.st_ino
+
+
+# -- indexes that were damaged, and notes of what went with an index that somebody removed
+#
+# They lie beside the index until a person deletes them, and that long `status` tells of them.
+
+KEPT_ASIDE = 3
+NOTE = ".txt"
+ASIDE_TIME = "%Y%m%dT%H%M%SZ"
+
+
+class Salvaged(msgspec.Struct, frozen=True):
+    """What became of the sessions in an index that was set aside, by the name of its file."""
+
+    file: str
+    carried: int  # session files that are no more
+    lost: int  # such of which something could not be read
+    is_readable: bool = True
+    is_cut: bool = False  # its last changes, in its write-ahead log, could not be read
+
+
+class Aside(NamedTuple):
+    """A file that was set aside, since when, and what was carried over from it; None: nothing yet."""
+
+    path: str
+    since_ms: int
+    salvaged: Salvaged | None
+
+
+def set_aside(path: str) -> str:
+    """Move a damaged index away, with the files beside it. A few are kept; those that are still to be read longest."""
+    target = _name_aside(path, "damaged")
+    for suffix in FILES:
+        if os.path.exists(path + suffix):
+            os.replace(path + suffix, target + suffix)
+    sqlite.sync_directory(os.path.dirname(path))
+    kept = sorted(list_aside(path), key=lambda aside: (aside.salvaged is None, aside.path))
+    for aside in kept[:-KEPT_ASIDE]:
+        remove_index(aside.path)
+    return target
+
+
+def note_lost(path: str, files: Iterable[bytes]) -> None:
+    """Write down which files' sessions went with an index that somebody removed."""
+    target = _name_aside(path, "lost") + NOTE
+    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "wb") as note:
+        note.write(b"".join(file.replace(b"\n", b"?") + b"\n" for file in files))
+
+
+def list_aside(path: str) -> list[Aside]:
+    """What was set aside and is still there, the oldest first."""
+    found = [name for kind in ("damaged", "lost") for name in glob(f"{escape(path)}.{kind}-*")]
+    salvaged = {said.file: said for said in beside.read(path, beside.SET_ASIDE, Salvaged)} if found else {}
+    return [
+        Aside(name, _time_of(name), salvaged.get(os.path.basename(name)))
+        for name in sorted(found)
+        if not name.endswith(FILES[1:])
+    ]
+
+
+def remove_aside(index: Index) -> None:
+    """Delete all that was set aside: somebody wants something forgotten that may be in it."""
+    for aside in list_aside(index.path):
+        remove_index(aside.path)
+    index.look_aside(anew=True)
+
+
+def _name_aside(path: str, kind: str) -> str:
+    name = f"{path}.{kind}-{time.strftime(ASIDE_TIME, time.gmtime())}"
+    while glob(f"{escape(name)}*"):
+        name += "-1"
+    return name
+
+
+def _time_of(name: str) -> int:
+    """When it was set aside, by its name."""
+    try:
+        return calendar.timegm(time.strptime(name.rpartition(".damaged-")[2][:16], ASIDE_TIME)) * 1000
+    except ValueError:
+        with suppress(FileNotFoundError):
+            return int(os.lstat(name).st_mtime * 1000)
+        return 0
 
 
 # -- indexes of older schemas, and of another setting for secrets
@@ -186,18 +312,20 @@ NUMBERED = """
 class OlderIndex:
     """An index that was set aside, open for reading under today's names."""
 
+    HOW: ClassVar[str] = (
+        "immutable=1"  # nobody writes, and it has no WAL: SQLite need not make files beside it to find that out
+    )
+
     def __init__(self, path: str) -> None:
         self.path = path
         with sqlite.errors(path):
-            # Nobody writes to it, and it has no WAL: SQLite need not make files beside it to find that out.
-            self.connection = apsw.Connection(
-                f"file:{quote(path)}?immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-            )
+            flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+            self.connection = sqlite.connect(f"file:{quote(path)}?{self.HOW}", flags)
             try:
                 sqlite.add_functions(self.connection)
                 self.version = int(self.connection.pragma("user_version"))
                 if self.is_readable:
-                    self.connection.execute(schema.OLDER[self.version])
+                    self.connection.execute(schema.OLDER.get(self.version, ""))
             except BaseException:
                 self.connection.close()
                 raise
@@ -205,7 +333,7 @@ class OlderIndex:
     @property
     def is_readable(self) -> bool:
         """Whether sessions can be carried over from it."""
-        return self.version in schema.OLDER
+        return self.version in (*schema.OLDER, schema.VERSION)
 
     @property
     def has_plain_texts(self) -> bool:
@@ -214,23 +342,47 @@ class OlderIndex:
 
     def copy_metadata(self, new: Writer) -> None:
         """Copy metadata that the new index does not have yet, what is forgotten, and the numbers of sessions that share an id."""
-        with sqlite.errors(new.path), new.connection:
-            for name in CARRIED_METADATA:
-                sql = "SELECT value FROM metadata WHERE name = ?"
-                if (row := self.connection.execute(sql, (name,)).fetchone()) is not None:
-                    new.connection.execute("INSERT OR IGNORE INTO metadata(name, value) VALUES(?, ?)", (name, row[0]))
+        with sqlite.errors(self.path):
+            kept = sqlite.rows(self.connection, "SELECT name, value FROM metadata")
+            metadata = [(name, value) for name, value in kept if name in CARRIED_METADATA]
+            forgotten, shared = list[tuple[object, ...]](), list[tuple[object, ...]]()
             if self.is_readable:
                 forgotten = sqlite.rows(self.connection, "SELECT source, native_id, origin FROM forgotten")
-                sql = "INSERT OR IGNORE INTO forgotten(source, native_id, origin) VALUES(?, ?, ?)"
-                new.connection.executemany(sql, forgotten)
                 shared = sqlite.rows(self.connection, NUMBERED)
-                sql = "INSERT OR IGNORE INTO numbers(source, native_id, origin, ordinal) VALUES(?, ?, ?, ?)"
-                new.connection.executemany(sql, shared)
+        with sqlite.errors(new.path), new.connection:
+            add = new.connection.executemany
+            add("INSERT OR IGNORE INTO metadata(name, value) VALUES(?, ?)", metadata)
+            add("INSERT OR IGNORE INTO forgotten(source, native_id, origin) VALUES(?, ?, ?)", forgotten)
+            add("INSERT OR IGNORE INTO numbers(source, native_id, origin, ordinal) VALUES(?, ?, ?, ?)", shared)
         new.load_numbers()
 
     def close(self) -> None:
         """Close it; the file stays."""
         self.connection.close()
+
+
+class DamagedIndex(OlderIndex):
+    """An index that was set aside because it is damaged."""
+
+    HOW = "mode=ro"  # its WAL is read as far as that goes, and stays as it is
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        with sqlite.errors(path):
+            try:
+                self.connection.execute("SELECT 1 FROM files").fetchone()  # as it knows its tables
+                self.is_cut = sqlite.count_logged(path) > sqlite.count_read(
+                    self.connection
+                )  # its last changes cannot be read
+            except BaseException:
+                self.close()
+                raise
+
+    def close(self) -> None:
+        """Close it, and leave only what was set aside."""
+        super().close()
+        with suppress(StoreError):
+            sqlite.remove_empty_wal(self.path)
 
 
 def older_indexes(path: str) -> list[str]:

@@ -34,7 +34,7 @@ OLDER: Mapping[int, str] = {
     5: BEFORE_7 + RESULTS_BEFORE_8,
     6: BEFORE_7 + RESULTS_BEFORE_8,
     7: BEFORE_8 + RESULTS_BEFORE_8,
-    VERSION: "",  # set aside because of what becomes of secrets
+    VERSION: "",  # set aside because it is damaged, or of what becomes of secrets
 }
 # Revisions of one epoch can be compared; an index that is created anew begins another one.
 EPOCH, NEW_EPOCH = "epoch", "lower(hex(randomblob(8)))"
@@ -109,7 +109,7 @@ CREATE TABLE other_results(
 ) WITHOUT ROWID;
 
 -- The texts, without what nobody sees, and with masks for secrets; `raw` is a text without masks, where there are any (docs/decisions.md,
--- 48). TEXT as it is, BLOB is a zstd frame of it.
+-- 48). Both are packed, with a checksum (`Packer`).
 CREATE TABLE chunks(id INTEGER PRIMARY KEY, text NOT NULL, raw);
 """
 

@@ -1,19 +1,23 @@
-"""Connections, pragmas, transactions, packing of texts, and the one place where SQLite's errors become StoreError.
+"""Connections, pragmas, transactions, packing of texts, checksums, and the one place where SQLite's errors become StoreError.
 
 Contains no business logic. One writer makes every commit and every checkpoint (the WAL-reset fault of SQLite before 3.51.3 needs
 two); readers cannot write.
 """
 
+import functools
 import os
 import stat
+import struct
 import sys
+import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import apsw
+import apsw.sqlite_extra
 
 from sesamed.errors import ConfigError, SchemaTooNewError, StoreError
 from sesamed.masking import Secrets, classify, find_secrets, may_be_unseen, put_masks
@@ -29,11 +33,20 @@ else:
 
 # Level 1 on texts over 256 bytes: real sessions shrink from 7.2 to 2.7 MB for 10 % of the build (docs/decisions.md, 4).
 PACK_OVER_BYTES = 256
-PACK_LEVEL = 1
+PACKING: Mapping[int, int] = {
+    int(zstd.CompressionParameter.compression_level): 1,
+    int(zstd.CompressionParameter.checksum_flag): 1,
+}
+FRAME = b"\x28\xb5\x2f\xfd"  # begins a zstd frame, and no UTF-8
+CRC_BYTES = 4
+WAL_HEADER, FRAME_HEADER = struct.Struct(">8I"), struct.Struct(">6I")
+PAGE_BYTES = 16384
+STUB = ".log"
+WRONG_LOG = "its write-ahead log is not what was written"
 BUSY_TIMEOUT_MS = 5000
 
 WRITER_PRAGMAS = (
-    "page_size=16384",
+    f"page_size={PAGE_BYTES}",
     "auto_vacuum=INCREMENTAL",  # of a new index; others stay as they are
     "journal_mode=WAL",
     "synchronous=NORMAL",  # a lost commit loses its cursor, too: the line is read again
@@ -44,6 +57,10 @@ WRITER_PRAGMAS = (
     "cell_size_check=ON",
 )
 READER_PRAGMAS = ("query_only=ON", "cache_size=-8000", "temp_store=MEMORY", "trusted_schema=OFF", "cell_size_check=ON")
+
+# Pages end in a checksum of SQLite's own extension, where apsw brings it; packed texts have one in any case (docs/decisions.md, 47).
+CHECKED_VFS, CHECKSUM_BYTES = "cksmvfs", 8
+OUR_TABLES = {"metadata", "sessions", "files", "chunks"}
 
 USER_CAN_ACT = (
     apsw.FullError,
@@ -59,12 +76,17 @@ USER_CAN_ACT = (
 
 
 Connection = apsw.Connection  # what other packages may name, and hand back to the store
+InterruptError = apsw.InterruptError
 Error = apsw.Error  # its messages name tables and columns, never what is in them
 LIBRARY_VERSION = apsw.sqlite_lib_version()
 
 
 class DamagedError(StoreError):
     """The file is not a valid database any more."""
+
+    def __init__(self, path: str, why: object) -> None:
+        super().__init__(f"the index {path} is damaged ({why}); it is set aside, and built anew from the session files")
+        self.path = path
 
 
 class SchemaTooOldError(StoreError):
@@ -76,7 +98,7 @@ class Packer:
 
     def __init__(self, secrets: Secrets = "mask") -> None:
         self._secrets = secrets
-        self._compressor = zstd.ZstdCompressor(level=PACK_LEVEL)
+        self._compressor = zstd.ZstdCompressor(options=PACKING)
 
     def make_text(self, kind: int, text: str) -> Text:
         """A chunk of this text."""
@@ -87,24 +109,45 @@ class Packer:
             classes = classify(data)
         spans = [] if self._secrets == "keep" else find_secrets(data, classes)
         if not spans:
-            packed = text if len(text) <= PACK_OVER_BYTES else self._pack(text, data)
-            return Text(kind, text, packed, inner_words(kind, text, data))
+            return Text(kind, text, self._pack(data), inner_words(kind, text, data))
         masked = put_masks(data, spans)
         shown, raw = masked.decode(), text if self._secrets == "mask" else None
-        packed_raw = None if raw is None else self._pack(raw, data)
-        return Text(kind, shown, self._pack(shown, masked), inner_words(kind, shown), raw, packed_raw)
+        packed_raw = None if raw is None else self._pack(data)
+        return Text(kind, shown, self._pack(masked), inner_words(kind, shown), raw, packed_raw)
 
-    def _pack(self, text: str, data: bytes) -> str | bytes:
-        """A text as it is stored: a zstd frame if that is smaller."""
-        if len(text) <= PACK_OVER_BYTES:
-            return text
-        frame = self._compressor.compress(data, zstd.ZstdCompressor.FLUSH_FRAME)
-        return frame if len(frame) < len(data) else text
+    def _pack(self, data: bytes) -> bytes:
+        """A text as it is stored: a zstd frame if that is smaller, or itself and a CRC; either tells when a bit of it is not as it was."""
+        if len(data) > PACK_OVER_BYTES:
+            frame: bytes = self._compressor.compress(data, zstd.ZstdCompressor.FLUSH_FRAME)
+            if len(frame) < len(data):
+                return frame
+        return data + zlib.crc32(data).to_bytes(CRC_BYTES, "big")
 
 
 def plain(stored: str | bytes) -> str:
-    """The text from its stored form."""
-    return stored if isinstance(stored, str) else zstd.decompress(stored).decode()
+    """The text from its stored form. Raises apsw.CorruptError if it is not what was stored."""
+    if isinstance(stored, str):  # of an older schema
+        return stored
+    try:
+        if stored.startswith(FRAME):
+            return zstd.decompress(stored).decode()
+        data, crc = stored[:-CRC_BYTES], int.from_bytes(stored[-CRC_BYTES:], "big")
+        if len(stored) >= CRC_BYTES and zlib.crc32(data) == crc:
+            return data.decode()
+    except (zstd.ZstdError, UnicodeDecodeError):
+        pass
+    raise apsw.CorruptError("a text is not what was stored")
+
+
+def explain(error: Exception, path: str) -> Exception:
+    """What an error of SQLite means for whoever uses this index; errors that are bugs remain what they are."""
+    if isinstance(error, apsw.CorruptError | apsw.NotADBError):
+        return DamagedError(path, error)
+    if isinstance(error, apsw.IOError) and getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_DATA:
+        return DamagedError(path, "a page is not what was written")
+    if isinstance(error, USER_CAN_ACT):
+        return StoreError(f"the index {path} cannot be used: {error}; check free disk space and permissions")
+    return error
 
 
 @contextmanager
@@ -112,12 +155,31 @@ def errors(path: str) -> Iterator[None]:
     """Turn errors that a user can act on into StoreError. Everything else is a bug and is not changed."""
     try:
         yield
-    except (apsw.CorruptError, apsw.NotADBError) as error:
-        raise DamagedError(
-            f"the index {path} is damaged ({error}); run `sesamectl index --full` to rebuild it"
-        ) from error
-    except USER_CAN_ACT as error:
-        raise StoreError(f"the index {path} cannot be used: {error}; check free disk space and permissions") from error
+    except apsw.Error as error:
+        if (explained := explain(error, path)) is error:
+            raise
+        raise explained from error
+
+
+@functools.cache
+def _load_checksums() -> bool:
+    """Whether pages can have checksums: wheels of apsw bring the extension, builds of distributions may not."""
+    default = apsw.vfs_names()[0]
+    try:
+        connection = apsw.Connection(":memory:")
+        try:
+            apsw.sqlite_extra.load(connection, "cksumvfs")
+        finally:
+            connection.close()
+    except (apsw.sqlite_extra.NotAvailable, LookupError, apsw.Error):
+        return False
+    apsw.set_default_vfs(default)  # other programs' databases are none of its business
+    return True
+
+
+def connect(path: str, flags: int = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE) -> apsw.Connection:
+    """A connection to an index, without any settings, which checks what it reads."""
+    return apsw.Connection(path, flags=flags, vfs=CHECKED_VFS if _load_checksums() else None)
 
 
 def connect_writer(path: str) -> apsw.Connection:
@@ -125,10 +187,14 @@ def connect_writer(path: str) -> apsw.Connection:
     _reserve(path)
     with errors(path):
         check_ours(path)
-        connection = apsw.Connection(path)
+        logged = count_logged(path)
+        connection = connect(path)
         try:
+            _check_log(connection, path, logged)
+            if (is_new := _is_empty(connection)) and _load_checksums():
+                connection.reserve_bytes("main", CHECKSUM_BYTES)
             _prepare(connection, WRITER_PRAGMAS)
-            if _is_empty(connection):
+            if is_new:
                 with connection:
                     schema.create(connection)
         except BaseException:
@@ -145,7 +211,7 @@ class Checkpoints:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+        self._connection = connect(path, apsw.SQLITE_OPEN_READWRITE)
         self._connection.execute("SELECT 1 FROM sqlite_schema").fetchall()  # opens the WAL
         self._thread = ThreadPoolExecutor(1, "checkpoint")
         self._running: Future[int] | None = None
@@ -171,12 +237,16 @@ class Checkpoints:
                 self.done = running.result()
 
     def close(self) -> None:
-        """Wait, and close."""
+        """Wait, and close; the writer closes after it, and folds in what is left."""
         self._thread.shutdown()
         self._connection.close()
 
     def _run(self) -> int:
-        """Copy what no reader needs otherwise; gives how many pages of the WAL are in the database."""
+        """Copy what no reader needs otherwise; gives how many pages of the WAL are in the database. With a checksum they come there, so
+        they must be what was written: 0.3 ms for each 100 of them.
+        """
+        if not is_log_whole(self._path, count_read(self._connection)):
+            raise DamagedError(self._path, WRONG_LOG)
         _, _, done = one(self._connection, "PRAGMA wal_checkpoint(PASSIVE)")
         return int(done)
 
@@ -184,7 +254,7 @@ class Checkpoints:
 def connect_reader(path: str) -> apsw.Connection:
     """Open the index for queries only."""
     with errors(path):
-        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+        connection = connect(path, apsw.SQLITE_OPEN_READONLY)
         _prepare(connection, READER_PRAGMAS)
     return connection
 
@@ -195,7 +265,7 @@ def schema_of(path: str) -> int:
         return 0
     _reserve(path)
     with errors(path):
-        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+        connection = connect(path, apsw.SQLITE_OPEN_READONLY)
         try:
             is_ours = connection.pragma("application_id") == schema.APPLICATION_ID
             return int(connection.pragma("user_version")) if is_ours else 0
@@ -205,7 +275,7 @@ def schema_of(path: str) -> int:
 
 def fold_wal(path: str) -> None:
     """Make a database a single file. Raises StoreError if another program has it open."""
-    connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+    connection = connect(path, apsw.SQLITE_OPEN_READWRITE)
     try:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -224,6 +294,82 @@ def remove_empty_wal(path: str) -> None:
             os.unlink(sibling)
 
 
+def count_logged(path: str) -> int:
+    """How many frames the WAL has up to its last commit, by what stands at their beginnings; at least one, if its own is wrong.
+
+    SQLite reads a WAL up to the first frame that is not what was written, and says nothing of what comes after it.
+    """
+    frame, last = FRAME_HEADER.size + PAGE_BYTES, 0
+    try:
+        with open(path + "-wal", "rb") as wal:
+            start, size = wal.read(WAL_HEADER.size), os.fstat(wal.fileno()).st_size
+            if size <= WAL_HEADER.size or not _is_whole(start):
+                return int(size > WAL_HEADER.size)
+            for number in range((size - WAL_HEADER.size) // frame):
+                wal.seek(WAL_HEADER.size + number * frame)
+                head = wal.read(FRAME_HEADER.size)
+                if head[4:8] != b"\0\0\0\0" and head[8:16] == start[16:24]:  # a commit, and of this log
+                    last = number + 1
+    except FileNotFoundError:
+        pass
+    return last
+
+
+def _is_whole(start: bytes) -> bool:
+    """Whether the first bytes of a WAL are what was written: they end in a checksum of the others."""
+    magic, *_, first, second = WAL_HEADER.unpack(start)
+    words, sums = struct.unpack(f"{'<>'[magic & 1]}6I", start[:24]), [0, 0]
+    for one, other in zip(words[::2], words[1::2], strict=True):
+        sums[0] = (sums[0] + one + sums[1]) & 0xFFFFFFFF
+        sums[1] = (sums[1] + other + sums[0]) & 0xFFFFFFFF
+    return sums == [first, second]
+
+
+def count_read(connection: apsw.Connection) -> int:
+    """How many frames of the WAL SQLite found to be what was written."""
+    connection.execute("PRAGMA user_version").fetchall()  # opens the WAL
+    return max(0, connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)[0])  # -1: there is none
+
+
+def keep_log(connection: apsw.Connection) -> None:
+    """Do not fold the WAL in when this is closed."""
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+
+
+def is_log_whole(path: str, frames: int) -> bool:
+    """Whether so many frames of the WAL of an open index are what was written. SQLite checks that when it opens a WAL, and then only: so it
+    gets to open it by another name, beside a stub of the index. Nothing is written to either.
+    """
+    stub = path + STUB
+    if not frames:
+        return True
+    try:
+        with open(path, "rb") as index, open(stub, "wb") as copied:
+            copied.write(index.read(PAGE_BYTES))
+        os.link(path + "-wal", stub + "-wal")
+        other = connect(stub)
+        try:
+            keep_log(other)
+            other.execute("PRAGMA locking_mode=EXCLUSIVE").fetchall()  # without a -shm
+            return count_read(other) >= frames
+        finally:
+            other.close()
+    except apsw.Error:
+        return False
+    except OSError:  # it has gone meanwhile, or this file system has no links: others will notice
+        return True
+    finally:
+        for name in (stub, stub + "-wal"):
+            with suppress(FileNotFoundError):
+                os.unlink(name)
+
+
+def _check_log(connection: apsw.Connection, path: str, logged: int) -> None:
+    if logged > count_read(connection):
+        keep_log(connection)
+        raise DamagedError(path, WRONG_LOG)
+
+
 def sync_directory(path: str) -> None:
     """Make renames in it survive a power failure."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
@@ -236,7 +382,7 @@ def sync_directory(path: str) -> None:
 def copy(path: str, target: str) -> None:
     """Copy an index that may be in use, page by page."""
     _reserve(target)
-    source, copied = connect_reader(path), apsw.Connection(target)
+    source, copied = connect_reader(path), connect(target)
     try:
         with copied.backup("main", source, "main") as backup:
             while not backup.done:
@@ -281,7 +427,7 @@ def add_functions(connection: apsw.Connection) -> None:
 def check_ours(path: str) -> None:
     """Refuse a database that is not sesame's, or newer, without writing to it: a reader does not even checkpoint a WAL."""
     with errors(path):
-        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+        connection = connect(path, apsw.SQLITE_OPEN_READONLY)
         try:
             _refuse_others(connection, path)
         finally:
@@ -291,6 +437,8 @@ def check_ours(path: str) -> None:
 def _refuse_others(connection: apsw.Connection, path: str) -> None:
     version = connection.pragma("user_version")
     if connection.pragma("application_id") != schema.APPLICATION_ID and not _is_empty(connection):
+        if {name for (name,) in rows(connection, "SELECT name FROM sqlite_schema")} >= OUR_TABLES:
+            raise DamagedError(path, "its header is not what was written")
         raise StoreError(f"{path} belongs to another program; set SESAME_DATA_DIR to another directory")
     if 0 < version < schema.VERSION:
         raise SchemaTooOldError(
@@ -299,6 +447,12 @@ def _refuse_others(connection: apsw.Connection, path: str) -> None:
     if version > schema.VERSION:
         raise SchemaTooNewError(
             f"{path} was written by a newer sesame (schema {version}, known {schema.VERSION}); upgrade sesame"
+        )
+    if version and (connection.reserve_bytes("main") == CHECKSUM_BYTES) is not _load_checksums():
+        if _load_checksums():
+            raise DamagedError(path, "its pages have no checksums")
+        raise StoreError(
+            f"the pages of {path} have checksums, which need apsw as it is on PyPI (with cksumvfs); install that, or delete the index"
         )
 
 

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sesamed.store import schema, sqlite
+from sesamed.store import ids, schema, sqlite
 from sesamed.store.rows import WITHHELD
 from sesamed.store.writing.transaction import Writer
 
@@ -250,6 +250,41 @@ FILES = f"""
 """
 
 
+# What must not be there, by a name for people. `places` are those of records and of their copies.
+PLACES = f"(SELECT id FROM records UNION ALL SELECT {ids.sql_record('file', 'position')} FROM copies)"
+LEFT_OVER = {
+    "texts of no message": f"SELECT count(*) FROM chunks WHERE {ids.sql_record_of('id')} NOT IN (SELECT id FROM records)",
+    "copies of no message": "SELECT count(*) FROM copies WHERE record NOT IN (SELECT id FROM records)",
+    "messages of no file": f"SELECT count(*) FROM records WHERE {ids.sql_file('id')} NOT IN (SELECT id FROM files)",
+    "copies in no file": "SELECT count(*) FROM copies WHERE file NOT IN (SELECT id FROM files)",
+    "touched files of no call": f"SELECT count(*) FROM touched WHERE place NOT IN {PLACES}",
+    "results of no holder": f"SELECT count(*) FROM results_by_holder WHERE place NOT IN {PLACES}",
+    "results of no call": "SELECT count(*) FROM other_results WHERE record NOT IN (SELECT id FROM records)",
+    "results that nobody holds": f"""
+        SELECT count(*) FROM other_results o WHERE NOT EXISTS(SELECT 1 FROM results_by_holder h WHERE h.digest = o.digest AND (
+          h.place = o.record OR h.place IN (SELECT {ids.sql_record("file", "position")} FROM copies WHERE record = o.record)))
+    """,
+    "facts of no file": "SELECT count(*) FROM facts WHERE file NOT IN (SELECT id FROM files)",
+    "remarks of no file": "SELECT count(*) FROM remarks WHERE file NOT IN (SELECT id FROM files)",
+    "lines of no file": "SELECT count(*) FROM line_ids WHERE file NOT IN (SELECT id FROM files)",
+    "lines that somebody speaks of": """
+        SELECT count(*) FROM line_ids e WHERE NOT wanted AND EXISTS(SELECT 1 FROM remarks WHERE entry = e.digest)
+    """,
+    "numbers of no message": f"SELECT count(*) FROM ordinals WHERE {ids.sql_record('file', 'position')} NOT IN {PLACES}",
+    "undone messages that are none": f"""
+        SELECT count(*) FROM undone WHERE {ids.sql_record("file", "first")} NOT IN {PLACES}
+        OR {ids.sql_record("file", "last")} NOT IN {PLACES}
+    """,
+    "bad lines of no file": "SELECT count(*) FROM bad_lines WHERE file NOT IN (SELECT id FROM files)",
+    "sessions of no file": "SELECT count(*) FROM sessions WHERE id NOT IN (SELECT session FROM files WHERE session IS NOT NULL)",
+    "wrong totals": f"""
+        SELECT (chunks, messages, tool_calls) IS NOT (
+          (SELECT count(*) FROM chunks WHERE {ids.sql_is_indexed("id")}), (SELECT count(*) FROM records r WHERE NOT {ids.sql_is_call("r")}),
+          (SELECT count(*) FROM records r WHERE {ids.sql_is_call("r")})) FROM totals
+    """,
+}
+
+
 class FileRow(NamedTuple):
     """What the index says of a file."""
 
@@ -278,9 +313,16 @@ def deep_check(path: str, copy: str) -> list[str]:
             problems = _problems(connection, "PRAGMA integrity_check(10)")
             for (name,) in sqlite.rows(connection, FULL_TEXTS):
                 problems += _problems(connection, f"INSERT INTO {name}({name}, rank) VALUES('integrity-check', 1)")
+            problems += find_left_over(connection)
         finally:
             connection.close()
     return problems
+
+
+def find_left_over(connection: sqlite.Connection) -> list[str]:
+    """Rows that the writer should have removed with what they belong to: its own invariant."""
+    found = {name: sqlite.one(connection, sql)[0] for name, sql in LEFT_OVER.items()}
+    return [f"{count} {name}" for name, count in found.items() if count]
 
 
 def list_files(path: str) -> dict[bytes, FileRow]:

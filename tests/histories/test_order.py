@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from sesamed.store import sqlite
 from tests.support.claude import ClaudeSession
@@ -225,3 +227,31 @@ def test_what_was_said_in_the_original_is_the_originals(original_first: bool, go
         assert owners == {f"claude:{original.id}"}
     finally:
         files.close()
+
+
+RESULTS = st.sampled_from([None, "aaa", "bbb", "ccc"])
+
+
+@given(steps=st.lists(st.tuples(st.integers(0, 2), st.booleans(), RESULTS), min_size=1, max_size=12))
+@example(
+    # What let a result outlive its call in an early version, and then kept a file from ever being read.
+    steps=[(0, True, "ccc"), (1, True, "aaa"), (1, False, None), (0, False, None), (2, True, "ccc"), (0, True, "bbb")]
+)
+@example(steps=[(1, True, "ccc"), (2, True, "aaa"), (2, False, None), (1, False, None)])
+def test_results_go_with_the_last_that_holds_their_call(steps: list[tuple[int, bool, str | None]]) -> None:
+    """Whichever of three files are written anew, with the call or without it, and with which result: nothing is left over."""
+    history = History()
+    try:
+        call = PiSession(id="whoever").assistant("beta", [BASH]).lines()[-1]
+        for session, has_call, result in steps:
+            made = PiSession(id=f"s{session}", start=f"2026-03-0{session + 1}T09:00:00.000Z").user(f"alpha {session}")
+            if has_call:
+                made.raw(call)
+                if result is not None:
+                    made.result(BASH, result)
+            history.write(history.roots[0] / f"{session}.jsonl", made.bytes())
+            history.look_at_everything()
+            dump = history.dump()
+        same(history.rebuilt(lambda paths: paths), dump)
+    finally:
+        history.close()

@@ -15,11 +15,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import apsw
 import pytest
 
 from sesamectl.doctor import daemon, examine, paths
 from sesamectl.doctor.finding import Advice, Finding
+from sesamed.store.sqlite import connect
 from tests.integration.test_doctor import Clinic
 from tests.integration.test_launchd import AS_ON_A_MAC, STAND_IN
 from tests.integration.test_upgrade import PROGRAM
@@ -163,11 +163,25 @@ def a_file_that_was_missed(patient: Patient) -> ByHand:
 def a_damaged_index(patient: Patient) -> ByHand:
     patient.run("search", "quince")
     patient.run("stop")
-    with contextlib.closing(apsw.Connection(str(patient.data / "index.sqlite"))) as connection:
+    with contextlib.closing(connect(str(patient.data / "index.sqlite"))) as connection:
         connection.execute("INSERT INTO fts(fts) VALUES('optimize')")
         connection.execute("DELETE FROM fts_data WHERE id = (SELECT max(id) FROM fts_data)")
     patient.run("start")
     return {}
+
+
+@scenario(Advice.SEEN)
+def an_index_that_was_set_aside(patient: Patient) -> ByHand:
+    patient.run("search", "quince")
+    patient.run("stop")
+    (patient.data / "index.sqlite").write_bytes(b"nothing of a database" * 1000)
+    patient.run("start")
+
+    def move_out() -> None:
+        for path in patient.data.glob("index.sqlite.damaged-*"):
+            path.rename(patient.place / path.name)
+
+    return {Advice.SEEN: move_out}
 
 
 @scenario(Advice.WAIT)

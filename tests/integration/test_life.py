@@ -9,9 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import apsw
 import pytest
 
+from sesamed.store.sqlite import connect
 from tests.support.client import Client
 from tests.support.daemon import ANOTHER, CONFIGURATION, Daemon, check_private, eventually, surroundings
 from tests.support.sessions import PiSession
@@ -126,7 +126,7 @@ def test_a_check(fault: str) -> None:
     with Daemon() as daemon:
         database = daemon.data_dir / "index.sqlite"
         if fault == "an index of a newer version":
-            with contextlib.closing(apsw.Connection(str(database))) as connection:
+            with contextlib.closing(connect(str(database))) as connection:
                 connection.pragma("user_version", 99)
         elif fault == "a shared directory":
             (daemon.data_dir / "else").touch()

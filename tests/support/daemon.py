@@ -25,7 +25,7 @@ import apsw
 
 import sesamed
 from sesamectl.errors import RpcError
-from sesamed.store.sqlite import add_functions
+from sesamed.store.sqlite import add_functions, connect
 from tests.support.client import PATIENCE_S, Client
 from tests.support.sessions import PiSession
 
@@ -334,7 +334,7 @@ class Daemon:
     def opened(self, *, writable: bool = False) -> Iterator[apsw.Connection]:
         """The index file itself, with the function that its full-text table needs."""
         flags = apsw.SQLITE_OPEN_READWRITE if writable else apsw.SQLITE_OPEN_READONLY
-        connection = apsw.Connection(str(self.database), flags=flags)
+        connection = connect(str(self.database), flags)
         try:
             connection.set_busy_timeout(5000)
             add_functions(connection)

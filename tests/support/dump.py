@@ -11,6 +11,7 @@ from sesamed.store.reading import session as read
 from sesamed.store.reading.resolve import find_beginning, find_exact, list_candidates
 from sesamed.store.reading.summary import list_children, read_sessions
 from sesamed.store.search import filters, ranking, terms
+from sesamed.store.upkeep import find_left_over
 from tests.support.state_machines import is_night
 
 WORDS = ("alpha", "done boom make", "delta -beta", '"beta gamma" del* alhpa')
@@ -76,35 +77,8 @@ def _item(connection: apsw.Connection, session: int, item: read.Item, names: dic
 
 def _totals(connection: apsw.Connection) -> tuple[Any, ...]:
     """The totals, which must be what they count."""
-    totals = sqlite.one(connection, "SELECT chunks, messages, tool_calls FROM totals")
-    sql = """
-        SELECT (SELECT count(*) FROM chunks WHERE id & 7 <> 6), count(*) FILTER (WHERE kind <> 4), count(*) FILTER (WHERE kind = 4)
-        FROM records
-    """
-    assert totals == sqlite.one(connection, sql)
-    orphans = """
-        WITH places AS (SELECT id FROM records UNION SELECT file << 21 | position FROM copies)
-        SELECT (SELECT count(*) FROM chunks WHERE id >> 3 NOT IN (SELECT id FROM records)),
-          (SELECT count(*) FROM copies WHERE record NOT IN (SELECT id FROM records)),
-          (SELECT count(*) FROM records WHERE id >> 21 NOT IN (SELECT id FROM files)),
-          (SELECT count(*) FROM copies WHERE file NOT IN (SELECT id FROM files)),
-          (SELECT count(*) FROM touched WHERE place NOT IN places),
-          (SELECT count(*) FROM results_by_holder WHERE place NOT IN places),
-          (SELECT count(*) FROM other_results WHERE record NOT IN (SELECT id FROM records)),
-          (SELECT count(*) FROM other_results o WHERE NOT EXISTS(
-            SELECT 1 FROM results_by_holder h WHERE h.digest = o.digest AND (
-              h.place = o.record OR h.place IN (SELECT file << 21 | position FROM copies WHERE record = o.record)))),
-          (SELECT count(*) FROM facts WHERE file NOT IN (SELECT id FROM files)),
-          (SELECT count(*) FROM remarks WHERE file NOT IN (SELECT id FROM files)),
-          (SELECT count(*) FROM line_ids WHERE file NOT IN (SELECT id FROM files)),
-          (SELECT count(*) FROM line_ids e WHERE NOT wanted AND EXISTS(SELECT 1 FROM remarks WHERE entry = e.digest)),
-          (SELECT count(*) FROM ordinals WHERE file << 21 | position NOT IN places),
-          (SELECT count(*) FROM undone WHERE file << 21 | first NOT IN places OR file << 21 | last NOT IN places),
-          (SELECT count(*) FROM bad_lines WHERE file NOT IN (SELECT id FROM files)),
-          (SELECT count(*) FROM sessions WHERE id NOT IN (SELECT session FROM files WHERE session IS NOT NULL))
-    """
-    assert sqlite.one(connection, orphans) == (0,) * 16
-    return totals
+    assert find_left_over(connection) == []
+    return sqlite.one(connection, "SELECT chunks, messages, tool_calls FROM totals")
 
 
 def _choose(connection: apsw.Connection) -> tuple[str, ...]:

@@ -18,7 +18,9 @@ def _daemon(directory: Path, troubles: list[Trouble]) -> tuple[daemon._Daemon, I
         config_dir=str(directory), data_dir=str(directory), runtime_dir=str(directory), socket=f"{directory}/s"
     )
     index = Index(f"{directory}/index.sqlite")
-    return daemon._Daemon(daemon.Setting(place, Config(), {}), index, troubles, Notifier(None)), index
+    made = daemon._Daemon(daemon.Setting(place, Config(), {}), index, Notifier(None))
+    made._troubles = troubles
+    return made, index
 
 
 def test_a_part_that_fails_is_started_again(

@@ -111,6 +111,10 @@ class Files:
         """A file as the index has it."""
         return _make_file(sqlite.one(self._connection, f"{FIND} WHERE path = ?", (path,)))
 
+    def read_number(self, file: int) -> IndexedFile:
+        """The same by its number."""
+        return _make_file(sqlite.one(self._connection, f"{FIND} WHERE id = ?", (file,)))
+
     def find_known(self, path: bytes) -> IndexedFile | None:
         """A file, if the index has it."""
         row = self._connection.execute(f"{FIND} WHERE path = ?", (path,)).fetchone()

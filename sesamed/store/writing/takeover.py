@@ -6,6 +6,7 @@ sees that it is not whole.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import apsw
@@ -20,14 +21,17 @@ from sesamed.store.ids import Kind, file_of, home_of, mend_path_key, path_key, r
 from sesamed.store.index import OlderIndex
 from sesamed.store.reading import session as read
 from sesamed.store.reading.summary import COLUMN
-from sesamed.store.rows import BadLine, FileRows, RecordRow, Remark
+from sesamed.store.rows import BadLine, FileRows, IndexedFile, RecordRow, Remark
 from sesamed.store.sqlite import Packer
 from sesamed.store.writing.files import Files
 from sesamed.store.writing.texts import Chunks, Results
 from sesamed.store.writing.transaction import Writer
 
 RECORDS_AT_ONCE = 1000
+DAMAGE = (sqlite.Error, ValueError, TypeError)  # of a page that SQLite did not find fault with, too
 UNFINISHED = -1  # the version of a file of which more is to come
+MOST_FILES = 10_000_000  # a number above it was not written by us
+INCOMPLETE = 0  # of one of which something is lost: when it comes back, it is read again
 
 FILES = """
     SELECT id, path, gone_ms FROM files f WHERE session IS NOT NULL OR EXISTS(SELECT 1 FROM facts WHERE file = f.id)
@@ -58,6 +62,7 @@ class Replay:
         self, old: Writer | OlderIndex, new: Writer, wanted: Callable[[bytes, bool], bool], secrets: Secrets = "mask"
     ) -> None:
         self._old = old.connection
+        self._old_path = old.path
         self._wanted = wanted  # by path, and whether it is gone
         self._new = new
         self._packer = Packer(secrets)
@@ -67,7 +72,11 @@ class Replay:
 
     def run(self) -> Iterator[None]:
         """Do one step each time it is advanced, so that live work continues in between."""
-        for file, path, gone_ms in sqlite.rows(self._old, FILES):
+        with sqlite.errors(self._old_path):
+            yield from self._copy_all()
+
+    def _copy_all(self) -> Iterator[None]:
+        for file, path, gone_ms in self._list_files():
             known = self._new.files.find_known(path)
             if known is not None and known.source_version == UNFINISHED:
                 self._new.drop([path])
@@ -75,7 +84,7 @@ class Replay:
                 continue
             if not self._wanted(path, gone_ms is not None):
                 continue
-            for piece in self._pieces(file, path):
+            for piece in self._pieces(file):
                 if piece.source_version == UNFINISHED or gone_ms is None:
                     self._new.write([piece])
                 else:
@@ -89,34 +98,55 @@ class Replay:
         """
         return bool(sqlite.one(self._new.connection, sql, (path,))[0])
 
-    def _pieces(self, file: int, path: bytes) -> Iterator[FileRows]:
-        known = Files(self._old).read(path)
+    def _list_files(self) -> Iterator[tuple[int, bytes, int | None]]:
+        """Number, path, and since when it is gone."""
+        yield from sqlite.rows(self._old, FILES)
+
+    def _pieces(self, file: int) -> Iterator[FileRows]:
+        known = Files(self._old).read_number(file)
         native_id, origin, bad, unknown = sqlite.one(self._old, ABOUT, (file,))
-        position = 0
+        position = written = 0
         while True:
-            page = {"session": None, "file": file, "first": position, "count": RECORDS_AT_ONCE}
-            items = sqlite.rows(self._old, read.ONE_FILE, page)
+            rows, is_last = self._page(file, position, known)
             change = FileRows(
-                path=path,
+                path=known.path,
                 root=known.root,
                 source=known.source,
-                source_version=known.source_version if len(items) < RECORDS_AT_ONCE else UNFINISHED,
+                source_version=self._version_of(known) if is_last else UNFINISHED,
                 signature=known.signature,
-                cursor=msgspec.structs.replace(known.cursor, position=position),
+                cursor=msgspec.structs.replace(known.cursor, position=written),
                 complete=known.complete,
                 identity=None if native_id is None else Identity(native_id=native_id, origin=origin),
-                rows=[self._row(record_at(file, item[0]), item[1]) for item in items],
+                rows=[*rows],
                 bad_lines=bad,
-                bad=[BadLine(*row) for row in sqlite.rows(self._old, BAD, (file,))],
+                bad=[BadLine(*row) for row in self._list(BAD, (file,))],
                 unknown_lines=unknown,
                 counted_from_start=True,
             )
             if position == 0:
                 self._add_words(file, change)
             yield change
-            position += len(items)
-            if len(items) < RECORDS_AT_ONCE:
+            position += RECORDS_AT_ONCE
+            written += len(rows)
+            if is_last:
                 return
+
+    def _page(self, file: int, first: int, known: IndexedFile) -> tuple[list[RecordRow], bool]:
+        """Some of a file's records, and whether they are the last ones."""
+        rows = self._rows(file, first, RECORDS_AT_ONCE)
+        return rows, len(rows) < RECORDS_AT_ONCE
+
+    def _rows(self, file: int, first: int, count: int) -> list[RecordRow]:
+        page = {"session": None, "file": file, "first": first, "count": count}
+        return [self._row(record_at(file, item[0]), item[1]) for item in sqlite.rows(self._old, read.ONE_FILE, page)]
+
+    def _version_of(self, known: IndexedFile) -> int:
+        """The source's version that a whole file is said to be read with."""
+        return known.source_version
+
+    def _list(self, sql: str, values: tuple[int, ...]) -> list[tuple[Any, ...]]:
+        """All rows of a table that a file could do without."""
+        return sqlite.rows(self._old, sql, values)
 
     def _add_words(self, file: int, change: FileRows) -> None:
         """What the file says of sessions and of its own places."""
@@ -124,14 +154,14 @@ class Replay:
             Fact(
                 field=field, value=self._value(field, value), rank=rank, native_id=other or None, source=source or None
             )
-            for other, source, field, rank, value in sqlite.rows(self._old, FACTS, (file,))
+            for other, source, field, rank, value in self._list(FACTS, (file,))
         ]
         change.remarks = [
             Remark(entry=entry, field=field, rank=rank, value=self._value(field, value), keep="first")
-            for entry, field, rank, value in sqlite.rows(self._old, REMARKS, (file,))
+            for entry, field, rank, value in self._list(REMARKS, (file,))
         ]
-        change.entries = [digest for (digest,) in sqlite.rows(self._old, ENTRIES, (file,))]
-        change.undone = sqlite.rows(self._old, UNDONE, (file,))
+        change.entries = [digest for (digest,) in self._list(ENTRIES, (file,))]
+        change.undone = self._list(UNDONE, (file,))
 
     def _value(self, field: Field, value: str) -> str:
         value = clean_text(value) if self._mends and field in TEXT_FIELDS else value
@@ -142,7 +172,7 @@ class Replay:
         key, role, kind, prompt, time_ms, tool, entry, parent = sqlite.one(
             self._old, SAID, {"place": place, "record": record}
         )
-        touched = [tail for (tail,) in sqlite.rows(self._old, TOUCHED, (place,))]
+        touched = [tail for (tail,) in self._list(TOUCHED, (place,))]
         numbered = self._old.execute(ORDINAL, home_of(place)).fetchone()
         answer = self._results.result_at(place, record)
         texts = {
@@ -177,6 +207,68 @@ class Replay:
             (cwd,) = sqlite.one(self._old, CWD, (file_of(place),))
             commands = {name: value for name, value in arguments.items() if name in COMMAND_ARGUMENTS}
             touched += map(path_key, find_touched(commands, cwd, ""))
+
+
+LAST_FILES = ("SELECT max(seq) FROM sqlite_sequence WHERE name = 'files'", "SELECT max(id) FROM files", f"""
+    SELECT max({ids.sql_file("id")}) FROM records""", f"SELECT max({ids.sql_file(ids.sql_record_of('id'))}) FROM chunks")  # fmt: skip
+FILE = f"{FILES.partition('WHERE')[0]} WHERE id = ? AND session IS NOT NULL"
+
+
+class Salvage(Replay):
+    """Copies what can be read of files from an index that is damaged: row by row, so that one page that cannot costs only its own rows."""
+
+    def __init__(self, old: OlderIndex, new: Writer, wanted: Callable[[bytes, bool], bool], secrets: Secrets) -> None:
+        super().__init__(old, new, wanted, secrets)
+        self.carried = self.lost = 0  # files, and those of which something could not be read
+        self._is_whole = True  # the file that is being copied
+
+    def _list_files(self) -> Iterator[tuple[int, bytes, int | None]]:
+        for file in range(1, self._find_last_file() + 1):
+            try:
+                found = self._old.execute(FILE, (file,)).fetchone()
+            except DAMAGE:
+                self.lost += 1
+                continue
+            if found is not None:
+                yield found
+
+    def _find_last_file(self) -> int:
+        last = 0
+        for sql in LAST_FILES:
+            with suppress(*DAMAGE):
+                last = max(last, sqlite.one(self._old, sql)[0] or 0)
+        return min(last, MOST_FILES)
+
+    def _pieces(self, file: int) -> Iterator[FileRows]:
+        self._is_whole = True
+        try:
+            yield from super()._pieces(file)
+        except DAMAGE:
+            self._is_whole = False
+        else:
+            self.carried += 1
+        self.lost += not self._is_whole
+
+    def _page(self, file: int, first: int, known: IndexedFile) -> tuple[list[RecordRow], bool]:
+        try:
+            return super()._page(file, first, known)
+        except DAMAGE:
+            self._is_whole = False
+        rows = list[RecordRow]()
+        for position in range(first, first + RECORDS_AT_ONCE):
+            with suppress(*DAMAGE):
+                rows += self._rows(file, position, 1)
+        return rows, first + RECORDS_AT_ONCE > known.cursor.position
+
+    def _version_of(self, known: IndexedFile) -> int:
+        return known.source_version if self._is_whole else INCOMPLETE
+
+    def _list(self, sql: str, values: tuple[int, ...]) -> list[tuple[Any, ...]]:
+        try:
+            return super()._list(sql, values)
+        except DAMAGE:
+            self._is_whole = False
+            return []
 
 
 # -- revisions

@@ -183,7 +183,7 @@ class Results:
 
     def move(self, record: int, target: int) -> None:
         """The record has another number."""
-        self._connection.execute("UPDATE other_results SET record = ? WHERE record = ?", (target, record))
+        self._connection.execute("UPDATE OR REPLACE other_results SET record = ? WHERE record = ?", (target, record))
 
     def result_at(self, place: int, record: int) -> ResultRow | None:
         """The result of the holder at this place."""

@@ -27,6 +27,8 @@ Why: TypeAlias = Literal["gone", "forgotten", "excluded", "moved"]  # a session 
 
 SET_WHY = f"UPDATE removed SET why = ? WHERE revision = {NEXT_REVISION} AND why = 'gone'"
 KEY_OF = "SELECT source, public_id FROM sessions WHERE id = ?"
+# An early version left results of calls that were no more, which kept a file from being read when a call came to their place.
+HEAL = "DELETE FROM other_results WHERE record NOT IN (SELECT id FROM records)"
 SKIPPED = 100_000  # revisions; more than the commits that a power failure can take back: checkpoints come with fewer (`upkeep`)
 
 
@@ -50,12 +52,20 @@ class Writer:
         self.wal_pages = 0  # in the WAL, as of the last commit
         self.connection.set_wal_hook(self._note_wal)
         self.checkpoints = sqlite.Checkpoints(path)
-        self._transaction = Transaction(self.connection, self.files)
-        self.load_forgotten()
-        self.load_numbers()
+        try:
+            self._transaction = Transaction(self.connection, self.files)
+            with sqlite.errors(path):
+                self.connection.execute(HEAL)
+            self.load_forgotten()
+            self.load_numbers()
+        except BaseException:
+            self.close(fold=False)
+            raise
 
-    def close(self) -> None:
-        """Close; SQLite checkpoints the WAL if nobody else has the index open."""
+    def close(self, *, fold: bool = True) -> None:
+        """Close; SQLite checkpoints the WAL if nobody else has the index open. What is damaged stays as it is."""
+        if not fold:
+            sqlite.keep_log(self.connection)
         self.checkpoints.close()
         self.connection.close()
 

@@ -15,7 +15,6 @@ from sesamed.ingest.indexer import Indexer
 from sesamed.ingest.rebuild import Rebuild
 from sesamed.ingest.requests import Requests
 from sesamed.ingest.roots import RootWatcher
-from sesamed.ingest.state import Target
 from sesamed.ingest.sweep import Root, Sweep
 from sesamed.model import Pending, Progress, SessionKey, Trouble
 from sesamed.sources import SOURCES
@@ -323,8 +322,8 @@ async def test_an_older_index_that_cannot_be_carried_over_is_a_trouble(
 ) -> None:
     """It stays, and is tried again."""
 
-    def fail(_: Target) -> None:
-        raise sqlite.DamagedError("a page of it is damaged")
+    def fail(path: str) -> None:
+        raise sqlite.DamagedError(path, "a page of it is damaged")
 
     monkeypatch.setattr("sesamed.ingest.rebuild.OlderIndex", fail)
     requests = ask_of(upgraded)

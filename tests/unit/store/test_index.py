@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from sesamed.errors import StoreError
-from sesamed.store import sqlite
-from sesamed.store.index import Index, remove_index, set_aside
+from sesamed.store import beside, sqlite
+from sesamed.store.index import Index, Salvaged, list_aside, note_lost, remove_aside, remove_index, set_aside
+from sesamed.store.upkeep import deep_check
 from sesamed.store.writing.transaction import Writer
 
 
@@ -104,6 +105,45 @@ def test_an_index_that_another_program_writes_to_is_not_swapped(index: Index) ->
     assert index.get("which") == "old"
     assert index.get("a") == "b"
     remove_index(new.path)
+
+
+def test_what_is_left_over_is_found_and_removed(tmp_path: Path) -> None:
+    """A result without its call would keep a file from being read, when a call comes to its place; whoever opens the index removes it."""
+    path = str(tmp_path / "index.sqlite")
+    Writer(path).close()
+    connection = sqlite.connect(path)
+    connection.execute("INSERT INTO other_results(record, digest, is_error) VALUES(1 << 21, 7, 0)")
+    connection.close()
+    assert deep_check(path, f"{path}.1") == ["1 results of no call", "1 results that nobody holds"]
+    Writer(path).close()
+    assert deep_check(path, f"{path}.2") == []
+
+
+def test_few_indexes_that_were_set_aside_are_kept(tmp_path: Path) -> None:
+    """The newest, and those from which nothing has been carried over yet; each has a name of its own."""
+    path = tmp_path / "index.sqlite"
+    names = []
+    for number in range(5):
+        path.write_bytes(b"broken %d" % number)
+        names.append(set_aside(str(path)))
+        if number < 3:
+            beside.append(str(path), beside.SET_ASIDE, [Salvaged(os.path.basename(names[-1]), 1, 0)])
+    assert len(set(names)) == 5
+    assert sorted(aside.path for aside in list_aside(str(path))) == sorted(names[2:])
+
+
+def test_what_went_with_an_index_is_written_down(tmp_path: Path) -> None:
+    """It is among what was set aside, until somebody deletes it."""
+    path = str(tmp_path / "index.sqlite")
+    note_lost(path, [b"/one", b"/tw\no"])
+    (aside,) = list_aside(path)
+    assert (Path(aside.path).read_bytes(), aside.salvaged) == (b"/one\n/tw?o\n", None)
+    assert Path(aside.path).stat().st_mode & 0o777 == 0o600
+    index = Index(path)
+    assert index.aside == [aside]
+    remove_aside(index)
+    assert (index.aside, os.path.exists(aside.path)) == ([], False)
+    index.close()
 
 
 @pytest.mark.fault(66)

@@ -1,6 +1,8 @@
 """Opening an index: what is ours, what is refused, and what is brought up to date."""
 
 import os
+import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import apsw
@@ -59,7 +61,7 @@ def test_index_and_siblings_are_the_owners_only(path: str) -> None:
 def test_a_newer_schema_is_refused_and_left_untouched(path: str) -> None:
     """The sesame that wrote it still can use it."""
     made(path)
-    connection = apsw.Connection(path)
+    connection = sqlite.connect(path)
     connection.execute("PRAGMA journal_mode=DELETE").fetchall()
     connection.pragma("user_version", schema.VERSION + 1)
     connection.close()
@@ -84,7 +86,7 @@ def test_a_database_of_another_program_is_refused_and_left_untouched(path: str) 
 def test_what_is_no_database_is_damaged(path: str) -> None:
     """And the error says how to go on."""
     Path(path).write_bytes(b"no database at all" * 1000)
-    with pytest.raises(sqlite.DamagedError, match="index --full"):
+    with pytest.raises(sqlite.DamagedError, match="built anew"):
         sqlite.connect_writer(path)
 
 
@@ -99,13 +101,73 @@ def test_a_link_or_a_directory_is_refused(path: str) -> None:
         sqlite.connect_writer(path)
 
 
+def test_a_log_that_is_not_what_was_written_is_noticed(path: str) -> None:
+    """While it is in use, and at the next start, wherever it is; nothing lies about afterwards."""
+    writer = sqlite.connect_writer(path)
+    for number in range(5):
+        writer.execute("REPLACE INTO metadata VALUES('a', ?)", (str(number),))
+    assert sqlite.is_log_whole(path, sqlite.count_read(writer))
+    log = Path(path + "-wal")
+    whole = log.read_bytes()
+    copy = f"{path}.killed"
+    for place in (3, 20, 32 + 9, 32 + 20, 32 + 24 + 5000, len(whole) // 2):
+        with log.open("r+b") as file:
+            file.seek(place)
+            file.write(bytes([whole[place] ^ 4]))
+        assert not sqlite.is_log_whole(path, sqlite.count_read(writer)), place
+        shutil.copy(path, copy)
+        shutil.copy(log, f"{copy}-wal")
+        with pytest.raises(sqlite.DamagedError):
+            sqlite.connect_writer(copy)
+        assert Path(f"{copy}-wal").stat().st_size == len(whole)
+        Path(f"{copy}-shm").unlink(missing_ok=True)
+        with log.open("r+b") as file:
+            file.write(whole)
+    assert sqlite.is_log_whole(path, sqlite.count_read(writer))
+    assert sorted(os.listdir(os.path.dirname(path))) == [
+        "index.sqlite", "index.sqlite-shm", "index.sqlite-wal", "index.sqlite.killed", "index.sqlite.killed-wal",
+    ]  # fmt: skip
+    writer.close()
+
+
+def test_a_torn_log_is_what_a_kill_leaves(path: str) -> None:
+    """What was not committed is passed over, and so is what was never written to its end."""
+    writer = sqlite.connect_writer(path)
+    for number in range(3):
+        writer.execute("REPLACE INTO metadata VALUES('a', ?)", (str(number),))
+    data = Path(path + "-wal").read_bytes()
+    copy = f"{path}.killed"
+    for cut in (0, 10, 32, 1000, len(data) - 1, len(data) - 16_400 * 2):
+        shutil.copy(path, copy)
+        Path(f"{copy}-wal").write_bytes(data[:cut])
+        sqlite.connect_writer(copy).close()
+    writer.close()
+
+
 @given(st.text(st.characters(exclude_categories=["Cs"])).map(clean_text), st.integers(1, 400))
 def test_a_packed_text_is_the_same(text: str, times: int) -> None:
     """Long ones are smaller."""
     packed = Packer().make_text(Kind.USER, text * times).packed
     assert plain(packed) == text * times
-    if isinstance(packed, bytes):
-        assert len(packed) < len((text * times).encode())
+    assert len(packed) <= len((text * times).encode()) + 4
+
+
+@given(
+    st.text(st.characters(exclude_categories=["Cs"])).map(clean_text),
+    st.integers(1, 400),
+    st.integers(0),
+    st.integers(1, 255),
+)
+def test_a_packed_text_that_has_changed_is_no_text(text: str, times: int, place: int, flip: int) -> None:
+    """Whichever byte it is, unless it means nothing; and so is one that is cut."""
+    stored = Packer().make_text(Kind.USER, text * times).packed
+    assert isinstance(stored, bytes)
+    packed = bytearray(stored)
+    packed[place % len(packed)] ^= flip
+    with suppress(apsw.CorruptError):
+        assert plain(bytes(packed)) == text * times
+    with pytest.raises(apsw.CorruptError):
+        plain(bytes(packed[: place % len(packed)]))
 
 
 def test_only_what_a_user_can_act_on_becomes_an_error_of_ours() -> None:

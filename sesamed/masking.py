@@ -7,8 +7,11 @@ name. Only there patterns are tried. All of them are linear.
 """
 
 import re
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final, Literal
+from typing import Any, Final, Literal
+
+import msgspec
 
 Secrets = Literal["mask", "drop", "keep"]
 KEY_LINE: Final = 40  # characters at least
@@ -138,6 +141,27 @@ def mask(text: str) -> str:
     data = text.encode("utf-8", "surrogatepass")
     spans = find_secrets(data, classify(data))
     return put_masks(data, spans).decode("utf-8", "surrogatepass") if spans else text
+
+
+def mask_state(state: bytes) -> bytes:
+    """A source's state, as it is stored, with masks: some lines are held until later ones tell what they are."""
+    return msgspec.json.encode(_mask_value(msgspec.json.decode(state)))
+
+
+def _mask_value(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _mask_value(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return list(map(_mask_value, value))
+    if not isinstance(value, str):
+        return value
+    if (masked := mask(value)) != value:
+        return masked
+    try:
+        line = b64decode(value, validate=True).decode()  # how bytes stand in JSON
+    except ValueError:
+        return value
+    return value if mask(line) == line else b64encode(mask(line).encode()).decode()
 
 
 def form_of(secrets: Secrets) -> str:

@@ -22,7 +22,7 @@ from sesamed.ingest.tail import COMPRESSED, TOO_LONG, TOO_MUCH, FileChange, Read
 from sesamed.ingest.units import Parts, UnitFinder, fill_loose, look_at, part_signature
 from sesamed.ingest.whole import WHOLE_BYTES, Comparison, Held, Whole, count_bytes, is_whole
 from sesamed.ingest.withholding import WithheldError, Withholding
-from sesamed.masking import Secrets
+from sesamed.masking import Secrets, mask_state
 from sesamed.model import Bad, Fact, Operation
 from sesamed.source import BadLineError, Bundle, Document, ForeignFileError, Lines, Rows, Shape, Source, Unit
 from sesamed.store.foreign import ForeignDatabase, ForeignDatabaseError, LockedDatabaseError, open_database
@@ -335,7 +335,10 @@ class Decoder:
         read = self._new_lines(file, tail, change.cursor, budget)
         state, operations = self._decode(change, source, read.lines)
         loose, loose_digest = change.cursor.loose, change.cursor.loose_digest
-        change.cursor = msgspec.structs.replace(read.cursor, state=source.freeze(state))
+        frozen = source.freeze(state)
+        change.cursor = msgspec.structs.replace(
+            read.cursor, state=mask_state(frozen) if self.secrets == "drop" else frozen
+        )
         change.complete = read.at_end
         if read.is_cut:
             change.note_bad(TOO_MUCH)

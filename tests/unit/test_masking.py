@@ -1,10 +1,18 @@
 """Secrets are found, what looks like them is left alone, and a mask stands in the place of what was found and of nothing else."""
 
+from pathlib import PurePath
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sesamed.masking import ISSUED, find_cut, form_of, mask
+from sesamed.masking import ISSUED, find_cut, form_of, mask, mask_state
+from sesamed.source import Source
+from sesamed.sources.claude import Claude
+from sesamed.sources.codex import Codex
+from tests.support.claude import ClaudeSession
+from tests.support.codex import CodexSession
 from tests.support.secrets_set import Planted, make_lookalikes, make_secrets
 
 SECRETS, LOOKALIKES = list(make_secrets()), list(make_lookalikes())
@@ -81,6 +89,29 @@ def test_a_secret_is_not_cut_in_two(planted: Planted, end: int) -> None:
     assert len(kept) <= end
     at = text.find(planted.secret)
     assert not at < len(kept) < at + len(planted.secret)
+
+
+TOKEN = "gh" + "p_16C7e42F292c6912E7710c838347Ae178B4a"
+
+
+@pytest.mark.parametrize(
+    ("source", "session"),
+    [
+        (Claude(), ClaudeSession(agent="a1").user("Warmup").tool("Bash", {"command": f"export T={TOKEN}"}, "")),
+        (Codex(), CodexSession().said("user", f"<tomorrow>{TOKEN}")),
+    ],
+    ids=["claude", "codex"],
+)
+def test_what_a_source_holds_back_is_masked(source: Source[Any], session: ClaudeSession | CodexSession) -> None:
+    """A line of a subagent that may only be warmed up, a text that may not be a prompt: they are stored with the cursor."""
+    state, _ = source.begin(PurePath(session.file_name))
+    for line in session.lines():
+        state, _ = source.step(state, line)
+    after = mask_state(source.freeze(state))
+    assert after != source.freeze(state)
+    assert mask_state(after) == after
+    assert TOKEN in repr(state)
+    assert TOKEN not in repr(source.thaw(after))
 
 
 def test_rules_are_part_of_an_indexs_form() -> None:

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import IO
 
 from sesamectl.connection import Connection
@@ -189,10 +189,18 @@ def _make_directory(directory: str) -> str | None:
     try:
         if not os.path.isabs(directory):
             return None
-        os.makedirs(directory, mode=0o700, exist_ok=True)
+        _make_directories(directory)
         return directory if os.stat(directory).st_uid == os.geteuid() else None
     except OSError:
         return None
+
+
+def _make_directories(directory: str) -> None:
+    """Make it and those above it that are missing, all of them private: `os.makedirs` leaves those to the umask."""
+    if not os.path.isdir(directory):
+        _make_directories(os.path.dirname(directory))
+        with suppress(FileExistsError):  # another client was quicker
+            os.mkdir(directory, 0o700)
 
 
 def _open_private(directory: str | None, name: str) -> IO[bytes]:

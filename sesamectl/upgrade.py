@@ -53,7 +53,8 @@ def _restart(path: str, theirs: str) -> bool:
         if obstacle := _find_obstacle(path):
             _warn(f"sesamed {theirs} goes on, although this sesamectl is {__version__}: {obstacle}")
             return False
-        with open(stamp, "w", encoding="utf-8") as file:
+        descriptor = os.open(stamp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        with open(descriptor, "w", encoding="utf-8") as file:
             file.write(tried)
         stop_daemon(path)
     launch(path)

@@ -1,9 +1,15 @@
 """Nobody else can read what is indexed, and nothing of it stands in the log."""
 
+import ctypes
 import json
 import os
 import shutil
+import stat
+import struct
 import subprocess
+import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -30,6 +36,87 @@ def test_modes() -> None:
             check_private(daemon.data_dir)
     finally:
         os.umask(before)
+
+
+class Births(threading.Thread):
+    """The modes that files and directories have in the moment in which they come to be, as far as one can be so quick."""
+
+    CREATE, MOVED_TO, IS_DIRECTORY = 0x100, 0x80, 0x40000000
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(daemon=True)
+        self.modes: dict[str, set[int]] = {}
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._descriptor = self._libc.inotify_init1(os.O_CLOEXEC)
+        self._watched: dict[int, str] = {}
+        self._end = directory / "the end"
+        self._watch(str(directory))
+
+    def __enter__(self) -> "Births":
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.touch(mode=0o600)
+        self.join(30)
+        os.close(self._descriptor)
+
+    def _watch(self, directory: str) -> None:
+        number = self._libc.inotify_add_watch(self._descriptor, os.fsencode(directory), self.CREATE | self.MOVED_TO)
+        self._watched[number] = directory
+        for name in os.listdir(directory):
+            self._see(os.path.join(directory, name))
+
+    def _see(self, path: str) -> None:
+        with suppress(FileNotFoundError):
+            mode = os.lstat(path).st_mode
+            self.modes.setdefault(path, set()).add(stat.S_IMODE(mode))
+            if stat.S_ISDIR(mode) and path not in self._watched.values():
+                self._watch(path)
+
+    def run(self) -> None:
+        while not self._end.exists():
+            data, at = os.read(self._descriptor, 1 << 16), 0
+            while at < len(data):
+                number, _, _, size = struct.unpack_from("iIII", data, at)
+                name = data[at + 16 : at + 16 + size].rstrip(b"\0")
+                self._see(os.path.join(self._watched[number], os.fsdecode(name)))
+                at += 16 + size
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux'")
+def test_private_from_the_first_byte() -> None:
+    """Whoever creates it, client or daemon, and whatever the umask: nothing is closed only afterwards."""
+    with Daemon() as daemon:
+        daemon.stop()
+        daemon.data_dir = daemon.directory / "new" / "parent" / "data"
+        daemon.runtime_dir = daemon.directory / "another" / "run"
+        environ = {
+            **daemon.environ(),
+            "SESAME_DATA_DIR": str(daemon.data_dir),
+            "SESAME_RUNTIME_DIR": str(daemon.runtime_dir),
+        }
+        environ.pop("NOTIFY_SOCKET", None)
+        session = PiSession(id="session-1").user("quince")
+        daemon.write("a.jsonl", session.bytes())
+        with Births(daemon.directory) as births:
+            for arguments in ("search quince", "forget session-1 --yes", "stop"):
+                command = [sys.executable, "-m", "sesamectl", *arguments.split()]
+                done = subprocess.run(command, env=environ, capture_output=True, umask=0, cwd="/", check=False)
+                assert done.returncode == 0, done.stderr
+        ours = {
+            path: modes
+            for path, modes in births.modes.items()
+            if path.startswith((str(daemon.directory / "new"), str(daemon.directory / "another")))
+        }
+        assert {os.path.basename(path) for path in ours} >= {
+            "parent", "data", "run", "index.sqlite", "index.sqlite-wal", "index.sqlite-shm", "index.sqlite.new", "sesamed.lock",
+            "sesamed.log", "start.lock", "forgotten.jsonl", "sessions",
+        }  # fmt: skip
+        assert {path: modes for path, modes in ours.items() if max(modes) & 0o077} == {}
+        daemon.data_dir = daemon.directory / "data"
+        daemon.runtime_dir = daemon.directory / "run"
+        daemon.start()
 
 
 def test_open_directories_are_closed() -> None:

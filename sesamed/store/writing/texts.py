@@ -18,11 +18,12 @@ from sesamed.store.rows import ResultRow, Text
 from sesamed.store.sqlite import plain
 from sesamed.store.subwords import inner_words
 
-_NUMBER = itemgetter(1)
+_PLACE = itemgetter(1, 2)  # record and kind
 DELETE_AT_ONCE = 1000
 CHARACTERS_AT_ONCE = 4 << 20  # of words: a file that is dropped may be larger than memory
-ADD_CHUNK = "INSERT INTO chunks(id, text, raw) VALUES(?, ?, ?)"
-CHANGE_WORDS = "INSERT INTO fts(fts, rowid, text, inner) VALUES(?, ?, ?, ?)"  # NULL: add
+NUMBER = ids.sql_chunk("?", "?")
+ADD_CHUNK = f"INSERT INTO chunks(id, text, raw) VALUES({NUMBER}, ?, ?)"
+CHANGE_WORDS = f"INSERT INTO fts(fts, rowid, text, inner) VALUES(?, {NUMBER}, ?, ?)"  # NULL: add
 
 
 class Chunks:
@@ -30,17 +31,16 @@ class Chunks:
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
-        self._rows: list[tuple[int, str | bytes, str | bytes | None]] = []
-        self._words: list[tuple[str | None, int, str, str]] = []
+        self._rows: list[tuple[int, int, str | bytes, str | bytes | None]] = []
+        self._words: list[tuple[str | None, int, int, str, str]] = []
         self._added = self._characters = 0
 
     def add(self, record: int, text: Text) -> None:
         """Take a chunk of a record; `flush` writes it."""
-        number = ids.chunk_of(record, text.kind)
-        self._rows.append((number, text.packed, text.packed_raw))
+        self._rows.append((record, text.kind, text.packed, text.packed_raw))
         if text.kind != Kind.UNINDEXED:
             self._added += 1
-            self._change_words(None, number, text)
+            self._change_words(None, record, text)
 
     def flush(self) -> None:
         """Write the chunks that were taken."""
@@ -58,13 +58,13 @@ class Chunks:
         self.flush()
         self._write_words()
 
-    def _change_words(self, command: Literal["delete"] | None, number: int, text: Text) -> None:
-        self._words.append((command, number, text.text, text.inner))
+    def _change_words(self, command: Literal["delete"] | None, record: int, text: Text) -> None:
+        self._words.append((command, record, text.kind, text.text, text.inner))
         self._characters += len(text.text)
 
     def _write_words(self) -> None:
-        """Change the full-text rows, in the order of their numbers; those of one number as they came."""
-        self._words.sort(key=_NUMBER)
+        """Change the full-text rows, in the order of their numbers; those of one number in the order in which they came."""
+        self._words.sort(key=_PLACE)
         self._connection.executemany(CHANGE_WORDS, self._words)
         self._words.clear()
         self._characters = 0
@@ -100,7 +100,7 @@ class Chunks:
         texts = [(number, unpack(ids.kind_of(number), packed)) for number, packed in rows]
         words = [(number, text) for number, text in texts if text.kind != Kind.UNINDEXED]
         for number, text in words:
-            self._change_words("delete", number, text)
+            self._change_words("delete", ids.record_of(number), text)
         self._connection.executemany("DELETE FROM chunks WHERE id = ?", [(number,) for number, _ in rows])
         self._connection.execute("UPDATE totals SET chunks = chunks - ?", (len(words),))
         if self._characters > CHARACTERS_AT_ONCE:

@@ -277,10 +277,10 @@ class Indexer:
         if self._heeded is None:
             await self.in_thread(self._look_into_projects)
         dropped = (await self._heed_projects()).dropped + await self._drop_excluded()
-        days = 0 if all_gone else self.keep_gone_days
-        if days is not None:
-            before_ms = int(time.time() * 1000) - days * DAY_MS
-            dropped += await self.drop(await self.write(lambda: self.index.writer.files.list_gone_before(before_ms)))
+        days = self.keep_gone_days
+        if all_gone or days is not None:
+            before_ms = None if all_gone or days is None else int(time.time() * 1000) - days * DAY_MS
+            dropped += await self.drop(await self.write(lambda: self.index.writer.files.list_gone(before_ms)))
         return dropped
 
     async def _drop_excluded(self) -> int:

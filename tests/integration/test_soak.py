@@ -4,21 +4,28 @@ Each round writes sessions while others ask, compares the index with the files, 
 in the process is what must not add up.
 """
 
+import contextlib
 import itertools
 import os
 import platform
 import random
+import shutil
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from sesamectl.errors import ClosedError, RpcError
 from sesamed.store import index
 from tests.support.author import WORDS, Author, as_in_the_files
-from tests.support.daemon import Daemon
+from tests.support.crew import Crew, sources
+from tests.support.daemon import Daemon, eventually
+from tests.support.shifted import PROGRAM
 
 SOAK_S = float(os.environ.get("SESAME_SOAK_S", "2"))
 LINES = 150  # of a round: times that the author goes on
@@ -29,13 +36,19 @@ MORE_THREADS = 5  # for three readers, the ingest and the sweep; idle ones end a
 MORE_DESCRIPTORS = 1  # a connection whose end the daemon has not read yet
 
 
+MOST_WAL_MB = 64  # at any moment that is looked at
+LOG_KB_A_ROUND = 8  # a line for each rebuild, start and complaint
+
+
 class Size(NamedTuple):
-    """What the process holds."""
+    """What the process holds, and what it keeps on disk."""
 
     resident_mb: float
     threads: int
     descriptors: int
     index_mb: float
+    wal_mb: float
+    log_kb: float
 
 
 def measure(daemon: Daemon) -> Size:
@@ -43,7 +56,15 @@ def measure(daemon: Daemon) -> Size:
         fields = dict(line.split(":", 1) for line in status)
     resident, threads = (int(fields[name].split()[0]) for name in ("VmRSS", "Threads"))
     descriptors = len(os.listdir(f"/proc/{daemon.pid}/fd"))
-    return Size(resident / 1024, threads, descriptors, daemon.database.stat().st_size / (1 << 20))
+    wal = Path(f"{daemon.database}-wal")
+    return Size(
+        resident / 1024,
+        threads,
+        descriptors,
+        daemon.database.stat().st_size / (1 << 20),
+        wal.stat().st_size / (1 << 20) if wal.exists() else 0,
+        daemon.log_file.stat().st_size / 1024,
+    )
 
 
 @contextmanager
@@ -98,6 +119,109 @@ def test_nothing_grows(chance: random.Random) -> None:
     assert last.resident_mb < min(size.resident_mb for size in settled) + pages_mb
     assert last.threads <= min(size.threads for size in settled) + MORE_THREADS
     assert last.descriptors <= min(size.descriptors for size in settled) + MORE_DESCRIPTORS
+    assert last.index_mb <= 1.5 * max(size.index_mb for size in sizes[:WARM_ROUNDS])
+    assert last.log_kb - sizes[0].log_kb <= LOG_KB_A_ROUND * len(sizes)
+    assert max(size.wal_mb for size in sizes) < MOST_WAL_MB
+
+
+def killed(daemon: Daemon, crew: Crew, chance: random.Random) -> None:
+    """With -9, at any moment."""
+    for _ in range(5):
+        crew.go_on(10)
+        time.sleep(chance.uniform(0, 0.2))  # to die somewhere within what follows
+        daemon.kill()
+        crew.go_on(2)
+        daemon.start()
+
+
+def full_disk(daemon: Daemon, crew: Crew, _: random.Random) -> None:
+    """For files that would grow."""
+    largest = max(path.stat().st_size for path in daemon.data_dir.iterdir())
+    with limited(daemon, "fsize", largest // 2):
+        crew.go_on(LINES)
+        eventually(lambda: daemon.call("status")["warnings"])
+
+
+def clock_jumps(daemon: Daemon, crew: Crew, chance: random.Random) -> None:
+    """Years ahead, years back."""
+    for days in (3000, -3000, chance.randrange(-20, 20), 0):
+        (daemon.directory / "clock").write_text(str(days * 86400))
+        crew.go_on(10)
+        daemon.call("search", query="quince", fresh=True)
+
+
+def nothing(_: Daemon, __: Crew, ___: random.Random) -> None:
+    """A quiet day."""
+
+
+EVENTS = (nothing, killed, full_disk, clock_jumps)
+
+
+@contextmanager
+def limited(daemon: Daemon, what: str, size: int) -> Iterator[None]:
+    """The process may not have more of this."""
+    subprocess.run(["prlimit", f"--pid={daemon.pid}", f"--{what}={size}:"], check=True)
+    try:
+        yield
+    finally:
+        if daemon.process is not None and daemon.process.poll() is None:
+            subprocess.run(["prlimit", f"--pid={daemon.pid}", f"--{what}=unlimited"], check=True)
+
+
+@contextmanager
+def asked_in_spite_of_all(daemon: Daemon) -> Iterator[None]:
+    """Somebody asks, and asks again when there is no answer."""
+    done = threading.Event()
+
+    def ask() -> None:
+        while not done.wait(0.01):
+            with contextlib.suppress(OSError, ClosedError, RpcError), daemon.connect() as client:
+                while not done.is_set():
+                    client.call("search", query=" ".join(random.sample(WORDS, 2)))
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    try:
+        yield
+    finally:
+        done.set()
+        asking.join()
+
+
+@pytest.mark.timeout(300 + 2 * SOAK_S)
+@pytest.mark.skipif(shutil.which("prlimit") is None, reason="needs prlimit")
+def test_whatever_happens(chance: random.Random) -> None:
+    """Ten agents of three kinds at work, while somebody asks, while the daemon is killed, the disk is full and the clock
+    jumps: after each round the index says what a new one says, and what it needs on disk is what it needed before."""
+    sizes: list[Size] = []
+    until = time.monotonic() + SOAK_S
+    daemon = Daemon({"sources": None}, program=PROGRAM, arguments=["clock"])
+    daemon.configure({"sources": sources(daemon.root), "sweepSeconds": 1})
+    daemon.allowed += ["cannot", "could not", "full", "disk I/O"]
+    with daemon:
+        for number, happens in enumerate(itertools.cycle(EVENTS)):
+            if time.monotonic() > until and number >= len(EVENTS):
+                break
+            crew = Crew(daemon, chance, f"round-{number}")
+            with asked_in_spite_of_all(daemon):
+                crew.go_on(LINES)
+                happens(daemon, crew, chance)
+                crew.go_on(LINES)
+            eventually(lambda: daemon.call("status")["warnings"] == [])
+            daemon.sync()
+            before = daemon.everything()
+            assert len(before[0]) >= len(list(daemon.root.rglob("*.jsonl*"))) // 2 > 0
+            daemon.call("index", full=True)
+            assert daemon.everything() == before, happens
+            crew.clear()
+            clear(daemon)
+            sizes.append(measure(daemon))
+        daemon.check_index()
+    print(*sizes[:: max(1, len(sizes) // 20)], f"{len(sizes)} rounds", sep="\n")  # noqa: T201  # for who reads the output of a long run
+    first, last = sizes[: len(EVENTS)], sizes[-1]
+    assert last.index_mb <= 1.5 * max(size.index_mb for size in first)
+    assert last.log_kb - sizes[0].log_kb <= LOG_KB_A_ROUND * len(sizes)
+    assert max(size.wal_mb for size in sizes) < MOST_WAL_MB
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has a heap for each thread")
@@ -131,4 +255,5 @@ def clear(daemon: Daemon) -> None:
         path.unlink()
     daemon.sync()
     daemon.call("index", dropGone=True)
-    assert daemon.sessions() == []
+    left = [(s["path"], s["gone"], s["messageCount"]) for s in daemon.sessions()]
+    assert left == []

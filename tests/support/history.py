@@ -196,7 +196,7 @@ class History:
 
     def drop_gone(self) -> None:
         """Forget what is gone."""
-        paths = self.ingest.writer.files.list_gone_before(int(self.now * 1000) + 1)
+        paths = self.ingest.writer.files.list_gone()
         self.ingest.drop(paths)
         for path in paths:
             self.seen.pop(path, None)  # a rebuild may have read files that the model has not seen

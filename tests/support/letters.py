@@ -93,7 +93,7 @@ class Desk:
 
     def drop_gone(self) -> None:
         """Forget what is gone."""
-        self.ingest.drop(self.ingest.writer.files.list_gone_before(int(self.now * 1000) + 1))
+        self.ingest.drop(self.ingest.writer.files.list_gone())
 
     def dump(self, ingest: Ingest | None = None) -> dict[str, Any]:
         """The index as it is."""

@@ -163,10 +163,10 @@ class Files:
         sql = "UPDATE files SET source_version = ? WHERE path = ?"
         self._connection.executemany(sql, [(UNREAD, path) for path in paths])
 
-    def list_gone_before(self, ms: int) -> list[bytes]:
-        """The files that have been gone since before this time."""
-        sql = "SELECT path FROM files WHERE gone_ms IS NOT NULL AND gone_ms <= ?"
-        return [bytes(path) for (path,) in self._connection.execute(sql, (ms,))]
+    def list_gone(self, before_ms: int | None = None) -> list[bytes]:
+        """The files that are gone; only those since before a time, if there is one. (They may have gone in the future: clocks jump.)"""
+        sql = "SELECT path FROM files WHERE gone_ms IS NOT NULL AND (gone_ms <= ?1 OR ?1 IS NULL)"
+        return [bytes(path) for (path,) in self._connection.execute(sql, (before_ms,))]
 
     def all(self) -> Iterator[IndexedFile]:
         """Every file."""

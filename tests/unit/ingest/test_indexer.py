@@ -144,6 +144,21 @@ async def test_what_is_excluded_or_long_gone_is_dropped(indexer: Indexer, root: 
         assert [state.target.path for state in indexer.states] == [os.fsencode(kept)]
 
 
+@pytest.mark.fault(99)
+async def test_what_went_under_a_wrong_clock_is_gone(
+    indexer: Indexer, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is gone since a day that is still to come goes with the rest, when all of it is to go."""
+    gone = write(root, "gone", "quince")
+    async with running(indexer):
+        await settled(indexer)
+        gone.unlink()
+        monkeypatch.setattr(indexer._ingest.decoder, "_clock", lambda: 4e9)
+        await settled(indexer)
+        assert await indexer.expire(all_gone=True) == 1
+        assert len(indexer.states) == 0
+
+
 async def test_what_waits_is_not_opened_once_it_is_excluded(
     indexer: Indexer, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

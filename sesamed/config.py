@@ -9,7 +9,8 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -130,7 +131,24 @@ def _explain(file: str, text: str) -> ConfigError:
     what = "invalid value" if " matching regex " in what else what
     key = re.match(r"\$\.(\w+)", place)
     expected = _EXPECTED.get(key[1]) if key else f"an object with any of {', '.join(_EXPECTED)}"
-    return ConfigError(f"{file}: {place}: {what}; expected {expected}", file=file, key=place)
+    unknown = re.search(r"unknown field `(.+)`", what)
+    return _refuse(file, place, f"{what}; expected {expected}", unknown[1] if unknown else "")
+
+
+def _refuse(file: str, place: str, why: str, key: str = "") -> ConfigError:
+    """An error about what is at this place, with its line. The key is the last one of the place, unless another one is given."""
+    names = [key] if key else re.findall(r"[A-Za-z]\w*", place)[-1:]
+    return ConfigError(f"{file}:{_find_line(file, names)} {place}: {why}", file=file, key=place)
+
+
+def _find_line(file: str, names: Sequence[str]) -> str:
+    """The line of a key, if there is one of that name: the parser does not tell where a value was."""
+    with suppress(OSError), open(file, encoding="utf-8-sig", errors="replace") as opened:
+        text = opened.read(MAX_BYTES)
+        keys = [found for name in names for found in re.finditer(rf"""(?<!\w)(["']?){re.escape(name)}\1\s*:""", text)]
+        if len(keys) == 1:
+            return f" line {text.count(chr(10), 0, keys[0].start()) + 1}:"
+    return ""
 
 
 def _check_parsers(file: str, config: Config, parsers: Collection[str]) -> None:
@@ -139,9 +157,7 @@ def _check_parsers(file: str, config: Config, parsers: Collection[str]) -> None:
             if root.parser not in parsers:
                 place = f"$.{key}[{index}].parser"
                 known = ", ".join(sorted(parsers))
-                raise ConfigError(
-                    f"{file}: {place}: unknown parser {root.parser!r}; expected one of {known}", file=file, key=place
-                )
+                raise _refuse(file, place, f"unknown parser {root.parser!r}; expected one of {known}")
 
 
 def _absolute(file: str, config: Config, home_dir: str) -> Config:
@@ -149,7 +165,7 @@ def _absolute(file: str, config: Config, home_dir: str) -> Config:
         try:
             return absolute(value, home_dir)
         except ValueError as error:
-            raise ConfigError(f"{file}: {place}: {error}", file=file, key=place) from None
+            raise _refuse(file, place, str(error)) from None
 
     def each(values: tuple[ConfiguredRoot, ...], key: str) -> tuple[ConfiguredRoot, ...]:
         return tuple(

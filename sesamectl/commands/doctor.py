@@ -9,9 +9,10 @@ from sesamectl.doctor.finding import NOTE, OK, WRONG
 from sesamectl.flags import Arguments
 from sesamectl.output import show
 from sesamectl.render import clean, number
-from sesamectl.render.terminal import BOLD, DIM, MARK, Terminal
+from sesamectl.render.terminal import BOLD, DIM, MARK, Terminal, wrap
 
 COLOURS = {OK: DIM, NOTE: BOLD, WRONG: MARK}
+INDENT = 17  # level and check
 
 
 def run(arguments: Arguments) -> int:
@@ -34,7 +35,20 @@ def run(arguments: Arguments) -> int:
 def _lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     for found in answer["findings"]:
         level = terminal.paint(COLOURS[found["level"]], f"{found['level']:<6}")
-        todo = f"; {clean(found['todo'])}" if found["todo"] else ""
-        yield f"{level} {found['check']:<9} {clean(found['message'])}{todo}"
+        message, todo = clean(found["message"]), clean(found["todo"] or "")
+        if not terminal.width:
+            yield f"{level} {found['check']:<9} {message}{f'; {todo}' if todo else ''}"
+            continue
+        lines = (
+            [*_fold(message, terminal), *_fold(f"fix: {todo}", terminal, BOLD)] if todo else _fold(message, terminal)
+        )
+        for index, line in enumerate(lines):
+            yield f"{level} {found['check']:<9} {line}" if not index else f"{'':{INDENT}}{line}"
     count = answer["wrong"]
     yield f"{number(count, 'problem')} found." if count else "No problems found."
+
+
+def _fold(text: str, terminal: Terminal, colour: str = "") -> list[str]:
+    """The text in lines beside the level and the check."""
+    width = max(1, terminal.width - INDENT)
+    return [terminal.paint(colour, text[begin:end]) if colour else text[begin:end] for begin, end in wrap(text, width)]

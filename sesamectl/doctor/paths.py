@@ -11,7 +11,7 @@ from shlex import quote
 
 from sesamectl.doctor.finding import NOTE, OK, Advice, Checkup, Finding
 from sesamectl.render import number, size
-from sesamed.config import Config, load
+from sesamed.config import load
 from sesamed.discovery import needs_polling
 from sesamed.errors import ConfigError
 from sesamed.paths import MADE_AGAIN, Paths, find_other_use, find_variable
@@ -35,7 +35,6 @@ def check_config(checkup: Checkup) -> Iterator[Finding]:
     try:
         checkup.config = load(file, checkup.environ, SOURCES.keys())
     except ConfigError as error:
-        checkup.config = Config()
         goes_on = (
             "" if checkup.hello is None else "; sesamed goes on with what it has read before, until it is restarted"
         )

@@ -85,7 +85,7 @@ def test_a_wrong_configuration(machine: Machine) -> None:
     (machine.config / "config.jsonc").write_text('{"watch": "sometimes"}')
     done = machine.run("search", "x")
     assert (done.returncode, done.stdout) == (3, "")
-    assert "config.jsonc: $.watch" in done.stderr
+    assert "config.jsonc: line 1: $.watch" in done.stderr
     assert done.stderr.count("\n") == 1
 
 

@@ -208,7 +208,7 @@ def test_a_wrong_configuration_does_not_end_a_good_daemon(user: UserManager) -> 
     before = main_pid(user)
     user.write(CONFIG, b'{"sweepSecond": 5}')
     for words in (["restart"], ["service", "install", "--socket"]):
-        assert f"{CONFIG}: $: Object contains unknown field `sweepSecond`" in user.ctl(*words, code=3)
+        assert f"{CONFIG}: line 1: $: Object contains unknown field `sweepSecond`" in user.ctl(*words, code=3)
         assert main_pid(user) == before
     user.write(CONFIG, b'{"sweepSeconds": 5}')
     user.ctl("restart")

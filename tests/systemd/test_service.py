@@ -202,7 +202,7 @@ def test_a_wrong_configuration(user: UserManager) -> None:
     assert "see `sesamectl doctor`" in said
     assert user.shown("ActiveState") == "failed"
     assert user.shown("NRestarts") == "0"
-    assert "config.jsonc: $: Object contains unknown field `sweepSecond`" in user.log
+    assert "config.jsonc: line 1: $: Object contains unknown field `sweepSecond`" in user.log
 
 
 def test_uninstall(user: UserManager) -> None:

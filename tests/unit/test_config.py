@@ -70,6 +70,24 @@ def test_escaped_characters_are_characters(tmp_path: Path) -> None:
     assert "$.piSessionPaths[0]" in _mistake(tmp_path, r'{"piSessionPaths": ["/\ud83d"]}')
 
 
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('{\n\n"gone": "never"}', ": line 3: $.gone:"),
+        ("{watch: 'x'}", ": line 1: $.watch:"),
+        ("{\n'limits':\n{'maxLineBytes': 1}}", ": line 3: $.limits.maxLineBytes:"),
+        ('{\n"sweepSecond" : 5}', ": line 2: $:"),
+        ('{"sources":\n[{"parser": "pie", "path": "/a"}]}', ": line 2: $.sources[0].parser:"),
+        ('{"piSessionPaths":\n[\n"a"]}', ": line 1: $.piSessionPaths[0]:"),
+        ('// "gone": 1\n{"gone": 1}', ": $.gone:"),
+        ("[]", ": $:"),
+    ],
+)
+def test_a_mistake_has_a_line(tmp_path: Path, text: str, place: str) -> None:
+    """That of its key, if there is one of that name; no line is better than a wrong one."""
+    assert _mistake(tmp_path, text).startswith(place)
+
+
 @pytest.mark.parametrize(("gone", "days"), [("keep", None), ("drop", 0), ("90d", 90)])
 def test_gone_counts_days(gone: str, days: int | None) -> None:
     """Kept for ever, dropped at once, or after some days."""

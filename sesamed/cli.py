@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ConfigError, SchemaTooNewError) as error:
         return _exit_with(error, 0 if flags.give_up_quietly else EX_CONFIG)
     except SesameError as error:
-        return _exit_with(error, EX_FAILED)
+        return _exit_with(error, EX_CONFIG if flags.check else EX_FAILED)
     return 0
 
 

@@ -150,8 +150,7 @@ def _check_use(path: str, descriptor: int, owns: Callable[[str], bool]) -> int:
     status = os.fstat(descriptor)
     if status.st_uid != os.geteuid():
         raise ConfigError(
-            f"{path} belongs to uid {status.st_uid}, not to you (uid {os.geteuid()});"
-            " remove it, or use another directory",
+            f"{path} belongs to uid {status.st_uid}, not to you (uid {os.geteuid()}); see `sesamectl doctor`",
             path=path,
         )
     if status.st_mode & 0o077 and (why := find_other_use(descriptor, owns)) is not None:

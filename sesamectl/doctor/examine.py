@@ -10,17 +10,18 @@ from sesamectl.doctor.finding import Advice, Checkup, Finding
 from sesamectl.errors import ClientError, RpcError
 from sesamed.errors import SesameError
 
+# What keeps a daemon from starting comes before the advice to start it.
 CHECKS: tuple[tuple[str, Callable[[Checkup], Iterator[Finding]]], ...] = (
     ("paths", daemon.find_daemon),
     ("config", paths.check_config),
     ("paths", paths.check_paths),
+    ("disk", paths.check_disk),
+    ("index", index.check_index),
     ("socket", daemon.check_socket),
     ("versions", daemon.check_versions),
     ("service", daemon.check_service),
     ("watch", paths.check_watch),
-    ("disk", paths.check_disk),
     ("state", daemon.check_state),
-    ("index", index.check_index),
     ("source", sources.check_roots),
     ("source", sources.check_sources),
     ("lines", sources.check_lines),

@@ -1,8 +1,10 @@
 """What checks are given, what they return, and everything that they may advise."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import count
 from shlex import quote
 from typing import Any, Literal
 
@@ -37,8 +39,8 @@ class Advice(Enum):
 
     CLOSE = "`chmod go= {path}`"
     MOVE_OUT = "move {names} out of it: sesame needs a directory of its own"
-    MOVE_AWAY = "`mv -n {path} {path}.old`, then `{restart}`"
-    PUT_IN_PLACE = "`rm {path} && mv {real} {path}` puts it in the link's place, then `{restart}`"
+    MOVE_AWAY = "`{moves}`"
+    PUT_IN_PLACE = "`rm {path} && mv {real} {path}` puts it in the link's place"
     READABLE = "`chmod u+rX {paths}`, then `sesamectl index`"
     EXCLUDE = 'add them to "exclude" in {file}, then `{restart}`'
     FREE_SPACE = "free {size} on that disk"
@@ -106,5 +108,10 @@ class Checkup:
         return self.wrong(name, text, Advice.CLOSE, path=quote(path))
 
     def move_away(self, name: str, text: str, path: str) -> Finding:
-        """Something that stands where ours should be. It is kept, under another name."""
-        return self.wrong(name, text, Advice.MOVE_AWAY, path=quote(path))
+        """Something that stands where ours should be. It is kept, under another name, with what belongs to it: a new database with an old
+        one's WAL beside it would be damaged by that.
+        """
+        free = next(there for number in count(1) if not os.path.lexists(there := f"{path}.old{number}"))
+        moved = [suffix for suffix in ("", "-wal", "-shm") if os.path.lexists(path + suffix)]
+        moves = " && ".join(f"mv {quote(path + suffix)} {quote(free + suffix)}" for suffix in moved)
+        return self.wrong(name, text, Advice.MOVE_AWAY, moves=moves)

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from sesamectl.doctor.finding import NOTE, OK, Advice, Checkup, Finding
 from sesamectl.render import size
+from sesamed.errors import SchemaTooNewError
+from sesamed.store.sqlite import DamagedError, ForeignError, SchemaTooOldError, check_ours
 from sesamed.store.upkeep import deep_check, quick_check
 
 
@@ -15,10 +17,25 @@ def check_index(checkup: Checkup) -> Iterator[Finding]:
     database = "" if checkup.paths is None else checkup.paths.database
     if not os.path.exists(database):
         yield Finding(NOTE, "index", f"{database} does not exist yet")
+    elif (refusal := _check_ours(checkup, database)) is not None:
+        yield refusal
     elif checkup.deep:
         yield from _check_copy(checkup, database)
     else:
         yield _report(checkup, quick_check(database), "quick check; --deep checks every entry")
+
+
+def _check_ours(checkup: Checkup, database: str) -> Finding | None:
+    """Why no daemon of this version would open it. A damaged or an older one would be set aside."""
+    try:
+        check_ours(database)
+    except SchemaTooNewError as error:
+        return checkup.wrong("index", error.message, Advice.UPDATE)
+    except ForeignError as error:
+        return checkup.move_away("index", error.message, database)
+    except (DamagedError, SchemaTooOldError):
+        return None
+    return None
 
 
 def _check_copy(checkup: Checkup, database: str) -> Iterator[Finding]:

@@ -16,9 +16,11 @@ from sesamed.discovery import needs_polling
 from sesamed.errors import ConfigError
 from sesamed.paths import MADE_AGAIN, Paths, find_other_use, find_variable
 from sesamed.sources import SOURCES
+from sesamed.store.index import FILES
 
 MIN_FREE_BYTES = 256 << 20
 DIRECTORIES = ("sessions", "foreign-copy")
+INDEX_FILES = [f"index.sqlite{suffix}" for suffix in FILES]
 LIMITS = "/proc/sys/fs/inotify"
 LIMIT_CODES = {  # of the daemon's warnings, those that a sysctl fixes
     "tooFewInstances": "max_user_instances",
@@ -54,7 +56,9 @@ def check_paths(checkup: Checkup) -> Iterator[Finding]:
             kind = stat.S_ISDIR if name in DIRECTORIES else stat.S_ISSOCK if name.endswith(".sock") else stat.S_ISREG
             if paths.owns(name):
                 found = _check_private(checkup, os.path.join(directory, name), kind)
-                yield from () if found.level == OK else [found]
+                is_aside = name.startswith("index.sqlite") and name not in INDEX_FILES  # no daemon opens it
+                if found.level != OK and (not is_aside or found.advice is Advice.CLOSE):
+                    yield found
 
 
 def _is_ours(directory: str) -> bool:

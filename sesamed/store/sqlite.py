@@ -89,6 +89,10 @@ class DamagedError(StoreError):
         self.path = path
 
 
+class ForeignError(StoreError):
+    """Another program's database has the index's name."""
+
+
 class SchemaTooOldError(StoreError):
     """The index is of an older schema and must be set aside (store/index.py)."""
 
@@ -439,7 +443,7 @@ def _refuse_others(connection: apsw.Connection, path: str) -> None:
     if connection.pragma("application_id") != schema.APPLICATION_ID and not _is_empty(connection):
         if {name for (name,) in rows(connection, "SELECT name FROM sqlite_schema")} >= OUR_TABLES:
             raise DamagedError(path, "its header is not what was written")
-        raise StoreError(f"{path} belongs to another program; set SESAME_DATA_DIR to another directory")
+        raise ForeignError(f"{path} is a database of another program; if it is not needed, move it away")
     if 0 < version < schema.VERSION:
         raise SchemaTooOldError(
             f"{path} was written by an older sesame (schema {version}); run `sesamectl restart` to update it"

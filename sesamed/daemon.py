@@ -42,6 +42,7 @@ from sesamed.server.listen import Server, adopt, bind, unlink_own
 from sesamed.sources import SOURCES
 from sesamed.sources.sesame import Sesame
 from sesamed.store import sqlite
+from sesamed.store.checksums import STUB
 from sesamed.store.index import (
     DamagedIndex,
     Index,
@@ -52,7 +53,7 @@ from sesamed.store.index import (
     set_aside,
     set_older_aside,
 )
-from sesamed.store.sqlite import STUB, DamagedError, SchemaTooOldError, check_ours
+from sesamed.store.sqlite import DamagedError, SchemaTooOldError, check_ours
 from sesamed.watch import Watch
 
 log = logging.getLogger(__name__)
@@ -169,10 +170,9 @@ def _with_new_revisions(index: Index) -> Index:
 
 def _with_metadata(index: Index) -> Index:
     """Copy metadata from an older index: roots are needed now, the rest is carried over once the files are read."""
-    damaged = [aside.path for aside in index.aside if aside.salvaged is None]
     for path, kind in (
         *((path, OlderIndex) for path in older_indexes(index.path)),
-        *((path, DamagedIndex) for path in damaged),
+        *((path, DamagedIndex) for path in index.unread),
     ):
         try:
             older = kind(path)

@@ -18,9 +18,7 @@ from sesamed.source import Unit
 from sesamed.store import beside, sqlite
 from sesamed.store.index import (
     CARRIED_METADATA,
-    NOTE,
     DamagedIndex,
-    Index,
     OlderIndex,
     Salvaged,
     older_indexes,
@@ -179,14 +177,9 @@ async def _play_back_older(indexer: Indexer, older: OlderIndex) -> None:
     await indexer.write(indexer.reload_states)
 
 
-def list_unread(index: Index) -> list[str]:
-    """The damaged indexes from which nothing has been carried over yet, the newest first: what it holds of a file is the latest."""
-    return [aside.path for aside in reversed(index.aside) if aside.salvaged is None and not aside.path.endswith(NOTE)]
-
-
 async def carry_over_damaged(indexer: Indexer) -> None:
     """Bring over what can be read of files that are gone from indexes that were set aside, once the others are read."""
-    for path in list_unread(indexer.index):
+    for path in indexer.index.unread:
         salvaged = await _salvage(indexer, path)
         log.info("carried over from a damaged index path=%s files=%d lost=%d", path, salvaged.carried, salvaged.lost)
         await indexer.in_thread(partial(beside.append, indexer.index.path, beside.SET_ASIDE, [salvaged]))

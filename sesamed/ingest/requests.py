@@ -18,7 +18,7 @@ from sesamed.errors import BusyError, SesameError
 from sesamed.exclusion import IgnoreFile
 from sesamed.ingest.indexer import Indexer
 from sesamed.ingest.queue import Ticket
-from sesamed.ingest.rebuild import Rebuild, carry_over_damaged, carry_over_older, list_unread
+from sesamed.ingest.rebuild import Rebuild, carry_over_damaged, carry_over_older
 from sesamed.ingest.roots import RootWatcher
 from sesamed.ingest.sweep import Root
 from sesamed.model import (
@@ -240,7 +240,7 @@ class Requests:
             raise BusyError(
                 "an index run is in progress and would bring back what is forgotten now; try again when it is done"
             )
-        if list_unread(self._indexer.index):
+        if self._indexer.index.unread:
             raise BusyError(
                 "sessions are being carried over from an index that was damaged; try again when that is done"
             )
@@ -268,7 +268,7 @@ class Requests:
         while True:
             replaced = self._indexer.replaced
             with suppress(DamagedError):  # another one: again, then
-                if list_unread(self._indexer.index):
+                if self._indexer.index.unread:
                     await self._indexer.queue.wait_for(await self._indexer.look_around())
                     async with self._turn:
                         await carry_over_damaged(self._indexer)

@@ -15,7 +15,7 @@ import apsw
 import msgspec
 
 from sesamed.errors import SesameError, StoreError
-from sesamed.store import beside, schema, sqlite
+from sesamed.store import beside, checksums, schema, sqlite
 from sesamed.store.sqlite import DamagedError
 from sesamed.store.writing.transaction import Writer
 
@@ -69,8 +69,8 @@ class Readers:
         explained = sqlite.explain(error, self._path)
         if explained is error and not isinstance(error, sqlite.InterruptError):
             with suppress(OSError):
-                if not sqlite.is_log_whole(self._path, sqlite.count_logged(self._path)):
-                    explained = DamagedError(self._path, sqlite.WRONG_LOG)
+                if not checksums.is_log_whole(self._path, checksums.count_logged(self._path)):
+                    explained = DamagedError(self._path, checksums.WRONG_LOG)
         if isinstance(explained, DamagedError):
             self._note_damage(explained)
         return explained
@@ -124,6 +124,13 @@ class Index:
         """Whether the open file is still the one at the path; otherwise everything that is written is lost."""
         with self._changing:
             return _identity(self.path) == self._identity
+
+    @property
+    def unread(self) -> list[str]:
+        """The damaged indexes from which nothing has been carried over yet, the newest first: what it holds of a file is the latest."""
+        return [
+            aside.path for aside in reversed(self.aside) if aside.salvaged is None and not aside.path.endswith(NOTE)
+        ]
 
     def note_damage(self, error: DamagedError) -> None:
         """Somebody has met a page or a text that is not what was written."""
@@ -320,7 +327,7 @@ class OlderIndex:
         self.path = path
         with sqlite.errors(path):
             flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-            self.connection = sqlite.connect(f"file:{quote(path)}?{self.HOW}", flags)
+            self.connection = checksums.connect(f"file:{quote(path)}?{self.HOW}", flags)
             try:
                 sqlite.add_functions(self.connection)
                 self.version = int(self.connection.pragma("user_version"))
@@ -371,7 +378,7 @@ class DamagedIndex(OlderIndex):
         with sqlite.errors(path):
             try:
                 self.connection.execute("SELECT 1 FROM files").fetchone()  # as it knows its tables
-                self.is_cut = sqlite.count_logged(path) > sqlite.count_read(
+                self.is_cut = checksums.count_logged(path) > checksums.count_read(
                     self.connection
                 )  # its last changes cannot be read
             except BaseException:

@@ -4,16 +4,14 @@ Contains no business logic. One writer makes every commit and every checkpoint (
 two); readers cannot write.
 """
 
-import functools
 import os
 import stat
-import struct
 import sys
 import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 import apsw
@@ -22,7 +20,7 @@ import apsw.sqlite_extra
 from sesamed.errors import ConfigError, SchemaTooNewError, StoreError
 from sesamed.masking import Secrets, classify, find_secrets, may_be_unseen, put_masks
 from sesamed.sanitize import clean_text
-from sesamed.store import schema
+from sesamed.store import checksums, schema
 from sesamed.store.rows import Text
 from sesamed.store.subwords import inner_words
 
@@ -39,14 +37,10 @@ PACKING: Mapping[int, int] = {
 }
 FRAME = b"\x28\xb5\x2f\xfd"  # begins a zstd frame, and no UTF-8
 CRC_BYTES = 4
-WAL_HEADER, FRAME_HEADER = struct.Struct(">8I"), struct.Struct(">6I")
-PAGE_BYTES = 16384
-STUB = ".log"
-WRONG_LOG = "its write-ahead log is not what was written"
 BUSY_TIMEOUT_MS = 5000
 
 WRITER_PRAGMAS = (
-    f"page_size={PAGE_BYTES}",
+    f"page_size={checksums.PAGE_BYTES}",
     "auto_vacuum=INCREMENTAL",  # of a new index; others stay as they are
     "journal_mode=WAL",
     "synchronous=NORMAL",  # a lost commit loses its cursor, too: the line is read again
@@ -58,8 +52,6 @@ WRITER_PRAGMAS = (
 )
 READER_PRAGMAS = ("query_only=ON", "cache_size=-8000", "temp_store=MEMORY", "trusted_schema=OFF", "cell_size_check=ON")
 
-# Pages end in a checksum of SQLite's own extension, where apsw brings it; packed texts have one in any case (docs/decisions.md, 47).
-CHECKED_VFS, CHECKSUM_BYTES = "cksmvfs", 8
 OUR_TABLES = {"metadata", "sessions", "files", "chunks"}
 
 USER_CAN_ACT = (
@@ -165,38 +157,17 @@ def errors(path: str) -> Iterator[None]:
         raise explained from error
 
 
-@functools.cache
-def _load_checksums() -> bool:
-    """Whether pages can have checksums: wheels of apsw bring the extension, builds of distributions may not."""
-    default = apsw.vfs_names()[0]
-    try:
-        connection = apsw.Connection(":memory:")
-        try:
-            apsw.sqlite_extra.load(connection, "cksumvfs")
-        finally:
-            connection.close()
-    except (apsw.sqlite_extra.NotAvailable, LookupError, apsw.Error):
-        return False
-    apsw.set_default_vfs(default)  # other programs' databases are none of its business
-    return True
-
-
-def connect(path: str, flags: int = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE) -> apsw.Connection:
-    """A connection to an index, without any settings, which checks what it reads."""
-    return apsw.Connection(path, flags=flags, vfs=CHECKED_VFS if _load_checksums() else None)
-
-
 def connect_writer(path: str) -> apsw.Connection:
     """Open or create the index for its one writer."""
     _reserve(path)
     with errors(path):
         check_ours(path)
-        logged = count_logged(path)
-        connection = connect(path)
+        logged = checksums.count_logged(path)
+        connection = checksums.connect(path)
         try:
             _check_log(connection, path, logged)
-            if (is_new := _is_empty(connection)) and _load_checksums():
-                connection.reserve_bytes("main", CHECKSUM_BYTES)
+            if (is_new := _is_empty(connection)) and checksums.are_available():
+                connection.reserve_bytes("main", checksums.CHECKSUM_BYTES)
             _prepare(connection, WRITER_PRAGMAS)
             if is_new:
                 with connection:
@@ -215,7 +186,7 @@ class Checkpoints:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._connection = connect(path, apsw.SQLITE_OPEN_READWRITE)
+        self._connection = checksums.connect(path, apsw.SQLITE_OPEN_READWRITE)
         self._connection.execute("SELECT 1 FROM sqlite_schema").fetchall()  # opens the WAL
         self._thread = ThreadPoolExecutor(1, "checkpoint")
         self._running: Future[int] | None = None
@@ -249,8 +220,8 @@ class Checkpoints:
         """Copy what no reader needs otherwise; gives how many pages of the WAL are in the database. With a checksum they come there, so
         they must be what was written: 0.3 ms for each 100 of them.
         """
-        if not is_log_whole(self._path, count_read(self._connection)):
-            raise DamagedError(self._path, WRONG_LOG)
+        if not checksums.is_log_whole(self._path, checksums.count_read(self._connection)):
+            raise DamagedError(self._path, checksums.WRONG_LOG)
         _, _, done = one(self._connection, "PRAGMA wal_checkpoint(PASSIVE)")
         return int(done)
 
@@ -258,7 +229,7 @@ class Checkpoints:
 def connect_reader(path: str) -> apsw.Connection:
     """Open the index for queries only."""
     with errors(path):
-        connection = connect(path, apsw.SQLITE_OPEN_READONLY)
+        connection = checksums.connect(path, apsw.SQLITE_OPEN_READONLY)
         _prepare(connection, READER_PRAGMAS)
     return connection
 
@@ -269,7 +240,7 @@ def schema_of(path: str) -> int:
         return 0
     _reserve(path)
     with errors(path):
-        connection = connect(path, apsw.SQLITE_OPEN_READONLY)
+        connection = checksums.connect(path, apsw.SQLITE_OPEN_READONLY)
         try:
             is_ours = connection.pragma("application_id") == schema.APPLICATION_ID
             return int(connection.pragma("user_version")) if is_ours else 0
@@ -279,7 +250,7 @@ def schema_of(path: str) -> int:
 
 def fold_wal(path: str) -> None:
     """Make a database a single file. Raises StoreError if another program has it open."""
-    connection = connect(path, apsw.SQLITE_OPEN_READWRITE)
+    connection = checksums.connect(path, apsw.SQLITE_OPEN_READWRITE)
     try:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -298,80 +269,10 @@ def remove_empty_wal(path: str) -> None:
             os.unlink(sibling)
 
 
-def count_logged(path: str) -> int:
-    """How many frames the WAL has up to its last commit, by what stands at their beginnings; at least one, if its own is wrong.
-
-    SQLite reads a WAL up to the first frame that is not what was written, and says nothing of what comes after it.
-    """
-    frame, last = FRAME_HEADER.size + PAGE_BYTES, 0
-    try:
-        with open(path + "-wal", "rb") as wal:
-            start, size = wal.read(WAL_HEADER.size), os.fstat(wal.fileno()).st_size
-            if size <= WAL_HEADER.size or not _is_whole(start):
-                return int(size > WAL_HEADER.size)
-            for number in range((size - WAL_HEADER.size) // frame):
-                wal.seek(WAL_HEADER.size + number * frame)
-                head = wal.read(FRAME_HEADER.size)
-                if head[4:8] != b"\0\0\0\0" and head[8:16] == start[16:24]:  # a commit, and of this log
-                    last = number + 1
-    except FileNotFoundError:
-        pass
-    return last
-
-
-def _is_whole(start: bytes) -> bool:
-    """Whether the first bytes of a WAL are what was written: they end in a checksum of the others."""
-    magic, *_, first, second = WAL_HEADER.unpack(start)
-    words, sums = struct.unpack(f"{'<>'[magic & 1]}6I", start[:24]), [0, 0]
-    for one, other in zip(words[::2], words[1::2], strict=True):
-        sums[0] = (sums[0] + one + sums[1]) & 0xFFFFFFFF
-        sums[1] = (sums[1] + other + sums[0]) & 0xFFFFFFFF
-    return sums == [first, second]
-
-
-def count_read(connection: apsw.Connection) -> int:
-    """How many frames of the WAL SQLite found to be what was written."""
-    connection.execute("PRAGMA user_version").fetchall()  # opens the WAL
-    return max(0, connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)[0])  # -1: there is none
-
-
-def keep_log(connection: apsw.Connection) -> None:
-    """Do not fold the WAL in when this is closed."""
-    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-
-
-def is_log_whole(path: str, frames: int) -> bool:
-    """Whether so many frames of the WAL of an open index are what was written. SQLite checks that when it opens a WAL, and then only: so it
-    gets to open it by another name, beside a stub of the index. Nothing is written to either.
-    """
-    stub = path + STUB
-    if not frames:
-        return True
-    try:
-        with open(path, "rb") as index, open(stub, "wb") as copied:
-            copied.write(index.read(PAGE_BYTES))
-        os.link(path + "-wal", stub + "-wal")
-        other = connect(stub)
-        try:
-            keep_log(other)
-            other.execute("PRAGMA locking_mode=EXCLUSIVE").fetchall()  # without a -shm
-            return count_read(other) >= frames
-        finally:
-            other.close()
-    except apsw.Error:
-        return False
-    except OSError:  # it has gone meanwhile, or this file system has no links: others will notice
-        return True
-    finally:
-        for name in (stub, stub + "-wal"):
-            with suppress(FileNotFoundError):
-                os.unlink(name)
-
-
 def _check_log(connection: apsw.Connection, path: str, logged: int) -> None:
-    if logged > count_read(connection):
-        keep_log(connection)
-        raise DamagedError(path, WRONG_LOG)
+    if logged > checksums.count_read(connection):
+        checksums.keep_log(connection)
+        raise DamagedError(path, checksums.WRONG_LOG)
 
 
 def sync_directory(path: str) -> None:
@@ -386,7 +287,7 @@ def sync_directory(path: str) -> None:
 def copy(path: str, target: str) -> None:
     """Copy an index that may be in use, page by page."""
     _reserve(target)
-    source, copied = connect_reader(path), connect(target)
+    source, copied = connect_reader(path), checksums.connect(target)
     try:
         with copied.backup("main", source, "main") as backup:
             while not backup.done:
@@ -431,7 +332,7 @@ def add_functions(connection: apsw.Connection) -> None:
 def check_ours(path: str) -> None:
     """Refuse a database that is not sesame's, or newer, without writing to it: a reader does not even checkpoint a WAL."""
     with errors(path):
-        connection = connect(path, apsw.SQLITE_OPEN_READONLY)
+        connection = checksums.connect(path, apsw.SQLITE_OPEN_READONLY)
         try:
             _refuse_others(connection, path)
         finally:
@@ -452,8 +353,8 @@ def _refuse_others(connection: apsw.Connection, path: str) -> None:
         raise SchemaTooNewError(
             f"{path} was written by a newer sesame (schema {version}, known {schema.VERSION}); upgrade sesame"
         )
-    if version and (connection.reserve_bytes("main") == CHECKSUM_BYTES) is not _load_checksums():
-        if _load_checksums():
+    if version and (connection.reserve_bytes("main") == checksums.CHECKSUM_BYTES) is not checksums.are_available():
+        if checksums.are_available():
             raise DamagedError(path, "its pages have no checksums")
         raise StoreError(
             f"the pages of {path} have checksums, which need apsw as it is on PyPI (with cksumvfs); install that, or delete the index"

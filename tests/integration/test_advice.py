@@ -20,7 +20,7 @@ import pytest
 from sesamectl.doctor import daemon, examine, paths
 from sesamectl.doctor.finding import Advice, Finding
 from sesamed.store import schema
-from sesamed.store.sqlite import connect
+from sesamed.store.checksums import connect
 from tests.integration.test_doctor import Clinic
 from tests.integration.test_launchd import AS_ON_A_MAC, STAND_IN
 from tests.integration.test_upgrade import PROGRAM

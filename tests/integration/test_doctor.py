@@ -15,7 +15,8 @@ import pytest
 from sesamectl.doctor import daemon, paths
 from sesamectl.doctor.finding import WRONG, Checkup
 from sesamectl.doctor.sources import BEHIND, MISSING, _classify
-from sesamed.store.sqlite import connect, plain
+from sesamed.store.checksums import connect
+from sesamed.store.sqlite import plain
 from sesamed.store.upkeep import FileRow
 from tests.integration.test_upgrade import running
 from tests.support.machine import Machine

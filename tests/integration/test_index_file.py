@@ -1,5 +1,6 @@
 """An index that is older, newer, damaged, deleted or somebody else's."""
 
+import os
 from pathlib import Path
 
 import apsw
@@ -7,8 +8,10 @@ import pytest
 
 from sesamed.store.index import older_indexes, remove_index
 from sesamed.store.schema import VERSION
+from sesamed.store.sqlite import rows
 from tests.support.daemon import ANOTHER, CONFIGURATION, Daemon, check_private, eventually
 from tests.support.older import made
+from tests.support.sessions import PiSession
 
 
 @pytest.mark.fault(68)
@@ -204,3 +207,73 @@ def test_an_index_that_is_deleted_under_the_daemon() -> None:
         eventually(daemon.database.exists)
         eventually(lambda: len(daemon.found("quince")) == 5)
         daemon.check_index()
+
+
+def test_gone_sessions_of_an_index_that_is_deleted_under_the_daemon() -> None:
+    """Nobody has them any more: which files they were in is written down, and told, also after a restart, until that is deleted."""
+    with Daemon() as daemon:
+        daemon.allowed.append("removed or replaced")
+        daemon.fill(3)
+        os.unlink(daemon.path("1.jsonl"))
+        daemon.sync()
+        for path in daemon.data_dir.glob("index.sqlite*"):
+            path.unlink()
+        (note,) = eventually(lambda: list(daemon.data_dir.glob("index.sqlite.lost-*.txt")))
+        assert note.read_bytes() == daemon.path("1.jsonl") + b"\n"
+        daemon.restart().sync()
+        (warning,) = daemon.call("status")["warnings"]
+        assert (warning["code"], str(note) in warning["message"]) == ("damaged", True)
+        check_private(daemon.data_dir)
+        note.unlink()
+        eventually(lambda: daemon.call("status")["warnings"] == [])
+
+
+def test_gone_sessions_of_a_damaged_index() -> None:
+    """They are carried over, and only what was on the page that cannot be read is lost; it is told, and logged nowhere in words."""
+    with Daemon() as daemon:
+        daemon.allowed.append("damaged")
+        daemon.fill(3)
+        daemon.write("gone.jsonl", PiSession(id="gone-1").user("a unique turnip").bytes())
+        daemon.sync()
+        os.unlink(daemon.path("gone.jsonl"))
+        daemon.sync()
+        daemon.stop()
+        spoil_page(daemon, "totals")
+        daemon.start()
+        message = eventually(
+            lambda: next(
+                (w["message"] for w in daemon.call("status")["warnings"] if "carried over" in w["message"]), ""
+            )
+        )
+        assert "1 were carried over" in message
+        assert daemon.found("turnip") == ["gone-1"]
+        assert len(daemon.found("quince")) == 3
+        daemon.restart().sync()
+        assert daemon.found("turnip") == ["gone-1"]
+        daemon.check_index()
+
+
+def test_a_damaged_index_and_what_is_forgotten() -> None:
+    """An index that was set aside goes with what is forgotten, which may be in it."""
+    with Daemon() as daemon:
+        daemon.allowed.append("damaged")
+        daemon.fill(3).stop()
+        spoil_page(daemon, "chunks")
+        daemon.start().sync()
+        assert daemon.refuses("list_messages", sessionId="session-1").code == 6
+        eventually(lambda: any("carried over" in w["message"] for w in daemon.call("status")["warnings"]))
+        assert list(daemon.data_dir.glob("*.damaged-*"))
+        daemon.call("forget", sessionId="session-1")
+        assert list(daemon.data_dir.glob("*.damaged-*")) == []
+        assert daemon.call("status")["warnings"] == []
+
+
+def spoil_page(daemon: Daemon, table: str) -> None:
+    """Flip a bit in the last page of a table."""
+    with daemon.opened() as connection:
+        ((page,),) = rows(connection, "SELECT max(pageno) FROM dbstat WHERE name = ?", (table,))
+    with daemon.database.open("r+b") as file:
+        file.seek(int(page) * 16384 - 100)
+        byte = file.read(1)
+        file.seek(-1, os.SEEK_CUR)
+        file.write(bytes([byte[0] ^ 1]))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sesamed.store.sqlite import connect
+from sesamed.store.checksums import connect
 from tests.support.client import Client
 from tests.support.daemon import ANOTHER, CONFIGURATION, Daemon, check_private, eventually, surroundings
 from tests.support.sessions import PiSession

@@ -25,7 +25,8 @@ import apsw
 
 import sesamed
 from sesamectl.errors import RpcError
-from sesamed.store.sqlite import add_functions, connect
+from sesamed.store.checksums import connect
+from sesamed.store.sqlite import add_functions
 from tests.support.client import PATIENCE_S, Client
 from tests.support.sessions import PiSession
 

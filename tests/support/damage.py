@@ -17,7 +17,7 @@ from sesamed import daemon, paths
 from sesamed.config import Config, ConfiguredRoot
 from sesamed.manager_report import Notifier
 from sesamed.server.listen import bind
-from sesamed.store import sqlite
+from sesamed.store import checksums
 from tests.support.client import Client
 from tests.support.sessions import Call, PiSession
 
@@ -145,7 +145,7 @@ def ask_everything(client: Client) -> Answers:
 
 def pages_by_table(database: Path) -> dict[str, list[int]]:
     """Which pages each table and index has."""
-    connection = sqlite.connect(str(database))
+    connection = checksums.connect(str(database))
     try:
         found = defaultdict(list)
         for name, page in connection.execute("SELECT name, pageno FROM dbstat"):

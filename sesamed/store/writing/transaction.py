@@ -13,7 +13,7 @@ import msgspec
 
 from sesamed.errors import StoreError
 from sesamed.model import SessionKey
-from sesamed.store import beside, sqlite
+from sesamed.store import beside, checksums, sqlite
 from sesamed.store.ids import NEXT_REVISION
 from sesamed.store.rows import Difference, FileRows, IndexedFile, blank
 from sesamed.store.writing import decisions
@@ -65,7 +65,7 @@ class Writer:
     def close(self, *, fold: bool = True) -> None:
         """Close; SQLite checkpoints the WAL if nobody else has the index open. What is damaged stays as it is."""
         if not fold:
-            sqlite.keep_log(self.connection)
+            checksums.keep_log(self.connection)
         self.checkpoints.close()
         self.connection.close()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sesamed.errors import StoreError
-from sesamed.store import beside, sqlite
+from sesamed.store import beside, checksums, sqlite
 from sesamed.store.index import Index, Salvaged, list_aside, note_lost, remove_aside, remove_index, set_aside
 from sesamed.store.upkeep import deep_check
 from sesamed.store.writing.transaction import Writer
@@ -111,7 +111,7 @@ def test_what_is_left_over_is_found_and_removed(tmp_path: Path) -> None:
     """A result without its call would keep a file from being read, when a call comes to its place; whoever opens the index removes it."""
     path = str(tmp_path / "index.sqlite")
     Writer(path).close()
-    connection = sqlite.connect(path)
+    connection = checksums.connect(path)
     connection.execute("INSERT INTO other_results(record, digest, is_error) VALUES(1 << 21, 7, 0)")
     connection.close()
     assert deep_check(path, f"{path}.1") == ["1 results of no call", "1 results that nobody holds"]

@@ -8,7 +8,7 @@ import pytest
 
 from sesamed.errors import StoreError
 from sesamed.model import Fact, Identity
-from sesamed.store import schema, sqlite
+from sesamed.store import checksums, schema, sqlite
 from sesamed.store.ids import Kind
 from sesamed.store.index import Index, OlderIndex, older_indexes, set_older_aside
 from sesamed.store.rows import Cursor, FileRows, RecordRow, Signature, Text
@@ -106,7 +106,7 @@ def test_todays_index_and_others_are_not_set_aside(tmp_path: Path) -> None:
     writer.close()
     set_older_aside(path)
     for application, version in ((schema.APPLICATION_ID, schema.VERSION + 1), (7, 4)):
-        connection = sqlite.connect(path)
+        connection = checksums.connect(path)
         connection.pragma("application_id", application)
         connection.pragma("user_version", version)
         connection.close()
@@ -179,7 +179,7 @@ def test_texts_of_an_older_schema_are_mended(tmp_path: Path) -> None:
         call(4, f"tool: exec_command\ncmd:\n{PATCH}"),
     ]
     gone_session(path, f"About {ODD}", ODD, before)
-    connection = sqlite.connect(path)
+    connection = checksums.connect(path)
     connection.pragma("user_version", 5)
     connection.close()
     index = open_index(path)
@@ -207,7 +207,7 @@ def test_windows_paths_of_an_older_schema_are_mended(tmp_path: Path) -> None:
     """They were one part each."""
     path = str(tmp_path / "index.sqlite")
     gone_session(path, "x", "x", [call(2, "tool: read\npath: C:\\a\\b.ts", "C:\\a\\b.ts/C:\\w/")], "C:\\w")
-    connection = sqlite.connect(path)
+    connection = checksums.connect(path)
     connection.pragma("user_version", 5)
     connection.close()
     index = open_index(path)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sesamed.errors import ConfigError, SchemaTooNewError, StoreError
 from sesamed.sanitize import clean_text
-from sesamed.store import schema, sqlite
+from sesamed.store import checksums, schema, sqlite
 from sesamed.store.ids import Kind
 from sesamed.store.sqlite import Packer, plain
 
@@ -61,7 +61,7 @@ def test_index_and_siblings_are_the_owners_only(path: str) -> None:
 def test_a_newer_schema_is_refused_and_left_untouched(path: str) -> None:
     """The sesame that wrote it still can use it."""
     made(path)
-    connection = sqlite.connect(path)
+    connection = checksums.connect(path)
     connection.execute("PRAGMA journal_mode=DELETE").fetchall()
     connection.pragma("user_version", schema.VERSION + 1)
     connection.close()
@@ -101,12 +101,43 @@ def test_a_link_or_a_directory_is_refused(path: str) -> None:
         sqlite.connect_writer(path)
 
 
+def test_a_header_that_is_not_what_was_written(path: str) -> None:
+    """Whichever of its bytes: it is damaged, and never somebody else's index, or one of another version."""
+    made(path)
+    whole = Path(path).read_bytes()
+    for place in range(100):
+        Path(path).write_bytes(whole[:place] + bytes([whole[place] ^ 1 << place % 8]) + whole[place + 1 :])
+        with pytest.raises(sqlite.DamagedError):
+            sqlite.connect_writer(path)
+    Path(path).write_bytes(whole)
+    sqlite.connect_writer(path).close()
+
+
+def test_where_apsw_has_no_extensions(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages have no checksums then. An index is only used where these are kept as it has them; who can have them builds it anew."""
+    made(path)
+    monkeypatch.setattr(checksums, "are_available", lambda: False)
+    with pytest.raises(StoreError, match="install that, or delete the index"):
+        sqlite.connect_writer(path)
+    without = f"{path}.1"
+    made(without)
+    sqlite.connect_writer(without).close()
+    data = Path(without).read_bytes()
+    Path(without).write_bytes(data[:68] + b"none" + data[72:])
+    with pytest.raises(sqlite.DamagedError, match="header"):
+        sqlite.connect_writer(without)
+    Path(without).write_bytes(data)
+    monkeypatch.undo()
+    with pytest.raises(sqlite.DamagedError, match="no checksums"):
+        sqlite.connect_writer(without)
+
+
 def test_a_log_that_is_not_what_was_written_is_noticed(path: str) -> None:
     """While it is in use, and at the next start, wherever it is; nothing lies about afterwards."""
     writer = sqlite.connect_writer(path)
     for number in range(5):
         writer.execute("REPLACE INTO metadata VALUES('a', ?)", (str(number),))
-    assert sqlite.is_log_whole(path, sqlite.count_read(writer))
+    assert checksums.is_log_whole(path, checksums.count_read(writer))
     log = Path(path + "-wal")
     whole = log.read_bytes()
     copy = f"{path}.killed"
@@ -114,7 +145,7 @@ def test_a_log_that_is_not_what_was_written_is_noticed(path: str) -> None:
         with log.open("r+b") as file:
             file.seek(place)
             file.write(bytes([whole[place] ^ 4]))
-        assert not sqlite.is_log_whole(path, sqlite.count_read(writer)), place
+        assert not checksums.is_log_whole(path, checksums.count_read(writer)), place
         shutil.copy(path, copy)
         shutil.copy(log, f"{copy}-wal")
         with pytest.raises(sqlite.DamagedError):
@@ -123,7 +154,7 @@ def test_a_log_that_is_not_what_was_written_is_noticed(path: str) -> None:
         Path(f"{copy}-shm").unlink(missing_ok=True)
         with log.open("r+b") as file:
             file.write(whole)
-    assert sqlite.is_log_whole(path, sqlite.count_read(writer))
+    assert checksums.is_log_whole(path, checksums.count_read(writer))
     assert sorted(os.listdir(os.path.dirname(path))) == [
         "index.sqlite", "index.sqlite-shm", "index.sqlite-wal", "index.sqlite.killed", "index.sqlite.killed-wal",
     ]  # fmt: skip

@@ -3,6 +3,7 @@
 import ntpath
 import os.path
 import re
+from bisect import bisect
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -200,7 +201,7 @@ COMMAND_CHARS = 8_192  # of a longer command only the beginning is looked at
 # What a shell does not run: text in quotes (but for `sh -c '…'` and substitutions), here-documents, comments.
 QUOTED = re.compile(
     r"""
-      <<-?[ ]*(?P<q>['"]?)(?P<word>\w+)(?P=q)(?P<rest>[^\n]*)\n(?s:.*?)^[ \t]*(?P=word)[ \t]*$
+      <<-?[ ]*(?P<q>['"]?)(?P<word>\w+)(?P=q)
     | (?P<shell>sh\s+(?:-\w+\s+){0,3}?-\w*c\s+)?(?:'(?P<single>[^']*)'|"(?P<double>(?:\\.|[^"\\])*)")
     | (?P<joint>\\\n)
     | \\.
@@ -238,15 +239,51 @@ def strip_server(tool: str) -> str:
 
 def runs_client(command: str) -> bool:
     """Whether this shell command runs sesamectl."""
-    return RUNS_CLIENT.search(QUOTED.sub(_unquote, command[:COMMAND_CHARS])) is not None
+    return RUNS_CLIENT.search(strip_quoted(command[:COMMAND_CHARS])) is not None
+
+
+def strip_quoted(command: str) -> str:
+    """A shell command without what the shell does not run."""
+    found, at, documents = list[str](), 0, _HereDocuments(command)
+    while (match := QUOTED.search(command, at)) is not None:
+        found.append(command[at : match.start()])
+        if not match["word"]:
+            found.append(_unquote(match))
+            at = match.end()
+        elif (document := documents.find(match["word"], match.end())) is not None:
+            begin, at = document
+            found.append(command[match.end() : begin])
+        else:
+            at = match.start() + len("<<")
+            found.append("<<")
+    return "".join([*found, command[at:]])
+
+
+class _HereDocuments:
+    """Where the here-documents of a command end: lines that consist of one word, by the word."""
+
+    def __init__(self, command: str) -> None:
+        self._line_ends: list[int] = []  # where the next line begins
+        self._lines: dict[str, list[tuple[int, int]]] = {}
+        begin = 0
+        for line in command.split("\n") if "<<" in command else ():
+            end = begin + len(line)
+            self._lines.setdefault(line.strip(" \t"), []).append((begin, end))
+            begin = end + 1
+            self._line_ends.append(begin)
+
+    def find(self, word: str, after: int) -> tuple[int, int] | None:
+        """The document that begins in the line behind this place: where it begins, and where it ends."""
+        begin = self._line_ends[bisect(self._line_ends, after)]
+        lines = self._lines.get(word, ())
+        at = bisect(lines, (begin, -1))
+        return (begin, lines[at][1]) if at < len(lines) else None
 
 
 def _unquote(match: re.Match[str]) -> str:
     text = match["single"] or match["double"] or ""
     if match["shell"]:
         return "\n" + text
-    if match["word"]:
-        return f"{match['rest']}\n"
     if match["joint"]:
         return " "
     if WORD.fullmatch(text):

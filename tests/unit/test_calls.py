@@ -321,6 +321,8 @@ def test_a_command_that_runs_the_client_is_ours(command: str) -> None:
         "git commit -m 'mend it; sesamectl waits'",
         'git commit -m "mend it\nsesamectl waits"',
         "cat > notes.md <<'EOF'\nsesamectl search\nEOF\nls",
+        "cat > notes.md <<'EOF'\nsesamectl search\nEOFs\n EOF\nls",
+        "cat <<A <<B\nsesamectl\nB\nsesamectl\nA\nls",
         "ls # then | sesamectl status",
         "# sesamectl status",
         "echo a\\;sesamectl",

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from sesamed.calls import strip_quoted
 from sesamed.masking import mask
 from sesamed.sanitize import clean_text
 from sesamed.sources.claude.records import prompt_name, prompt_of, summary_of
@@ -30,6 +31,7 @@ LOOKS: dict[str, tuple[Callable[[str], object], str]] = {
         "x1 x1/ bcdfg1- password= password=' PASSWORD= ://a:b@ @ secret=bcdfgh1 eyJbcdf1. = 1//0 A1B2C3D4",
     ),
     "private keys": (lambda text: mask(text.replace("_", " ")), "-----BEGIN_PRIVATE_KEY-----"),
+    "command": (strip_quoted, "<<a\n <<a <<'a' <<a\nb\n ' \" \\ `"),
     "id": (lambda text: RANDOM.search(text), "a A"),
 }
 CASES = [(name, token) for name, (_, tokens) in LOOKS.items() for token in tokens.split(" ")]

@@ -149,9 +149,11 @@ def _is_of(connection: apsw.Connection, session: int, project: Project) -> bool:
 
 
 def _find_ancestor(connection: apsw.Connection, session: int, count: int, reference: str) -> int:
+    passed = set[int]()
     for step in range(count):
+        passed.add(session)
         parent = find_parent(connection, session)
-        if parent is None:
+        if parent is None or parent in passed:  # two may call each other parents
             raise NotFoundError(
                 f"{quote(reference)}: the session has {step} indexed ancestors, not {count}", ref=quote(reference)
             )

@@ -39,9 +39,14 @@ SELECT = f"SELECT s.id, {', '.join(COLUMN.get(field, f's.{field}') for field in 
 # up by their records are sorted: they are few.
 NEWEST_FIRST = "INDEXED BY sessions_by_activity"
 
+# Whether the parent of a subagent works for it in turn, by whatever way: then none of them is above the others.
+IN_CIRCLE = """(o.subagent AND s.id IN (
+    WITH RECURSIVE above(id) AS (
+      SELECT o.id UNION SELECT p.id FROM above JOIN sessions c ON c.id = above.id AND c.subagent
+      JOIN sessions p ON p.source = c.source AND p.native_id = c.parent_id AND p.id <> c.id) SELECT id FROM above))"""
 # A subagent is listed by itself only when its parent is not. Of those of a parent that is not in the index, the latest stands for all.
 NOT_FOLDED = f"""NOT (s.subagent AND EXISTS(
-    SELECT 1 FROM sessions o WHERE o.source = s.source AND o.native_id = s.parent_id AND o.id <> s.id
+    SELECT 1 FROM sessions o WHERE o.source = s.source AND o.native_id = s.parent_id AND o.id <> s.id AND NOT {IN_CIRCLE}
     AND o.id IN (SELECT s.id FROM sessions s WHERE {{passing}})))
     AND NOT ({IS_ORPHAN} AND EXISTS(
     SELECT 1 FROM sessions o WHERE o.source = s.source AND o.parent_id = s.parent_id AND o.subagent

@@ -4,7 +4,7 @@ import pytest
 
 from sesamed.errors import NotFoundError
 from sesamed.store.reading import summary
-from sesamed.store.reading.resolve import find
+from sesamed.store.reading.resolve import find, resolve
 from sesamed.store.reading.summary import read_holdings
 from sesamed.store.search import filters
 from sesamed.store.search.filters import Where
@@ -71,3 +71,19 @@ def test_subagents_of_a_parent_that_is_not_indexed_are_one() -> None:
         assert sorted(index.found("*", subagents="only")) == ["s1", "s2", "s3", "s4"]
         with pytest.raises(NotFoundError, match="its subagents are: 's2', 's3', 's1'"):
             find(index.connection, "lost")
+
+
+def test_subagents_that_work_for_each_other_are_listed() -> None:
+    """Each of them, as none is above the others; whoever works for one of them is listed as that one. And no way up leads round."""
+    with tiny(session(0).user("beta")) as index:
+        root = index.history.roots[0]
+        for number, parent in ((1, 2), (2, 3), (3, 1), (4, 1), (5, 5)):
+            agent = session(number).user(f"alpha {number}")
+            index.history.write(root / f"2026-03-01T09-00-00-000Z_s{parent}/{agent.file_name}", agent.bytes())
+        index.history.look_at_everything()
+        listed = summary.list_sessions(index.connection, filters.to_sql(Where()), 10, 0, "w")[1]
+        assert sorted(one.session_id for one in listed.values()) == ["s0", "s1", "s2", "s3", "s5"]
+        assert resolve(index.connection, "s1~2", None) == find(index.connection, "s3")
+        for reference, there in (("s1~3", 2), ("s1~5", 2), ("s4~9", 3), ("s5~1", 0)):
+            with pytest.raises(NotFoundError, match=f"has {there} indexed ancestors"):
+                resolve(index.connection, reference, None)

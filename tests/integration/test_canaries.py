@@ -239,6 +239,7 @@ def test_a_canary_reaches_every_field(answers: Answers) -> None:
     assert sorted(PLACES - reached) == sorted(place for place in PLACES if is_ours(place))
 
 
+@pytest.mark.fault(104)
 def test_every_field_is_clean(answers: Answers) -> None:
     """And those of one line are one line."""
     assert [
@@ -250,6 +251,7 @@ def test_every_field_is_clean(answers: Answers) -> None:
     ] == []
 
 
+@pytest.mark.fault(104)
 def test_every_refusal_is_clean(answers: Answers) -> None:
     """A sentence on one line; in what it is about, only ids and paths are exact."""
     for refusal in answers.refusals:
@@ -300,6 +302,7 @@ RUNS: Mapping[str, Sequence[Sequence[str]]] = {
 }
 
 
+@pytest.mark.fault(104)
 def test_every_command_prints_clean_text(monkeypatch: pytest.MonkeyPatch) -> None:
     """Through a pipe, on a terminal, and as JSON, which has nothing but ASCII in it."""
     assert RUNS.keys() == COMMANDS.keys()

@@ -122,6 +122,7 @@ def test_in_pis_own_process(beside: Path) -> None:
     assert search["partial"][1][0].strip() == "searching…"
 
 
+@pytest.mark.fault(104, 105)
 def test_nothing_that_a_transcript_says_passes_for_ours(beside: Path) -> None:
     """Hostile sessions of every source: what the model and the person get is clean, and theirs is quoted."""
     with Daemon() as daemon:

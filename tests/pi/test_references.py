@@ -97,6 +97,7 @@ def test_an_ambiguous_one_is_not_sent_and_the_person_sees_the_candidates(desk: D
     assert desk.model.requests == []
 
 
+@pytest.mark.fault(104, 105)
 def test_nothing_that_a_session_is_called_passes_for_ours(desk: Desk) -> None:
     hostile = PiSession(id=f"7e57ab1e{canaries.IN_IDS}", cwd=f"/work{canaries.IN_IDS}").user(canaries.IN_TEXTS)
     desk.daemon.write("--garden--/7.jsonl", hostile.name(canaries.IN_TEXTS).bytes())

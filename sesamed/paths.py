@@ -21,8 +21,8 @@ from sesamed.store.foreign import COPY
 MAX_SOCKET_BYTES = 103  # sun_path holds 104 bytes on macOS (108 on Linux), and the last one is NUL
 # What is in the data directory: a directory with anything else in it is not only ours. What can be made again goes with `--purge`;
 # sessions that we store ourselves, and the files that keep our promises, exist nowhere else.
-MADE_AGAIN = r"index\.sqlite.*|sesamed\.lock|sesamed\.log(\.\d)?|start\.lock|restart\.stamp"
-LASTING = "|".join(map(re.escape, ("sessions", COPY, *beside.NAMES)))
+MADE_AGAIN = rf"index\.sqlite.*|sesamed\.lock|sesamed\.log(\.\d)?|start\.lock|restart\.stamp|{COPY}"
+LASTING = "|".join(map(re.escape, ("sessions", *beside.NAMES)))
 
 
 # Which variables move what; the first one that is set counts.
@@ -165,9 +165,7 @@ def _check_use(path: str, descriptor: int, owns: Callable[[str], bool]) -> int:
 def _refusal(path: str, error: OSError) -> ConfigError:
     if os.path.islink(path):
         real = os.path.realpath(path)
-        return ConfigError(
-            f"{path} is a symbolic link; use the directory itself ({real}), or remove the link", path=path
-        )
+        return ConfigError(f"{path} is a symbolic link; use the directory itself ({real})", path=path)
     why = error.strerror or str(error)
     return ConfigError(
         f"{path} cannot be made a private directory: {why}; fix that, or use another directory", path=path

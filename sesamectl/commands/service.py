@@ -1,6 +1,7 @@
 """`service`: the daemon as a service of systemd or launchd. Every action can be repeated, and reports the state it leaves."""
 
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -182,7 +183,7 @@ def _purge(socket: str) -> list[str]:
     stop_daemon(socket)
     paths = list_made_again(data_directory(os.environ))
     for path in paths:
-        os.unlink(path)
+        shutil.rmtree(path) if os.path.isdir(path) and not os.path.islink(path) else os.unlink(path)
     return [f"removed {path}" for path in paths]
 
 

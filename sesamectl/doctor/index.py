@@ -14,7 +14,9 @@ from sesamed.store.upkeep import deep_check, quick_check
 
 def check_index(checkup: Checkup) -> Iterator[Finding]:
     """Pages, rows and the full-text index. --deep checks every entry, on a copy: that takes too long to block the writer."""
-    database = "" if checkup.paths is None else checkup.paths.database
+    if checkup.paths is None:
+        return
+    database = checkup.paths.database
     if not os.path.exists(database):
         yield Finding(NOTE, "index", f"{database} does not exist yet")
     elif (refusal := _check_ours(checkup, database)) is not None:

@@ -14,12 +14,13 @@ from sesamectl.render import number, size
 from sesamed.config import load
 from sesamed.discovery import needs_polling
 from sesamed.errors import ConfigError
-from sesamed.paths import MADE_AGAIN, Paths, find_other_use, find_variable
+from sesamed.paths import MADE_AGAIN, Paths, find_other_use, find_variable, home
 from sesamed.sources import SOURCES
+from sesamed.store.foreign import COPY
 from sesamed.store.index import FILES
 
 MIN_FREE_BYTES = 256 << 20
-DIRECTORIES = ("sessions", "foreign-copy")
+DIRECTORIES = ("sessions", COPY)
 INDEX_FILES = [f"index.sqlite{suffix}" for suffix in FILES]
 LIMITS = "/proc/sys/fs/inotify"
 LIMIT_CODES = {  # of the daemon's warnings, those that a sysctl fixes
@@ -74,11 +75,13 @@ def _check_directory(checkup: Checkup, paths: Paths, directory: str) -> Finding:
     if found.advice != Advice.CLOSE or (why := find_other_use(directory, paths.owns)) is None:
         return found
     text = f"{directory} {why}, so sesame does not make it private"
-    others = [name for name in sorted(os.listdir(directory)) if not paths.owns(name)]
-    has_index = os.path.exists(paths.database) and directory == paths.data_dir
-    if has_index and not others:
-        return checkup.close("paths", text, directory)
-    if has_index:
+    names = sorted(os.listdir(directory))
+    others = [name for name in names if not paths.owns(name)]
+    is_home = os.path.realpath(directory) == os.path.realpath(home(checkup.environ))
+    # What is in use must not be given up, unless everybody may write there.
+    if len(others) < len(names) and not os.stat(directory).st_mode & stat.S_ISVTX:
+        if is_home or not others:
+            return checkup.close("paths", text, directory)
         return checkup.wrong(
             "paths", text, Advice.MOVE_OUT, names=", ".join(others[:3]) + (", ..." if others[3:] else "")
         )
@@ -127,10 +130,9 @@ def _name_kind(mode: int) -> str:
 
 
 def list_made_again(directory: str) -> list[str]:
-    """What can be made again of what we keep in the data directory: files, by their names."""
+    """What can be made again of what we keep in the data directory, by its name."""
     names = sorted(os.listdir(directory)) if os.path.isdir(directory) else []
-    paths = [os.path.join(directory, name) for name in names if re.fullmatch(MADE_AGAIN, name, re.DOTALL)]
-    return [path for path in paths if os.path.islink(path) or not os.path.isdir(path)]
+    return [os.path.join(directory, name) for name in names if re.fullmatch(MADE_AGAIN, name, re.DOTALL)]
 
 
 def check_disk(checkup: Checkup) -> Iterator[Finding]:

@@ -309,6 +309,47 @@ def a_shared_directory(patient: Patient) -> ByHand:
     return {Advice.MOVE_OUT: lambda: (patient.data / "notes.txt").rename(patient.place / "notes.txt")}
 
 
+@scenario(Advice.MOVE_OUT)
+def something_beside_the_socket(patient: Patient) -> ByHand:
+    patient.run("start")
+    (patient.place / "run/notes.txt").touch()
+    (patient.place / "run").chmod(0o755)
+    return {Advice.MOVE_OUT: lambda: (patient.place / "run/notes.txt").rename(patient.place / "notes.txt")}
+
+
+@scenario(Advice.SET_VARIABLE)
+def a_directory_of_everybody(patient: Patient) -> ByHand:
+    shared = patient.place / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    (shared / "sesamed.lock").touch()
+    patient.environ["SESAME_DATA_DIR"] = str(shared)
+    return {Advice.SET_VARIABLE: lambda: patient.environ.update(SESAME_DATA_DIR=str(patient.data))}
+
+
+@scenario(Advice.CLOSE)
+def an_open_home(patient: Patient) -> ByHand:
+    home = patient.place / "home"
+    home.chmod(0o700)
+    patient.environ["SESAME_DATA_DIR"] = str(home)
+    patient.run("start")
+    patient.run("stop")
+    home.chmod(0o755)
+    return {}
+
+
+@scenario(Advice.END_OTHER)
+def a_program_of_another_user(patient: Patient) -> ByHand:
+    if os.geteuid() != 0:
+        pytest.skip("only root can be somebody else")
+    path = patient.place / "run/sesamed.sock"
+    path.parent.mkdir(mode=0o700)
+    become = LISTEN.format(str(path)).replace("listener.listen()", f"os.setuid({NOBODY})\nlistener.listen()")
+    patient.run_beside(sys.executable, "-c", become)
+    eventually(lambda: _accepts(path))
+    return {Advice.END_OTHER: patient.end}
+
+
 @scenario(Advice.MOVE_AWAY)
 def a_directory_at_the_socket(patient: Patient) -> ByHand:
     (patient.place / "run/sesamed.sock").mkdir(parents=True)

@@ -15,16 +15,17 @@ import pytest
 import sesamectl
 import sesamed
 from sesamectl import errors as client_errors
-from sesamectl import flags, locations
+from sesamectl import flags, locations, upgrade
 from sesamectl.client import PROTOCOL, Client
+from sesamectl.commands import logs
 from sesamectl.connection import connect
 from sesamectl.errors import NotRunningError, UnsafeError
 from sesamectl.parse import parse
-from sesamed import errors, paths
+from sesamed import daemon, errors, paths
 from sesamed.methods import method as methods
 from sesamed.methods.filters import Filters
 from sesamed.sources import SOURCES, TOOL_FAMILIES
-from sesamed.store import schema
+from sesamed.store import beside, foreign, schema
 from sesamed.store.search import filters
 from tests.support import faults, login, page
 
@@ -108,6 +109,23 @@ def test_everybody_refuses_the_same_long_sockets(path: str, refused: bool) -> No
         connect(path, 1.0)
     with pytest.raises(errors.ConfigError) if refused else contextlib.nullcontext():
         assert paths.find({"SESAME_SOCKET": path}).socket == path
+
+
+def test_the_names_of_our_files_have_one_home() -> None:
+    """Whatever daemon and client keep in the data directory is known to be ours, and either can be made again or lasts."""
+    ours = paths.find({"SESAME_RUNTIME_DIR": "/r"})
+    made_again = {
+        upgrade.STAMP,
+        *logs.FILES,
+        "start.lock",
+        "sesamed.lock",
+        foreign.COPY,
+        beside.SET_ASIDE,
+        os.path.basename(ours.database),
+    }
+    lasting = {daemon.OWN_SESSIONS_DIR, *beside.NAMES}
+    assert all(ours.owns(name) for name in made_again | lasting)
+    assert {name for name in made_again | lasting if re.fullmatch(paths.MADE_AGAIN, name)} == made_again
 
 
 def test_sources_carry_their_names() -> None:

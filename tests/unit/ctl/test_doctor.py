@@ -11,11 +11,13 @@ from typing import Any, get_args
 import pytest
 
 import sesamectl
+from sesamectl.commands.doctor import _lines
 from sesamectl.doctor import daemon, examine, sources
 from sesamectl.doctor import paths as paths_check
 from sesamectl.doctor.finding import NOTE, OK, WRONG, Advice, Checkup, Finding, Level
 from sesamectl.errors import ClosedError
 from sesamectl.locations import data_directory
+from sesamectl.render.terminal import Terminal
 from sesamectl.service.systemd import Systemd
 from sesamectl.service.unit import build_spec
 from sesamed.errors import ConfigError
@@ -316,3 +318,22 @@ def test_a_check_that_fails(monkeypatch: pytest.MonkeyPatch, error: Exception, t
 
     monkeypatch.setattr(examine, "CHECKS", (("a", fail), ("b", succeed)))
     assert levels(examine.examine({}, deep=False)) == [(WRONG, f"{text}; {Advice.REPORT.value}"), (OK, "fine; ")]
+
+
+def test_the_report() -> None:
+    """A line for each finding; at a terminal it is folded, and what to do stands by itself."""
+    todo = "correct /etc/config.jsonc"
+    finding = {
+        "level": "wrong",
+        "check": "config",
+        "message": "a word " * 20 + "is wrong",
+        "advice": "correct",
+        "todo": todo,
+    }
+    answer = {"wrong": 1, "findings": [finding, {**finding, "level": "ok", "message": "fine", "todo": None}]}
+    text = f"wrong  config    {finding['message']}; {todo}"
+    assert list(_lines(answer, Terminal())) == [text, "ok     config    fine", "1 problem found."]
+    lines = list(_lines(answer, Terminal(60)))
+    assert max(map(len, lines)) <= 60
+    assert " ".join(line.removeprefix("wrong  config ").strip() for line in lines[:-3]) == finding["message"]
+    assert lines[-3:] == [f"{'':17}fix: {todo}", "ok     config    fine", "1 problem found."]

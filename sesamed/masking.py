@@ -101,6 +101,7 @@ _WORDS: Final = (
     b"authorization",
 )  # one of which is in each such name
 _CALLED_BYTES: Final = 96
+_ENDS: Final = frozenset((b":", b"=", b">", b"r", b"c", b"R", b"C"))  # of a sign, and of these
 _SCHEMES: Final = (b"bearer", b"basic")
 _PLACEHOLDER: Final = re.compile(
     rb"example|placeholder|your[_-]|change[_-]?(?:me|it)|dummy|redacted|insert|replace|fake|sample|xxxx|\*\*\*|\.\.\.|todo|12345678|abcdefg"
@@ -204,7 +205,9 @@ def find_secrets(data: bytes, classes: bytes) -> list[Span]:
         regions = _find_regions(data, classes, first)
         has_names = has_names or any(_SHOUT in data[begin:end] for begin, end in regions)
         for begin, end in regions:
-            spans += _find_issued(data, begin, end)
+            first = max(0, begin - _BEFORE)
+            if not first or _ISSUED.search(data, first, end):
+                spans += _find_issued(data, first, end)
             if _is_called(data, begin) and _is_random(data[begin:end]):
                 spans.append((begin, end, "secretvalue"))
         if any(end - begin >= KEY_LINE for begin, end in regions):
@@ -242,11 +245,9 @@ def _find_regions(data: bytes, classes: bytes, at: int) -> list[tuple[int, int]]
     return regions
 
 
-def _find_issued(data: bytes, begin: int, end: int) -> Iterator[Span]:
-    before = max(0, begin - _BEFORE)
-    region, shift = (
-        (data[before:end], before) if before else (b"\n" + data[:end], -1)
-    )  # each begins behind something else
+def _find_issued(data: bytes, first: int, end: int) -> Iterator[Span]:
+    # Each begins behind something else.
+    region, shift = (data[first:end], first) if first else (b"\n" + data[:end], -1)
     for found in _ISSUED.finditer(region):
         token = found[1]
         if len(set(token)) >= LEAST_DIFFERENT and not _PLACEHOLDER.search(token):
@@ -256,11 +257,11 @@ def _find_issued(data: bytes, begin: int, end: int) -> Iterator[Span]:
 
 def _is_called(data: bytes, begin: int) -> bool:
     """Whether what stands before a value calls it a secret: `api_key = "`, `Bearer `."""
+    if data[max(0, begin - 8) : begin].rstrip(_QUOTES)[-1:] not in _ENDS:
+        return False
     before = data[max(0, begin - _CALLED_BYTES) : begin].rstrip(_QUOTES).lower()
     if before.endswith(_SCHEMES):
         return True
-    if before[-1:] not in (b":", b"=", b">"):
-        return False
     name = before.rstrip(_SIGNS)
     name = name[len(name.rstrip(_WIDE)) :]
     return any(word in name for word in _WORDS) and _CALLED.search(name) is not None

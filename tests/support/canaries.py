@@ -33,16 +33,16 @@ PATH = re.compile(r"[^ <\n]*/[^ <\n]*")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT")
 
 
-def poison(value: Any, name: str = "") -> Any:
+def poison(value: Any, name: str = "", structure: frozenset[str] = STRUCTURE) -> Any:
     """The same JSON with a canary in each text that an agent, a model or a person has chosen."""
     if isinstance(value, dict):
-        return {key: poison(item, key) for key, item in value.items()}
+        return {key: poison(item, key, structure) for key, item in value.items()}
     if isinstance(value, list):
-        return [poison(item, name) for item in value]
-    if not isinstance(value, str) or not value or name in STRUCTURE or TIME.match(value):
+        return [poison(item, name, structure) for item in value]
+    if not isinstance(value, str) or not value or name in structure or TIME.match(value):
         return value
     if (inner := _inner(value)) is not None:
-        return json.dumps(poison(inner))
+        return json.dumps(poison(inner, structure=structure))
     if ID.search(name) or PATH.fullmatch(value):
         return value + IN_IDS
     return f"{value} {IN_TEXTS}"  # at the end: sources know some texts by how they begin
@@ -78,12 +78,16 @@ def _write_file(root: Path, place: PurePath, _: int) -> None:
     if place.suffix == ".json":
         file.write_bytes(_poison_line(data))
     else:
-        file.write_bytes(b"\n".join(map(_poison_line, data.split(b"\n"))))
+        lines = data.split(b"\n")[:-1]
+        poisoned = [_poison_line(line) for line in lines] + [_poison_line(line, frozenset(("type",))) for line in lines]
+        poisoned += [_poison_line(line, frozenset()) for line in lines]  # of types that nobody knows
+        file.write_bytes(b"".join(line + b"\n" for line in poisoned))
 
 
-def _poison_line(line: bytes) -> bytes:
+def _poison_line(line: bytes, structure: frozenset[str] = STRUCTURE) -> bytes:
     try:
-        return json.dumps(poison(json.loads(line)), ensure_ascii=False).encode("utf-8", "surrogatepass")
+        poisoned = poison(json.loads(line), structure=structure)
+        return json.dumps(poisoned, ensure_ascii=False).encode("utf-8", "surrogatepass")
     except ValueError:
         return line
 

@@ -7,7 +7,7 @@ import logging
 import os
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, TypeVar
@@ -18,7 +18,7 @@ from anyio import to_thread
 from sesamed.errors import StoreError
 from sesamed.exclusion import IGNORE_FILE
 from sesamed.ingest.decode import Decoder, ReadLimits, log_fault
-from sesamed.ingest.look import Counts, Heeded, Ingest, LookResult
+from sesamed.ingest.look import SLICE_BYTES, Counts, Ingest, LookResult
 from sesamed.ingest.project import Projects
 from sesamed.ingest.queue import Batch, Queue, Ticket
 from sesamed.ingest.state import FileState, FileStates, Target
@@ -31,7 +31,7 @@ from sesamed.store.index import Index, IndexLostError, note_lost
 from sesamed.store.sqlite import DamagedError
 from sesamed.store.upkeep import Upkeep
 from sesamed.store.writing.files import Files
-from sesamed.store.writing.transaction import Writer
+from sesamed.store.writing.transaction import Why, Writer
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -40,6 +40,7 @@ BULK_FILES = 50  # a backlog longer than this is loaded without merging, which i
 SETTLE_S = 0.2  # so long nothing may happen before upkeep begins
 RETRY_S = (1.0, 30.0)
 REPLACEMENTS, REPLACEMENTS_S = 3, 3600.0  # so many damaged indexes are replaced at once in that time
+UNKNOWN_BYTES = 64 << 10  # of a unit that is a part of a file
 SAMPLES = 1000
 DAY_MS = 86_400_000
 
@@ -215,7 +216,8 @@ class Indexer:
         """Sweep all roots; gives a ticket for each file that is due."""
         found = await self.in_thread(self._look_around)
         await self._drop_excluded()  # before others are looked at: links may lead elsewhere since the last sweep
-        if (await self._heed_projects()).again:
+        _, again = await self._heed_projects()
+        if again:
             found = await self.due(self._ingest)
         self.last_sweep_ms = int(time.time() * 1000)
         tickets = self.queue.add(item for item in found if self._is_still_due(item))
@@ -276,7 +278,8 @@ class Indexer:
         """Drop what is excluded now, and what has been gone for longer than configured, or all that is gone."""
         if self._heeded is None:
             await self.in_thread(self._look_into_projects)
-        dropped = (await self._heed_projects()).dropped + await self._drop_excluded()
+        withheld, _ = await self._heed_projects()
+        dropped = withheld + await self._drop_excluded()
         days = self.keep_gone_days
         if all_gone or days is not None:
             before_ms = None if all_gone or days is None else int(time.time() * 1000) - days * DAY_MS
@@ -287,10 +290,8 @@ class Indexer:
         """Drop what is excluded, if that has changed since it was last done."""
         if (revision := self.sweep.exclusion.revision) == self._excluded_by:
             return 0
-        dropped = await self.write(self._take_out_excluded)
+        dropped = await self.drop(await self.write(self._mark_excluded), "excluded")
         self._excluded_by = revision
-        if dropped:
-            self.upkeep.wrote()
         return dropped
 
     def _look_into_projects(self) -> None:
@@ -324,42 +325,58 @@ class Indexer:
             self._withholding.locate(entry, cwd)
         self.projects.add(directories)
 
-    async def _heed_projects(self) -> Heeded:
-        """Take out what is excluded in projects, if that has changed since it was last done."""
+    async def _heed_projects(self) -> tuple[int, bool]:
+        """Take out what is excluded in projects, if that has changed since it was last done. Gives how many files, and whether others are
+        due now because they aren't excluded any more."""
         now = self.projects.revision, self._withholding.revision
         if now == self._heeded or not (self.states.withheld or self.projects.list_excluded()):
             self._heeded = now
-            return Heeded()
-        heeded = await self.write(self._ingest.heed_projects)
+            return 0, False
+        places, withheld = await self.write(self._ingest.find_excluded), 0
+        for some in self._slices(places):
+            withheld += await self._change(partial(self._ingest.withhold, {path: places[path] for path in some}))
+        again = await self._change(self._ingest.read_included)
         self._heeded = now
-        if heeded.dropped:
-            self.upkeep.wrote()
-        return heeded
+        return withheld, again
 
-    def _take_out_excluded(self) -> int:
+    def _mark_excluded(self) -> list[bytes]:
+        """Note which files are excluded; gives those that have to go."""
         paths = []
         for state in self.states:
             path = Unit.parse(state.target.path).path
             state.is_excluded = self.sweep.excludes(path)
             if state.is_excluded and self.sweep.drops(path):
                 paths.append(state.target.path)
-        if paths:
-            self._ingest.drop(paths, "excluded")
+        return paths
+
+    async def drop(self, paths: Collection[bytes], why: Why = "gone") -> int:
+        """Take files out of the index."""
+        for some in self._slices(paths):
+            await self._change(partial(self._ingest.drop, some, why))
         return len(paths)
 
-    async def drop(self, paths: Collection[bytes]) -> int:
-        """Take files out of the index."""
-        if paths:
-            await self._change(lambda: self._ingest.drop(paths))
-        return len(paths)
+    def _slices(self, paths: Iterable[bytes]) -> Iterator[list[bytes]]:
+        """The files by commits: to take many out takes as long as to read them, and live appends come in between."""
+        some, size = list[bytes](), 0
+        for path in paths:
+            some.append(path)
+            state = self.states.get(path)
+            size += UNKNOWN_BYTES if state is None or state.signature is None else state.signature.size
+            if size >= SLICE_BYTES:
+                yield some
+                some, size = [], 0
+        if some:
+            yield some
 
     async def forget(self, sessions: Sequence[SessionKey]) -> None:
         """Take sessions out for good."""
         await self._change(lambda: self._ingest.forget(sessions))
 
-    async def _change(self, function: Callable[[], None]) -> None:
-        await self.write(function)
+    async def _change(self, function: Callable[[], T]) -> T:
+        done = await self.write(function)
         self.upkeep.wrote()
+        await self.keep_up()
+        return done
 
     # -- another index
 

@@ -9,10 +9,10 @@ import os
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import NamedTuple, Self
+from typing import Self
 
 import msgspec
 
@@ -28,6 +28,7 @@ from sesamed.store import sqlite
 from sesamed.store.foreign import LockedDatabaseError
 from sesamed.store.index import FORM
 from sesamed.store.rows import UNREAD, FileRows, IndexedFile, Signature
+from sesamed.store.writing.files import Place
 from sesamed.store.writing.transaction import Why, Writer, Written
 
 log = logging.getLogger(__name__)
@@ -75,13 +76,6 @@ class LookResult(Counts):
     unfinished: list[Target] = []  # more to read, now
 
 
-class Heeded(NamedTuple):
-    """What followed from projects' `.sesameignore`: so many files were taken out, and whether others are due now."""
-
-    dropped: int = 0
-    again: bool = False
-
-
 class Ingest:
     """Reads files into one index."""
 
@@ -121,27 +115,35 @@ class Ingest:
         for path in paths:
             self.states.drop(path)
 
-    def heed_projects(self) -> Heeded:
-        """Take out what a project's `.sesameignore` excludes now, and have what none does any more read again."""
-        withholding, files = self.decoder.withholding, self.writer.files
+    def find_excluded(self) -> dict[bytes, Place]:
+        """The files that a project's `.sesameignore` excludes now."""
+        return self.writer.files.find_excluded(*self.decoder.withholding.list_excluded())
+
+    def withhold(self, places: Mapping[bytes, Place]) -> int:
+        """Take excluded files out; gives how many."""
         gone, changes = list[bytes](), list[FileRows]()
-        for path, place in files.find_excluded(*withholding.list_excluded()).items():
-            known = files.read(path)
-            if known.gone:
+        for path, place in places.items():
+            known = self.writer.files.find_known(path)  # it may have gone since it was found
+            if known is not None and known.gone:
                 gone.append(path)
-            elif (change := withholding.make_change(known, *place)) is not None:
+            elif known is not None and (change := self.decoder.withholding.make_change(known, *place)) is not None:
                 changes.append(change)
         if gone:
             self.drop(gone, "excluded")
         if changes:
             for now in self.writer.write(changes).known:
                 self.states.commit(now)
+        return len(gone) + len(changes)
+
+    def read_included(self) -> bool:
+        """Have what no project's `.sesameignore` excludes any more read again; whether there is any."""
+        withholding, files = self.decoder.withholding, self.writer.files
         again = [path for path in self.states.withheld if withholding.find(path) is None]
         if again:
             self._read_again(
                 [*again, *(path for path in files.list_without_session() if path not in self.states.withheld)]
             )
-        return Heeded(len(gone) + len(changes), bool(again))
+        return bool(again)
 
     def _read_again(self, paths: Collection[bytes]) -> None:
         self.writer.change(lambda _: self.writer.files.read_again(paths))

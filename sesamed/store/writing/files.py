@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import apsw
 import msgspec
@@ -47,6 +47,9 @@ EXCLUDED = """
     SELECT f.path, x.cwd, s.native_id, s.origin, x.parent, x.is_own FROM excluded x
     JOIN files f ON f.session = x.session JOIN sessions s ON s.id = x.session ORDER BY x.is_own
 """
+
+
+Place: TypeAlias = tuple[str, str, str, str | None, bool]  # see `find_excluded`
 
 
 class Files:
@@ -144,7 +147,7 @@ class Files:
 
     def find_excluded(
         self, directories: Sequence[str], sessions: Sequence[tuple[str, str, str, str]]
-    ) -> dict[bytes, tuple[str, str, str, str | None, bool]]:
+    ) -> dict[bytes, Place]:
         """The files of sessions in these directories and of these sessions (source, native id, origin, directory), and of their subagents:
         each with directory, native id, origin, the session that it works for, and whether it was in the directory itself."""
         values = {"directories": json.dumps(directories), "sessions": json.dumps(sessions)}

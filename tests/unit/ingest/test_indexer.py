@@ -233,6 +233,22 @@ async def test_many_files_are_loaded_without_merging(indexer: Indexer, root: Pat
         assert indexer.queue.pending() == Pending()
 
 
+async def test_many_files_leave_in_several_commits(
+    indexer: Indexer, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who appends waits for one of them at most."""
+    paths = [os.fsencode(write(root, f"session-{number}", "quince")) for number in range(6)]
+    async with running(indexer):
+        await settled(indexer)
+        while indexer.upkeep.has_work:
+            await anyio.lowlevel.checkpoint()
+        monkeypatch.setattr(module, "SLICE_BYTES", 2 * os.path.getsize(paths[0]))
+        before = indexer.index.writer.commits
+        assert await indexer.drop(paths[:5]) == 5
+        assert indexer.index.writer.commits == before + 3
+        assert [state.target.path for state in indexer.states] == paths[5:]
+
+
 async def test_another_index_takes_its_place(indexer: Indexer, root: Path) -> None:
     """Who waits for a file goes on waiting; what is known is what the new one has."""
     path = write(root, "one", "quince")

@@ -1,7 +1,6 @@
 """Connections, pragmas, transactions, packing of texts, checksums, and the one place where SQLite's errors become StoreError.
 
-Contains no business logic. One writer makes every commit and every checkpoint (the WAL-reset fault of SQLite before 3.51.3 needs
-two); readers cannot write.
+Contains no business logic. One writer makes every commit; readers cannot write.
 """
 
 import os

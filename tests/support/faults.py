@@ -122,7 +122,7 @@ AREAS: dict[str, tuple[Fault, ...]] = {
         Fault(
             60,
             "SQLite's WAL-reset fault",
-            "One connection makes all commits and checkpoints; SQLite comes with apsw, 3.51.3 or newer",
+            "SQLite comes with apsw, 3.51.3 or newer, which does not have it",
         ),
         Fault(61, "Pages of the index are damaged", "It is set aside and built anew; no wrong answer"),
         Fault(62, "The full-text index is damaged", "`doctor --deep` finds it"),

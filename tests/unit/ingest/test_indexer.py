@@ -23,6 +23,7 @@ from sesamed.sources import SOURCES
 from sesamed.store.index import Index
 from sesamed.store.writing.transaction import Writer
 from tests.support.indexing import running, settled, states_of, write
+from tests.support.sessions import PiSession
 
 FILES = 8  # each most of a slice, all of them taken at once
 
@@ -238,11 +239,11 @@ async def test_many_files_leave_in_several_commits(
 ) -> None:
     """Who appends waits for one of them at most."""
     paths = [os.fsencode(write(root, f"session-{number}", "quince")) for number in range(6)]
+    monkeypatch.setattr(module, "SLICE_BYTES", 2 * len(PiSession(id="session-0").user("quince").bytes()))
     async with running(indexer):
         await settled(indexer)
         while indexer.upkeep.has_work:
             await anyio.lowlevel.checkpoint()
-        monkeypatch.setattr(module, "SLICE_BYTES", 2 * os.path.getsize(paths[0]))
         before = indexer.index.writer.commits
         assert await indexer.drop(paths[:5]) == 5
         assert indexer.index.writer.commits == before + 3

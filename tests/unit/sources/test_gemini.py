@@ -18,6 +18,7 @@ from sesamed.sources.gemini.lines import is_failure
 from tests.support.gemini import CONTEXT_ID, GeminiSession
 from tests.support.operations import facts, keys, records, spoil
 from tests.support.sessions import Call
+from tests.support.state_machines import is_day
 
 GEMINI = Gemini()
 FILES = sorted((Path(__file__).parents[2] / "golden/gemini/birds/chats").glob("session-*.json*"))
@@ -338,7 +339,7 @@ def test_the_files_of_the_tests_are_there() -> None:
 
 
 @given(st.data())
-@settings(max_examples=max(100, settings().max_examples))
+@settings(max_examples=max(25 if is_day() else 100, settings().max_examples))
 def test_a_growing_file_gives_a_growing_list(data: st.DataObject) -> None:
     """Wherever it is cut: the records so far, in their order, and nothing but a bad file or a foreign one."""
     whole = data.draw(st.sampled_from(LOGS)).read_bytes()

@@ -325,8 +325,8 @@ def _tell_aside(aside: Aside) -> Trouble:
             "aside: sessions whose files are gone are only in there. Delete it when you don't need it"
         )
     else:
-        lost = f"; {salvaged.lost} could not be read, or not all of them" if salvaged.lost else ""
-        lost += "; its last changes could not be read" if salvaged.is_cut else ""
+        lost = f"; of {salvaged.lost} something could not be read" if salvaged.lost else ""
+        lost += "; what was in it last could not be read" if salvaged.is_cut else ""
         text = (
             f"the index was damaged and has been built anew. Of the session files that are gone, {salvaged.carried} were carried over from "
             f"{path}{lost}. Delete it when you don't need it"

@@ -377,7 +377,7 @@ class DamagedIndex(OlderIndex):
         super().__init__(path)
         with sqlite.errors(path):
             try:
-                self.connection.execute("SELECT 1 FROM files").fetchone()  # as it knows its tables
+                self.connection.execute("SELECT * FROM files WHERE false")  # as it knows its tables
                 self.is_cut = checksums.count_logged(path) > checksums.count_read(
                     self.connection
                 )  # its last changes cannot be read

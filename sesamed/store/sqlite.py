@@ -76,7 +76,9 @@ class DamagedError(StoreError):
     """The file is not a valid database any more."""
 
     def __init__(self, path: str, why: object) -> None:
-        super().__init__(f"the index {path} is damaged ({why}); it is set aside, and built anew from the session files")
+        super().__init__(
+            f"the index {path} is damaged ({why}); it is set aside, and built anew from the session files. Ask again in a moment"
+        )
         self.path = path
 
 

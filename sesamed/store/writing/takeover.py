@@ -104,7 +104,7 @@ class Replay:
 
     def _pieces(self, file: int) -> Iterator[FileRows]:
         known = Files(self._old).read_number(file)
-        native_id, origin, bad, unknown = sqlite.one(self._old, ABOUT, (file,))
+        native_id, origin, bad, unknown = self._find_session(file)
         position = written = 0
         while True:
             rows, is_last = self._page(file, position, known)
@@ -130,6 +130,10 @@ class Replay:
             written += len(rows)
             if is_last:
                 return
+
+    def _find_session(self, file: int) -> tuple[Any, ...]:
+        """Id and origin of its session, and how many lines are bad and unknown."""
+        return sqlite.one(self._old, ABOUT, (file,))
 
     def _page(self, file: int, first: int, known: IndexedFile) -> tuple[list[RecordRow], bool]:
         """Some of a file's records, and whether they are the last ones."""
@@ -211,6 +215,11 @@ class Replay:
 
 LAST_FILES = ("SELECT max(seq) FROM sqlite_sequence WHERE name = 'files'", "SELECT max(id) FROM files", f"""
     SELECT max({ids.sql_file("id")}) FROM records""", f"SELECT max({ids.sql_file(ids.sql_record_of('id'))}) FROM chunks")  # fmt: skip
+ALONE = "SELECT key, role, kind, prompt, time_ms, tool, entry, parent, is_error FROM records WHERE id = ?"
+ABOUT_BY_ID = """
+    SELECT native_id, origin, 0, 0 FROM sessions INDEXED BY sqlite_autoindex_sessions_1
+    WHERE +id = (SELECT session FROM files WHERE id = ?)
+"""  # all that it asks for stands in that index, too
 FILE = f"{FILES.partition('WHERE')[0]} WHERE id = ? AND session IS NOT NULL"
 
 
@@ -259,6 +268,45 @@ class Salvage(Replay):
             with suppress(*DAMAGE):
                 rows += self._rows(file, position, 1)
         return rows, first + RECORDS_AT_ONCE > known.cursor.position
+
+    def _rows(self, file: int, first: int, count: int) -> list[RecordRow]:
+        try:
+            return super()._rows(file, first, count)
+        except DAMAGE:
+            if count > 1:
+                raise
+        return self._read_alone(record_at(file, first))
+
+    def _read_alone(self, place: int) -> list[RecordRow]:
+        """A record and its texts, whatever is wrong with what belongs to it."""
+        found = self._old.execute(ALONE, (place,)).fetchone()
+        if found is None:
+            return []
+        key, role, kind, prompt, time_ms, tool, entry, parent, is_error = found
+        texts = [self._packer.make_text(*text) for text in read.read_texts(self._old, place, reveal=True).items()]
+        touched = [self._mask(tail) for (tail,) in self._list(TOUCHED, (place,))]
+        return [
+            RecordRow(
+                key=key,
+                role=role,
+                kind=Kind(kind),
+                texts=tuple(texts),
+                prompt=bool(prompt),
+                time_ms=time_ms,
+                entry=entry,
+                parent=parent,
+                tool=None if tool is None else self._mask(clean_line(tool)),
+                is_error=None if is_error is None else bool(is_error),
+                touched=tuple(touched),
+            )
+        ]
+
+    def _find_session(self, file: int) -> tuple[Any, ...]:
+        try:
+            return super()._find_session(file)
+        except DAMAGE:
+            self._is_whole = False
+        return sqlite.one(self._old, ABOUT_BY_ID, (file,))
 
     def _version_of(self, known: IndexedFile) -> int:
         return known.source_version if self._is_whole else INCOMPLETE

@@ -1,31 +1,36 @@
 """Operations to rows."""
 
 import json
+from collections.abc import Iterator
+from typing import get_args
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sesamed.ingest.chunking import Chunking, clean, cut
-from sesamed.model import Fact, Message, ToolCall, ToolResult
+from sesamed.masking import Secrets, mask
+from sesamed.model import Fact, Message, Operation, ToolCall, ToolResult
 from sesamed.store.ids import Kind
-from sesamed.store.rows import AnyRow, Cursor, FileRows, RecordRow, ResultRow, Signature
+from sesamed.store.rows import AnyRow, Cursor, FileRows, RecordRow, ResultRow, Signature, Text
+from sesamed.store.sqlite import plain
+from tests.support.secrets_set import Planted, make_secrets
 
 ODD = st.text(st.characters() | st.sampled_from("\0\ud800\udfff😀é\u2028"))
 
 
+def nothing() -> FileRows:
+    """A change without anything in it."""
+    return FileRows(
+        path=b"/a", root="/", source="pi", source_version=1, signature=Signature(0, 0, 0, 0, 0), cursor=Cursor(), complete=True,
+        rows=[], facts=[],
+    )  # fmt: skip
+
+
 def filled(*operations: Message | ToolCall | ToolResult) -> list[AnyRow]:
     """The rows of some operations."""
-    change = FileRows(
-        path=b"/a",
-        root="/",
-        source="pi",
-        source_version=1,
-        signature=Signature(0, 0, 0, 0, 0),
-        cursor=Cursor(),
-        complete=True,
-        rows=[],
-    )
+    change = nothing()
     Chunking(1000).fill(change, operations)
     return change.rows
 
@@ -114,10 +119,7 @@ def test_what_nobody_sees_is_not_indexed(kind: type) -> None:
 
 def test_a_name_is_indexed_as_it_is_seen_and_a_path_as_it_is() -> None:
     """Names are searched; a directory may be called anything."""
-    change = FileRows(
-        path=b"/a", root="/", source="pi", source_version=1, signature=Signature(0, 0, 0, 0, 0), cursor=Cursor(), complete=True,
-        facts=[],
-    )  # fmt: skip
+    change = nothing()
     odd = "/tmp/\x1b[1mbirds"
     Chunking(1000).fill(change, [Fact(field="name", value=odd), Fact(field="cwd", value=odd)])
     assert [fact.value for fact in change.facts] == ["/tmp/birds", odd]
@@ -131,3 +133,58 @@ def test_a_call_is_cut_where_its_text_is_too_long() -> None:
     kept, note = row.texts[0].text.rsplit("\n", 1)
     assert len(kept) <= 1000
     assert note == f"[… {len(arguments) - len(kept)} more characters are in the session file]"
+
+
+@given(
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=100),
+    st.sampled_from([planted for planted in make_secrets(3, 200) if planted.secret not in mask(planted.text)]),
+    st.sampled_from(("message", "call", "result", "name")),
+    st.sampled_from(get_args(Secrets)),
+)
+def test_a_secret_is_masked_wherever_it_stands(around: str, planted: Planted, where: str, secrets: Secrets) -> None:
+    """And kept only where it is wanted: with `mask` beside a text that has masks, with `drop` nowhere, with `keep` as it stands."""
+    text = f"{around}\n{planted.text}\n{around}"
+    said: dict[str, Operation] = {
+        "message": Message(key=1, role="user", text=text),
+        "call": ToolCall(key=1, name="bash", arguments=msgspec.json.encode({"command": text})),
+        "result": ToolResult(key=1, text=text, is_error=False),
+        "name": Fact(field="name", value=text),
+    }
+    change = nothing()
+    Chunking(1 << 18, secrets).fill(change, [said[where]])
+    texts = list(find_texts(change))
+    shown = [*(text.text for text in texts), *(text.inner for text in texts), *(fact.value for fact in change.facts)]
+    kept = [*(text.whole for text in texts), *(fact.value for fact in change.facts)]
+    assert any(planted.secret in text for text in shown) == (secrets == "keep")
+    assert any(planted.secret in text for text in kept) == (
+        secrets == "keep" or (secrets == "mask" and where != "name")
+    )
+    assert all(plain(text.packed) == text.text for text in texts)
+    assert all((text.raw is None) == (text.packed_raw is None) for text in texts)
+
+
+def find_texts(change: FileRows) -> Iterator[Text]:
+    """The chunks of a change."""
+    for row in change.rows:
+        if isinstance(row, RecordRow):
+            yield from row.texts
+        elif isinstance(row, ResultRow) and row.text is not None:
+            yield row.text
+
+
+def test_files_and_tools_are_masked_too() -> None:
+    """A tool is given anything for a path; nobody reads these, but the full text of nothing else may have them either."""
+    token = "gh" + "p_16C7e42F292c6912E7710c838347Ae178B4a"
+    (row,) = filled(ToolCall(key=1, name=f"get_{token}", arguments=msgspec.json.encode({"path": f"/a/{token}/b.txt"})))
+    assert isinstance(row, RecordRow)
+    assert (row.tool, row.touched) == ("get_[masked:githubtoken]", ("b.txt/[masked:githubtoken]/a/",))
+
+
+def test_a_secret_is_not_cut_in_two() -> None:
+    """What is too long ends before it."""
+    token = "gh" + "p_16C7e42F292c6912E7710c838347Ae178B4a"
+    (row,) = filled(Message(key=1, role="user", text=f"{'word ' * 196}{token} {'word ' * 1000}"))
+    assert isinstance(row, RecordRow)
+    kept, note = row.texts[0].text.rsplit("\n", 1)
+    assert kept == "word " * 196
+    assert note == "[… 5041 more characters are in the session file]"

@@ -10,7 +10,7 @@ import msgspec
 
 from sesamed import __version__, daemon, logs, paths
 from sesamed.config import load
-from sesamed.errors import ConfigError, LockedError, SchemaTooNewError, SesameError
+from sesamed.errors import ConfigError, LockedError, SchemaTooNewError, SesameError, is_of_memory
 from sesamed.manager_report import Notifier
 from sesamed.sources import SOURCES
 
@@ -47,6 +47,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _exit_with(error, 0 if flags.give_up_quietly else EX_CONFIG)
     except SesameError as error:
         return _exit_with(error, EX_CONFIG if flags.check else EX_FAILED)
+    except Exception as error:
+        if not is_of_memory(error):
+            raise
+        _exit_with(SesameError("not enough memory; raise its limit (ulimit -v) or free some"), EX_FAILED)
+        sys.stderr.flush()
+        os._exit(EX_FAILED)  # without memory for a thread the interpreter may hang at its end
     return 0
 
 

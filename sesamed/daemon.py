@@ -23,7 +23,7 @@ import msgspec
 
 from sesamed import discovery, locks, paths, workstation
 from sesamed.config import Config, ConfiguredRoot
-from sesamed.errors import ConfigError, SesameError, StoreError
+from sesamed.errors import ConfigError, SesameError, StoreError, is_of_memory
 from sesamed.exclusion import Exclusion
 from sesamed.ingest.decode import ReadLimits, log_fault
 from sesamed.ingest.indexer import Indexer
@@ -92,6 +92,7 @@ def run(setting: Setting) -> None:
         if listener is None:
             listener = bind(setting.paths.socket)
             held.callback(_unlink, setting.paths.socket)
+        held.callback(listener.close)
         anyio.run(_Daemon(setting, index, notifier).main, listener)
 
 
@@ -154,6 +155,8 @@ def _seen_as_damage(database: str) -> Iterator[None]:
     except (SesameError, OSError):
         raise
     except Exception as error:
+        if is_of_memory(error):
+            raise
         raise DamagedError(database, log_fault(os.fsencode(database), error)) from error
 
 

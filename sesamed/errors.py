@@ -106,3 +106,13 @@ class ConfigError(SesameError):
 
 class LockedError(SesameError):
     """Another instance holds the lock."""
+
+
+def is_of_memory(error: BaseException | None) -> bool:
+    """Whether there was too little memory: for an object, for SQLite, for a thread, or in one of several tasks."""
+    if isinstance(error, BaseExceptionGroup):
+        return any(map(is_of_memory, error.exceptions))
+    if isinstance(error, RuntimeError) and "new thread" in str(error):
+        return True
+    is_short = isinstance(error, MemoryError) or type(error).__name__ == "NoMemError"  # the latter is SQLite's
+    return is_short or (error is not None and is_of_memory(error.__context__))

@@ -163,10 +163,12 @@ def _append(path: str, data: bytes) -> None:
 
 
 def _describe(path: str, session: SessionKey, annotations: Annotations) -> None:
-    before = b""
-    with suppress(FileNotFoundError), open(path, "rb") as file:
+    before, directory = b"", os.path.dirname(path)
+    if os.path.islink(directory):
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), directory)
+    with suppress(FileNotFoundError), open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
         before = file.read()
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    os.makedirs(directory, mode=0o700, exist_ok=True)
     _replace(path, sesame.merge_annotations(session, annotations, before))
 
 

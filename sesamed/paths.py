@@ -64,10 +64,20 @@ def find(environ: Mapping[str, str]) -> Paths:
     runtime_dir = directory or default_runtime_dir(os.geteuid())
     return Paths(
         config_dir=_override(environ, "SESAME_CONFIG_DIR") or defaults.user_config_dir,
-        data_dir=_override(environ, "SESAME_DATA_DIR") or defaults.user_data_dir,
+        data_dir=_check_text(_override(environ, "SESAME_DATA_DIR") or defaults.user_data_dir),
         runtime_dir=runtime_dir,
         socket=_check_length(socket or os.path.join(runtime_dir, "sesamed.sock")),
     )
+
+
+def _check_text(path: str) -> str:
+    """SQLite opens no other paths."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        name = os.fsencode(path).decode("utf-8", "backslashreplace")
+        raise ConfigError(f"the data directory {name} is not UTF-8; set SESAME_DATA_DIR to another one") from None
+    return path
 
 
 def find_variable(environ: Mapping[str, str], name: str) -> str | None:

@@ -421,6 +421,9 @@ def _goes_on(tail: Tail, known: IndexedFile) -> bool:
 
 def log_fault(path: bytes, error: Exception) -> str:
     """Log a bug without the exception's own words, which may quote a transcript."""
+    if isinstance(error, MemoryError):
+        log.error("not enough memory path=%r", Unit.parse(path).path)
+        return "there was not enough memory for it"
     steps = " < ".join(f"{step.name}:{step.lineno}" for step in reversed(traceback.extract_tb(error.__traceback__)))
     log.error("internal error path=%r error=%s at=%s", Unit.parse(path).path, type(error).__name__, steps)
     return f"internal error ({type(error).__name__}); the log says where. Please report it"

@@ -42,7 +42,8 @@ def bind(path: str) -> socket.socket:
         )
     _make_sure_dead(path)
     fresh = _name_beside(path)
-    unlink_own(fresh)
+    if not unlink_own(fresh) and os.path.lexists(fresh):
+        raise ConfigError(f"{fresh} is in the way of the socket and is none itself; move it")
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         _bind_private(listener, fresh)

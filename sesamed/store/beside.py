@@ -5,13 +5,14 @@ over, and so is whatever else cannot be decoded.
 """
 
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TypeVar
 
 import msgspec
 
-from sesamed.errors import StoreError
+from sesamed.errors import ConfigError, StoreError
 from sesamed.store import sqlite
 
 NAMES = FORGOTTEN, NUMBERS, WORKSTATIONS = "forgotten.jsonl", "ids.jsonl", "workstations.jsonl"
@@ -57,13 +58,23 @@ def _write(descriptor: int, data: bytes, size: int) -> None:
 
 
 def read(index: str, name: str, kind: type[T]) -> Iterator[T]:
-    """What the lines say, in their order."""
-    decode = msgspec.json.Decoder(kind).decode
+    """What the lines say, in their order. Links are not followed, as nothing is written through one either."""
+    decode, path = msgspec.json.Decoder(kind).decode, path_of(index, name)
     try:
-        with open(path_of(index, name), "rb") as file:
-            lines = file.read().split(b"\n")
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         return
+    except OSError as error:
+        if os.path.islink(path):
+            raise ConfigError(f"{path} is a link; put the file itself there", path=path) from error
+        raise StoreError(f"{path} cannot be read: {error.strerror}") from error
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ConfigError(f"{path} is not a regular file; move it", path=path)
+        with open(descriptor, "rb", closefd=False) as file:
+            lines = file.read().split(b"\n")
+    finally:
+        os.close(descriptor)
     for line in lines:
         try:
             yield decode(line)

@@ -142,6 +142,8 @@ def explain(error: Exception, path: str) -> Exception:
         return DamagedError(path, error)
     if isinstance(error, apsw.IOError) and getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_DATA:
         return DamagedError(path, "a page is not what was written")
+    if isinstance(error, apsw.NoMemError):
+        return MemoryError()
     if isinstance(error, USER_CAN_ACT):
         return StoreError(f"the index {path} cannot be used: {error}; check free disk space and permissions")
     return error

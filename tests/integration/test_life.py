@@ -397,3 +397,115 @@ def test_version() -> None:
             [sys.executable, "-m", "sesamed", flag], capture_output=True, check=True, env=surroundings()
         )
         assert run.stdout.startswith((b"sesamed ", b"usage: sesamed"))
+
+
+# -- what must not stand in the way
+
+
+def _obstruct(place: Path, kind: str) -> None:
+    """Something that is neither a file nor ours."""
+    place.parent.mkdir(mode=0o700, exist_ok=True)
+    if kind == "directory":
+        place.mkdir()
+    elif kind == "fifo":
+        os.mkfifo(place)
+    elif kind == "link":
+        target = place.parent.parent / "target"
+        target.write_text("as it was\n")
+        place.symlink_to(target)
+    else:
+        place.touch()
+
+
+@pytest.mark.parametrize(
+    ("place", "kind"),
+    [
+        ("run/sesamed.soc~", "file"),
+        ("run/sesamed.soc~", "directory"),
+        ("run/sesamed.soc~", "fifo"),
+        ("run/sesamed.soc~", "link"),
+        ("data/forgotten.jsonl", "link"),
+        ("data/forgotten.jsonl", "fifo"),
+        ("data/ids.jsonl", "link"),
+        ("data/ids.jsonl", "directory"),
+        ("data/workstations.jsonl", "link"),
+    ],
+)
+def test_what_stands_in_the_way_is_named(place: str, kind: str) -> None:
+    """In one line; and it stays as it is."""
+    with Daemon() as daemon:
+        daemon.stop()
+        path = daemon.directory / place
+        path.unlink(missing_ok=True)
+        _obstruct(path, kind)
+        code, said = daemon.refuses_to_start()
+        assert (code, said.count("\n")) == (CONFIGURATION, 1)
+        assert str(path) in said
+        if kind == "link":
+            assert path.read_text() == "as it was\n"
+        if kind == "directory":
+            path.rmdir()
+        else:
+            path.unlink()
+        daemon.start()
+
+
+def test_annotations_are_not_written_through_a_link() -> None:
+    """Their directory is ours, and nobody else's."""
+    with Daemon() as daemon:
+        daemon.fill()
+        elsewhere = daemon.directory / "elsewhere"
+        elsewhere.mkdir()
+        (daemon.data_dir / "sessions/words").symlink_to(elsewhere)
+        assert "cannot be written" in daemon.refuses("set_session_meta", sessionId="session-0", title="A title").message
+        assert list(elsewhere.iterdir()) == []
+
+
+def test_a_data_directory_whose_name_is_no_text() -> None:
+    """SQLite cannot open anything in it."""
+    with Daemon() as daemon:
+        daemon.stop()
+        before = daemon.extra_environ
+        daemon.extra_environ = {**before, "SESAME_DATA_DIR": os.fsdecode(os.fsencode(daemon.directory) + b"/da\xffta")}
+        code, said = daemon.refuses_to_start()
+        assert (code, said.count("\n")) == (CONFIGURATION, 1)
+        assert "is not UTF-8; set SESAME_DATA_DIR" in said
+        daemon.extra_environ = before
+        daemon.start()
+
+
+SHORT = """
+import resource, sys
+from sesamed.cli import main
+with open("/proc/self/status") as file:
+    size = next(int(line.split()[1]) for line in file if line.startswith("VmSize:"))
+resource.setrlimit(resource.RLIMIT_AS, (size + 6000 << 10, resource.RLIM_INFINITY))
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="no /proc")
+def test_too_little_memory_to_start() -> None:
+    """One line, and an end; what is there stays where it is."""
+    with Daemon() as daemon:
+        daemon.fill()
+        daemon.stop()
+        program, daemon._program = daemon._program, ("-c", SHORT)
+        code, said = daemon.refuses_to_start()
+        assert (code, said) == (1, "sesamed: not enough memory; raise its limit (ulimit -v) or free some\n")
+        daemon._program = program
+        assert len(daemon.start().found("quince")) == 3
+        assert not list(daemon.data_dir.glob("*.damaged*"))
+
+
+def test_a_long_line_under_low_memory() -> None:
+    """It is said that it was too much; the others are read."""
+    with Daemon({"sweepSeconds": 1}, through=["sh", "-c", 'ulimit -v 250000; exec "$@"', "sh"]) as daemon:
+        daemon.allowed.append("not enough memory")
+        daemon.fill()
+        daemon.write("long.jsonl", PiSession(id="long").user("x" * (60 << 20)).bytes())
+        eventually(lambda: "not enough memory" in str(daemon.call("status")["warnings"]))
+        daemon.write("later.jsonl", PiSession(id="later").user("a medlar").bytes())
+        eventually(lambda: daemon.found("medlar") == ["later"])
+        os.unlink(daemon.path("long.jsonl"))
+        eventually(lambda: daemon.call("status")["warnings"] == [])

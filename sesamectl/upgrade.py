@@ -51,7 +51,7 @@ def _restart(path: str, theirs: str) -> bool:
         if _version(path) != theirs or _read(stamp) == tried:
             return True
         if obstacle := _find_obstacle(path):
-            _warn(f"sesamed {theirs} goes on, although this sesamectl is {__version__}: {obstacle}")
+            _warn(f"sesamed {theirs} keeps running although sesamectl is {__version__}: {obstacle}")
             return False
         descriptor = os.open(stamp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         with open(descriptor, "w", encoding="utf-8") as file:

@@ -37,7 +37,7 @@ def restart(arguments: Arguments) -> None:
     try:
         require_startable(managed_spec(spec.socket) or spec)
     except StartError as error:
-        raise StartError(f"{error}; nothing was stopped") from None
+        raise StartError(f"{error}; the daemon was not stopped") from None
     stop_daemon()
     start(arguments)
 

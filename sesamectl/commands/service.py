@@ -66,9 +66,9 @@ def _all_or_nothing() -> Iterator[ExitStack]:
             try:
                 steps.close()
             except (ClientError, RpcError, OSError) as failed:
-                raise RpcError(0, f"{said}; this could not be undone: {failed}") from None
+                raise RpcError(0, f"{said}; not all changes could be undone: {failed}") from None
             kind = error.__class__ if isinstance(error, ClientError) else partial(RpcError, 0)
-            raise kind(f"{said}; everything is as it was before") from None
+            raise kind(f"{said}; all changes were undone") from None
         except BaseException:
             steps.close()
             raise

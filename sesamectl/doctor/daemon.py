@@ -66,7 +66,7 @@ def find_daemon(checkup: Checkup) -> Iterator[Finding]:
     ):
         if (ours := getattr(own, name)) != theirs:
             by = find_variable(checkup.environ, name) or "HOME"
-            text = f"sesamed has its {what} in {theirs}; one started from this shell would have it in {ours} (by {by})"
+            text = f"sesamed has its {what} in {theirs}; started from this shell, it would have it in {ours} ({by})"
             yield Finding(NOTE, "paths", text)
 
 
@@ -183,7 +183,7 @@ def _replace(checkup: Checkup, text: str, is_ours_older: bool) -> Finding:
         return checkup.wrong("versions", f"{text}; {service['unit']} starts it", Advice.INSTALL)
     if service["dropIns"]:
         file = service["dropIns"][-1]
-        return checkup.wrong("versions", f"{text}; {file} may say so", Advice.CORRECT, file=file)
+        return checkup.wrong("versions", f"{text}; {file} may be why", Advice.CORRECT, file=file)
     return checkup.wrong("versions", text, Advice.RESTART)
 
 
@@ -229,8 +229,8 @@ def _compare_unit(checkup: Checkup, unit: str) -> Finding:
     if there != here:
         return Finding(NOTE, "service", f"{unit} is for the index in {there}, this shell's is in {here}")
     if theirs.python == ours.python or not theirs.python:
-        return checkup.wrong("service", f"{unit} is not what an install would write", Advice.INSTALL)
-    text = f"{unit} runs {theirs.python}, this sesamectl is run by {ours.python}"
+        return checkup.wrong("service", f"{unit} differs from what `sesamectl service install` writes", Advice.INSTALL)
+    text = f"{unit} runs {theirs.python}, but this sesamectl runs in {ours.python}"
     is_newer_there = is_newer(_version_of(theirs), __version__)
     return checkup.wrong("service", text, Advice.UPDATE if is_newer_there else Advice.INSTALL)
 

@@ -25,22 +25,22 @@ class Advice(Enum):
     START = "`sesamectl start`"
     RESTART = "`{restart}`"
     INDEX = "`sesamectl index`"
-    REBUILD = "`sesamectl index --full` builds it anew, and keeps sessions whose files are gone"
-    WAIT = "wait until they are read; `sesamectl status` shows how far it is"
+    REBUILD = "`sesamectl index --full` rebuilds it, and keeps sessions whose files are gone"
+    WAIT = "wait; `sesamectl status` shows the progress"
     SEEN = "when you have seen this, move what was set aside out of {directory}, or delete it; then `{restart}`"
     DEEP = "`sesamectl doctor --deep` names them"
-    REPORT = "if it stays, report it with what `sesamectl logs` prints"
+    REPORT = "if it persists, report it with the output of `sesamectl logs`"
 
     CORRECT = "correct {file}"
     ADD_ROOT = 'add {root} to "extraSources" in {file}, then `{restart}`'
     SET_VARIABLE = "correct {variable} in this shell, or unset it"
-    UNSET = "`unset {variables}` in this shell, which asks that daemon then"
+    UNSET = "`unset {variables}` in this shell"
     OWN_HOME = "run sesamectl as that user, or correct {variable} in this shell"
 
     CLOSE = "`chmod go= {path}`"
     MOVE_OUT = "move {names} out of it: sesame needs a directory of its own"
     MOVE_AWAY = "`{moves}`"
-    PUT_IN_PLACE = "`rm {path} && mv {real} {path}` puts it in the link's place"
+    PUT_IN_PLACE = "`rm {path} && mv {real} {path}` puts what it names in place of the link"
     READABLE = "`chmod u+rX {paths}`, then `sesamectl index`"
     EXCLUDE = 'add them to "exclude" in {file}, then `{restart}`'
     FREE_SPACE = "free {size} on that disk"
@@ -48,8 +48,8 @@ class Advice(Enum):
 
     KILL = "`kill -9 {pid}`: nothing is lost, and the next call starts it again"
     END = "`kill {pid}`, then `sesamectl start`"
-    END_OTHER = "end that program, or correct {variable} in this shell"
-    UPDATE = "update this sesamectl"
+    END_OTHER = "stop that program, or correct {variable} in this shell"
+    UPDATE = "update sesamectl"
     REINSTALL = "reinstall sesame, then `{restart}`"
     INSTALL = "`sesamectl service install`"
 

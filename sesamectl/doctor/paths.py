@@ -38,9 +38,7 @@ def check_config(checkup: Checkup) -> Iterator[Finding]:
     try:
         checkup.config = load(file, checkup.environ, SOURCES.keys())
     except ConfigError as error:
-        goes_on = (
-            "" if checkup.hello is None else "; sesamed goes on with what it has read before, until it is restarted"
-        )
+        goes_on = "" if checkup.hello is None else "; the running daemon keeps its settings"
         yield checkup.wrong("config", f"{error.message}{goes_on}", Advice.CORRECT, file=quote(file))
         return
     state = "is valid" if os.path.exists(file) else "does not exist; all settings are defaults"
@@ -101,7 +99,7 @@ def _check_private(checkup: Checkup, path: str, is_kind: Callable[[int], bool]) 
         text = f"{path} is a symbolic link, which sesame does not follow"
         return checkup.wrong("paths", text, Advice.PUT_IN_PLACE, path=quote(path), real=real)
     if not is_kind(status.st_mode):
-        return checkup.move_away("paths", f"{path} is a {_name_kind(status.st_mode)}, and sesame needs the place", path)
+        return checkup.move_away("paths", f"{path} is a {_name_kind(status.st_mode)}; sesame needs that path", path)
     if status.st_mode & 0o077:
         mode = stat.S_IMODE(status.st_mode)
         return checkup.close("paths", f"{path} is open to other users (mode {mode:o})", path)
@@ -143,7 +141,7 @@ def check_disk(checkup: Checkup) -> Iterator[Finding]:
     while not os.path.isdir(there):
         there = os.path.dirname(there)
     if (kind := needs_polling(os.path.realpath(there))) is not None:
-        text = f"the index is on {kind}, where locks and shared memory hold on one machine only: use it from one"
+        text = f"the index is on {kind}; use it from one machine only, as locks and shared memory are not shared between machines"
         yield Finding(NOTE, "disk", text)
     free, index = shutil.disk_usage(there).free, _size(paths.database)
     wanted = max(MIN_FREE_BYTES, index)

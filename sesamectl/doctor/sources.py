@@ -60,16 +60,16 @@ def check_roots(checkup: Checkup) -> Iterator[Finding]:
     for path in dict.fromkeys([*(root.path for root in named), *(config.pi_session_paths or ())]):
         if not os.path.isdir(path):
             state = "is not a directory" if os.path.lexists(path) else "does not exist"
-            yield checkup.wrong("source", f"{path}, which {file} names, {state}", Advice.CORRECT, file=quote(file))
+            yield checkup.wrong("source", f"{file} names {path}, which {state}", Advice.CORRECT, file=quote(file))
     if status is None:
         return
     if _changed_at(file) > datetime.fromisoformat(status["startedAt"]).timestamp():
-        yield checkup.wrong("source", f"{file} was changed after sesamed had read it", Advice.RESTART)
+        yield checkup.wrong("source", f"{file} has changed since sesamed read it", Advice.RESTART)
     if config.sources is None and config.pi_session_paths is None:
         yield from _check_discovered(checkup, file, status["sources"])
     if not any(os.path.isdir(source["path"]) for source in status["sources"] if source["parser"] != Sesame.name):
         places = ", ".join(source["path"] for source in status["sources"] if source["parser"] != Sesame.name)
-        yield Finding(NOTE, "source", f"no agent has sessions here; sesamed looks in {places}")
+        yield Finding(NOTE, "source", f"no agent has written sessions yet; sesamed looks in {places}")
 
 
 def _check_discovered(checkup: Checkup, file: str, sources: list[dict[str, Any]]) -> Iterator[Finding]:
@@ -79,7 +79,10 @@ def _check_discovered(checkup: Checkup, file: str, sources: list[dict[str, Any]]
         real = os.path.realpath(root.path)
         is_watched = any(root.parser == parser and (real + "/").startswith(path + "/") for parser, path in watched)
         if os.path.isdir(real) and not is_watched:
-            text = f"{root.path} has sessions of {SOURCES[root.parser].label} by this shell's variables, and sesamed does not watch it"
+            label = SOURCES[root.parser].label
+            text = (
+                f"{root.path} is where {label} keeps sessions by this shell's variables, but sesamed does not watch it"
+            )
             entry = json.dumps({"parser": root.parser, "path": root.path})
             yield checkup.wrong("source", text, Advice.ADD_ROOT, root=entry, file=quote(file))
 

@@ -68,7 +68,7 @@ class Systemd:
             path = os.path.join(self._directory, name)
             if os.path.lexists(path) and not self._is_ours(path):
                 if os.path.realpath(path) == os.devnull:
-                    return f"{name} is masked; `systemctl --user unmask {name}` allows it again"
+                    return f"{name} is masked (`systemctl --user unmask {name}` undoes that)"
                 return f"{path} was not written by sesame"
             shown = self._show(name, "LoadState", "FragmentPath") if not self.unavailable() else {}
             if shown.get("LoadState") == "masked":

@@ -173,7 +173,7 @@ def test_a_failed_install_leaves_nothing(mac: Mac) -> None:
     assert "one" in mac.ctl("search", "quince")
     (mac.launchd / "refuses").touch()
     before = sorted((mac.place / "home").rglob("*"))
-    assert "everything is as it was before" in mac.ctl("service", "install", code=4)
+    assert "all changes were undone" in mac.ctl("service", "install", code=4)
     assert sorted((mac.place / "home").rglob("*")) == before
     assert "one" in mac.ctl("search", "quince", "--no-start")
 

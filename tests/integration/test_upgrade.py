@@ -72,7 +72,7 @@ def test_an_older_daemon_goes_on_where_a_newer_one_could_not_start(machine: Mach
         (machine.config / "config.jsonc").write_text('{"sweepSecond": 5}')
         said = on_a_terminal(machine, "search", "quince")
         assert (
-            f"sesamed 0.0.9 goes on, although this sesamectl is {sesamectl.__version__}: {machine.config}/config.jsonc: line 1: $"
+            f"sesamed 0.0.9 keeps running although sesamectl is {sesamectl.__version__}: {machine.config}/config.jsonc: line 1: $"
             in said
         )
         assert version(machine) == "0.0.9"

@@ -87,10 +87,10 @@ def install(user: UserManager, *flags: str, environ: dict[str, str] | None = Non
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_failed_install_leaves_nothing(user: UserManager, fault: Fault) -> None:
-    """Whichever step fails, everything is as it was, and a search works as before."""
+    """Whichever step fails, all changes were undone, and a search works as before."""
     environ = fault(user)
     before, units = tree(user), loaded(user)
-    assert "everything is as it was before" in install(user, "--socket", environ=environ)
+    assert "all changes were undone" in install(user, "--socket", environ=environ)
     assert (tree(user), loaded(user)) == (before, units)
     assert found(user) == ["session-1"]
 
@@ -113,7 +113,7 @@ def test_a_failed_change_gives_the_service_back(user: UserManager) -> None:
     user.ctl("service", "install")
     socket_that_fails(user)
     before = tree(user)
-    assert "everything is as it was before" in install(user, "--socket")
+    assert "all changes were undone" in install(user, "--socket")
     assert tree(user) == before
     assert answering(user) == main_pid(user) != 0
 
@@ -122,7 +122,7 @@ def test_a_masked_unit_is_left_alone(user: UserManager) -> None:
     """Whoever masks the service wants none: none is installed, the mask stays, and a search needs no service."""
     user.systemctl("mask", "sesamed.service")
     before = tree(user)
-    assert "sesamed.service is masked; `systemctl --user unmask sesamed.service`" in user.ctl(
+    assert "sesamed.service is masked (`systemctl --user unmask sesamed.service` undoes that)" in user.ctl(
         "service", "install", code=4
     )
     assert "left alone: sesamed.service is masked" in user.ctl("service", "uninstall")

@@ -77,11 +77,11 @@ def test_a_daemon_of_another_environment(stub: Stub, paths: Paths, monkeypatch: 
     assert found[:2] == [
         (
             NOTE,
-            "sesamed has its index in /d; one started from this shell would have it in /x/sesame (by XDG_DATA_HOME); ",
+            "sesamed has its index in /d; started from this shell, it would have it in /x/sesame (XDG_DATA_HOME); ",
         ),
         (
             NOTE,
-            f"sesamed has its configuration in /c d; one started from this shell would have it in {find({}).config_dir} (by HOME); ",
+            f"sesamed has its configuration in /c d; started from this shell, it would have it in {find({}).config_dir} (HOME); ",
         ),
     ]
     assert checkup.restart == "SESAME_DATA_DIR=/d SESAME_CONFIG_DIR='/c d' sesamectl restart"
@@ -113,9 +113,9 @@ def test_a_socket_with_faults(stub: Stub, paths: Paths, lock: str | None) -> Non
         (
             {"version": "99.0.0"},
             "3.99.0",
-            f"sesamed 99.0.0 is running, but sesamectl is {sesamectl.__version__}; update this",
+            f"sesamed 99.0.0 is running, but sesamectl is {sesamectl.__version__}; update sesamectl",
         ),
-        ({"minProtocol": 2, "protocol": 3}, "3.99.0", "sesamed speaks protocol 3, sesamectl 1; update this sesamectl"),
+        ({"minProtocol": 2, "protocol": 3}, "3.99.0", "sesamed speaks protocol 3, sesamectl 1; update sesamectl"),
         ({"minProtocol": 0, "protocol": 0}, "3.99.0", "sesamed speaks protocol 0, sesamectl 1; `sesamectl restart`"),
         ({}, "3.51.2", "SQLite 3.51.2 has a bug that can damage the index; `sesamectl restart`"),
     ],
@@ -186,23 +186,26 @@ def test_a_service_that_is_not_ours(systemctl: FakeSystemctl, systemd: Systemd, 
     assert service(paths) == (NOTE, f"{systemd.unit_path()} was not written by sesame; {left}")
     os.unlink(systemd.unit_path())
     os.symlink("/dev/null", systemd.unit_path())
-    todo = "`systemctl --user unmask sesamed.service` allows it again"
-    assert service(paths) == (NOTE, f"sesamed.service is masked; {todo}; {left}")
+    todo = "(`systemctl --user unmask sesamed.service` undoes that)"
+    assert service(paths) == (NOTE, f"sesamed.service is masked {todo}; {left}")
 
 
 def test_a_service_of_another_installation(systemd: Systemd, paths: Paths, directory: str) -> None:
     """It is replaced by ours only if it is not newer, and only if it is for the same index."""
     unit, ours = systemd.unit_path(), build_spec(os.environ).python
     change(systemd, "Nice=5", "Nice=6")
-    assert service(paths) == (WRONG, f"{unit} is not what an install would write; `sesamectl service install`")
+    assert service(paths) == (
+        WRONG,
+        f"{unit} differs from what `sesamectl service install` writes; `sesamectl service install`",
+    )
     other = f"{directory}/python"
     change(systemd, ours, other)
-    found = (WRONG, f"{unit} runs {other}, this sesamectl is run by {ours}; `sesamectl service install`")
+    found = (WRONG, f"{unit} runs {other}, but this sesamectl runs in {ours}; `sesamectl service install`")
     assert service(paths) == found
-    for version, todo in (("0.0.1", "`sesamectl service install`"), ("99.0.0", "update this sesamectl")):
+    for version, todo in (("0.0.1", "`sesamectl service install`"), ("99.0.0", "update sesamectl")):
         Path(other).write_text(f'#!/bin/sh\n[ "$*" = "-P -m sesamed --version" ] && echo sesamed {version}\n')
         os.chmod(other, 0o755)
-        assert service(paths) == (WRONG, f"{unit} runs {other}, this sesamectl is run by {ours}; {todo}")
+        assert service(paths) == (WRONG, f"{unit} runs {other}, but this sesamectl runs in {ours}; {todo}")
     change(systemd, f'"SESAME_SOCKET={paths.socket}"', f'"SESAME_SOCKET={paths.socket}" "SESAME_DATA_DIR=/theirs"')
     here = data_directory(os.environ)
     assert service(paths) == (NOTE, f"{unit} is for the index in /theirs, this shell's is in {here}; ")
@@ -217,7 +220,7 @@ def test_an_older_daemon_that_the_service_starts(systemctl: FakeSystemctl, syste
 
     assert advise() == "`sesamectl restart`"
     systemctl.say("shown", "ActiveState=active\nMainPID=7\nDropInPaths=/d/a.conf /d/b.conf\n")
-    assert advise() == "/d/b.conf may say so; correct /d/b.conf"
+    assert advise() == "/d/b.conf may be why; correct /d/b.conf"
     change(systemd, "Nice=5", "Nice=6")
     assert advise() == f"{systemd.unit_path()} starts it; `sesamectl service install`"
 
@@ -234,7 +237,7 @@ def test_a_warning(stub: Stub, code: str) -> None:
     stub.on("sync", {"pending": {"files": 0, "bytes": 0}})
     status = STATUS | {"socket": stub.path, "warnings": [{"code": code, "message": "odd"}]}
     found = levels(daemon.check_state(Checkup({}, deep=False, status=status)))[0]
-    report = (WRONG, "odd; if it stays, report it with what `sesamectl logs` prints")
+    report = (WRONG, "odd; if it persists, report it with the output of `sesamectl logs`")
     assert found == ((NOTE, "odd; ") if code == "workstation" else report)
 
 
@@ -266,7 +269,7 @@ def test_what_is_not_searchable_yet(stub: Stub, indexing: dict[str, int] | None,
         (NOTE, "degraded; appended lines are searchable after 1.0 ms (p50), 2.0 ms (p99); "),
         (
             level,
-            "1 file (2.0 KiB) not searchable after 5 s; wait until they are read; `sesamectl status` shows how far it is",
+            "1 file (2.0 KiB) not searchable after 5 s; wait; `sesamectl status` shows the progress",
         ),
     ]
 

@@ -66,7 +66,7 @@ def test_a_service_that_does_not_answer(
     monkeypatch.setattr("sesamectl.launch.wait_until_ready.__defaults__", (0.0, lambda: True, str))
     assert main(["service", "install"]) == 3
     assert (
-        f"the service was started, but nothing answers at {directory}/none; everything is as it was"
+        f"the service was started, but nothing answers at {directory}/none; all changes were undone"
         in capsys.readouterr().err
     )
     assert "enable --now sesamed.service" in systemctl.calls()

@@ -81,7 +81,7 @@ function checkPlace(path: string): void {
   if (Buffer.byteLength(path) > MAX_SOCKET_BYTES) throw new Error(`socket path too long: ${path} has more than ${MAX_SOCKET_BYTES} bytes; set SESAME_SOCKET`);
   if (!existsSync(path)) throw new Unreachable(path);
   const directory = dirname(path);
-  if (!isPrivate(directory)) throw new Error(`${directory} is not yours alone, nothing was sent; if it is sesame's alone, make it yours and \`chmod 700\` it`);
+  if (!isPrivate(directory)) throw new Error(`${directory} is not a directory that only you can open, so nothing was sent; see \`sesamectl doctor\``);
 }
 
 async function answered<T>(path: string, socket: Socket, maxBytes: number): Promise<T> {

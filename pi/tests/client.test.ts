@@ -56,7 +56,7 @@ test("no socket, a stale one, and a file in its place are nobody", async () => {
 test("a directory that others may enter gets nothing", async () => {
   await place.listen((socket, request) => socket.write(reply(request, { result: {} })));
   chmodSync(place.directory, 0o755);
-  await assert.rejects(call(place.path, "hello", {}), /not yours alone.*chmod 700/);
+  await assert.rejects(call(place.path, "hello", {}), /only you can open.*sesamectl doctor/);
   assert.deepEqual(place.requests, []);
 });
 

@@ -187,7 +187,15 @@ class Requests:
             raise BusyError("an index run is already in progress; wait for it (`sesamectl status` shows how far it is)")
         begun = time.monotonic()
         async with self._turn:
-            done = await (self._index_all(drop_gone, report) if full else self._index_changes(drop_gone, report))
+            run = partial(self._index_all if full else self._index_changes, drop_gone, report)
+            replaced = self._indexer.replaced
+            try:
+                done = await run()
+            except Exception:
+                if self._indexer.index.damage is None and not replaced.is_set():
+                    raise
+                await replaced.wait()  # and once more, with the index that takes its place
+                done = await run()
         return msgspec.structs.replace(done, took_ms=(time.monotonic() - begun) * 1000)
 
     async def _index_changes(self, drop_gone: bool, report: Report | None) -> IndexReport:

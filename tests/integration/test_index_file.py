@@ -268,6 +268,22 @@ def test_a_damaged_index_and_what_is_forgotten() -> None:
         assert daemon.call("status")["warnings"] == []
 
 
+def test_a_damaged_index_is_rebuilt_by_whoever_asks_for_it() -> None:
+    """An index run that meets damage ends well, in another index."""
+    with Daemon() as daemon:
+        daemon.allowed.append("damaged")
+        daemon.fill(3)
+        os.unlink(daemon.path("1.jsonl"))
+        daemon.sync()
+        daemon.stop()
+        spoil_page(daemon, "chunks")
+        daemon.start().sync()
+        assert daemon.call("index", full=True)["errors"] == 0
+        assert list(daemon.data_dir.glob("*.damaged-*Z"))
+        assert {"session-0", "session-2"} <= set(daemon.found("quince"))
+        daemon.check_index()
+
+
 def spoil_page(daemon: Daemon, table: str) -> None:
     """Flip a bit in the last page of a table."""
     with daemon.opened() as connection:

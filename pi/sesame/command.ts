@@ -3,9 +3,9 @@ import type { ExtensionAPI, ExtensionCommandContext } from "@earendil-works/pi-c
 import { asker, STARTED, way } from "./ask.ts";
 import { beginning } from "./present.ts";
 import { isReference } from "./references.ts";
-import { cut, day, line } from "./text.ts";
+import { cut, line, minute } from "./text.ts";
 import { explained } from "./trouble.ts";
-import type { Found, Listed, Meta, Session } from "./wire.ts";
+import type { Found, Hit, Listed, Meta, Session } from "./wire.ts";
 
 const MOST = 20;
 
@@ -38,9 +38,11 @@ async function chosen(pi: ExtensionAPI, words: string, ctx: ExtensionCommandCont
   if (session) await open(session, await ask<Meta>("get_session_meta", { sessionId: session.sessionId }), ctx);
 }
 
-function option(session: Session, index: number): string {
-  const number = String(index + 1).padStart(2);
-  return `${number}  ${day(session.modified)}  ${cut(line(session.name ?? "(no name)"), 70)}  ${[session.source, place(session)].filter(Boolean).join(" ")}${session.gone ? " (gone)" : ""}`;
+/** A session in a line; of one that was found, also the passage, by which sessions of one name are told apart. */
+function option(session: Session & Partial<Pick<Hit, "matchedSnippet">>, index: number): string {
+  const passage = cut(line(session.matchedSnippet ?? ""), 60);
+  const parts = [String(index + 1).padStart(2), minute(session.modified), cut(line(session.name ?? "(no name)"), 60), [line(session.source), place(session)].filter(Boolean).join(" ") + (session.gone ? " (gone)" : "")];
+  return [...parts, ...(passage ? [passage] : [])].join("  ");
 }
 
 /** The end of the directory, by which a person knows it. */

@@ -39,7 +39,7 @@ class Account:
 
     def __init__(self) -> None:
         self.running = 0
-        self.usual_s: float | None = None  # what one of its queries takes
+        self.usual_s: float | None = None  # what a question takes; of a process, the first one of a connection
         self._used_s = 0.0
         self._at_s = 0.0
 
@@ -50,6 +50,9 @@ class Account:
     def charge(self, took_s: float, now_s: float) -> None:
         """Count a question."""
         self._used_s, self._at_s = self.used_s(now_s) + took_s, now_s
+
+    def learn(self, took_s: float) -> None:
+        """Expect the next question to take about as long."""
         self.usual_s = took_s if self.usual_s is None else (self.usual_s + took_s) / 2
 
 
@@ -167,9 +170,13 @@ class Turns:
         """It is over, and its reader is free."""
         self._free += 1
         self._count(question, -1)
-        for account in (question.client, question.client.process):
+        client = question.client
+        for account in (client, client.process):
             account.running -= 1
             account.charge(took_s, now_s)
+        if client.usual_s is None:
+            client.process.learn(took_s)
+        client.learn(took_s)
 
     def _begin(self, question: Question[Any], *, is_modest: bool) -> None:
         if self._others and not is_modest:

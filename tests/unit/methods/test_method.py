@@ -140,8 +140,9 @@ class Served:
 
 def make_known(client: Client, took_s: float) -> Client:
     """A client that has asked before."""
-    client.charge(took_s, 0.0)
-    client.process.charge(took_s, 0.0)
+    for account in (client, client.process):
+        account.charge(took_s, 0.0)
+        account.learn(took_s)
     return client
 
 
@@ -178,6 +179,18 @@ def test_a_new_connection_is_taken_for_its_process() -> None:
         served.end(question)
     served.ask(*[Client(process) for _ in range(3)])
     assert len(served.begun) == 5
+
+
+def test_a_quick_client_of_a_greedy_process_is_modest() -> None:
+    """What its other connections ask is held against a new one only until newer ones have asked what is quick."""
+    served, process = Served(), Account()
+    make_known(Client(process), DEAR_S)
+    for _ in range(5):
+        served.end(served.ask(Client(process))[0], QUICK_S / 2)
+    served.ask(*[make_known(Client(), DEAR_S) for _ in range(8)])
+    begun = len(served.begun)
+    served.ask(Client(process))
+    assert len(served.begun) == begun + 1
 
 
 def test_who_had_least_goes_first() -> None:

@@ -36,7 +36,7 @@ class Readers:
     def __init__(self, path: str, note_damage: Callable[[DamagedError], None]) -> None:
         self._path = path
         self._note_damage = note_damage
-        self._free: queue.SimpleQueue[apsw.Connection | None] = queue.SimpleQueue()  # None: it could not be opened
+        self._free = queue.LifoQueue[apsw.Connection | None]()  # the last used first; None: it could not be opened
         self._open = threading.Event()
         self._fill()
 
@@ -87,6 +87,18 @@ class Readers:
                 self._fill()
             raise
         self._fill()
+
+    def shrink(self) -> None:
+        """Give back what those keep in memory that nobody uses, but for the last used one."""
+        free: list[apsw.Connection | None] = []
+        with suppress(queue.Empty):
+            while True:
+                free.append(self._free.get_nowait())
+        for connection in free[1:]:
+            if connection is not None:
+                connection.execute("PRAGMA shrink_memory")
+        for connection in reversed(free):
+            self._free.put(connection)
 
     def close(self) -> None:
         """Wait for the readers, and close."""

@@ -3,13 +3,24 @@
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
+import apsw
 import pytest
 
 from sesamed.errors import StoreError
 from sesamed.store import beside, checksums, sqlite
-from sesamed.store.index import Index, Salvaged, list_aside, note_lost, remove_aside, remove_index, set_aside
+from sesamed.store.index import (
+    CONNECTIONS,
+    Index,
+    Salvaged,
+    list_aside,
+    note_lost,
+    remove_aside,
+    remove_index,
+    set_aside,
+)
 from sesamed.store.upkeep import deep_check
 from sesamed.store.writing.transaction import Writer
 
@@ -155,3 +166,24 @@ def test_a_damaged_index_is_set_aside_with_its_siblings(tmp_path: Path) -> None:
     aside = Path(set_aside(str(path)))
     assert aside.name.startswith("index.sqlite.damaged-2")
     assert sorted(p.name for p in tmp_path.iterdir()) == [aside.name, f"{aside.name}-wal"]
+
+
+def test_readers_that_nobody_uses_give_their_memory_back(index: Index) -> None:
+    """All but the one that was used last, which is also used next."""
+
+    def cached_bytes() -> list[int]:
+        return [connection.status(apsw.SQLITE_DBSTATUS_CACHE_USED)[0] for connection in connections]
+
+    with ExitStack() as lent:
+        connections = [lent.enter_context(index.readers.lend()) for _ in range(CONNECTIONS)]
+        for connection in connections:
+            connection.execute("SELECT * FROM sessions, files, records").fetchall()
+        before = cached_bytes()
+        index.readers.shrink()
+        assert cached_bytes() == before
+    index.readers.shrink()
+    after = cached_bytes()
+    with index.readers.lend() as last:
+        kept = connections.index(last)
+    assert after[kept] == before[kept]
+    assert all(after[number] < before[number] for number in range(CONNECTIONS) if number != kept)

@@ -138,6 +138,7 @@ class Turns:
         self._free = readers
         self._waiting: dict[Client, None] = {}  # in the order in which they came
         self._modest, self._others = 0, 0  # that run
+        self._modest_at_s = -math.inf  # when the last one began
         self._modest_done = threading.Event()
         self._modest_done.set()
 
@@ -163,7 +164,7 @@ class Turns:
         is_modest = client.is_modest()
         question = client.waiting.popleft()
         self._forget_idle(client)
-        self._begin(question, is_modest=is_modest)
+        self._begin(question, now_s, is_modest=is_modest)
         return question
 
     def end(self, question: Question[Any], took_s: float, now_s: float) -> None:
@@ -178,8 +179,12 @@ class Turns:
             client.process.learn(took_s)
         client.learn(took_s)
 
-    def _begin(self, question: Question[Any], *, is_modest: bool) -> None:
-        if self._others and not is_modest:
+    def _begin(self, question: Question[Any], now_s: float, *, is_modest: bool) -> None:
+        if is_modest:
+            self._modest_at_s = now_s
+        elif (
+            self._others and now_s < self._modest_at_s + LATELY_S
+        ):  # standing ready costs a tenth of what the readers get done
             question.others_done = self._modest_done
         question.is_modest = is_modest
         self._free -= 1
@@ -258,14 +263,18 @@ class QueryRunner:
         while (question := self._turns.take(time.monotonic())) is not None:
             self._threads.submit(self._run, question)
 
-    def _run(self, question: Question[Any]) -> None:
-        begun_s = time.thread_time()
-        hand_over = question.run(self._index.readers)
-        took_s = time.thread_time() - begun_s
-        with self._changing:
-            self._turns.end(question, took_s, time.monotonic())
-            self._start()
-        hand_over()
+    def _run(self, first: Question[Any]) -> None:
+        """Ask it, and then what is next, in the same thread: another one would have to wait for the GIL."""
+        question: Question[Any] | None = first
+        while question is not None:
+            begun_s = time.thread_time()
+            hand_over = question.run(self._index.readers)
+            took_s = time.thread_time() - begun_s
+            with self._changing:
+                self._turns.end(question, took_s, time.monotonic())
+                question = self._turns.take(time.monotonic())
+                self._start()
+            hand_over()
 
 
 PROTOCOL = 1

@@ -21,7 +21,7 @@ from sesamed.store.writing.transaction import Writer
 
 READERS = 3  # two are what cores are worth (docs/decisions.md, 2); the third is kept for who asks little
 CONNECTIONS = READERS + 1  # a rebuild compares with one of them
-PAUSE_STEPS = 10_000  # of SQLite's machine: a millisecond or less
+PAUSE_STEPS = 100_000  # of SQLite's machine: some milliseconds; each time the thread has to wait for the GIL
 
 FILES = ("", "-wal", "-shm", "-journal")  # the last one when it was killed while it was made
 

@@ -10,7 +10,7 @@ import anyio.to_thread
 import pytest
 
 from sesamed.errors import DeadlineError
-from sesamed.methods.method import QUICK_S, Account, Client, QueryRunner, Question, Turns
+from sesamed.methods.method import LATELY_S, QUICK_S, Account, Client, QueryRunner, Question, Turns
 from sesamed.store.index import READERS, Index
 from sesamed.store.sqlite import Connection
 
@@ -249,14 +249,27 @@ def test_what_leaves_the_queue_makes_the_other_one_modest() -> None:
 
 def test_only_one_dear_question_runs_beside_modest_ones() -> None:
     """The second one stands aside while there is a modest one, and goes on behind it."""
-    served, greedy = Served(), make_known(Client(), DEAR_S)
+    served, greedy, modest = Served(), make_known(Client(), DEAR_S), Client()
+    served.end(served.ask(modest)[0], QUICK_S / 2)
     first, second = served.ask(greedy, greedy)
-    modest = served.ask(Client())[0]
+    question = served.ask(modest)[0]
     assert first.others_done is None
     assert second.others_done is not None
     assert not second.others_done.is_set()
-    served.end(modest, QUICK_S / 2)
+    served.end(question, QUICK_S / 2)
     assert second.others_done.is_set()
+
+
+def test_nobody_stands_aside_for_nobody() -> None:
+    """Where all are greedy, or the last modest question was long ago, both cores are theirs."""
+    served, greedy, modest = Served(), make_known(Client(), DEAR_S), Client()
+    for _ in range(2):
+        questions = served.ask(greedy, greedy)
+        assert [question.others_done for question in questions] == [None] * 2
+        for question in questions:
+            served.end(question)
+        served.end(served.ask(modest)[0], QUICK_S / 2)
+        served.end(served.ask(greedy)[0], 2 * LATELY_S)
 
 
 def test_standing_aside_ends(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@
 The good client is a process of its own, which asks for a rare word and for the newest sessions by turns, one question at a time with a
 short pause. The crowd is one process with a connection for each client and `flight` questions in flight on each, of `questions`
 (several with `|` between them); each answer is followed by the next question. First the good client is alone, then the crowd is, then
-both are there. Memory is what is resident before, at the end of the crowd, and half a minute later.
+both are there. Memory is what is resident before, at the end of the crowd, and a minute later.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from sesamectl.client import Client
 from sesamectl.errors import RpcError
 
 PAUSE_S = 0.01
-REST_S = 5.0
+REST_S = 65.0
 MAX_LINE = 8 << 20
 HEADER = ("", "n", "p50", "p90", "p99", "max", "crowd's answers/s", "refused", "cores")
 

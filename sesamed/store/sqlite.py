@@ -10,7 +10,7 @@ import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import apsw
@@ -314,6 +314,13 @@ def _reserve(path: str) -> None:
         os.fchmod(descriptor, 0o600)
     finally:
         os.close(descriptor)
+    for beside in (
+        path + "-wal",
+        path + "-shm",
+    ):  # as somebody may have left them; by name, as a close takes SQLite's locks away
+        with suppress(FileNotFoundError):
+            if stat.S_ISREG(os.lstat(beside).st_mode):
+                os.chmod(beside, 0o600)
 
 
 def _prepare(connection: apsw.Connection, pragmas: tuple[str, ...]) -> None:

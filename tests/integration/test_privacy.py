@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from sesamed.paths import find
+from sesamed.store import schema
 from tests.support.daemon import CONFIGURATION, Daemon, check_private
 from tests.support.sessions import PiSession
 
@@ -100,10 +101,11 @@ def test_private_from_the_first_byte() -> None:
         session = PiSession(id="session-1").user("quince")
         daemon.write("a.jsonl", session.bytes())
         with Births(daemon.directory) as births:
-            for arguments in ("search quince", "forget session-1 --yes", "stop"):
+            for arguments in ("search quince", "forget session-1 --yes", "stop", "search *", "stop"):
                 command = [sys.executable, "-m", "sesamectl", *arguments.split()]
                 done = subprocess.run(command, env=environ, capture_output=True, umask=0, cwd="/", check=False)
                 assert done.returncode == 0, done.stderr
+                daemon.configure({"secrets": "drop"})  # then the index is set aside
         ours = {
             path: modes
             for path, modes in births.modes.items()
@@ -111,7 +113,7 @@ def test_private_from_the_first_byte() -> None:
         }
         assert {os.path.basename(path) for path in ours} >= {
             "parent", "data", "run", "index.sqlite", "index.sqlite-wal", "index.sqlite-shm", "index.sqlite.new", "sesamed.lock",
-            "sesamed.log", "start.lock", "forgotten.jsonl", "sessions",
+            "sesamed.log", "start.lock", "forgotten.jsonl", "workstations.jsonl", "sessions", f"index.sqlite.old-{schema.VERSION}",
         }  # fmt: skip
         assert {path: modes for path, modes in ours.items() if max(modes) & 0o077} == {}
         daemon.data_dir = daemon.directory / "data"
@@ -120,12 +122,13 @@ def test_private_from_the_first_byte() -> None:
 
 
 def test_open_directories_are_closed() -> None:
-    """Directories that were open to others are closed at the start."""
+    """Directories that were open to others are closed at the start, and so is the index with what a killed daemon left beside it."""
     with Daemon() as daemon:
-        daemon.stop()
+        daemon.fill().kill()
         for path in (daemon.data_dir, daemon.runtime_dir):
             path.chmod(0o777)
-        daemon.database.chmod(0o666)
+        for suffix in ("", "-wal", "-shm"):
+            Path(f"{daemon.database}{suffix}").chmod(0o666)
         daemon.start()
         for path in (daemon.data_dir, daemon.runtime_dir):
             check_private(path)

@@ -21,6 +21,7 @@ from anyio import CancelScope
 from msgspec import Raw, Struct
 
 from sesamed.errors import (
+    BusyError,
     CancelledError,
     DeadlineError,
     InternalError,
@@ -30,6 +31,7 @@ from sesamed.errors import (
     QueryError,
     RequestError,
     SesameError,
+    is_of_memory,
 )
 from sesamed.methods.method import Call, Client, Context, Method
 from sesamed.sanitize import clean_answer, clean_line
@@ -214,6 +216,10 @@ class Dispatcher:
         try:
             return await self._attempt(request, conversation)
         except Exception as error:
+            if is_of_memory(error):
+                return encode_refusal(
+                    request.id, BusyError("the daemon is short of memory; try again later, or ask for less")
+                )
             self._log.error("request failed method=%s id=%.64r\n%s", request.method, request.id, _describe_fault(error))
             return encode_refusal(request.id, InternalError("internal error"))
 

@@ -168,6 +168,10 @@ def test_a_status() -> None:
                 "indexing": {"filesDone": 1, "filesTotal": 2, "bytesDone": 0, "bytesTotal": 5 << 30},
                 "freshness": times, "queries": {"p50Ms": None},
                 "sources": [{"parser": "pi", "path": "/p", "mode": "polling", "sessions": 1, "warnings": ["slow"]}],
+                "excluded": [
+                    {"path": "/a/.sesameignore", "sessions": 1, "trouble": None},
+                    {"path": "/b/.sesameignore", "sessions": 2, "trouble": "no regular\x1b[0m file"},
+                ],
                 "warnings": [{"message": "low\x1b[0m", "since": "T"}],
             },
             PLAIN,
@@ -184,6 +188,8 @@ def test_a_status() -> None:
         "no samples",
         "polling",
         "slow",
+        "1 session by /a/.sesameignore\n",
+        "2 sessions by /b/.sesameignore (cannot be read: no regular file)",
         "low (",
     ):
         assert part in text

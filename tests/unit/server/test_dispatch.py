@@ -210,6 +210,16 @@ async def test_deadline(desk: Desk) -> None:
     assert (await desk.ask("fail"))["error"]["code"] == 4
 
 
+@pytest.mark.parametrize(
+    "failure", [MemoryError(), RuntimeError("can't start new thread"), ExceptionGroup("", [MemoryError()])]
+)
+async def test_too_little_memory(desk: Desk, failure: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    """No bug, and perhaps over soon."""
+    desk.failure = failure
+    assert (await desk.ask("fail"))["error"]["code"] == 3
+    assert caplog.text == ""
+
+
 @pytest.mark.parametrize("failure", [ValueError("geheim"), RefusedError("no", path=object())])
 async def test_unforeseen(desk: Desk, failure: Exception, caplog: pytest.LogCaptureFixture) -> None:
     """What nobody foresaw is logged with its place and the request's id, never its text; the client learns nothing."""

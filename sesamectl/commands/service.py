@@ -224,7 +224,7 @@ def _status_lines(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:
         if answer["restarts"]:
             yield f"restarts  {answer['restarts']} after failures; see `sesamectl service logs`"
         if answer["active"] == "failed":
-            yield f"failed    {clean(answer['result'])}; see `sesamectl service logs`, then `sesamectl service install` to try again"
+            yield f"failed    {clean(answer['result'])}; see `sesamectl service logs`; `sesamectl start` tries again"
     pid = answer["answers"]
     yield "socket    nothing answers" if pid is None else f"socket    pid {pid} answers{_describe_owner(answer)}"
 

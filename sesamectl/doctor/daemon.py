@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from shlex import quote
 from typing import Any
 
 import sesamed
@@ -215,11 +216,19 @@ def check_service(checkup: Checkup) -> Iterator[Finding]:
     elif found["active"] != "active" or found["pid"] != found["answers"]:
         state = f"{found['active']} ({found['result'] or 'never ran'})"
         if found["answers"] is None:
-            yield checkup.wrong("service", f"{state}, and nothing answers", Advice.START)
+            yield _explain_failure(checkup, found, f"{state}, and nothing answers")
         else:
             yield checkup.wrong("service", f"{state}, and another process answers", Advice.INSTALL)
     else:
         yield Finding(OK, "service", f"{unit} is active{', ' + found['says'] if found['says'] else ''}")
+
+
+def _explain_failure(checkup: Checkup, found: dict[str, Any], text: str) -> Finding:
+    """Why a service does not run: what somebody laid over it, if it failed, or nothing but that it was stopped."""
+    own = [path for path in found["dropIns"] if os.path.dirname(path) == f"{found['unit']}.d"]
+    if own and found["result"] != "success":
+        return checkup.wrong("service", f"{text}; {own[-1]} changes it", Advice.CORRECT, file=quote(own[-1]))
+    return checkup.wrong("service", text, Advice.START)
 
 
 def _compare_unit(checkup: Checkup, unit: str) -> Finding:

@@ -15,7 +15,11 @@ MARK = "# Written by `sesamectl service install"  # begins our units
 PROPERTIES = ("ActiveState", "UnitFileState", "MainPID", "StatusText", "Result", "NRestarts", "DropInPaths")
 FAILED = "failed: "  # begins the status of a daemon that gives up
 STRING = r'"((?:[^"\\]|\\.)*)"'
-FORGIVE_AND_START = 'systemctl --user reset-failed "$@"; exec systemctl --user start "$@"'
+START_ANEW = """
+case $(systemctl --user show "$@" --property=NeedDaemonReload) in *yes*) systemctl --user daemon-reload ;; esac
+systemctl --user reset-failed "$@"
+exec systemctl --user start "$@"
+"""
 
 
 class Systemd:
@@ -79,9 +83,11 @@ class Systemd:
         return ""
 
     def start_command(self) -> list[str]:
-        """`systemctl start` returns when the daemon is ready. It refuses what has failed too often, though the reason may be gone."""
+        """`systemctl start` returns when the daemon is ready. It refuses what has failed too often, and starts what it has read: the reason
+        may be gone by now.
+        """
         names = [os.path.basename(path) for path in self.list_installed()]
-        return ["env", f"XDG_RUNTIME_DIR={self._runtime}", "sh", "-c", FORGIVE_AND_START, "sh", *names]
+        return ["env", f"XDG_RUNTIME_DIR={self._runtime}", "sh", "-c", START_ANEW, "sh", *names]
 
     def last_words(self) -> str:
         """Why the service ended: in the daemon's words if it had any, or else in systemd's."""
@@ -141,7 +147,7 @@ class Systemd:
             "active": shown.get("ActiveState", "unknown"),
             "enabled": shown.get("UnitFileState") == "enabled",
             "pid": int(shown.get("MainPID") or 0) or None,
-            "says": shown.get("StatusText", ""),
+            "says": shown.get("StatusText", "").removeprefix(FAILED),
             "restarts": int(shown.get("NRestarts") or 0),
             "result": shown.get("Result", ""),
             "socket": self._is_ours(self._socket_unit()),

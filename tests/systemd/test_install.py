@@ -224,8 +224,7 @@ def test_what_may_not_be_read(user: UserManager, advice: Advice) -> None:
     if advice is Advice.EXCLUDE:
         os.chown(closed, 0, 0)
     user.ctl("service", "install")
-    ran = user.run(sys.executable, "-P", "-m", "sesamectl", "doctor", "--json")
-    (wrong,) = [found for found in json.loads(ran.stdout)["findings"] if found["level"] == "wrong"]
+    (wrong,) = doctor(user)
     assert wrong["advice"] == advice.name.lower()
     if advice is Advice.EXCLUDE:
         user.write(CONFIG, json.dumps({"exclude": ["**/*closed.jsonl"]}).encode())
@@ -233,3 +232,24 @@ def test_what_may_not_be_read(user: UserManager, advice: Advice) -> None:
         assert user.run("sh", "-c", command).returncode == 0, command
     assert "No problems found." in user.ctl("doctor")
     assert sorted(found(user)) == ["session-1", "session-2"][: 2 if advice is Advice.READABLE else 1]
+
+
+def test_a_drop_in_that_fails(user: UserManager) -> None:
+    """What is laid over the service and keeps it from running is named; without it, the next start works."""
+    user.ctl("service", "install")
+    user.ctl("stop")
+    service_that_fails(user)
+    ran = user.run(sys.executable, "-P", "-m", "sesamectl", "start")
+    assert (ran.returncode, "systemd reports 'exit-code'" in ran.stderr) == (3, True)
+    wrong = [found for found in doctor(user) if found["check"] == "service"]
+    drop_in = user.home / f"{UNITS}/sesamed.service.d/test.conf"
+    assert [found["todo"] for found in wrong] == [f"correct {drop_in}"]
+    drop_in.unlink()
+    user.ctl("start")
+    assert doctor(user) == []
+
+
+def doctor(user: UserManager) -> list[dict[str, str]]:
+    """What the doctor finds to be wrong."""
+    ran = user.run(sys.executable, "-P", "-m", "sesamectl", "doctor", "--json")
+    return [found for found in json.loads(ran.stdout)["findings"] if found["level"] == "wrong"]

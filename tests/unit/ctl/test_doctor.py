@@ -170,6 +170,10 @@ def test_the_service(systemctl: FakeSystemctl, systemd: Systemd, paths: Paths) -
     unit = systemd.unit_path()
     assert service(paths) == (OK, f"{unit} is active, ready; ")
     assert service(paths, None) == (WRONG, "active (never ran), and nothing answers; `sesamectl start`")
+    theirs = f"{unit}.d/override.conf"
+    systemctl.say("shown", f"ActiveState=failed\nResult=exit-code\nDropInPaths=/run/service.d/log.conf {theirs}\n")
+    failed = "failed (exit-code), and nothing answers"
+    assert service(paths, None) == (WRONG, f"{failed}; {theirs} changes it; correct {theirs}")
     systemctl.say("shown", "ActiveState=failed\nResult=exit-code\n")
     assert service(paths) == (WRONG, "failed (exit-code), and another process answers; `sesamectl service install`")
     other = find({"SESAME_SOCKET": "/other"})

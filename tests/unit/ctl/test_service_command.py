@@ -38,7 +38,7 @@ def systemctl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSystemctl:
         ({"restarts": 3}, "restarts  3 after failures; see `sesamectl service logs`"),
         (
             {"active": "failed", "result": "exit-code"},
-            "failed    exit-code; see `sesamectl service logs`, then `sesamectl service install` to try again",
+            "failed    exit-code; see `sesamectl service logs`; `sesamectl start` tries again",
         ),
         ({"answers": None}, "socket    nothing answers"),
         ({"answers": 8}, "socket    pid 8 answers, not started by the service"),

@@ -122,7 +122,10 @@ _DEFAULTS: Final = frozenset(
 _DIGIT: Final = re.compile(rb"[0-9]")
 _ALIKE: Final = re.compile(rb"[a-z]+|[A-Z]+|[0-9]+")  # letters of one case, or digits
 _ARGUMENT: Final = re.compile(rb"[A-Za-z_][\w.]*[,)]")
-_PATH: Final = re.compile(rb"[.~]{0,2}/[\w.-]*/|[A-Za-z_]\w*(?:(?:\.|->|::)\w+)+\Z|[^/]*://")
+# A path, a name with dots, one with humps and digits (`findX509Error2`), an address.
+_PATH: Final = re.compile(
+    rb"[.~]{0,2}/[\w.-]*/|[A-Za-z_]\w*(?:(?:\.|->|::)\w+)+\Z|[A-Za-z]?[a-z]{2,}(?:[A-Z0-9]{1,6}[a-z]{3,})+[0-9]?\Z|[^/]*://"
+)
 _LETTER: Final = re.compile(rb"[A-Za-z]")
 _SYMBOL: Final = re.compile(rb"[!@#%^&~+=]")
 _SHOUTED: Final = re.compile(rb"PASSW(?:OR)?D[A-Z0-9_]*=[A-Za-z]{8,}\Z")

@@ -60,6 +60,10 @@ def test_what_is_masked_stays_as_it_is(secret: Planted) -> None:
         ("Authorization: Basic dXNlcjpodW50ZXIyMmFiYw==", "Authorization: Basic [masked:secretvalue]"),
         ("api_key: 9f8e7d6c5b4a39281706f5e4d3c2b1a0", "api_key: [masked:secretvalue]"),
         ("password: password2)", "password: password2)"),
+        (
+            "a.token=findX509OAuthError, b:{secret:rememberX509Credential2}",
+            "a.token=findX509OAuthError, b:{secret:rememberX509Credential2}",
+        ),
         ("password", "password"),
         ("", ""),
     ],

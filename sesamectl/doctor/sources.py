@@ -80,9 +80,7 @@ def _check_discovered(checkup: Checkup, file: str, sources: list[dict[str, Any]]
         is_watched = any(root.parser == parser and (real + "/").startswith(path + "/") for parser, path in watched)
         if os.path.isdir(real) and not is_watched:
             label = SOURCES[root.parser].label
-            text = (
-                f"{root.path} is where {label} keeps sessions by this shell's variables, but sesamed does not watch it"
-            )
+            text = f"{root.path} is where {label} keeps sessions, seen from this shell, but sesamed does not watch it"
             entry = json.dumps({"parser": root.parser, "path": root.path})
             yield checkup.wrong("source", text, Advice.ADD_ROOT, root=entry, file=quote(file))
 

@@ -93,3 +93,39 @@ def test_purge(
     assert {path.name for path in data.iterdir()} == {"sessions", "somebody's"}
     assert main(["service", "uninstall"]) == 0
     assert capsys.readouterr().out.startswith("nothing to do: not installed\nThe index is still in ")
+
+
+def test_an_install_that_is_interrupted(
+    systemctl: FakeSystemctl, monkeypatch: pytest.MonkeyPatch, directory: str, tmp_path: Path
+) -> None:
+    """Ctrl-C undoes everything as well."""
+
+    def interrupt(_: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setenv("SESAME_SOCKET", f"{directory}/none")
+    monkeypatch.setattr("sesamectl.launch.wait_until_ready", interrupt)
+    before = sorted(tmp_path.rglob("*"))
+    assert main(["service", "install"]) == 130
+    calls = systemctl.calls()
+    assert calls[calls.index("enable --now sesamed.service") :] == [
+        "enable --now sesamed.service",
+        "disable --now sesamed.service",
+        "daemon-reload",
+        "reset-failed sesamed.service sesamed.socket",
+    ]
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_an_install_that_cannot_be_undone(
+    systemctl: FakeSystemctl, monkeypatch: pytest.MonkeyPatch, directory: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What could not be undone is said; what can be is undone all the same."""
+    monkeypatch.setenv("SESAME_SOCKET", f"{directory}/none")
+    systemctl.say("fails-enable", "no")
+    systemctl.say("fails-disable", "never")
+    assert main(["service", "install"]) == 4
+    said = capsys.readouterr().err
+    assert "`systemctl --user enable --now sesamed.service` failed: no; not all changes could be undone: " in said
+    assert "`systemctl --user disable --now sesamed.service` failed: never" in said
+    assert not systemctl.units.exists()

@@ -3,6 +3,8 @@
 import functools
 import os
 import struct
+import threading
+from collections.abc import Callable
 from contextlib import suppress
 
 import apsw
@@ -13,6 +15,9 @@ WAL_HEADER, FRAME_HEADER = struct.Struct(">8I"), struct.Struct(">6I")
 PAGE_BYTES = 16384
 STUB = ".log"
 WRONG_LOG = "its write-ahead log is not what was written"
+
+
+_one_at_a_time = threading.Lock()
 
 
 @functools.cache
@@ -78,29 +83,41 @@ def keep_log(connection: apsw.Connection) -> None:
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
 
 
-def is_log_whole(path: str, frames: int) -> bool:
+def is_log_whole(path: str, count: Callable[[str], int]) -> bool:
     """Whether so many frames of the WAL of an open index are what was written. SQLite checks that when it opens a WAL, and then only: so it
     gets to open it by another name, beside a stub of the index. Nothing is written to either.
     """
     stub = path + STUB
-    if not frames:
-        return True
-    try:
-        with open(path, "rb") as index, open(stub, "wb") as copied:
-            copied.write(index.read(PAGE_BYTES))
-        os.link(path + "-wal", stub + "-wal")
-        other = connect(stub)
+    with _one_at_a_time:
         try:
-            keep_log(other)
-            other.execute("PRAGMA locking_mode=EXCLUSIVE").fetchall()  # without a -shm
-            return count_read(other) >= frames
+            begun = _read_start(path)
+            if not (frames := count(path)):
+                return True
+            with open(path, "rb") as index, open(stub, "wb") as copied:
+                copied.write(index.read(PAGE_BYTES))
+            os.link(path + "-wal", stub + "-wal")
+            return _count_anew(stub) >= frames or _read_start(path) != begun  # it was begun anew meanwhile
+        except (
+            OSError,
+            apsw.Error,
+        ):  # it has gone meanwhile, there are no links here, or no room: others will notice what is wrong
+            return True
         finally:
-            other.close()
-    except apsw.Error:
-        return False
-    except OSError:  # it has gone meanwhile, or this file system has no links: others will notice
-        return True
+            for name in (stub, stub + "-wal"):
+                with suppress(FileNotFoundError):
+                    os.unlink(name)
+
+
+def _count_anew(stub: str) -> int:
+    connection = connect(stub)
+    try:
+        keep_log(connection)
+        connection.execute("PRAGMA locking_mode=EXCLUSIVE").fetchall()  # without a -shm
+        return count_read(connection)
     finally:
-        for name in (stub, stub + "-wal"):
-            with suppress(FileNotFoundError):
-                os.unlink(name)
+        connection.close()
+
+
+def _read_start(path: str) -> bytes:
+    with open(path + "-wal", "rb") as wal:
+        return wal.read(WAL_HEADER.size)

@@ -67,10 +67,9 @@ class Readers:
     def _explain(self, error: Exception) -> Exception:
         """What went wrong. What is in the WAL has no checksum that is looked at when it is read; nonsense may come of it."""
         explained = sqlite.explain(error, self._path)
-        if explained is error and not isinstance(error, sqlite.InterruptError):
-            with suppress(OSError):
-                if not checksums.is_log_whole(self._path, checksums.count_logged(self._path)):
-                    explained = DamagedError(self._path, checksums.WRONG_LOG)
+        is_odd = explained is error and not isinstance(error, sqlite.InterruptError)
+        if is_odd and not checksums.is_log_whole(self._path, checksums.count_logged):
+            explained = DamagedError(self._path, checksums.WRONG_LOG)
         if isinstance(explained, DamagedError):
             self._note_damage(explained)
         return explained

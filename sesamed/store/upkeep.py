@@ -25,9 +25,10 @@ COME = "INSERT INTO fts(rowid, text, inner) VALUES(0, 'x', '')"  # 0 is no chunk
 LEAVE = "INSERT INTO fts(fts, rowid, text, inner) VALUES('delete', 0, 'x', '')"
 
 WAL_PAGES = 4096  # 64 MB; more than this is folded in even while there is work
-BULK_WAL_PAGES = 20480  # 320 MB, the same while loading much
+BULK_WAL_PAGES = 8192  # 128 MB, the same while loading much
+LONGEST_WAL_PAGES = 16384  # 256 MB; with more, commits wait
 SHORT_PAGES = 256  # so much the writer folds in itself
-READER_WAIT_MS = 300  # so long commits wait for readers when the WAL is twice too long
+READER_WAIT_MS = 300  # so long they wait for readers
 
 FREE_PAGES, FREE_PERCENT = 1024, 5  # so many free pages are kept for what comes
 VACUUM_PAGES = 64  # that a step gives back
@@ -137,13 +138,13 @@ class Upkeep:
         if pages <= most:
             self._retry_at = 0
         elif pages > self._retry_at:
-            if pages > 2 * most:
+            if pages > LONGEST_WAL_PAGES:
                 self._checkpoints.wait()
             if self._checkpoints.is_running:
                 return
-            if pages - self._checkpoints.done > SHORT_PAGES and pages <= 2 * most:
+            if pages - self._checkpoints.done > SHORT_PAGES and pages <= LONGEST_WAL_PAGES:
                 self._checkpoints.start()
-            elif not self._truncate_wal(READER_WAIT_MS if pages > 2 * most else 0):
+            elif not self._truncate_wal(READER_WAIT_MS if pages > LONGEST_WAL_PAGES else 0):
                 self._retry_at = pages * 2
 
     def _truncate_wal(self, wait_ms: int = 0) -> bool:

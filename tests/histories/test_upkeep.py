@@ -260,6 +260,7 @@ def test_closing_waits_for_a_checkpoint(index: Index, tmp_path: Path) -> None:
 @pytest.fixture
 def short_wal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upkeep, "WAL_PAGES", 100)
+    monkeypatch.setattr(upkeep, "LONGEST_WAL_PAGES", 200)
     monkeypatch.setattr(upkeep, "SHORT_PAGES", 20)
     monkeypatch.setattr(upkeep, "READER_WAIT_MS", 1)
 

@@ -33,9 +33,12 @@ class IndexLostError(StoreError):
 class Readers:
     """A few read-only connections, lent to threads."""
 
-    def __init__(self, path: str, note_damage: Callable[[DamagedError], None]) -> None:
+    def __init__(
+        self, path: str, note_damage: Callable[[DamagedError], None], check_log: Callable[[], None] = lambda: None
+    ) -> None:
         self._path = path
         self._note_damage = note_damage
+        self._check_log = check_log
         self._free = queue.LifoQueue[apsw.Connection | None]()  # the last used first; None: it could not be opened
         self._open = threading.Event()
         self._fill()
@@ -55,6 +58,7 @@ class Readers:
             connection.set_progress_handler(pause, PAUSE_STEPS)
             with sqlite.snapshot(connection):
                 yield connection
+            self._check_log()
         except (SesameError, OSError):
             raise
         except Exception as error:
@@ -121,7 +125,7 @@ class Index:
     def __init__(self, path: str) -> None:
         self.path = path
         self.writer = Writer(path)
-        self.readers = Readers(path, self.note_damage)
+        self.readers = Readers(path, self.note_damage, self._check_log)
         self.damage: DamagedError | None = None  # why it has to be set aside
         self.on_damage: Callable[[], None] = lambda: None  # called in any thread
         self._carried = dict[str, str]()  # metadata that another index in its place has, too
@@ -148,6 +152,22 @@ class Index:
         if error.path == self.path and self.damage is None:
             self.damage = error
             self.on_damage()
+
+    def _check_log(self) -> None:
+        """After an answer: what is read from the WAL is not compared, so nobody else may have written there since the last commit."""
+        writer = self.writer
+        try:
+            status = os.stat(self.path + "-wal")
+        except OSError:
+            return
+        now = status.st_mtime_ns, status.st_size
+        if now == writer.wal_status or writer.is_writing:
+            return
+        if not checksums.is_log_whole(self.path, checksums.count_logged):
+            error = DamagedError(self.path, checksums.WRONG_LOG)
+            self.note_damage(error)
+            raise error
+        writer.wal_status = now
 
     def look_aside(self, *, anew: bool = False) -> None:
         """See what was set aside; that it is there is told until somebody deletes it."""

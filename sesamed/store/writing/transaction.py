@@ -4,6 +4,7 @@ The work for a change follows from its own rows, never from the size of its file
 a file held (`replace`, `drop`) costs as much as was held.
 """
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Literal, TypeAlias
@@ -50,6 +51,8 @@ class Writer:
         self.files = Files(self.connection)  # and cursors, as last committed
         self.commits = 0
         self.wal_pages = 0  # in the WAL, as of the last commit
+        self.wal_status: tuple[int, int] | None = None  # its time and size then: another one is not of ours
+        self.is_writing = False
         self.connection.set_wal_hook(self._note_wal)
         self.checkpoints = sqlite.Checkpoints(path)
         try:
@@ -73,6 +76,10 @@ class Writer:
         if pages < self.wal_pages:  # it was begun anew
             self.checkpoints.done = 0
         self.wal_pages = pages
+        with suppress(OSError):
+            status = os.stat(self.path + "-wal")
+            self.wal_status = status.st_mtime_ns, status.st_size
+        self.is_writing = False
         return apsw.SQLITE_OK
 
     def metadata(self, name: str) -> str | None:
@@ -174,6 +181,7 @@ class Writer:
                 if self._transaction.numbering.unwritten:
                     self._write_down()
                 self.connection.execute("COMMIT")
+                self.is_writing = False
                 self.commits += 1
             except BaseException:
                 self._undo()
@@ -191,6 +199,7 @@ class Writer:
 
     def _begin(self, work: "Callable[[Transaction], None]") -> Written:
         with sqlite.errors(self.path):
+            self.is_writing = True
             self.connection.execute("BEGIN IMMEDIATE")
             try:
                 work(self._transaction)
@@ -202,6 +211,7 @@ class Writer:
     def _undo(self) -> None:
         if self.connection.in_transaction:  # some errors have undone it already
             self.connection.execute("ROLLBACK")
+        self.is_writing = False
         self._transaction = Transaction(self.connection, self.files)  # what was gathered is void
 
 

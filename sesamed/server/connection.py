@@ -258,10 +258,12 @@ def peer_pid(sock: socket.socket) -> int | None:
 
 
 def has_hung_up(sock: socket.socket) -> bool:
-    """Whether the other end closed both directions, not only its sending one.
+    """Whether the other end closed both directions, not only its sending one; or we did.
 
     Only POLLOUT is asked for: asked for POLLIN, macOS reports a half-close as POLLHUP too.
     """
+    if sock.fileno() < 0:
+        return True
     poll = select.poll()
     poll.register(sock, select.POLLOUT)
     return any(events & (select.POLLHUP | select.POLLERR | select.POLLNVAL) for _, events in poll.poll(0))

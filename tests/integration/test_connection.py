@@ -59,6 +59,7 @@ def test_hung_up() -> None:
             right.shutdown(socket.SHUT_WR)
             assert not has_hung_up(left)
         assert has_hung_up(left)
+    assert has_hung_up(left)  # we have closed it ourselves
 
 
 # -- lines

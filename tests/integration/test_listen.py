@@ -225,6 +225,28 @@ async def test_a_process_has_half_of_the_guests(place: str) -> None:
                 assert "result" in run.stdout
 
 
+async def test_guests_come_and_go(place: str) -> None:
+    """Whoever comes while others are being closed harms nobody, and is answered or refused."""
+    limits = ClientLimits(connections=1, guest_s=0)
+
+    async def come() -> None:
+        for _ in range(30):
+            async with connected(place) as guest:
+                with suppress(anyio.BrokenResourceError):
+                    await guest.send("echo")
+                answer = json.loads((await guest.lines.receive()).partition(b"\n")[0])
+                assert "result" in answer or answer["error"]["code"] == 3
+
+    async with serving(place, limits) as desk, connected(place) as busy:
+        await busy.send("hold")
+        await desk.began.receive()
+        async with anyio.create_task_group() as group:
+            for _ in range(8):
+                group.start_soon(come)
+        desk.release.set()
+        assert "result" in await busy.answer()
+
+
 async def test_guests_do_not_stay(place: str) -> None:
     """A guest that asks nothing for a while is told so, and closed."""
     async with serving(place, ClientLimits(connections=1, guest_s=0.02)), connected(place) as first:

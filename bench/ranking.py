@@ -1,6 +1,6 @@
 """What each step of ranking is worth on labelled questions: the ladder of docs/search.md.
 
-    python -m bench.ranking --corpus DIR --queries FILE [--absent FILE]
+    python -m bench.ranking --corpus DIR --queries FILE [--absent FILE] [--store]
 
 The corpus holds a folder for each source (pi, claude, codex). A line of the queries is question TAB category TAB paths of the sessions
 that are meant, relative to the corpus, separated by `|`. `--absent` are questions about nothing that is there, one a line: how many
@@ -13,11 +13,13 @@ import argparse
 import contextlib
 import os
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from unittest import mock
 
 import apsw
 
+from bench import figures
 from bench.instance import Instance, scratch
 from bench.tables import Table, show
 from sesamed.methods.search import Page, Searcher
@@ -55,11 +57,11 @@ def _all(patterns: list[terms.Pattern]) -> str:
 STEPS: dict[str, list[tuple[Any, str, Any]]] = {
     "all words in one chunk": [],
     "any word (OR)": [(search, "_any", _all)],
-    "messages, calls, results weighed": [(search, "BEST", UNWEIGHTED), (ranking, "MESSAGES_FIRST", 0.0)],
+    "messages, calls, results weighted": [(search, "BEST", UNWEIGHTED), (ranking, "MESSAGES_FIRST", 0.0)],
     "best three chunks": [(ranking, "DAMPED", (1.0,))],
     "the session as a whole": [(ranking, "SESSION_SHARE", 0.0)],
     "titles, directories": [(terms, "find_headings", lambda connection, match: terms.Headings())],
-    "words within words, parts": [
+    "subwords, parts": [
         (terms.TermMaker, "term", _first_pattern),
         (search, "MATCHED", ONLY_TEXT),
         (search, "MESSAGES_BY_FILE", ONLY_TEXT_MESSAGES),
@@ -114,7 +116,8 @@ def ladder(connection: apsw.Connection, questions: list[Question]) -> list[Table
         measured(name, [one for one, question in zip(ranks, questions, strict=True) if question.category == name])
         for name in categories
     ]
-    count = f"{len(questions)} questions."
+    sessions = connection.execute("SELECT count(*) FROM sessions").get
+    count = f"{len(questions)} questions about {sessions} sessions."
     return [
         Table("Ranking, each step added to the ones above", HEADER, rows, count),
         Table("By category", HEADER, by_category, ""),
@@ -176,8 +179,13 @@ def main() -> None:
     parser.add_argument("--queries", required=True)
     parser.add_argument("--absent")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--store", action="store_true", help="keep the figures, and write them into the documents")
     flags = parser.parse_args()
-    show(measure(flags.corpus, flags.queries, flags.absent), as_json=flags.json)
+    tables = measure(flags.corpus, flags.queries, flags.absent)
+    if flags.store:
+        figures.store({"ranking": figures.Measured(f"{datetime.now(UTC):%Y-%m-%d}", tables)})
+        figures.write()
+    show(tables, as_json=flags.json)
 
 
 if __name__ == "__main__":

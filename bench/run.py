@@ -1,8 +1,9 @@
 """All benches with one command; prints markdown.
 
-    python -m bench.run [--messages 100000] [--sessions 2000] [--corpus DIR] [--only cold,append,stalls,keep,query,client,idle]
+    python -m bench.run [--messages 100000] [--sessions 2000] [--corpus DIR] [--only cold,append,stalls,keep,query,client,idle] [--store]
 
-Makes the corpus unless it is given one. Takes about six minutes, four of them idle. What the figures mean is in docs/benchmarks.md.
+Makes the corpus unless it is given one. Takes about six minutes, four of them idle. What the figures mean is in docs/benchmarks.md, which
+shows those that `--store` kept.
 """
 
 import argparse
@@ -10,7 +11,8 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 
-from bench import append, client, cold, generate, idle, keep, query, stalls
+from bench import append, client, cold, figures, generate, idle, keep, query, stalls
+from bench.figures import Measured
 from bench.instance import scratch
 from bench.tables import Table, machine, show
 
@@ -33,10 +35,21 @@ def main() -> None:
             "client": lambda: client.measure(corpus, flags.samples),
             "idle": lambda: idle.measure(corpus, flags.settle, flags.seconds),
         }
-        if not flags.json:
-            print(f"{machine()}; load {os.getloadavg()[0]:.1f} at the start.\n", flush=True)
-        tables = [table for name in BENCHES if name in wanted for table in benches[name]()]
-    show(tables, as_json=flags.json)
+        measured = {name: _measure(benches[name]) for name in BENCHES if name in wanted}
+    if flags.store:
+        figures.store(measured)
+        figures.write()
+    if flags.json:
+        show([table for bench in measured.values() for table in bench.tables], as_json=True)
+    else:
+        print("\n".join(bench.markdown() for bench in measured.values()))
+
+
+def _measure(bench: Callable[[], list[Table]]) -> Measured:
+    """One bench, and how busy the machine was."""
+    before = os.getloadavg()[0]
+    tables = bench()
+    return Measured(f"{machine()}; load {before:.1f} at the start, {os.getloadavg()[0]:.1f} at the end", tables)
 
 
 @contextlib.contextmanager
@@ -63,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seconds", type=float, default=60.0, help="seconds of being idle")
     parser.add_argument("--only", default=",".join(BENCHES), help="some of the benches, with commas")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--store", action="store_true", help="keep the figures, and write them into the documents")
     return parser
 
 

@@ -45,7 +45,8 @@ def machine() -> str:
     """What the figures were measured with, without saying whose it is."""
     model = _cpu_model()
     versions = f"Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()} (apsw {apsw.apsw_version()})"
-    return f"{datetime.now(UTC):%Y-%m-%d}; {model}; {platform.system()} {platform.release()}; {versions}"
+    system = f"{platform.system()} {'.'.join(platform.release().split('.')[:2])}"
+    return f"{datetime.now(UTC):%Y-%m-%d}; {model}; {system}; {versions}"
 
 
 def run_alone(measure: Callable[..., list[Table]], about: str, **defaults: float) -> None:

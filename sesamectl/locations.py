@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 NAME = "sesamed.sock"
+OWN_DIRECTORY = "sesamed"
+SESSIONS = "sessions"  # made by the daemon before the index
+HEADER_BYTES = 72  # of a database: first says that it is one, last whose
+HEADER_START, NOBODY = b"SQLite format 3\0", bytes(4)
 MAX_SOCKET_BYTES = 103  # sun_path holds 104 bytes on macOS (108 on Linux), and the last one is NUL
 
 
@@ -36,10 +40,35 @@ def default_directory(uid: int, run_user: str = "/run/user") -> str:
 def data_directory(environ: Mapping[str, str]) -> str:
     """Where the daemon keeps its index, and its log when a client started it; as platformdirs tells the daemon."""
     if directory := environ.get("SESAME_DATA_DIR"):
-        return os.path.normpath(directory)
+        return choose_directory(os.path.normpath(directory))
     if os.path.isabs(base := environ.get("XDG_DATA_HOME", "").strip()):
-        return os.path.join(base, "sesame")
-    return os.path.join(os.path.expanduser("~/.local/share"), "sesame")
+        return choose_directory(os.path.join(base, "sesame"))
+    return choose_directory(os.path.join(os.path.expanduser("~/.local/share"), "sesame"))
+
+
+def choose_directory(given: str) -> str:
+    """The data directory itself; one in it where the TypeScript sesame has its index. `sesamed.paths` says why, and chooses alike."""
+    own = os.path.join(given, OWN_DIRECTORY)
+    if os.path.isdir(os.path.join(own, SESSIONS)):
+        return own
+    if os.path.isdir(os.path.join(given, SESSIONS)):
+        return given
+    return own if _is_of_nobody(os.path.join(given, "index.sqlite")) else given
+
+
+def _is_of_nobody(path: str) -> bool:
+    """Whether this is a database that does not say whose it is."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        header = os.pread(descriptor, HEADER_BYTES, 0)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return header.startswith(HEADER_START) and header.endswith(NOBODY) and len(header) == HEADER_BYTES
 
 
 def is_private(path: str, uid: int) -> bool:

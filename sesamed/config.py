@@ -76,6 +76,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_u
         return 0 if self.gone == "drop" else int(self.gone[:-1])
 
 
+# What the TypeScript sesame writes when it finds no configuration: nobody has chosen that only pi's sessions are read.
+WRITTEN_BY_ITSELF = Config(pi_session_paths=("~/.pi/agent/sessions",))
+
+
 def load(file: str, environ: Mapping[str, str], parsers: Collection[str]) -> Config:
     """The configuration in `file`, or the defaults if there is none. `parsers` are the names of the sources."""
     try:
@@ -173,7 +177,7 @@ def _absolute(file: str, config: Config, home_dir: str) -> Config:
             for index, root in enumerate(values)
         )
 
-    pi = config.pi_session_paths
+    pi = None if config == WRITTEN_BY_ITSELF else config.pi_session_paths
     return msgspec.structs.replace(
         config,
         sources=None if config.sources is None else each(config.sources, "sources"),

@@ -63,7 +63,6 @@ RESTART_S = (1.0, 60.0)  # after a bug; twice as long each time
 M_ARENA_MAX = -8  # of malloc.h
 QUIET_S, QUIET_CPU_S = 30.0, 0.3  # for so long, it did no more than this
 WORK_S = 1.0  # of CPU, after which there may be memory to give back
-OWN_SESSIONS_DIR = "sessions"  # of the data directory: what we store ourselves
 ROOTS = msgspec.json.Decoder(list[ConfiguredRoot])
 
 
@@ -82,7 +81,7 @@ def run(setting: Setting) -> None:
     _share_heap(setting.environ)
     for directory in _list_directories(setting.paths):
         paths.make_private(directory, setting.paths.owns)
-    paths.make_private(os.path.join(setting.paths.data_dir, OWN_SESSIONS_DIR))
+    paths.make_private(os.path.join(setting.paths.data_dir, paths.SESSIONS))
     with ExitStack() as held:
         held.enter_context(locks.acquire(os.path.join(setting.paths.data_dir, "sesamed.lock")))
         held.enter_context(locks.acquire(setting.paths.socket + ".lock"))
@@ -216,7 +215,7 @@ class _Daemon:
         self._stopping = anyio.Event()
         self._lost: IndexLostError | None = None  # why it has to end
         self._socket: tuple[int, int] | None = None  # that clients should find at the path
-        self._own_sessions_dir = os.path.join(setting.paths.data_dir, OWN_SESSIONS_DIR)
+        self._own_sessions_dir = os.path.join(setting.paths.data_dir, paths.SESSIONS)
 
     async def main(self, listener: socket.socket) -> None:
         """Start the tasks; stop them when a signal or a client asks for it."""

@@ -21,9 +21,15 @@ from sesamed.store.foreign import COPY
 MAX_SOCKET_BYTES = 103  # sun_path holds 104 bytes on macOS (108 on Linux), and the last one is NUL
 # What is in the data directory: a directory with anything else in it is not only ours. What can be made again goes with `--purge`;
 # sessions that we store ourselves, and the files that keep our promises, exist nowhere else.
-MADE_AGAIN = rf"index\.sqlite.*|sesamed\.lock|sesamed\.log(\.\d)?|start\.lock|restart\.stamp|{COPY}"
-LASTING = "|".join(map(re.escape, ("sessions", *beside.NAMES)))
+INDEX = "index.sqlite"
+MADE_AGAIN = rf"{re.escape(INDEX)}.*|sesamed\.lock|sesamed\.log(\.\d)?|start\.lock|restart\.stamp|{COPY}"
+SESSIONS = "sessions"  # made before the index: a data directory that has it is ours
+LASTING = "|".join(map(re.escape, (SESSIONS, *beside.NAMES)))
 
+
+OWN_DIRECTORY = "sesamed"  # in the data directory, where the database of another program has the name of ours there
+HEADER_BYTES = 72  # of a database: first says that it is one, last whose
+HEADER_START, NOBODY = b"SQLite format 3\0", bytes(4)
 
 # Which variables move what; the first one that is set counts.
 VARIABLES = {
@@ -48,7 +54,14 @@ class Paths:
 
     @property
     def database(self) -> str:
-        return os.path.join(self.data_dir, "index.sqlite")
+        return os.path.join(self.data_dir, INDEX)
+
+    @property
+    def neighbour(self) -> str | None:
+        """The database of another program that has the name of ours in the directory around ours."""
+        around, name = os.path.split(self.data_dir)
+        path = os.path.join(around, INDEX)
+        return path if name == OWN_DIRECTORY and os.path.exists(path) else None
 
     def owns(self, name: str) -> bool:
         """Whether this is what the daemon and its clients call something that they keep in their directories."""
@@ -64,10 +77,40 @@ def find(environ: Mapping[str, str]) -> Paths:
     runtime_dir = directory or default_runtime_dir(os.geteuid())
     return Paths(
         config_dir=_override(environ, "SESAME_CONFIG_DIR") or defaults.user_config_dir,
-        data_dir=_check_text(_override(environ, "SESAME_DATA_DIR") or defaults.user_data_dir),
+        data_dir=choose_directory(_check_text(_override(environ, "SESAME_DATA_DIR") or defaults.user_data_dir)),
         runtime_dir=runtime_dir,
         socket=_check_length(socket or os.path.join(runtime_dir, "sesamed.sock")),
     )
+
+
+def choose_directory(given: str) -> str:
+    """The data directory itself; one in it where the TypeScript sesame has its index, which is named as ours. Once chosen it stays.
+
+    `sesamectl.locations` chooses alike, as a test holds.
+    """
+    own = os.path.join(given, OWN_DIRECTORY)
+    if os.path.isdir(os.path.join(own, SESSIONS)):
+        return own
+    if os.path.isdir(
+        os.path.join(given, SESSIONS)
+    ):  # whatever has become of our index there: what must outlive it is there, too
+        return given
+    return own if _is_of_nobody(os.path.join(given, INDEX)) else given
+
+
+def _is_of_nobody(path: str) -> bool:
+    """Whether this is a database that does not say whose it is: ours does. It is not opened by SQLite, which would leave files there."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        header = os.pread(descriptor, HEADER_BYTES, 0)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return header.startswith(HEADER_START) and header.endswith(NOBODY) and len(header) == HEADER_BYTES
 
 
 def _check_text(path: str) -> str:

@@ -17,6 +17,9 @@ def check_index(checkup: Checkup) -> Iterator[Finding]:
     if checkup.paths is None:
         return
     database = checkup.paths.database
+    if (other := checkup.paths.neighbour) is not None:
+        text = f"{other} is another program's (the TypeScript sesame has its index there) and is left alone; ours is {database}"
+        yield Finding(NOTE, "index", text)
     if not os.path.exists(database):
         yield Finding(NOTE, "index", f"{database} does not exist yet")
     elif (refusal := _check_ours(checkup, database)) is not None:

@@ -21,15 +21,16 @@ from sesamectl.commands import logs
 from sesamectl.connection import connect
 from sesamectl.errors import NotRunningError, UnsafeError
 from sesamectl.parse import parse
-from sesamed import daemon, errors, paths
+from sesamed import errors, paths
 from sesamed.methods import method as methods
 from sesamed.methods.filters import Filters
 from sesamed.sources import SOURCES, TOOL_FAMILIES
 from sesamed.store import beside, foreign, schema
 from sesamed.store.search import filters
-from tests.support import faults, login, page
+from tests.support import faults, login, page, typescript_sesame
 
 ROOT = Path(__file__).parents[2]
+OUR_HEADER = typescript_sesame.HEADER[:68] + schema.APPLICATION_ID.to_bytes(4, "big") + bytes(28)
 
 
 def test_filters_are_the_same_everywhere() -> None:
@@ -111,6 +112,26 @@ def test_everybody_refuses_the_same_long_sockets(path: str, refused: bool) -> No
         assert paths.find({"SESAME_SOCKET": path}).socket == path
 
 
+@pytest.mark.parametrize("is_chosen", [False, True])
+@pytest.mark.parametrize("has_been_here", [False, True])
+@pytest.mark.parametrize("header", [None, b"", b"SQLite format 3\0", bytes(100), typescript_sesame.HEADER, OUR_HEADER])
+def test_client_and_daemon_keep_their_data_in_one_place(
+    tmp_path: Path, header: bytes | None, has_been_here: bool, is_chosen: bool
+) -> None:
+    """Beside the TypeScript sesame's index, unless we were there before; and where they once were."""
+    own = tmp_path / "sesamed"
+    if header is not None:
+        (tmp_path / "index.sqlite").write_bytes(header)
+    if has_been_here:
+        (tmp_path / paths.SESSIONS).mkdir()
+    if is_chosen:
+        (own / paths.SESSIONS).mkdir(parents=True)
+    is_beside = is_chosen or (header == typescript_sesame.HEADER and not has_been_here)
+    expected = str(own if is_beside else tmp_path)
+    environ = {"SESAME_DATA_DIR": str(tmp_path), "SESAME_RUNTIME_DIR": "/r"}
+    assert paths.find(environ).data_dir == locations.data_directory(environ) == expected
+
+
 def test_the_names_of_our_files_have_one_home() -> None:
     """Whatever daemon and client keep in the data directory is known to be ours, and either can be made again or lasts."""
     ours = paths.find({"SESAME_RUNTIME_DIR": "/r"})
@@ -123,7 +144,7 @@ def test_the_names_of_our_files_have_one_home() -> None:
         beside.SET_ASIDE,
         os.path.basename(ours.database),
     }
-    lasting = {daemon.OWN_SESSIONS_DIR, *beside.NAMES}
+    lasting = {paths.SESSIONS, *beside.NAMES}
     assert all(ours.owns(name) for name in made_again | lasting)
     assert {name for name in made_again | lasting if re.fullmatch(paths.MADE_AGAIN, name)} == made_again
 

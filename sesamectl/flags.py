@@ -82,6 +82,11 @@ def count(text: str) -> int:
     return int(text)
 
 
+def position(text: str) -> int:
+    """A number, or one below 0, which counts from the end."""
+    return -count(text[1:]) if text.startswith("-") else count(text)
+
+
 def date(text: str) -> str:
     """A date or time in local time as ISO in UTC; a span like `7d` as it is."""
     import re
@@ -121,8 +126,9 @@ FILTERS = (
     Flag("project", "ID", "sessions of this project (second part of the session key)"),
     Flag("empty", "", "also sessions in which nothing was said or done"),
 )
+LIMIT = Flag("limit", "N", "print at most N", count)
 PAGE = (
-    Flag("limit", "N", "print at most N", count),
+    LIMIT,
     Flag("offset", "N", "skip the first N", count),
 )
 SIMILAR = Flag(
@@ -149,7 +155,11 @@ SEARCH = (
     Flag("fresh", "", "check the disk first, so that nothing is missed"),
     *FILTERS,
 )
-SHOW = (*PAGE, Flag("around", "N", "the page around message N", count))
+SHOW = (
+    LIMIT,
+    Flag("offset", "N", "skip the first N; --offset=-N prints the last N", position),
+    Flag("around", "N", "the page around message N", count),
+)
 REVEAL = Flag("reveal", "", "with secrets as they stand in the transcript; asks first, and only in a terminal")
 INDEX = (
     Flag("full", "", "rebuild the index beside the old one, then swap"),

@@ -204,6 +204,9 @@ class Session(Answer, frozen=True, kw_only=True):
     project_path: Exact | None
     git_branch: Line | None
     name: Line | None
+    summary: str | None  # of annotations, as much as a list can hold
+    description: str | None
+    tags: list[Line]
     created: Time
     modified: Time
     message_count: int

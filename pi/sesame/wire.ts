@@ -11,6 +11,9 @@ export interface Session {
   cwd: string | null;
   gitBranch: string | null;
   name: string | null;
+  summary?: string | null;
+  description?: string | null;
+  tags?: string[];
   created: string;
   modified: string;
   messageCount: number;
@@ -94,7 +97,6 @@ export interface Page {
 }
 
 export interface Meta extends Session {
-  summary?: string | null;
   resume?: { command: string[]; cwd: string | null } | null;
   resumeProblem?: { code: string; message: string } | null;
 }

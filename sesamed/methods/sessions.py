@@ -31,8 +31,6 @@ MAX_MESSAGES = 200
 TEXT_BYTES = 64 << 10
 PAGE_BYTES = 3 << 20  # of an answer's 4 MiB
 
-TAGS = msgspec.json.Decoder(list[str])
-
 
 class ListSessionsParams(Filters, frozen=True, kw_only=True):
     """Which sessions to list, or which changes."""
@@ -137,7 +135,7 @@ class ListMessagesParams(Params, frozen=True, kw_only=True):
     """Which part of a session to read."""
 
     session_id: str
-    offset: NonNegative = 0
+    offset: int = 0  # below 0: from the end
     limit: NonNegative = 50
     around: NonNegative | None = None
     text_offset: CodePoints = 0
@@ -180,7 +178,9 @@ def _read_page(connection: Connection, params: ListMessagesParams) -> MessageLis
     session = find(connection, params.session_id)
     public_id, total = read.count_items(connection, session)
     limit = min(params.limit, MAX_MESSAGES)
-    first = params.offset if params.around is None else max(0, min(params.around, total - 1) - limit // 2)
+    first = params.offset if params.offset >= 0 else max(0, total + params.offset)
+    if params.around is not None:
+        first = max(0, min(params.around, total - 1) - limit // 2)
     page: list[MessageItem] = []
     size = 0
     for item in read.read_items(connection, session, min(first, MAX_OFFSET), limit):
@@ -225,9 +225,6 @@ class SessionParams(Params, frozen=True, kw_only=True):
 class SessionMeta(Session, frozen=True, kw_only=True):
     """Everything that is known about a session, except its text."""
 
-    description: str | None
-    summary: str | None
-    tags: list[Line]
     tool_counts: Mapping[str, int]
     exchange_count: int
     agent: Line | None
@@ -253,11 +250,13 @@ def read_meta(connection: Connection, session: int, workstation: str) -> Session
     details = summary.read_details(connection, session)
     origin = summary.read_origin(connection, session)
     problem = find_problem(origin)
+    whole = {
+        "summary": details.summary,
+        "description": details.description,
+        "tags": summary.TAGS.decode(details.tags or "[]"),
+    }
     return SessionMeta(
-        **msgspec.structs.asdict(about),
-        description=details.description,
-        summary=details.summary,
-        tags=TAGS.decode(details.tags or "[]"),
+        **{**msgspec.structs.asdict(about), **whole},
         tool_counts=read.count_tools(connection, session),
         exchange_count=details.exchanges,
         agent=details.agent or about.source,

@@ -261,6 +261,24 @@ def test_words_are_bounded(daemon: Daemon, words: dict[str, Any]) -> None:
     assert daemon.refuses("set_session_meta", sessionId=PI, **words).code == INVALID
 
 
+def test_words_are_in_every_list_and_hit(daemon: Daemon) -> None:
+    """As much of them as many sessions can have in one answer; all of them in the metadata."""
+    words = {
+        "summary": "s" * 2_000,
+        "description": "d" * 2_000,
+        "tags": [f"{number:03}{'t' * 500}" for number in range(50)],
+    }
+    daemon.call("set_session_meta", sessionId=PI, **words)
+    (found,) = (hit for hit in daemon.call("search", query="quince")["results"] if hit["sessionId"] == PI)
+    (listed,) = daemon.call("list_sessions", source="pi")["sessions"]
+    for one in (found, listed):
+        assert (one["summary"], one["description"]) == ("s" * 500, "d" * 500)
+        assert one["tags"] == [tag[:100] for tag in words["tags"][:20]]
+    meta = daemon.call("get_session_meta", sessionId=PI)
+    assert {name: meta[name] for name in words} == words
+    daemon.call("set_session_meta", sessionId=PI, summary="", description="", tags=[])
+
+
 def test_words_are_cleaned(daemon: Daemon, session: str) -> None:
     """What nobody sees is not answered."""
     meta = daemon.call(

@@ -43,6 +43,9 @@ def test_pages(long: Daemon) -> None:
     assert page(long, offset=290) == (list(range(290, 300)), None)
     assert page(long, offset=300) == ([], None)
     assert page(long, offset=2**62) == ([], None)
+    assert page(long, offset=-20) == (list(range(280, 300)), None)
+    assert page(long, offset=-20, limit=5) == (list(range(280, 285)), 285)
+    assert page(long, offset=-(2**62), limit=2) == ([0, 1], 2)
 
 
 def test_limit_is_clamped(long: Daemon) -> None:
@@ -205,7 +208,8 @@ def test_summary(library: Library) -> None:
     assert key.endswith(f":{APP}")
     assert session == {
         "sessionId": APP, "source": "pi", "path": library.paths[APP], "cwd": library.cwd("app"), "projectPath": library.cwd("app"),
-        "gitBranch": None, "name": "Simplify the flake setup", "created": "2026-03-01T09:00:01.000Z",
+        "gitBranch": None, "name": "Simplify the flake setup", "summary": None, "description": None, "tags": [],
+        "created": "2026-03-01T09:00:01.000Z",
         "modified": "2026-03-01T09:00:06.000Z", "messageCount": 2, "parentSessionId": None, "subagent": False,
         "orphan": False, "gone": False, "revision": session["revision"],
     }  # fmt: skip

@@ -21,7 +21,7 @@ import pytest
 PI = "@earendil-works/pi-coding-agent"
 NODE = "22.23.3"
 NEWEST, TYPES, OLDEST = (
-    os.environ.get("SESAME_PI") or "1.5.0",
+    os.environ.get("SESAME_PI") or "1.5.2",
     "0.87.1",
     "0.74.2",
 )  # SESAME_PI: a version, or npm's `latest`
@@ -79,7 +79,7 @@ def pi(version: str) -> Pi:
         version = _published(version)
     if version == OLDEST:
         return Pi(version, (node(), str(installed(Install((f"{PI}@{version}",))) / PI / "dist/cli.js")))
-    # 1.5.0's sister packages can't be had from npm. Its program is one bundle that needs only jiti beside it.
+    # The sister packages of 1.x can't be had from npm. Its program is one bundle that needs only jiti beside it.
     modules = installed(Install(("jiti@2.7.0",), unpacked=f"{PI}@{version}"))
     return Pi(version, (node_22(), str(modules / PI / "dist/bundle/cli.js")))
 

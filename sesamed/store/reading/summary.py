@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, get_type_hints
 
 import apsw
+import msgspec
 
 from sesamed.model import Counts, Session, iso
 from sesamed.sanitize import Line, clean_line
@@ -20,11 +21,16 @@ from sesamed.store.search.filters import IS_EMPTY, Conditions
 IS_ORPHAN = """(s.subagent AND s.parent_id IS NOT NULL
     AND NOT EXISTS(SELECT 1 FROM sessions o WHERE o.source = s.source AND o.native_id = s.parent_id AND o.id <> s.id))"""
 
+LISTED_CHARACTERS, LISTED_TAGS, LISTED_TAG = 500, 20, 100  # of annotations: 500 sessions must fit into an answer
+TAGS = msgspec.json.Decoder(list[str])
+
 # Where a field is not the column of its name.
 COLUMN = {
     "session_id": "s.public_id",
     "key": ":workstation || ':' || s.project || ':' || s.public_id",
     "path": "(SELECT path FROM files WHERE session = s.id ORDER BY gone_ms IS NOT NULL, path LIMIT 1)",
+    "summary": f"substr(s.summary, 1, {LISTED_CHARACTERS})",
+    "description": f"substr(s.description, 1, {LISTED_CHARACTERS})",
     "created": "s.created_ms",
     "modified": "s.modified_ms",
     "message_count": "s.messages",
@@ -67,12 +73,17 @@ def show_name(text: str | None) -> str | None:
     return None if text is None else clean_line(text) or None
 
 
+def show_tags(stored: str | None) -> list[str]:
+    """Tags, as many as a list can hold."""
+    return [tag[:LISTED_TAG] for tag in TAGS.decode(stored or "[]")[:LISTED_TAGS]]
+
+
 def _conversions() -> Mapping[str, Callable[[Any], Any]]:
     """How columns become fields, by the field's type or name; others are taken as they are."""
     hints = get_type_hints(Session, include_extras=True)
     names = dict.fromkeys((field for field, hint in hints.items() if hint == Line | None), show_name)
     truths = dict.fromkeys((field for field, hint in hints.items() if hint is bool), bool)
-    return {**truths, "path": show_path, **names, "created": iso, "modified": iso}
+    return {**truths, "path": show_path, **names, "tags": show_tags, "created": iso, "modified": iso}
 
 
 CONVERSIONS = _conversions()

@@ -242,8 +242,6 @@ INTERFACES: dict[str, tuple[str, set[str]]] = {
     "Meta": (
         "sessionmeta",
         {
-            "description",
-            "tags",
             "toolCounts",
             "exchangeCount",
             "agent",

@@ -15,6 +15,7 @@ import os
 
 from sesamectl.connection import Connection
 from sesamectl.errors import NotRunningError
+from sesamectl.holder import find_holder
 from sesamectl.locations import socket_path
 
 TYPE_CHECKING = False
@@ -46,6 +47,8 @@ class Client(Connection):
         self._start = start
 
     def __enter__(self) -> Self:
+        if not self._start and find_holder(f"{self.path}.lock") is None:
+            self._refuse_to_wake()
         try:
             return super().__enter__()
         except NotRunningError:
@@ -56,6 +59,13 @@ class Client(Connection):
         launch(self.path)
         self.started = True
         return super().__enter__()
+
+    def _refuse_to_wake(self) -> None:
+        """Raise NotRunningError where whoever connects would have the service manager start the daemon."""
+        from sesamectl.service.manager import find_socket_holder
+
+        if name := find_socket_holder(self.path):
+            raise NotRunningError(f"sesamed is not running; {name} starts it for the next client")
 
 
 def _default_path() -> str:

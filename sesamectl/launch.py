@@ -18,8 +18,8 @@ from typing import IO
 from sesamectl.connection import Connection
 from sesamectl.errors import ClosedError, DeadlineError, NotRunningError, StartError
 from sesamectl.locations import data_directory
-from sesamectl.service.manager import find_manager, start_command
-from sesamectl.service.unit import Spec, run_command
+from sesamectl.service.manager import find_manager, managed_spec, start_command
+from sesamectl.service.unit import Spec, build_spec, run_command
 
 START_S = 20.0
 POLL_S = 0.01  # between two tries; each takes about 0.1 ms
@@ -74,6 +74,12 @@ def require_startable(spec: Spec) -> None:
         raise StartError(f"cannot run {spec.python}: {error.strerror}") from None
     if code == EX_CONFIG:
         raise StartError(_last_error(output))
+
+
+def require_next_startable(environ: Mapping[str, str]) -> None:
+    """The same of what the next client would start: what the manager of a service starts, or else our own."""
+    spec = build_spec(environ)
+    require_startable(managed_spec(spec.socket) or spec)
 
 
 def is_ready(path: str) -> bool:

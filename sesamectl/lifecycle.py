@@ -1,6 +1,5 @@
 """Stopping a daemon: ask it to, then wait for the end of its process. One that cannot be asked is found by the lock that it holds."""
 
-import fcntl
 import math
 import os
 import signal
@@ -10,6 +9,7 @@ from typing import Any
 from sesamectl.client import ANSWER_S, Client
 from sesamectl.connection import BUSY
 from sesamectl.errors import DeadlineError, NotRunningError, ObstructedError, RpcError
+from sesamectl.holder import find_holder, is_alive
 from sesamectl.locations import socket_path
 
 EXIT_S = 15.0  # requests that are running may finish first
@@ -50,23 +50,6 @@ def _end_holder(lock: str, kill_after_s: float) -> dict[str, Any] | None:
     return found
 
 
-def find_holder(lock: str) -> dict[str, Any] | None:
-    """The pid and version of the daemon that holds a lock; None when none does."""
-    try:
-        descriptor = os.open(lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        pid, _, version = os.pread(descriptor, 64, 0).decode("ascii", "replace").strip().partition(" ")
-        return {"pid": int(pid), "version": version} if pid.isdecimal() and is_alive(int(pid)) else None
-    else:
-        return None
-    finally:
-        os.close(descriptor)
-
-
 def _wait_for_exit(pid: object) -> None:
     """Until the process is gone it holds the index, and no other daemon can start."""
     deadline = time.monotonic() + EXIT_S
@@ -74,14 +57,3 @@ def _wait_for_exit(pid: object) -> None:
         if time.monotonic() >= deadline:
             raise DeadlineError(f"sesamed (pid {pid}) did not exit within {EXIT_S:g} s; to end it: kill -9 {pid}")
         time.sleep(POLL_S)
-
-
-def is_alive(pid: int) -> bool:
-    """Whether there is a process with this pid, whoever owns it."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

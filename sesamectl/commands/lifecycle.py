@@ -7,20 +7,22 @@ from typing import Any
 from sesamectl.client import ANSWER_S, Client
 from sesamectl.errors import StartError
 from sesamectl.flags import Arguments
-from sesamectl.launch import require_startable
+from sesamectl.holder import find_holder
+from sesamectl.launch import require_next_startable
 from sesamectl.lifecycle import stop_daemon
 from sesamectl.output import show
 from sesamectl.render import clean
 from sesamectl.render.terminal import Terminal
-from sesamectl.service.manager import managed_spec
-from sesamectl.service.unit import build_spec
+from sesamectl.service.manager import find_socket_holder
 
 
 def start(arguments: Arguments) -> None:
     """Start the daemon unless it is running."""
-    with Client(timeout=ANSWER_S, start=True) as client:
+    client = Client(timeout=ANSWER_S, start=True)
+    is_woken = bool(find_socket_holder(client.path)) and find_holder(f"{client.path}.lock") is None
+    with client:
         hello = client.call("hello", client="sesamectl")
-    answer = {"running": True, "started": client.started, **_identify(hello), "socket": client.path}
+    answer = {"running": True, "started": client.started or is_woken, **_identify(hello), "socket": client.path}
     show(answer, _start_lines, arguments)
 
 
@@ -28,14 +30,13 @@ def stop(arguments: Arguments) -> None:
     """Stop the daemon if it is running."""
     hello = stop_daemon()
     answer = {"running": False, "stopped": hello is not None, **({} if hello is None else _identify(hello))}
-    show(answer, _stop_lines, arguments)
+    show(answer | {"socketHeldBy": find_socket_holder(Client().path) or None}, _stop_lines, arguments)
 
 
 def restart(arguments: Arguments) -> None:
     """Stop the daemon if it is running, then start it. One that could not start again is not stopped."""
-    spec = build_spec(os.environ)
     try:
-        require_startable(managed_spec(spec.socket) or spec)
+        require_next_startable(os.environ)
     except StartError as error:
         raise StartError(f"{error}; the daemon was not stopped") from None
     stop_daemon()
@@ -53,3 +54,5 @@ def _start_lines(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:
 
 def _stop_lines(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:
     yield "sesamed stopped" if answer["stopped"] else "sesamed was not running"
+    if name := answer["socketHeldBy"]:
+        yield f"{name} holds its socket, and starts it again for the next client; `sesamectl service uninstall` ends that"

@@ -20,13 +20,15 @@ from sesamectl.errors import (
     NotRunningError,
     ObstructedError,
     RpcError,
+    StartError,
     UnsafeError,
 )
 from sesamectl.handshake import answering_pid
-from sesamectl.lifecycle import find_holder
+from sesamectl.holder import find_holder
+from sesamectl.launch import require_next_startable
 from sesamectl.locations import data_directory, is_private
 from sesamectl.render import number, size
-from sesamectl.service.manager import find_manager, read_spec
+from sesamectl.service.manager import find_manager, find_socket_holder, read_spec
 from sesamectl.service.state import read_state
 from sesamectl.service.unit import Spec, build_spec, run_command
 from sesamectl.upgrade import is_newer
@@ -129,7 +131,7 @@ def _explain_silence(checkup: Checkup, own: Paths, holder: dict[str, Any] | None
         return checkup.wrong("socket", f"sesamed (pid {holder['pid']}) is running, but {nothing}", Advice.RESTART)
     holder = find_holder(os.path.join(own.data_dir, "sesamed.lock"))
     if holder is None:
-        return checkup.wrong("socket", f"sesamed is not running: {nothing}", Advice.START)
+        return _explain_rest(checkup, own)
     pid, named = holder["pid"], [name for name in VARIABLES["socket"] if checkup.environ.get(name)]
     for variables in (named[:1], named):
         other = find({name: value for name, value in checkup.environ.items() if name not in variables}).socket
@@ -138,6 +140,18 @@ def _explain_silence(checkup: Checkup, own: Paths, holder: dict[str, Any] | None
             return checkup.wrong("socket", text, Advice.UNSET, variables=" ".join(variables))
     text = f"sesamed (pid {pid}) has the index in {own.data_dir} open and listens somewhere else: {nothing}"
     return checkup.wrong("socket", text, Advice.END, pid=pid)
+
+
+def _explain_rest(checkup: Checkup, own: Paths) -> Finding:
+    """No daemon runs, as on a new machine. That is no fault as long as one could start."""
+    text = f"sesamed is not running: nothing listens at {own.socket}"
+    try:
+        require_next_startable(checkup.environ)
+    except StartError as error:
+        return checkup.wrong("socket", f"{text}; {error}", Advice.START)
+    if name := find_socket_holder(own.socket):
+        return Finding(NOTE, "socket", f"sesamed is not running; {name} starts it for the next client")
+    return Finding(NOTE, "socket", f"{text}; sesamectl starts it when it is needed")
 
 
 def _lock_holder(path: str) -> int | None:
@@ -213,14 +227,21 @@ def check_service(checkup: Checkup) -> Iterator[Finding]:
         yield Finding(NOTE, "service", f"{unit} is for the socket {found['serves']}, this shell's is {own.socket}")
     elif not found["current"]:
         yield _compare_unit(checkup, unit)
-    elif found["active"] != "active" or found["pid"] != found["answers"]:
-        state = f"{found['active']} ({found['result'] or 'never ran'})"
-        if found["answers"] is None:
-            yield _explain_failure(checkup, found, f"{state}, and nothing answers")
-        else:
-            yield checkup.wrong("service", f"{state}, and another process answers", Advice.INSTALL)
     else:
-        yield Finding(OK, "service", f"{unit} is active{', ' + found['says'] if found['says'] else ''}")
+        yield _describe_service(checkup, found)
+
+
+def _describe_service(checkup: Checkup, found: dict[str, Any]) -> Finding:
+    """How the installed service does."""
+    unit, answers = found["unit"], found["answers"]
+    if found["active"] == "active" and found["pid"] == answers:
+        return Finding(OK, "service", f"{unit} is active{', ' + found['says'] if found['says'] else ''}")
+    if found["socket"] and answers is None and found["result"] in {"", "success"}:
+        return Finding(OK, "service", f"{unit} is installed; {found['manager']} starts it for the next client")
+    state = f"{found['active']} ({found['result'] or 'never ran'})"
+    if answers is None:
+        return _explain_failure(checkup, found, f"{state}, and nothing answers")
+    return checkup.wrong("service", f"{state}, and another process answers", Advice.INSTALL)
 
 
 def _explain_failure(checkup: Checkup, found: dict[str, Any], text: str) -> Finding:

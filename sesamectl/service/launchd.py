@@ -100,6 +100,10 @@ class Launchd:
         text = read_regular(self.unit_path())
         return [self.unit_path()] if text is not None and self.parse(text) is not None else []
 
+    def holds_socket(self) -> bool:
+        """With sockets in the plist."""
+        return "<key>Sockets</key>" in (read_regular(self.unit_path()) or "")
+
     def list_links(self) -> list[str]:
         """The plist is all there is."""
         return []
@@ -115,7 +119,7 @@ class Launchd:
             "says": "",
             "restarts": None,
             "result": "",
-            "socket": "<key>Sockets</key>" in (read_regular(self.unit_path()) or ""),
+            "socket": self.holds_socket(),
             "dropIns": [],
         }
 

@@ -51,6 +51,9 @@ class Manager(Protocol):
     def list_installed(self) -> list[str]:
         """Those of our files that exist."""
 
+    def holds_socket(self) -> bool:
+        """Whether what is installed has it listen itself, so that whoever connects has it start the daemon."""
+
     def list_links(self) -> list[str]:
         """What else starts them at a login; none when they are disabled."""
 
@@ -77,6 +80,12 @@ def managed_spec(socket: str) -> Spec | None:
     manager = find_manager()
     spec = read_spec(manager)
     return None if spec is None or spec.socket != socket or manager.unavailable() else spec
+
+
+def find_socket_holder(socket: str) -> str:
+    """The name of the manager that listens on this socket in the daemon's place; empty when none does."""
+    manager = find_manager()
+    return manager.name if manager.holds_socket() and managed_spec(socket) is not None else ""
 
 
 def start_command(socket: str) -> list[str] | None:

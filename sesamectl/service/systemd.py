@@ -134,6 +134,10 @@ class Systemd:
         """Those of our files that exist."""
         return [path for path in (self._socket_unit(), self.unit_path()) if self._is_ours(path)]
 
+    def holds_socket(self) -> bool:
+        """With a socket unit."""
+        return self._is_ours(self._socket_unit())
+
     def list_links(self) -> list[str]:
         """`systemctl disable` removes them; without a manager we have to."""
         names = [os.path.basename(path) for path in self.list_installed()]
@@ -150,7 +154,7 @@ class Systemd:
             "says": shown.get("StatusText", "").removeprefix(FAILED),
             "restarts": int(shown.get("NRestarts") or 0),
             "result": shown.get("Result", ""),
-            "socket": self._is_ours(self._socket_unit()),
+            "socket": self.holds_socket(),
             "dropIns": shown.get("DropInPaths", "").split(),
         }
 

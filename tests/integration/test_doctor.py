@@ -113,11 +113,27 @@ def test_bad_lines(machine: Clinic) -> None:
     assert "12 bytes of unfinished last lines" in machine.run("status").stdout
 
 
-def test_no_daemon(machine: Clinic) -> None:
-    """A daemon that does not run is wrong, is not started, and everything else is looked at all the same."""
-    assert "sesamed is not running: nothing listens at" in machine.complains("socket")
+def test_a_new_machine(machine: Clinic) -> None:
+    """That no daemon runs yet is no fault, and none is started; everything else is looked at all the same."""
+    (note,) = [
+        found
+        for found in machine.doctor(wrong=False)
+        if found["check"] == "socket" and "nothing listens" in found["message"]
+    ]
+    assert note["level"] == "note"
+    assert note["message"].endswith("; sesamectl starts it when it is needed")
     assert not machine.data.exists()
     assert machine.run("status").returncode == 3
+
+
+def test_a_daemon_that_could_not_start(machine: Clinic) -> None:
+    """That none runs is a fault where none could start, with the reason."""
+    (machine.config / "config.jsonc").write_text('{"sweepSecond": 5}')
+    (wrong,) = [
+        found for found in machine.doctor(wrong=True) if found["check"] == "socket" and found["level"] == "wrong"
+    ]
+    assert "sesamed is not running: nothing listens at" in wrong["message"]
+    assert "sweepSecond" in wrong["message"]
 
 
 def test_a_wrong_configuration(machine: Clinic) -> None:
@@ -207,13 +223,13 @@ def test_a_damaged_page(machine: Clinic) -> None:
 
 
 def test_an_index_of_nobody(machine: Clinic) -> None:
-    """What cannot be looked at is wrong, and does not keep the rest from being looked at."""
+    """What cannot be looked at does not keep the rest from being looked at."""
     machine.run("search", "quince")
     machine.run("stop")
     connection = connect(str(machine.data / "index.sqlite"))
     connection.execute("DROP TABLE files")
     connection.close()
-    found = machine.doctor()
+    found = machine.doctor(wrong=False)
     assert {"config", "disk", "index"} <= {finding["check"] for finding in found}
 
 

@@ -158,14 +158,35 @@ def test_a_cold_start_through_the_socket(user: UserManager) -> None:
     user.ctl("service", "install", "--socket")
     assert user.shown("ActiveState", "sesamed.socket") == "active"
     user.systemctl("stop", "sesamed.service")
-    assert found(user, "--no-start") == ["session-1"]
+    assert found(user) == ["session-1"]
     os.kill(before := main_pid(user), signal.SIGKILL)
-    assert found(user, "--no-start") == ["session-1"]
+    assert found(user) == ["session-1"]
     assert main_pid(user) != before
     user.ctl("stop")
-    assert found(user, "--no-start") == ["session-1"]
+    assert found(user) == ["session-1"]
     mode = user.run("stat", "-c", "%a %F", f"/run/user/{UID}/sesame/sesamed.sock").stdout.strip()
     assert mode == "600 socket"
+
+
+def test_who_must_not_start_it_does_not_wake_it(user: UserManager) -> None:
+    """With a socket unit whoever connects starts the service: those who only look do not connect. `stop` and `restart` say how it is."""
+    user.ctl("service", "install", "--socket")
+    assert user.ctl("stop").splitlines() == [
+        "sesamed stopped",
+        "systemd holds its socket, and starts it again for the next client; `sesamectl service uninstall` ends that",
+    ]
+    eventually(lambda: user.shown("ActiveState") == "inactive")
+    for words in (["status"], ["search", "quince", "--no-start"]):
+        assert "sesamed is not running; systemd starts it for the next client" in user.ctl(*words, code=3)
+    assert "note   socket    sesamed is not running; systemd starts it for the next client" in user.ctl("doctor")
+    assert "nothing answers" in user.ctl("service", "status")
+    assert user.ctl("stop").startswith("sesamed was not running\nsystemd holds its socket")
+    assert user.shown("ActiveState") == "inactive"
+    for _ in range(2):  # from nothing, and one that runs
+        before = main_pid(user)
+        assert " started: pid " in user.ctl("restart")
+        assert answering(user) == main_pid(user) != before
+    assert " is already running: pid " in user.ctl("start")
 
 
 def test_a_socket_unit_that_is_not_wanted_any_more(user: UserManager) -> None:
@@ -276,13 +297,15 @@ def older(user: UserManager) -> None:
 
 
 def test_the_doctor(user: UserManager) -> None:
-    """The doctor has nothing to say of a service that runs, and finds one that does not."""
+    """The doctor has nothing to say of a service that runs, and finds one that does not. `Advice.START` is followed."""
     user.ctl("service", "install")
     assert "No problems found." in user.ctl("doctor")
     user.systemctl("stop", "sesamed.service")
     ran = user.run(sys.executable, "-P", "-m", "sesamectl", "doctor")
     assert ran.returncode == 1
-    assert "wrong  service   inactive (success), and nothing answers" in ran.stdout
+    assert "wrong  service   inactive (success), and nothing answers; `sesamectl start`" in ran.stdout
+    user.ctl("start")
+    assert "No problems found." in user.ctl("doctor")
 
 
 def test_the_doctor_names_what_may_not_be_read(user: UserManager) -> None:

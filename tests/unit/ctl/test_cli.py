@@ -222,9 +222,10 @@ def test_a_terminal_without_unicode(stub: Stub) -> None:
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, b'Found 1 session matching "?"')
 
 
-def test_the_client_is_light(stub: Stub) -> None:
+def test_the_client_is_light(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
     """A search imports little, and nothing of the daemon; only modules that it loads hide imports from it."""
     stub.answer(RESULT)
+    monkeypatch.setenv("SESAME_NO_START", "0")  # else it would look for a daemon's lock, which a stub does not hold
     script = """if True:
         import sys
         from sesamectl.cli import main

@@ -42,16 +42,6 @@ with open(sys.argv[1], "w") as lock:
         assert holder.wait() == -signal.SIGTERM
 
 
-def test_who_is_alive() -> None:
-    """A process is alive whoever owns it, and not once it was waited for."""
-    process = subprocess.Popen(["/bin/sleep", "60"])
-    assert lifecycle.is_alive(process.pid)
-    process.kill()
-    process.wait()
-    assert not lifecycle.is_alive(process.pid)
-    assert lifecycle.is_alive(1)
-
-
 def test_nothing_to_stop(directory: str) -> None:
     """Where none runs there is none to stop."""
     assert lifecycle.stop_daemon(f"{directory}/none") is None

@@ -197,6 +197,7 @@ class Session(Answer, frozen=True, kw_only=True):
     """
 
     session_id: Exact
+    short_id: Exact  # the shortest beginning that means this session alone; it depends on the others, so no revision counts it
     key: Exact
     source: Exact
     path: Exact

@@ -6,6 +6,7 @@ export interface Hello {
 
 export interface Session {
   sessionId: string;
+  shortId?: string;
   source: string;
   path: string;
   cwd: string | null;
@@ -25,6 +26,7 @@ export interface Session {
 
 export interface Match {
   sessionId: string;
+  shortId?: string;
   kind: "message" | "tool_call" | "heading";
   role: string | null;
   toolName: string | null;

@@ -52,6 +52,7 @@ class Match(Answer, frozen=True, kw_only=True):
     """The record that matched, in the session and file that really contain it; or what the session is called, or where it worked."""
 
     session_id: Exact
+    short_id: Exact
     path: Exact
     kind: Literal["message", "tool_call", "heading"]
     role: Role | None  # these are null for headings
@@ -96,6 +97,7 @@ class About(Answer, frozen=True, kw_only=True):
     words: list[WordCount]
     corrected: Mapping[str, str]
     dropped: list[Exact]
+    excluded: list[Exact]
     weak: bool
     filtered_out: int
     content_trust: Literal["untrusted-transcript"]
@@ -152,6 +154,7 @@ async def ask(
         words=found.words,
         corrected=found.terms.corrected,
         dropped=list(found.terms.dropped),
+        excluded=[word.text for word in compiled.excluded],
         weak=found.weak,
         filtered_out=found.filtered_out,
         content_trust="untrusted-transcript",
@@ -262,6 +265,7 @@ class Searcher:
         column = max(heading, key=lambda one: len(self._excerpter.match({}, [heading[one]])[0]))
         place = Match(
             session_id=session.session_id,
+            short_id=session.short_id,
             path=session.path,
             kind="heading",
             role=None,
@@ -302,6 +306,7 @@ def _make_hit(session: Session, excerpt: Excerpt, place: Match | None) -> Hit:
 def _make_match(session: Session, item: read.Item) -> Match:
     return Match(
         session_id=session.session_id,
+        short_id=session.short_id,
         path=session.path,
         kind="message" if item.kind < Kind.CALL else "tool_call",
         role=item.role,

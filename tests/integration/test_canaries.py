@@ -29,8 +29,8 @@ from tests.support.sessions import PiSession
 
 # Returned as they are: ids and paths (docs/protocol.md). What is asked for, too.
 EXACT = frozenset(
-    "sessionId key path cwd projectPath parentSessionId entryId children ignored part ignoreFile command unarchive resumeHere"
-    " query word matchedWords missingWords dropped".split()
+    "sessionId shortId key path cwd projectPath parentSessionId entryId children ignored part ignoreFile command unarchive resumeHere"
+    " query word matchedWords missingWords dropped excluded".split()
 )
 SEVERAL_LINES = frozenset(("text", "snippet", "summary", "description"))
 # No transcript fills these, by their names or places.
@@ -181,7 +181,7 @@ def read_everything(answers: Answers) -> None:
     answers.ask("sync", paths=[f"/{IN_IDS}"])
     answers.ask("hello")
     for sort in ("relevance", "recent"):
-        for query in (WORD, "", f"{WORD}y", f"{WORD} {WORD}000", " ".join(f"{WORD}{number}" for number in range(200))):
+        for query in (WORD, "", f"{WORD}y", f"{WORD} {WORD}000", f"plain -{WORD}", " ".join(f"{WORD}{number}" for number in range(200))):
             answers.ask("search", query=query, limit=100, sort=sort)
             answers.ask("search", query=query, limit=100, sort=sort, tools=True)
             answers.ask("search_sessions", query=query, limit=20, sort=sort)

@@ -13,6 +13,7 @@ from sesamed.model import Counts, Session, iso
 from sesamed.sanitize import Line, clean_line
 from sesamed.source import Unit
 from sesamed.store import ids, sqlite
+from sesamed.store.reading import short_ids
 from sesamed.store.rows import BadLine
 from sesamed.store.schema import EPOCH
 from sesamed.store.search.filters import IS_EMPTY, Conditions
@@ -27,6 +28,7 @@ TAGS = msgspec.json.Decoder(list[str])
 # Where a field is not the column of its name.
 COLUMN = {
     "session_id": "s.public_id",
+    "short_id": short_ids.NEIGHBOURS,
     "key": ":workstation || ':' || s.project || ':' || s.public_id",
     "path": "(SELECT path FROM files WHERE session = s.id ORDER BY gone_ms IS NOT NULL, path LIMIT 1)",
     "summary": f"substr(s.summary, 1, {LISTED_CHARACTERS})",
@@ -93,6 +95,7 @@ def _make_session(row: tuple[Any, ...]) -> Session:
     values = dict(zip(FIELDS, row[1:], strict=True))
     for field, convert in CONVERSIONS.items():
         values[field] = convert(values[field])
+    values["short_id"] = short_ids.shorten(values["session_id"], values["short_id"])
     return Session(**values)
 
 

@@ -235,7 +235,7 @@ INTERFACES: dict[str, tuple[str, set[str]]] = {
     "Hit": ("hit", {"highlights", "subagents"}),
     "Pending": ("pending", set()),
     "Word": ("wordcount", set()),
-    "Found": ("searchresult", {"query", "contentTrust", "tookMs"}),
+    "Found": ("searchresult", {"query", "excluded", "contentTrust", "tookMs"}),
     "Listed": ("sessionlist", {"removed", "revision", "epoch", "more"}),
     "Message": ("messageitem", {"entryId", "revision"}),
     "Page": ("messagelist", set()),

@@ -12,7 +12,7 @@ from sesamed.sanitize import Exact, Line, clean_text
 from sesamed.store.reading import session as read
 from sesamed.store.reading import summary
 from sesamed.store.reading.resolve import find
-from sesamed.store.search.excerpt import one_line
+from sesamed.store.search.excerpt import find_place
 from sesamed.store.sqlite import Connection
 
 MAX_WINDOWS = 20
@@ -104,7 +104,7 @@ def _make_item(connection: Connection, item: read.Item, matched: str) -> WindowI
     text = clean_text(read.read_whole_text(connection, item.record))
     start = 0
     if matched and len(text) > SNIPPET_BYTES:
-        start = max(0, one_line(text).find(matched) - LEAD_CHARACTERS)
+        start = max(0, find_place(text, matched) - LEAD_CHARACTERS)
     snippet = cut(text[start:], SNIPPET_BYTES)
     truncated = start > 0 or len(snippet) < len(text)
     return WindowItem(role=item.role, msg_idx=item.position, snippet=snippet, truncated=truncated, tool_name=item.tool)

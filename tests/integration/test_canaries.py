@@ -181,7 +181,14 @@ def read_everything(answers: Answers) -> None:
     answers.ask("sync", paths=[f"/{IN_IDS}"])
     answers.ask("hello")
     for sort in ("relevance", "recent"):
-        for query in (WORD, "", f"{WORD}y", f"{WORD} {WORD}000", f"plain -{WORD}", " ".join(f"{WORD}{number}" for number in range(200))):
+        for query in (
+            WORD,
+            "",
+            f"{WORD}y",
+            f"{WORD} {WORD}000",
+            f"plain -{WORD}",
+            " ".join(f"{WORD}{number}" for number in range(200)),
+        ):
             answers.ask("search", query=query, limit=100, sort=sort)
             answers.ask("search", query=query, limit=100, sort=sort, tools=True)
             answers.ask("search_sessions", query=query, limit=20, sort=sort)

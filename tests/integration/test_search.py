@@ -458,7 +458,7 @@ def test_what_nobody_sees_leaves_in_no_answer(blank: Daemon) -> None:
     blank.write("hidden.jsonl", session.bytes())
     blank.sync()
     hit = best(blank, "scorzonera")
-    assert hit["matchedSnippet"] == "before the  scorzonera and scorzonera, at last"
+    assert hit["matchedSnippet"] == "before the scorzonera and scorzonera, at last"
     assert [hit["matchedSnippet"][first:last] for first, last in hit["highlights"]] == ["scorzonera"] * 2
     call = best(blank, "scorzonera", tool=["bash"])
     assert call["match"]["toolName"] == "bash"

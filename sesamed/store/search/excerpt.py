@@ -1,5 +1,7 @@
 """Finds a query's words in texts, as the index sees them: FTS5's own tokenizer is used, so that what is highlighted is what matched."""
 
+import re
+from bisect import bisect
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -10,7 +12,11 @@ from sesamed.store.search.terms import TOKENIZER, Pattern, Term
 from sesamed.store.subwords import inner_parts, inner_words
 
 SNIPPET_CHARACTERS = 240
-LEAD_CHARACTERS = 40
+WINDOW_BYTES = 200  # in which words count as close together
+SPREAD = 4 * SNIPPET_CHARACTERS  # that are looked at on each side
+ELLIPSIS = " …"
+MAX_PART = 40  # of a snippet are given up so that it begins or ends with a word
+BLANKS = re.compile(r"\s\s+|[^\S ]")
 CERTAIN = (
     2  # so many letters of a stem are those of the word at least; all but the last one are (hoping: hope, happy: happi)
 )
@@ -24,6 +30,7 @@ class Excerpt(NamedTuple):
     highlights: list[tuple[int, int]]
 
 
+Range = tuple[int, int]
 Token = tuple[int, int, str]  # where it begins and ends, in bytes, and its stem
 
 
@@ -55,22 +62,25 @@ class Excerpter:
         return standing
 
     def excerpt(self, text: str) -> Excerpt:
-        """The part of a text where the most different words are closest together, on one line."""
+        """The part of a text where the most different words are closest together, in the middle, on one line."""
         data = text.encode()
         spans = self._spans(text)
-        start = _best_start(spans)
-        here = _characters(data, start)
-        if first := max(0, here - LEAD_CHARACTERS):  # begin at a word
-            first = text.find(" ", first, first + LEAD_CHARACTERS) + 1 or first
-        last = min(first + SNIPPET_CHARACTERS, len(text))
-        near = data[start : start + 4 * SNIPPET_CHARACTERS]
-        ranges = [
-            (here + _characters(near, begin - start), here + _characters(near, end - start))
-            for begin, end, _ in spans
-            if start <= begin < start + len(near)
+        begin, end = _densest(spans)
+        here = _characters(data, begin)
+        there = here + _characters(data[begin:end], end - begin)
+        low, high = max(0, here - SPREAD), there + SPREAD  # what is around, of which blanks are lost
+        near = text[low:high]
+        inside = near.encode()
+        base = begin - len(text[low:here].encode())
+        places = [
+            _characters(inside, place - base)
+            for first, last, _ in spans
+            if base <= first and last <= base + len(inside)
+            for place in (first, last)
         ]
-        inside = [(begin - first, end - first) for begin, end in ranges if begin < end <= last]
-        return Excerpt(one_line(text[first:last]), inside)
+        flat, moved = _collapse(near, [here - low, there - low, *places])
+        ranges = list(zip(moved[2::2], moved[3::2], strict=True))
+        return _cut(flat, (moved[0], moved[1]), ranges, more=(low > 0, high < len(text)))
 
     def _spans(self, text: str) -> list[tuple[int, int, str]]:
         tokens = self._tokens(text)
@@ -125,6 +135,13 @@ def one_line(text: str) -> str:
     return "".join(character if character.isprintable() else " " for character in text)
 
 
+def find_place(text: str, snippet: str) -> int:
+    """Where an excerpt's text begins in the text that it is of; -1 if it is of another one."""
+    words = snippet.strip(ELLIPSIS).split()
+    found = re.search(r" +".join(map(re.escape, words)), one_line(text)) if words else None
+    return found.start() if found else -1
+
+
 def _separate(tokens: Iterable[Token]) -> list[Token]:
     """The ranges without those that begin inside the one before: pairs of characters overlap."""
     found: list[Token] = []
@@ -154,16 +171,45 @@ def _fits(stem: str, wanted: str, pattern: Pattern) -> bool:
     return stem.startswith(wanted) if pattern.is_prefix else stem == wanted
 
 
-def _best_start(spans: list[tuple[int, int, str]]) -> int:
-    """Where the window with the most different stems begins, in bytes."""
-    best, start = 0, spans[0][0] if spans else 0
-    for at, (begin, _, _) in enumerate(spans[:MAX_SPANS]):
-        different = {
-            stem for place, _, stem in spans[at : at + 20] if place < begin + SNIPPET_CHARACTERS - LEAD_CHARACTERS
-        }
-        if len(different) > best:
-            best, start = len(different), begin
-    return start
+def _densest(spans: list[tuple[int, int, str]]) -> tuple[int, int]:
+    """Where the window with the most different stems begins, and where the last of them ends, in bytes."""
+    best, begin, end = 0, 0, 0
+    for at, (first, _, _) in enumerate(spans[:MAX_SPANS]):
+        inside = [span for span in spans[at : at + 20] if span[1] <= first + WINDOW_BYTES]
+        different = len({stem for _, _, stem in inside})
+        if different > best:
+            best, begin, end = different, first, inside[-1][1]
+    return (begin, end) if best or not spans else spans[0][:2]
+
+
+def _collapse(text: str, places: list[int]) -> tuple[str, list[int]]:
+    """The text with a single blank for each run of them, and where these places of the text are in it."""
+    parts: list[str] = []
+    lost, here = [(0, 0)], 0  # how many characters, up to where
+    for run in BLANKS.finditer(text):
+        parts += (text[here : run.start()], " ")
+        here = run.end()
+        lost.append((here, lost[-1][1] + here - run.start() - 1))
+    flat = "".join((*parts, text[here:]))
+    return flat, [place - lost[bisect(lost, (place, len(text))) - 1][1] for place in places]
+
+
+def _cut(text: str, middle: Range, ranges: list[Range], more: tuple[bool, bool]) -> Excerpt:
+    """As much of the text as a snippet has, around its middle, cut at words; an ellipsis stands for `more`."""
+    room = SNIPPET_CHARACTERS - 2 * len(ELLIPSIS)
+    spare = max(0, room - (middle[1] - middle[0]))
+    first = max(0, min(middle[0] - spare // 2, len(text) - room))
+    last = min(len(text), first + room)
+    if first or more[0]:  # not within a word, unless it is a long one
+        first = text.find(" ", max(0, first - 1), min(middle[0], first + MAX_PART)) + 1 or first
+    if last < len(text) or more[1]:
+        last = max(text.rfind(" ", max(middle[1], last - MAX_PART), last + 1), 0) or last
+    before = ELLIPSIS[::-1] if text[:first].strip() or more[0] else ""
+    after = ELLIPSIS if text[last:].strip() or more[1] else ""
+    inside = [(begin - first, end - first) for begin, end in ranges if first <= begin and end <= last]
+    shown = one_line(text[first:last])
+    lead = len(shown) - len(shown.lstrip()) - len(before)
+    return Excerpt(f"{before}{shown.strip()}{after}", [(begin - lead, end - lead) for begin, end in inside])
 
 
 def _characters(data: bytes, offset: int) -> int:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sesamed import sanitize
 from sesamed.store import schema
 from sesamed.store.ids import Kind
-from sesamed.store.search.excerpt import SNIPPET_CHARACTERS, Excerpter, one_line
+from sesamed.store.search.excerpt import SNIPPET_CHARACTERS, Excerpter, find_place, one_line
 from sesamed.store.search.terms import TermMaker, Word
 from sesamed.store.subwords import inner_words
 
@@ -147,6 +147,43 @@ def test_the_excerpt_is_where_most_words_are_close_together() -> None:
     text = "alpha " + "filler " * 200 + "alpha beta gamma" + " filler" * 200
     excerpt = asked(["alpha", "beta", "gamma"]).excerpt(text)
     assert [excerpt.text[start:end] for start, end in excerpt.highlights] == ["alpha", "beta", "gamma"]
+
+
+def test_what_matches_is_in_the_middle_of_the_excerpt() -> None:
+    """With as much before it as behind it; an ellipsis on each side where the text goes on, and whole words."""
+    text = "filler " * 200 + "alpha beta" + " filler" * 200
+    excerpt = asked(["alpha", "beta"]).excerpt(text)
+    before, _, after = excerpt.text.partition("alpha beta")
+    assert before.startswith("… filler filler")
+    assert after.endswith("filler filler …")
+    assert abs(len(before) - len(after)) < 20
+    assert SNIPPET_CHARACTERS - 20 < len(excerpt.text) <= SNIPPET_CHARACTERS
+    assert set(excerpt.text.split()) == {"…", "filler", "alpha", "beta"}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("  alpha \n\n" + " " * 300 + "✓ beta\t\n", "alpha ✓ beta"),
+        ("x" * 500 + " alpha", "… " + "x" * (SNIPPET_CHARACTERS - 10) + " alpha"),
+        ("alpha " + "x" * 500, "alpha " + "x" * (SNIPPET_CHARACTERS - 10) + " …"),
+        ("日本" * 200 + "alpha", "… 本" + "日本" * 115 + "alpha"),
+    ],
+)
+def test_blanks_are_one_and_words_are_whole(text: str, shown: str) -> None:
+    """A line that is mostly blank has room for what stands behind; only a very long word is cut."""
+    excerpt = asked(["alpha", "beta"]).excerpt(text)
+    assert excerpt.text == shown
+    assert [excerpt.text[begin:end] for begin, end in excerpt.highlights] == [w for w in ("alpha", "beta") if w in text]
+
+
+@given(TEXTS, WORDS)
+def test_the_place_of_an_excerpt_is_found_again(text: str, wanted: list[str]) -> None:
+    """Although blanks are missing in it."""
+    excerpt = asked(wanted).excerpt(text)
+    place = find_place(text, excerpt.text)
+    first = excerpt.text.strip(" …").partition(" ")[0]
+    assert one_line(text)[place:].startswith(first) if first else place == -1
 
 
 @pytest.mark.parametrize("text", ["", "nothing of it"])

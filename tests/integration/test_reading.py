@@ -207,7 +207,8 @@ def test_summary(library: Library) -> None:
     key = session.pop("key")
     assert key.endswith(f":{APP}")
     assert session == {
-        "sessionId": APP, "shortId": APP, "source": "pi", "path": library.paths[APP], "cwd": library.cwd("app"), "projectPath": library.cwd("app"),
+        "sessionId": APP, "shortId": APP, "source": "pi", "path": library.paths[APP],
+        "cwd": library.cwd("app"), "projectPath": library.cwd("app"),
         "gitBranch": None, "name": "Simplify the flake setup", "summary": None, "description": None, "tags": [],
         "created": "2026-03-01T09:00:01.000Z",
         "modified": "2026-03-01T09:00:06.000Z", "messageCount": 2, "parentSessionId": None, "subagent": False,

@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         place = paths.find(os.environ)
         if not flags.check:
-            logs.rotate_own_log(place.data_dir)
+            logs.keep_own_log(place.data_dir, os.environ)
         config = load(place.config_file, os.environ, SOURCES.keys())
         if flags.watch is not None:
             config = msgspec.structs.replace(config, watch=flags.watch)

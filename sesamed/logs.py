@@ -1,7 +1,8 @@
 """Writes log lines to standard error, in a form that suits what it is connected to.
 
 The journal gets priorities and has its own timestamps. When standard error is our log file (a client that starts the daemon
-redirects it there), the file itself is rotated when full, so that a crash's last words still land in it.
+redirects it there), the file itself is rotated when full, so that a crash's last words still land in it. Where a service manager
+has no journal, as in a container or under WSL, it leads nowhere: then it is our log file as well.
 """
 
 import contextlib
@@ -31,12 +32,18 @@ def configure(level: str, environ: Mapping[str, str]) -> None:
         faulthandler.enable(sys.__stderr__ or sys.stderr)
 
 
-def rotate_own_log(data_dir: str) -> None:
-    """If standard error is the log in the data directory, make that private, and rotate it when full."""
+def keep_own_log(data_dir: str, environ: Mapping[str, str]) -> None:
+    """If standard error is the log in the data directory, or should be, make that private, and rotate it when full."""
     path = os.path.join(data_dir, FILE)
+    if environ.get("NOTIFY_SOCKET") and _is_standard_error(os.devnull):
+        with contextlib.suppress(OSError):  # a directory that is made later: then with the first line
+            _redirect(path)
+    elif not _is_standard_error(path):
+        return
     for handler in logging.getLogger().handlers:
-        if isinstance(handler, _Handler) and _is_standard_error(path):
-            os.fchmod(2, 0o600)
+        if isinstance(handler, _Handler):
+            if _is_standard_error(path):
+                os.fchmod(2, 0o600)
             handler.path = path
             handler.rotate()
 

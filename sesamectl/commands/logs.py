@@ -1,4 +1,6 @@
-"""`logs`: the daemon's log, from the journal when it runs as a systemd service, else from a file beside the index."""
+"""`logs`: the daemon's log, from the journal when it runs as a systemd service, else from a file beside the index. Containers and WSL often
+have systemd and no journal; then the service logs to the file as well.
+"""
 
 import os
 import shutil
@@ -23,16 +25,11 @@ FILES = ("sesamed.log.2", "sesamed.log.1", "sesamed.log")
 def run(arguments: Arguments) -> None:
     """Print the last lines, or follow."""
     count = int(arguments.values.get("lines", LINES))
+    said = _read_journal(count)
     if arguments.has("follow"):
-        _exec(_journal_command(count, "--follow") or ["tail", "-n", str(count), "-F", _path(FILES[-1])])
-    journal = _journal_command(count, "--no-pager")
-    if journal:
-        code, text = run_command(journal, os.environ)
-        if code:
-            raise RpcError(0, f"journalctl: {text}")
-        found = text.split("\n")
-    else:
-        found = [line for name in FILES for line in _lines(_path(name))]
+        file = ["tail", "-n", str(count), "-F", _path(FILES[-1])]
+        _exec(_journal_command(count, "--follow") if said else file)
+    found = said or [line for name in FILES for line in _lines(_path(name))]
     if not found:
         raise RpcError(
             0, f"{_path(FILES[-1])} is empty or missing; a daemon that runs in a terminal logs there instead"
@@ -40,12 +37,23 @@ def run(arguments: Arguments) -> None:
     show({"lines": found[max(0, len(found) - count) :]}, _clean_lines, arguments)
 
 
+def _read_journal(count: int) -> list[str]:
+    """The last lines in the journal; none where it has none of the daemon's."""
+    command = _journal_command(max(count, 1), "--no-pager")
+    if not command:
+        return []
+    code, text = run_command(command, os.environ)
+    if code and not os.path.exists(_path(FILES[-1])):
+        raise RpcError(0, f"journalctl: {text}")
+    return text.split("\n") if text and not code else []
+
+
 def _journal_command(count: int, how: str) -> list[str]:
     """The command that prints the journal; empty where the daemon does not log to it."""
     socket = build_spec(os.environ).socket
     if find_manager().name != "systemd" or not start_command(socket) or shutil.which("journalctl") is None:
         return []
-    return ["journalctl", "--user", "--unit=sesamed.service", f"--lines={count}", how]
+    return ["journalctl", "--user", "--unit=sesamed.service", "--quiet", f"--lines={count}", how]
 
 
 def _path(name: str) -> str:

@@ -20,7 +20,7 @@ TALK = """
 import logging, os, sys
 from sesamed import logs
 logs.configure("debug", os.environ)
-logs.rotate_own_log(os.path.dirname(sys.argv[1]))
+logs.keep_own_log(os.path.dirname(sys.argv[1]), os.environ)
 for number in range(int(sys.argv[2])):
     logging.getLogger("talk").info("number=%d %s", number, "x" * 1000)
 logging.getLogger("talk").error("evil=%s\\nsecond line", "a\\x1b[31m\\x9b2J\\rb")

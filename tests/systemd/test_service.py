@@ -351,9 +351,24 @@ def test_logs_are_the_journals(user: UserManager) -> None:
     path = {"PATH": f"{journal.parent}:{Path(sys.executable).parent}:/usr/bin:/bin"}
     for words in (["logs", "--lines", "7"], ["service", "logs", "--lines", "7"]):
         ran = user.run(sys.executable, "-P", "-m", "sesamectl", *words, environ=path)
-        assert ran.stdout == "evil --user --unit=sesamed.service --lines=7 --no-pager\n"
+        assert ran.stdout == "evil --user --unit=sesamed.service --quiet --lines=7 --no-pager\n"
     ran = user.run(sys.executable, "-P", "-m", "sesamectl", "logs", "--follow", environ=path)
     assert ran.stdout.endswith("--lines=50 --follow\n")
+
+
+def test_a_machine_without_a_journal(user: UserManager) -> None:
+    """Where systemd has no journal to log to, as in a container, the service logs to the file, and `logs` shows that."""
+    user.ctl("service", "install")
+    user.drop_in("[Service]\nStandardError=journal\n")
+    user.ctl("restart")
+    for words in (["logs"], ["service", "logs"]):
+        assert f"sesamed.daemon ready socket=/run/user/{UID}/sesame/sesamed.sock" in user.ctl(*words)
+    log = user.home / ".local/share/sesame/sesamed.log"
+    assert (log.stat().st_uid, stat.S_IMODE(log.stat().st_mode)) == (UID, 0o600)
+    user.ctl("stop")
+    user.write(".config/sesame/config.jsonc", b'{"sweepSecond": 5}')
+    user.ctl("start", code=3)
+    assert "unknown field `sweepSecond`" in user.ctl("service", "logs")
 
 
 def test_modes(user: UserManager) -> None:

@@ -49,10 +49,17 @@ def test_the_journal(systemctl: FakeSystemctl, tmp_path: Path, capsys: pytest.Ca
         Path(path).write_text(text)
     systemctl.add_program("journalctl", '#!/bin/sh\necho "$@"\n')
     assert main(["logs", "--lines", "3"]) == 0
-    assert capsys.readouterr().out == "--user --unit=sesamed.service --lines=3 --no-pager\n"
+    assert capsys.readouterr().out == "--user --unit=sesamed.service --quiet --lines=3 --no-pager\n"
     systemctl.add_program("journalctl", "#!/bin/sh\necho no journal; exit 1\n")
     assert main(["service", "logs"]) == 4
     assert capsys.readouterr().err == "sesamectl: journalctl: no journal\n"
+    systemctl.add_program("journalctl", "#!/bin/sh\n")
+    (tmp_path / "data/sesamed.log").write_text("in the file\n")
+    assert main(["service", "logs"]) == 0
+    assert capsys.readouterr().out == "in the file\n"
+    systemctl.add_program("journalctl", "#!/bin/sh\nexit 1\n")
+    assert main(["logs"]) == 0
+    assert capsys.readouterr().out == "in the file\n"
 
 
 def test_following(systemctl: FakeSystemctl) -> None:

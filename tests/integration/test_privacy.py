@@ -235,3 +235,20 @@ def test_no_text_in_the_log() -> None:
         daemon.stop()
         assert "ready" in daemon.log
         assert CANARY not in daemon.log
+
+
+def test_what_is_excluded_leaves_the_file_with_a_rebuild() -> None:
+    """docs/privacy.md: it is out of all answers at once, and out of the index's file when that is written anew."""
+    with Daemon() as daemon:
+        project = daemon.directory / "project"
+        project.mkdir()
+        session = PiSession(cwd=str(project)).user("a quinceword")
+        daemon.write("one.jsonl", session.bytes())
+        daemon.sync()
+        (project / ".sesameignore").touch()
+        daemon.call("index")
+        assert daemon.found("quinceword") == []
+        daemon.call("index", full=True)
+        daemon.stop()
+        kept = [path for path in daemon.data_dir.rglob("*") if path.is_file() and b"quinceword" in path.read_bytes()]
+        assert kept == []

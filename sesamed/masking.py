@@ -19,7 +19,7 @@ KEY_BYTES: Final = 1 << 14  # that a private key may have
 LEAST: Final = 16  # letters and digits of a value that a machine has made
 LEAST_DIFFERENT: Final = 8  # characters
 CHANGES: Final = 0.25, 0.42  # of letters and digits that have another kind of neighbour; where there is but one digit
-RULES: Final = 1  # raised when another version of sesame would mask a text otherwise
+RULES: Final = 2  # raised when another version of sesame would mask a text otherwise
 
 ALNUM: Final = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _SEEN: Final = b"\t\n" + bytes(range(0x20, 0x7F))
@@ -37,7 +37,7 @@ _QUOTES: Final = b" \t\"'`\\"
 _LEAD: Final = 128  # so far before these the beginning is looked for
 _WIDE: Final = ALNUM + b"_+/.~-"
 _BEFORE: Final = 12  # what is issued may begin so far before a region: the number of a bot
-_SHORT: Final = frozenset((b"AKIA", b"ASIA", b"glpa"))  # those that may have no digit
+_LETTERS: Final = b"AKIA", b"ASIA", b"glpat-", b"hf_"  # how those begin that may have no digit
 _SHOUT: Final = b"PASSW"
 _NO_DIGITS: Final = ALNUM[10:] + b"_+-"
 _REST: Final = re.compile(rb"[A-Za-z0-9_+/.~-]*={0,2}")
@@ -86,7 +86,7 @@ _SUFFIX: Final = (
 )
 _SIGN: Final = r"""\\{0,3}["'`]?\]?[ \t]{0,4}(?::=|=>|==?|:)[ \t]{0,4}"""
 _CALLED: Final = re.compile(
-    rf"""(?:secret|(?<!page)(?<!page[_-])(?<!ation)(?<!ation[_-])token|passphrase|credential|authorization
+    rf"""(?:secret|(?<!by)(?<!com)(?<!res)pass|(?:\A|[_.-])(?:pwd|auth)|(?<!page)(?<!page[_-])(?<!ation)(?<!ation[_-])token|passphrase|credential|authorization
     |(?:api|app|access|private|auth|signing|encryption|account|master|client|service|storage|license|admin|session|shared|deploy|webhook|hmac
         |jwt|cookie)[_.-]?key)s?{_SUFFIX}\Z""".replace("\n", "")
     .replace(" ", "")
@@ -97,12 +97,14 @@ _WORDS: Final = (
     b"token",
     b"key",
     b"pass",
+    b"pwd",
     b"credential",
-    b"authorization",
+    b"auth",
 )  # one of which is in each such name
 _CALLED_BYTES: Final = 96
 _ENDS: Final = frozenset((b":", b"=", b">", b"r", b"c", b"R", b"C"))  # of a sign, and of these
 _SCHEMES: Final = (b"bearer", b"basic")
+_USER: Final = re.compile(rb"""[ \t]-(?:u|-(?:proxy-)?user)[ =]?\\{0,2}["']?[\w.@+-]+:\Z""")  # as curl is told
 _PLACEHOLDER: Final = re.compile(
     rb"example|placeholder|your[_-]|change[_-]?(?:me|it)|dummy|redacted|insert|replace|fake|sample|xxxx|\*\*\*|\.\.\.|todo|12345678|abcdefg"
     rb"|my[_-]?(?:secret|token|pass|key)|[$<{]|%[sd(]|process\.env|environ",
@@ -111,7 +113,7 @@ _PLACEHOLDER: Final = re.compile(
 
 # What is called a password: people make them up, so that they are short.
 _NAMED: Final = re.compile(
-    rf"""passw(?:or)?ds?{_SUFFIX}(?:{_SIGN}|(?<=-password)[ ])"""
+    rf"""passw(?:or)?ds?{_SUFFIX}(?:{_SIGN}|(?<=-password)[ ]|(?P<said>(?<=password)[ ]))"""
     r"""(?:[bru]?\\{0,3}(?P<quote>["'`]))?(?P<value>(?(quote)[^"'`\r\n\\]{6,256}|[^\s"'`,;<>(){}\[\]\\|&]{6,256}))""".encode(),
     re.IGNORECASE,
 )
@@ -201,20 +203,20 @@ def may_be_unseen(classes: bytes) -> bool:
 def find_secrets(data: bytes, classes: bytes) -> list[Span]:
     """The secrets in a text."""
     spans: list[Span] = []
-    has_names = b"assw" in data
+    has_names, has_keys = b"assw" in data, False
     if b"@" in data:
         spans += _find_in_urls(data)
     if (first := classes.find(_HARD)) >= 0:
-        regions = _find_regions(data, classes, first)
-        has_names = has_names or any(_SHOUT in data[begin:end] for begin, end in regions)
-        for begin, end in regions:
-            first = max(0, begin - _BEFORE)
-            if not first or _ISSUED.search(data, first, end):
-                spans += _find_issued(data, first, end)
+        for begin, end in _find_regions(data, classes, first):
+            has_keys = has_keys or end - begin >= KEY_LINE
+            has_names = has_names or _SHOUT in data[begin:end]
+            first = begin - _BEFORE
+            if first <= 0 or _ISSUED.search(data, first, end):
+                spans += _find_issued(data, max(0, first), end)
             if _is_called(data, begin) and _is_random(data[begin:end]):
                 spans.append((begin, end, "secretvalue"))
-        if any(end - begin >= KEY_LINE for begin, end in regions):
-            spans += _find_private_keys(data)
+    if has_keys:
+        spans += _find_private_keys(data)
     if has_names:
         spans += _find_passwords(data)
     return spans
@@ -230,22 +232,26 @@ def put_masks(data: bytes, spans: list[Span]) -> bytes:
     return b"".join((*parts, data[at:]))
 
 
-def _find_regions(data: bytes, classes: bytes, at: int) -> list[tuple[int, int]]:
+def _find_regions(data: bytes, classes: bytes, at: int) -> Iterator[tuple[int, int]]:
     """Where a machine may have made something: what stands around letters and digits that nobody can pronounce, if it is long enough."""
-    regions, done = list[tuple[int, int]](), 0
+    done = 0
     while at >= 0:
         # Most are words, which have vowels nearby; to see that takes a third of what follows. Passwords are found by their name.
-        if classes.count(b"x", max(0, at - 4), at + 16) < DENSE and data[at : at + 5] != _SHOUT:
+        if classes.count(b"x", at - 4 if at > 4 else 0, at + 16) < DENSE and data[at : at + 5] != _SHOUT:
             at = classes.find(_HARD, at + 6)
             continue
-        head, rest = data[max(done, at - _LEAD) : at], _REST.match(data, at)
+        lead = at - _LEAD if at - _LEAD > done else done
+        begin = lead + len(data[lead:at].rstrip(_WIDE))
+        rest = _REST.match(data, at)
         assert rest is not None
-        begin, done = at - len(head) + len(head.rstrip(_WIDE)), rest.end()
-        region = data[begin:done]
-        if _SHOUT in region or (len(region) >= LEAST and (region.strip(_NO_DIGITS) or region[:4] in _SHORT)):
-            regions.append((begin, done))
+        done = rest.end()
+        if done - begin >= LEAST:
+            region = data[begin:done]
+            if region.strip(_NO_DIGITS) or region.startswith(_LETTERS) or _SHOUT in region:
+                yield begin, done
+        elif _SHOUT in data[begin:done]:
+            yield begin, done
         at = classes.find(_HARD, done)
-    return regions
 
 
 def _find_issued(data: bytes, first: int, end: int) -> Iterator[Span]:
@@ -260,14 +266,16 @@ def _find_issued(data: bytes, first: int, end: int) -> Iterator[Span]:
 
 def _is_called(data: bytes, begin: int) -> bool:
     """Whether what stands before a value calls it a secret: `api_key = "`, `Bearer `."""
-    if data[max(0, begin - 8) : begin].rstrip(_QUOTES)[-1:] not in _ENDS:
+    if data[begin - 8 if begin > 8 else 0 : begin].rstrip(_QUOTES)[-1:] not in _ENDS:
         return False
     before = data[max(0, begin - _CALLED_BYTES) : begin].rstrip(_QUOTES).lower()
     if before.endswith(_SCHEMES):
         return True
     name = before.rstrip(_SIGNS)
     name = name[len(name.rstrip(_WIDE)) :]
-    return any(word in name for word in _WORDS) and _CALLED.search(name) is not None
+    if any(word in name for word in _WORDS) and _CALLED.search(name) is not None:
+        return True
+    return before.endswith(b":") and _USER.search(before) is not None
 
 
 def _is_random(value: bytes) -> bool:
@@ -299,6 +307,8 @@ def _find_passwords(data: bytes) -> Iterator[Span]:
 def _is_password(data: bytes, found: re.Match[bytes]) -> bool:
     """Whether a value is one that a person has made up, as far as can be seen: no code, and not only a word."""
     value, end = found["value"], found.end("value")
+    if found["said"] is not None:  # .netrc, or people about passwords
+        return False
     if b" " in value or value[:1] in b"[/~." or value.lower() in _DEFAULTS or not _LETTER.search(value):
         return False
     if _PLACEHOLDER.search(value) or _PATH.match(value):

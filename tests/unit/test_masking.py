@@ -73,6 +73,46 @@ def test_the_mask_says_what_it_stands_for(text: str, masked: str) -> None:
     assert mask(text) == masked
 
 
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("export HF_TOKEN={}", "h" + "f_TYrlywyZlaFflUdQUYAAITpeAcXHNFefzg"),
+        ("SMTP_PASS={}", "QhXBl5dsQQxOXJCWPa1P"),
+        ("Server=tcp:db.internal;User ID=app;Pwd={};Encrypt=true", "QhXBl5dsQQxOXJCWPa1P"),
+        ("curl -u bob:{} https://ci.dev/job/7", "okqHucKIfI6e2jrUekiUf34Vgqb8ff29"),
+        ("curl --user 'bob@team.dev:{}' https://ci.dev", "okqHucKIfI6e2jrUekiUf34Vgqb8ff29"),
+        ('{{"auths":{{"registry.dev":{{"auth":"{}"}}}}}}', "c3ZjOm9rcUh1Y0tJZkk2ZTJqclVla2lVZjM0VmdxYjhmZjI5"),
+        ("//registry.dev/:_auth={}", "c3ZjOkFnazBGUzUzNHE3Y3g1TWVZTGdFeDhsbA=="),
+        ("machine git.dev login bob password {}", "7vibEYZ1ZHQZeA2b"),
+    ],
+)
+def test_where_programs_keep_what_they_log_in_with(text: str, secret: str) -> None:
+    """Command lines, connection strings, .netrc, and the files of Docker and npm."""
+    masked = mask(text.format(secret))
+    before, after = text.format("\0").split("\0")
+    assert masked.startswith(f"{before}[masked:")
+    assert masked.endswith(f"]{after}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the password is asked for by src/forms/Login2Form7Fields.tsx",
+        "password 3 of 5: aBcDeFgHiJkLmNoP",
+        "sort -u bob:one-two-three-four-five-6",
+        "docker run -u 1000:1000 image:sha256-0123456789abcdef0123456789abcdef",
+        "auth: handleAuthorization2Request",
+        "bypass=0123456789abcdef0123456789abcdef",
+        "compass: QhXBl5dsQQxOXJCWPa1P",
+        "h" + "f_hub_download_and_cache_models_locally",
+        "$env:PWD=/home/bob/Work2/a1B2c3D4e5F6g7H8",
+    ],
+)
+def test_what_stands_where_secrets_may_stand_is_left_alone(text: str) -> None:
+    """Words that end as their names do, users of containers, options of other programs."""
+    assert mask(text) == text
+
+
 def test_kinds_are_single_words() -> None:
     """In the full-text index, so that they are found by whoever looks for them, and by nobody else."""
     assert all(kind.isalpha() and kind.islower() for kind in ISSUED)

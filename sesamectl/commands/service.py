@@ -105,7 +105,7 @@ class _Installation:
         """Write those that differ and remove those not wanted any more, after stopping what was started by the old ones."""
         did = self._manager.disable() if self._before else []
         self._undo.callback(self._manager.reload)
-        for path in (log_path(os.environ), *files):  # launchd opens the log before the daemon runs
+        for path in (log_path(os.environ), self._socket, *files):  # launchd opens log and socket before the daemon runs
             self._make_directories(os.path.dirname(path))
         for path in self._before.keys() | files.keys():
             self._undo.callback(_restore, path, self._before.get(path))

@@ -260,7 +260,8 @@ def _compare_unit(checkup: Checkup, unit: str) -> Finding:
         return Finding(NOTE, "service", f"{unit} is for the index in {there}, this shell's is in {here}")
     if theirs.python == ours.python or not theirs.python:
         return checkup.wrong("service", f"{unit} differs from what `sesamectl service install` writes", Advice.INSTALL)
-    text = f"{unit} runs {theirs.python}, but this sesamectl runs in {ours.python}"
+    gone = "" if os.access(theirs.python, os.X_OK) else ", which is gone"
+    text = f"{unit} runs {theirs.python}{gone}, but this sesamectl runs in {ours.python}"
     is_newer_there = is_newer(_version_of(theirs), __version__)
     return checkup.wrong("service", text, Advice.UPDATE if is_newer_there else Advice.INSTALL)
 

@@ -52,11 +52,12 @@ class Launchd:
         """What a plist of ours starts. It has no comments, so its arguments say whose it is."""
         try:
             plist = plistlib.loads(text.encode("utf-8", "surrogateescape"))
-            python, *arguments = plist["ProgramArguments"]
+            words = plist["ProgramArguments"]
+            at = words.index("-P", 1)
             environment = plist["EnvironmentVariables"]
-        except (ValueError, LookupError, TypeError, plistlib.InvalidFileException, ExpatError):
+        except (ValueError, LookupError, TypeError, AttributeError, plistlib.InvalidFileException, ExpatError):
             return None
-        return Spec(python, environment) if arguments[:3] == ["-P", "-m", "sesamed"] else None
+        return Spec(words[at - 1], environment) if words[at:][:3] == ["-P", "-m", "sesamed"] else None
 
     def find_foreign(self) -> str:
         """What has the name of our plist and is not ours."""
@@ -79,8 +80,9 @@ class Launchd:
         """launchd reads a plist when it is enabled."""
 
     def enable(self, files: Mapping[str, str]) -> list[str]:
-        """Unload and load it again; RunAtLoad starts it."""
+        """Unload and load it again; RunAtLoad starts it. What somebody has disabled cannot be loaded."""
         self._unload()
+        self._launchctl("enable", f"{self._domain}/{LABEL}")
         deadline = time.monotonic() + UNLOAD_S
         while (tried := self._launchctl("bootstrap", self._domain, self.unit_path()))[0]:
             if time.monotonic() >= deadline:

@@ -79,7 +79,10 @@ def managed_spec(socket: str) -> Spec | None:
     """What the manager starts for this socket; None when no service is installed for it, or none can start."""
     manager = find_manager()
     spec = read_spec(manager)
-    return None if spec is None or spec.socket != socket or manager.unavailable() else spec
+    if spec is None or spec.socket != socket or manager.unavailable():
+        return None
+    is_gone = spec.python and not os.access(spec.python, os.X_OK)  # with the environment that it was installed in
+    return None if is_gone else spec
 
 
 def find_socket_holder(socket: str) -> str:

@@ -46,6 +46,12 @@ class Mac(Machine):
         assert done.returncode == code, (done.stdout, done.stderr, self.calls())
         return done.stdout if code == 0 else done.stderr
 
+    def say(self, *words: str) -> str:
+        """What it prints, however it ends."""
+        command = [sys.executable, "-c", AS_ON_A_MAC, *words]
+        done = subprocess.run(command, env=self.environ, cwd=self.place, capture_output=True, text=True, check=False)
+        return done.stdout
+
     def calls(self) -> list[str]:
         """What launchctl was called with."""
         file = self.launchd / "calls"
@@ -88,6 +94,38 @@ def test_a_changed_plist_is_loaded_anew(mac: Mac) -> None:
     assert "loaded" in said
     assert mac.answering() not in {None, before}
     assert "<key>Sockets</key>" in mac.plist.read_text()
+
+
+def test_a_disabled_agent(mac: Mac) -> None:
+    """After `launchctl disable` nothing is loaded until it is enabled: whoever installs the service wants it to run."""
+    (mac.launchd / "disabled").touch()
+    assert "service   active" in mac.ctl("service", "install")
+
+
+def test_the_directory_of_the_socket(mac: Mac) -> None:
+    """launchd makes no directories: without the socket's it would load the agent without its socket."""
+    mac.ctl("service", "install", "--socket")
+    assert not (mac.launchd / "without-its-socket").exists()
+    assert stat.S_IMODE((mac.place / "run").stat().st_mode) == 0o700
+
+
+def test_an_interpreter_that_is_gone(mac: Mac) -> None:
+    """When Python is replaced, what the plist starts ends as if it were wanted: else it would fail every ten seconds. Clients start the
+    daemon themselves, and the doctor says why.
+    """
+    mac.ctl("service", "install")
+    mac.ctl("stop")
+    job = plistlib.loads(mac.plist.read_bytes())
+    at = job["ProgramArguments"].index("-P") - 1
+    bare, gone = f"{mac.place}/bare/bin/python3", f"{mac.place}/gone/bin/python3"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", f"{mac.place}/bare"], check=True)
+    for python, why in ((bare, "No module named 'sesamed'"), (gone, "not found")):
+        job["ProgramArguments"][at] = python
+        mac.plist.write_bytes(plistlib.dumps(job))
+        ran = subprocess.run(job["ProgramArguments"], env={}, capture_output=True, text=True, check=False)
+        assert (ran.returncode, why in ran.stderr) == (0, True), ran.stderr
+    assert "one" in mac.ctl("search", "quince")
+    assert f"{mac.plist} runs {gone}, which is gone" in mac.say("doctor")
 
 
 def test_the_next_search_starts_it_through_launchd(mac: Mac) -> None:

@@ -21,7 +21,9 @@ def main(verb: str, domain: str, path: str = "") -> int:
     state = json.loads(STATE.read_text()) if STATE.exists() else None
     if "/" not in domain.removeprefix("gui/") and verb == "print":
         return 113 if (PLACE / "no-login").exists() else 0
-    return {"print": described, "bootstrap": load, "bootout": unload, "kickstart": kick}[verb](state, path)
+    return {"print": described, "bootstrap": load, "bootout": unload, "kickstart": kick, "enable": enable}[verb](
+        state, path
+    )
 
 
 def described(state: dict[str, object] | None, _: str) -> int:
@@ -35,10 +37,18 @@ def described(state: dict[str, object] | None, _: str) -> int:
 
 
 def load(state: dict[str, object] | None, path: str) -> int:
-    if state is not None or (PLACE / "refuses").exists():
+    if state is not None or (PLACE / "refuses").exists() or (PLACE / "disabled").exists():
         sys.stdout.write("Bootstrap failed: 5: Input/output error\n")
         return 5
+    sockets = plistlib.loads(Path(path).read_bytes()).get("Sockets", {})
+    if not all(Path(each["SockPathName"]).parent.is_dir() for each in sockets.values()):
+        (PLACE / "without-its-socket").touch()  # launchd makes no directories, and says nothing
     start(path)
+    return 0
+
+
+def enable(_: dict[str, object] | None, __: str) -> int:
+    (PLACE / "disabled").unlink(missing_ok=True)
     return 0
 
 

@@ -204,7 +204,10 @@ def test_a_service_of_another_installation(systemd: Systemd, paths: Paths, direc
     )
     other = f"{directory}/python"
     change(systemd, ours, other)
-    found = (WRONG, f"{unit} runs {other}, but this sesamectl runs in {ours}; `sesamectl service install`")
+    found = (
+        WRONG,
+        f"{unit} runs {other}, which is gone, but this sesamectl runs in {ours}; `sesamectl service install`",
+    )
     assert service(paths) == found
     for version, todo in (("0.0.1", "`sesamectl service install`"), ("99.0.0", "update sesamectl")):
         Path(other).write_text(f'#!/bin/sh\n[ "$*" = "-P -m sesamed --version" ] && echo sesamed {version}\n')

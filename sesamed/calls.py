@@ -17,7 +17,7 @@ COMMAND_ARGUMENTS = frozenset("command cmd argv args".split())
 PATCH_COMMANDS = ("apply_patch", "applypatch")
 PATCH_HEADER = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (\S[^\t\r\n]*)", re.MULTILINE)
 # Both names of a file, one below the other: a comment of Lua or SQL that is taken out looks like one of them.
-DIFF_HEADER = re.compile(r"^--- (?:a/)?(\S[^\t\r\n]*)[^\n]*\n\+\+\+ (?:b/)?(\S[^\t\r\n]*)", re.MULTILINE)
+DIFF_HEADER = re.compile(r"^--- (?:a/)?(\S[^\t\r\n]*+)[^\n]*\n\+\+\+ (?:b/)?(\S[^\t\r\n]*)", re.MULTILINE)
 SHELL_PATCH = re.compile(
     r"""(?:^|(?<=["']))\*\*\* Begin Patch[ \t]*\r?\n(.*?)(?:^\*\*\* End Patch|\Z)""", re.MULTILINE | re.DOTALL
 )
@@ -209,7 +209,7 @@ QUOTED = re.compile(
     """,
     re.MULTILINE | re.VERBOSE,
 )
-SUBSTITUTION = re.compile(r"\$\([^)]*\)|`[^`]*`")
+SUBSTITUTION = re.compile(r"\$\([^)]*(?:\)|\Z)|`[^`]*`")
 WORD = re.compile(r"[^\s;&|()<>]+")
 # The lengths are bounded, for each of the first characters may begin a long word.
 RUNS_CLIENT = re.compile(

@@ -23,13 +23,12 @@ from typing import NamedTuple
 
 _TOKEN = re.compile(r"\*+|\?|\[[!^]?(?:\][^\]]*|[^\]]+)\]|[^*?\[]+|\[")
 _MEMBER = re.compile(r".-.|.", re.DOTALL)
-_SPACES = re.compile(r"^((?:\\.|[^\\])*?) +$", re.DOTALL)  # at a line's end, unless there is a backslash before them
 _GIT_TOKEN = re.compile(
     r"""\*{2,}(?:\\?/)?|\*|\?|\\.|[^*?\[\\]
-    |\[[!^]?+(?>\[:[^\]]*:\]|(?:\\.|[^\\])(?:-(?:\\.|[^\\\]]))?)(?>\[:[^\]]*:\]|(?:\\.|[^\\\]])(?:-(?:\\.|[^\\\]]))?)*+\]""",
+    |\[[!^]?+(?>\[:[^\]]{0,32}:\]|(?:\\.|[^\\])(?:-(?:\\.|[^\\\]]))?)(?>\[:[^\]]{0,32}:\]|(?:\\.|[^\\\]])(?:-(?:\\.|[^\\\]]))?)*+\]""",
     re.DOTALL | re.VERBOSE,
 )
-_GIT_MEMBER = re.compile(r"\[:(?P<name>[^\]]*):\]|(?P<first>\\.|[^\\])(?:-(?P<last>\\.|[^\\\]]))?", re.DOTALL)
+_GIT_MEMBER = re.compile(r"\[:(?P<name>[^\]]{0,32}):\]|(?P<first>\\.|[^\\])(?:-(?P<last>\\.|[^\\\]]))?", re.DOTALL)
 _STAR = "[^/]*"
 _FLAT = {_STAR: "[^/]*?"}  # wildcards within a name, and as they are when another one follows
 _DEEP = {"(?:.*/)?": "(?:.*?/)??", ".*/": ".*?/"}  # those across directories
@@ -262,7 +261,7 @@ class Ignored:
 
 def _parse(line: str) -> tuple[tuple[bool, bool], str] | None:
     """A line as a rule: whether it takes back in, whether it is of directories only, and its expression."""
-    line = _SPACES.sub(r"\1", line)
+    line = _strip_spaces(line)
     if not line or line.startswith("#"):
         return None
     is_negated = line.startswith("!")
@@ -272,6 +271,13 @@ def _parse(line: str) -> tuple[tuple[bool, bool], str] | None:
     if not pattern or (expression := _wildmatch(pattern.removeprefix("/"))) is None:
         return None
     return (is_negated, is_of_directories), expression if "/" in pattern else f"(?:.*/)?{expression}"
+
+
+def _strip_spaces(line: str) -> str:
+    """The line without the spaces at its end, but for one behind a backslash."""
+    bare = line.rstrip(" ")
+    is_escaped = (len(bare) - len(bare.rstrip("\\"))) % 2 == 1
+    return bare + " " if is_escaped and bare != line else bare
 
 
 def _wildmatch(pattern: str) -> str | None:

@@ -58,7 +58,7 @@ ISSUED: Final[Mapping[str, str]] = {
     "telegramtoken": r"[0-9]{8,10}:AA[A-Za-z0-9_-]{30,}",
     "googlekey": r"AIza[A-Za-z0-9_-]{30,}|GOCSPX-[A-Za-z0-9_-]{20,}",
     "googletoken": r"ya29\.[A-Za-z0-9_.-]{20,}|1//0[A-Za-z0-9_-]{30,}",
-    "jsonwebtoken": r"ey[JK][A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}(?:\.[A-Za-z0-9_-]*){0,4}",
+    "jsonwebtoken": r"ey[JK][A-Za-z0-9_-]{10,1024}\.[A-Za-z0-9_-]{10,}(?:\.[A-Za-z0-9_-]*){0,4}",
     "sendgridkey": r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",
     "npmtoken": r"npm_[A-Za-z0-9]{30,}",
     "pypitoken": r"pypi-[A-Za-z0-9_-]{40,}",

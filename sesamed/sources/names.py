@@ -12,10 +12,10 @@ SUFFIXES: Final = (".zst", ".jsonl", ".json")
 FILE_CHARS: Final = 2000  # a prompt of this length that begins like a file is one
 
 INJECTED: Final = re.compile(r"\s*<(skill|file)\b[^>]*>.*?</\1>", re.DOTALL)
-BLOCK: Final = re.compile(r"\s*<([A-Za-z][\w-]*)\b[^>]*>.*?</\1>", re.DOTALL)
+BLOCK: Final = re.compile(r"\s*<([A-Za-z][\w-]*+)[^>]*>.*?</\1>", re.DOTALL)
 # A line that is a heading, an element of markup, or a fence around code.
 FRAME: Final = re.compile(r"#{1,6}\s.*|</?[\w!?][^>]*>|[`~]{3,} ?[\w+-]*")
-FENCED: Final = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*\n(?s:.*?)(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.MULTILINE)
+FENCED: Final = re.compile(r"^[ \t]*(`{3,}+|~{3,}+)[^\n]*\n(?s:.*?)(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.MULTILINE)
 COMMAND: Final = re.compile(r"\s*/[\w:-]+\s*")  # one that the agent did not know, and sent as it is
 BEGINS_A_FILE: Final = re.compile(r"\s*+(?:#{1,6}\s|#!|---\n|[`~]{3}|<[!?\w]|\{\s*\"|1(?:\t|→))")
 # What people say before they say what they want.

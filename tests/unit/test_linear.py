@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from sesamed.calls import strip_quoted
+from sesamed.calls import find_touched, strip_quoted
+from sesamed.exclusion import Ignored
 from sesamed.masking import mask
 from sesamed.sanitize import clean_text
 from sesamed.sources.claude.records import prompt_name, prompt_of, summary_of
@@ -24,14 +25,23 @@ LOOKS: dict[str, tuple[Callable[[str], object], str]] = {
     "summary": (summary_of, "\n <system-reminder> <system-reminder><tools-used-before-summary>"),
     "prompt": (prompt_of, "\n <system-reminder>"),
     "prompt's name": (lambda text: prompt_name(f"Implement{text}x", f"Implement{text}x"), "\n"),
-    "name": (session_name, "\n <a> <a"),
+    "name": (session_name, "\n <a> <a ` ~ ```\n"),
+    "one element's name": (lambda text: session_name("<" + text * 4), "a a- -"),
+    "an element without end": (lambda text: session_name(f"<{text[: CHARACTERS // 2]}>{text}"), "a a-"),
     "says": (says_something, "\n <a> <a"),
     "secrets": (
         mask,
         "x1 x1/ bcdfg1- password= password=' PASSWORD= ://a:b@ @ secret=bcdfgh1 eyJbcdf1. = 1//0 A1B2C3D4",
     ),
+    "web tokens": (lambda text: mask(text * 8), "-eyJbcdf1"),
     "private keys": (lambda text: mask(text.replace("_", " ")), "-----BEGIN_PRIVATE_KEY-----"),
     "command": (strip_quoted, "<<a\n <<a <<'a' <<a\nb\n ' \" \\ `"),
+    "substitutions": (lambda text: strip_quoted(f'"{text * 4}"'), "$( ` $(`"),
+    "diff": (lambda text: list(find_touched({"patch": f"--- {text}\n"}, None, "")), "a a/ \t --- +++"),
+    "rules": (
+        lambda text: Ignored(text.replace("_", " ") + "]").holds("a", is_directory=False),
+        "_ \\_ [ [: [[: [[:a [[:a:",
+    ),
     "id": (lambda text: RANDOM.search(text), "a A"),
 }
 CASES = [(name, token) for name, (_, tokens) in LOOKS.items() for token in tokens.split(" ")]

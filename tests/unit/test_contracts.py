@@ -15,11 +15,12 @@ import pytest
 import sesamectl
 import sesamed
 from sesamectl import errors as client_errors
-from sesamectl import flags, locations, upgrade
+from sesamectl import flags, locations, man, upgrade
 from sesamectl.client import PROTOCOL, Client
 from sesamectl.commands import logs
 from sesamectl.connection import connect
 from sesamectl.errors import NotRunningError, UnsafeError
+from sesamectl.help import text as help_text
 from sesamectl.parse import parse
 from sesamed import errors, paths
 from sesamed.methods import method as methods
@@ -248,3 +249,29 @@ def test_faults_are_documented() -> None:
     assert [fault.number for fault in table] == list(range(1, len(table) + 1))
     assert {fault.number for fault in table if not fault.untested} == set(faults.tests_by_fault())
     assert (ROOT / "docs/faults.md").read_text(encoding="utf-8") == faults.document()
+
+
+def test_exit_codes_are_the_same_everywhere() -> None:
+    """README, manual page and `--help` list the same ones."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8").partition("Exit codes: ")[2].partition("\n\n")[0]
+    overview = help_text("", 10_000).partition("exit codes: ")[2].partition("\n\n")[0]
+    documented = [set(re.findall(r"(?:^|,\s)(\d+) ", text)) for text in (readme, overview)]
+    assert documented == [{code for code, _ in man.EXITS}] * 2
+
+
+def test_who_starts_the_daemon_is_documented() -> None:
+    """All that can be told not to, and those whose purpose it is."""
+    page = (ROOT / "docs/client.md").read_text(encoding="utf-8")
+    (sentence,) = re.findall(r"^(.*) start it; ", page, re.MULTILINE)
+    starting = {name for name, command in flags.COMMANDS.items() if flags.NO_START in command.flags}
+    assert set(re.findall(r"`(\w+)`", sentence)) == starting | {"start", "restart"}
+
+
+def test_parts_of_the_long_run_are_documented() -> None:
+    """Each part of .ci/long, and what says how much of it."""
+    script = (ROOT / ".ci/long").read_text(encoding="utf-8")
+    page = (ROOT / "docs/development.md").read_text(encoding="utf-8").partition("| part |")[2].partition("\n\n")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == set(
+        re.findall(r"^(\w+)\(\)", script, re.MULTILINE)
+    )
+    assert set(re.findall(r"`(SESAME_\w+)`, (\d+)", page)) == set(re.findall(r"\$\{(SESAME_\w+):=(\d+)\}", script))

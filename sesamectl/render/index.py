@@ -9,7 +9,8 @@ from sesamectl.render import number, progress, size
 from sesamectl.render.terminal import Terminal, columns, detect, fit
 
 BAR_WIDTH = 20
-MIN_RATE_S = 0.5  # a rate over less time is noise
+MIN_RATE_S = 3.0  # before, an index is small and the disk warm: it goes faster than it will
+FAR_OFF = 1.3  # times as long as was said: then it is said
 
 
 def lines(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:
@@ -24,12 +25,35 @@ def lines(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:
         yield f"{number(answer['badLines'], 'line')} could not be decoded; `sesamectl doctor` says which, and why"
 
 
+class Pace:
+    """How fast a run goes, since it was first seen: what came last says little, as files and machines differ from moment to moment."""
+
+    def __init__(self) -> None:
+        self.rate = 0.0  # bytes a second; 0 until it can be told
+        self.left_s = 0.0
+        self._begun: tuple[float, int] | None = None
+        self._last = 0
+
+    def measure(self, done: int, total: int, now: float) -> None:
+        """Take note of how far it is. What is left does not grow, unless it was far from right."""
+        if self._begun is None or done < self._last:  # another round
+            self._begun, self.rate = (now, done), 0.0
+        self._last = done
+        seconds, got = now - self._begun[0], done - self._begun[1]
+        if seconds < MIN_RATE_S or not got:
+            return
+        is_first, self.rate = not self.rate, got / seconds
+        left_s = max(0, total - done) / self.rate
+        if is_first or not self.left_s <= left_s <= FAR_OFF * self.left_s + MIN_RATE_S:
+            self.left_s = left_s
+
+
 class Bar:
     """A progress bar on standard error; nothing where that is not a terminal."""
 
     def __init__(self) -> None:
         self._terminal = detect(sys.stderr)
-        self._begun: tuple[float, int] | None = None
+        self._pace = Pace()
         self._drawn = False
 
     def __enter__(self) -> Self:
@@ -43,26 +67,29 @@ class Bar:
         """Redraw."""
         if not self._terminal.width:
             return
-        done, now = int(state.get("bytesDone", 0)), time.monotonic()
-        self._begun = self._begun or (now, done)
-        line = draw(state, now - self._begun[0], done - self._begun[1], self._terminal.width - 1)
-        print(f"\r{line}\x1b[K", end="", file=sys.stderr, flush=True)
+        self._pace.measure(int(state.get("bytesDone", 0)), int(state.get("bytesTotal", 0)), time.monotonic())
+        print(f"\r{draw(state, self._pace, self._terminal.width - 1)}\x1b[K", end="", file=sys.stderr, flush=True)
         self._drawn = True
 
 
-def draw(state: Mapping[str, Any], seconds: float, got: int, width: int) -> str:
-    """The line: a bar, files and bytes, then rate and time left, as far as they fit."""
+def draw(state: Mapping[str, Any], pace: Pace, width: int) -> str:
+    """The line: a bar, files, bytes, rate and time left. Where there is no room for all, the time left goes last."""
+    if not state.get("filesTotal"):
+        return fit("Looking for sessions ...", width)
     done, total = int(state.get("bytesDone", 0)), int(state.get("bytesTotal", 0))
     share = min(1.0, done / total) if total else 0.0
     filled = int(share * BAR_WIDTH)
-    line = f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {share:4.0%}  {progress(state)}"
-    if columns(line) > width:
-        line = progress(state)
-    rate = got / seconds if seconds >= MIN_RATE_S else 0.0
-    for more in (f", {size(int(rate))}/s", f", {_duration((total - done) / rate)} left") if rate else ():
-        if columns(line + more) <= width:
-            line += more
-    return fit(line, width)
+    bar = f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {share:4.0%}"
+    files = f"{state.get('filesDone', 0)} of {state['filesTotal']} files"
+    rate, left = (f", {size(int(pace.rate))}/s", f", {_duration(pace.left_s)} left") if pace.rate else ("", "")
+    lines = (
+        f"{bar}  {progress(state)}{rate}{left}",
+        f"{bar}  {progress(state)}{left}",
+        f"{bar}  {files}{left}",
+        f"{files}{left}",
+        f"{share:.0%}{left}",
+    )
+    return next((line for line in lines if columns(line) <= width), fit(lines[-1], width))
 
 
 def _duration(seconds: float) -> str:

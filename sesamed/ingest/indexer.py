@@ -18,13 +18,13 @@ from anyio import to_thread
 from sesamed.errors import StoreError
 from sesamed.exclusion import IGNORE_FILE
 from sesamed.ingest.decode import Decoder, ReadLimits, log_fault
-from sesamed.ingest.look import SLICE_BYTES, Counts, Ingest, LookResult
+from sesamed.ingest.look import SLICE_BYTES, Committed, Counts, Ingest, LookResult
 from sesamed.ingest.project import Projects
 from sesamed.ingest.queue import Batch, Queue, Ticket
 from sesamed.ingest.state import FileState, FileStates, Target
 from sesamed.ingest.sweep import Due, Sweep
 from sesamed.ingest.withholding import Withholding
-from sesamed.model import Progress, ProjectExclusion, SessionKey
+from sesamed.model import Pending, Progress, ProjectExclusion, SessionKey
 from sesamed.source import Source, Unit
 from sesamed.store import sqlite
 from sesamed.store.index import Index, IndexLostError, note_lost
@@ -90,7 +90,8 @@ class Indexer:
         index.on_damage = self.wake
         self._writing = anyio.Lock()
         self._delay_s = RETRY_S[0]
-        self._loaded_files = self._loaded_bytes = 0  # of the backlog, since there was none
+        self._loaded_files = self._loaded_bytes = 0  # of the backlog, since there was none; without the batch under way
+        self._is_loading = False  # that batch is of the backlog
 
     # -- the task
 
@@ -142,6 +143,8 @@ class Indexer:
             if len(batch.states) + batch.left > BULK_FILES:
                 self.upkeep.bulk(on=True)  # until there is nothing to do: the last commits would pay for all merging
 
+            self._is_loading = not batch.is_live
+
             def stop() -> bool:
                 somebody_waits = bool(self._writing.statistics().tasks_waiting)
                 return self.leaving or somebody_waits or (self.queue.live_is_waiting and not batch.is_live)
@@ -149,6 +152,7 @@ class Indexer:
             try:
                 result = await self.in_thread(partial(self._ingest.run, [state.target for state in batch.states], stop))
             except Exception:
+                self._ingest.committed = Committed()
                 self.queue.put_back()
                 raise
             self.upkeep.wrote()
@@ -172,6 +176,7 @@ class Indexer:
             self._loaded_files += sum(path not in unfinished for path in backlog)
             self._loaded_bytes += result.bytes
         self.counts += result
+        self._ingest.committed = Committed()
         self.queue.finish(unfinished)
 
     def backlog_progress(self) -> Progress | None:
@@ -179,9 +184,23 @@ class Indexer:
         left, files, read = self.queue.backlog(), self._loaded_files, self._loaded_bytes
         if not left.files:
             return None
+        now = self.committed if self._is_loading else Committed()
         return Progress(
-            files_done=files, files_total=files + left.files, bytes_done=read, bytes_total=read + left.bytes
+            files_done=files + min(now.files, left.files),
+            files_total=files + left.files,
+            bytes_done=read + min(now.bytes, left.bytes),
+            bytes_total=read + left.bytes,
         )
+
+    @property
+    def committed(self) -> Committed:
+        """What of the batch under way is searchable already, though none of its tickets is served."""
+        return self._ingest.committed
+
+    def pending(self) -> Pending:
+        """What is on disk but not searchable, as far as is known. There is something as long as a ticket is not served."""
+        found, now = self.queue.pending(), self.committed
+        return Pending(files=min(found.files, max(1, found.files - now.files)), bytes=max(0, found.bytes - now.bytes))
 
     async def _rest(self) -> None:
         """With nothing to read, merge and checkpoint in small steps, and sleep until there is work."""

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import Self
+from typing import NamedTuple, Self
 
 import msgspec
 
@@ -69,6 +69,13 @@ class Counts(msgspec.Struct):
         )
 
 
+class Committed(NamedTuple):
+    """What of a run that goes on is searchable already."""
+
+    files: int = 0
+    bytes: int = 0
+
+
 class LookResult(Counts):
     """The result of one run, and what remains."""
 
@@ -87,6 +94,7 @@ class Ingest:
             with suppress(StoreError):  # no space: it answers all the same
                 writer.set_metadata(FORM, form_of(decoder.secrets))
         self._committer = ThreadPoolExecutor(1, "commit")
+        self.committed = Committed()  # of the run under way, until its result is counted
 
     def is_due(self, path: bytes, now: Signature, version: int) -> bool:
         """Whether there is something to do for a file that looks like this."""
@@ -173,9 +181,11 @@ class _Run:
         self._unpacking: Target | None = None  # a compressed file with more to read
         self._inodes: set[int] = set()  # of the files that were opened
         self._begun: tuple[list[FileRows], Written, Future[None] | None] | None = None
+        self._begun_with = Committed()
 
     def run(self, targets: Iterable[Target]) -> LookResult:
         left, result = deque(targets), self._result
+        self._ingest.committed = Committed()
         try:
             while left and not (result.bytes and self._stop()):
                 self._read_slice(left)
@@ -366,6 +376,7 @@ class _Run:
             self._write_alone(changes, error)
             return
         self._begun = changes, written, self._committer.submit(self._writer.commit) if more else None
+        self._begun_with = Committed(self._result.reached - len(self._result.unfinished), self._result.bytes)
         if not more:
             self._settle()
 
@@ -393,6 +404,7 @@ class _Run:
         else:
             commit.result()
         self._take(written)
+        self._ingest.committed = self._begun_with
         for change in changes:
             self._note_bad(change)
             if change.moved_from is not None:

@@ -9,10 +9,12 @@ import logging
 import os
 from functools import partial
 
+from msgspec.structs import replace
+
 from sesamed.errors import SesameError, StoreError
 from sesamed.ingest.decode import log_fault
 from sesamed.ingest.indexer import Indexer
-from sesamed.ingest.look import Counts, Ingest
+from sesamed.ingest.look import Committed, Counts, Ingest
 from sesamed.model import Progress
 from sesamed.source import Unit
 from sesamed.store import beside, sqlite
@@ -38,10 +40,23 @@ class Rebuild:
     """One rebuild."""
 
     def __init__(self, indexer: Indexer, *, drop_gone: bool) -> None:
-        self.progress: Progress | None = None
         self._indexer = indexer
+        self._new: Ingest | None = None
+        self._round = Progress()  # what is done of the files of this round, before the run under way
         self._drop_gone = drop_gone
         self._counts = Counts()
+
+    @property
+    def progress(self) -> Progress | None:
+        """How far the files are read; None before that."""
+        if self._new is None:
+            return None
+        done, now = self._round, self._new.committed
+        return replace(
+            done,
+            files_done=min(done.files_done + now.files, done.files_total),
+            bytes_done=min(done.bytes_done + now.bytes, done.bytes_total),
+        )
 
     async def run(self) -> tuple[Counts, int]:
         """Build the new index; gives what was read, and how many files could not be."""
@@ -86,19 +101,21 @@ class Rebuild:
     async def _read_due(self, new: Ingest, upkeep: Upkeep) -> int:
         indexer, unreadable = self._indexer, {state.target.path for state in new.states.list_unreadable()}
         due = [item for item in await indexer.due(new) if item.target.path not in unreadable]
-        targets, total, done = [item.target for item in due], sum(item.unread for item in due), 0
+        targets = [item.target for item in due]
+        if due:
+            self._new = new
+            self._round = Progress(files_total=len(due), bytes_total=sum(item.unread for item in due))
         while targets:
             some, targets = targets[:FILES_AT_ONCE], targets[FILES_AT_ONCE:]
             result = await indexer.in_thread(partial(new.run, some, lambda: indexer.leaving))
             targets = result.unfinished + targets
             self._counts += result
-            done += result.bytes
+            new.committed = Committed()
+            read = self._round.bytes_done + result.bytes
+            self._round = replace(self._round, files_done=len(due) - len(targets), bytes_done=read)
             upkeep.wrote()
             if upkeep.must_step():
                 await indexer.in_thread(upkeep.urgent_step)
-            self.progress = Progress(
-                files_done=len(due) - len(targets), files_total=len(due), bytes_done=min(done, total), bytes_total=total
-            )
         return len(due)
 
     async def _carry_over(self, writer: Writer, upkeep: Upkeep) -> None:

@@ -61,8 +61,8 @@ class Requests:
 
     def pending(self) -> Pending:
         """What is on disk but not searchable, as far as is known."""
-        queue = self._indexer.queue
-        return queue.pending() if queue.unserved or self._indexer.states.notable else Pending()
+        indexer = self._indexer
+        return indexer.pending() if indexer.queue.unserved or indexer.states.notable else Pending()
 
     def list_unfinished(self, most: int) -> list[tuple[str, int]]:
         """The files whose last line has no newline yet, and how many bytes of it wait."""
@@ -205,10 +205,13 @@ class Requests:
         files = sum(root.files for root in indexer.sweep.roots)
 
         def progress() -> Progress:
-            pending, read = indexer.queue.pending(tickets), (indexer.counts - before).bytes
-            done = len(tickets) - pending.files
+            pending, now = indexer.queue.pending(tickets), indexer.committed
+            done, read = len(tickets) - pending.files, (indexer.counts - before).bytes
             return Progress(
-                files_done=done, files_total=len(tickets), bytes_done=read, bytes_total=read + pending.bytes
+                files_done=done + min(now.files, pending.files),
+                files_total=len(tickets),
+                bytes_done=read + min(now.bytes, pending.bytes),
+                bytes_total=read + pending.bytes,
             )
 
         async with ProgressTicker(report, progress):

@@ -385,28 +385,81 @@ def test_terminals(environ: dict[str, str], width: int, colours: bool, monkeypat
     assert (terminal.width, terminal.colours) == (width, colours)
 
 
+QUARTER = {"filesDone": 310, "filesTotal": 774, "bytesDone": 30 << 20, "bytesTotal": 120 << 20}
+
+
 @pytest.mark.parametrize(
-    ("state", "seconds", "got", "width", "line"),
+    ("state", "width", "line"),
     [
-        ({}, 0.0, 0, 80, "[....................]   0%  0 of 0 files, 0 bytes of 0 bytes"),
-        (
-            {"filesDone": 1, "filesTotal": 4, "bytesDone": 1 << 20, "bytesTotal": 4 << 20}, 2.0, 1 << 20, 120,
-            "[#####...............]  25%  1 of 4 files, 1.0 MiB of 4.0 MiB, 512.0 KiB/s, 6 s left",
-        ),
-        (
-            {"filesDone": 1, "filesTotal": 4, "bytesDone": 1 << 20, "bytesTotal": 4 << 30}, 2.0, 1 << 20, 70,
-            "[....................]   0%  1 of 4 files, 1.0 MiB of 4.0 GiB",
-        ),
-        (
-            {"filesDone": 1, "filesTotal": 4, "bytesDone": 1 << 20, "bytesTotal": 4 << 30}, 2.0, 1 << 20, 60,
-            "1 of 4 files, 1.0 MiB of 4.0 GiB, 512.0 KiB/s, 136 min left",
-        ),
-        ({"filesDone": 1, "filesTotal": 4}, 2.0, 0, 20, "1 of 4 files, 0 byt…"),
+        ({}, 80, "Looking for sessions ..."),
+        ({"filesDone": 0, "filesTotal": 0}, 10, "Looking f…"),
+        (QUARTER, 120, "[#####...............]  25%  310 of 774 files, 30.0 MiB of 120.0 MiB, 10.0 MiB/s, 9 s left"),
+        (QUARTER, 79, "[#####...............]  25%  310 of 774 files, 30.0 MiB of 120.0 MiB, 9 s left"),
+        (QUARTER, 59, "[#####...............]  25%  310 of 774 files, 9 s left"),
+        (QUARTER, 39, "310 of 774 files, 9 s left"),
+        (QUARTER, 19, "25%, 9 s left"),
+        (QUARTER, 9, "25%, 9 s…"),
+        ({"filesDone": 0, "filesTotal": 4}, 60, "[....................]   0%  0 of 4 files"),
     ],
-)  # fmt: skip
-def test_the_bar(state: dict[str, int], seconds: float, got: int, width: int, line: str) -> None:
-    """Files, bytes, rate and time left, as far as there is room."""
-    assert index.draw(state, seconds, got, width) == line
+)
+def test_the_bar(state: dict[str, int], width: int, line: str) -> None:
+    """Files, bytes, rate and time left, as far as there is room; the time left goes last."""
+    pace = index.Pace()
+    if "bytesDone" in state:
+        pace.measure(0, 120 << 20, 100.0)
+        pace.measure(30 << 20, 120 << 20, 103.0)
+    assert index.draw(state, pace, width) == line
+
+
+# Seconds and MiB of a first index of 208 MiB, on a machine with other work.
+FIRST_INDEX = [
+    (1.7, 0),
+    (3.8, 16),
+    (5.9, 26),
+    (8.0, 39),
+    (10.1, 43),
+    (12.2, 49),
+    (14.2, 58),
+    (16.4, 72),
+    (18.5, 83),
+    (20.6, 90),
+    (22.7, 98),
+    (24.9, 111),
+    (27.0, 117),
+    (29.0, 124),
+    (31.2, 140),
+    (33.3, 147),
+    (35.5, 160),
+    (37.6, 173),
+    (39.6, 187),
+    (41.7, 196),
+    (43.2, 208),
+]
+
+
+def test_what_is_left_shrinks() -> None:
+    """Through a whole first index; and it is about right, from its first fifth on."""
+    pace, shown = index.Pace(), list[float]()
+    for second, done in FIRST_INDEX:
+        pace.measure(done << 20, 208 << 20, second)
+        if pace.rate:
+            shown.append(pace.left_s)
+            truth = FIRST_INDEX[-1][0] - second
+            assert second < FIRST_INDEX[-1][0] / 5 or truth / 2 - 1 < pace.left_s < truth * 1.5 + 1
+    assert len(shown) > len(FIRST_INDEX) * 0.8
+    assert shown == sorted(shown, reverse=True)
+
+
+def test_what_is_left_is_corrected() -> None:
+    """When it goes much slower than it did, that is said; and another round begins with a pace of its own."""
+    pace = index.Pace()
+    for second, done in ((0, 0), (4, 20), (60, 21)):
+        pace.measure(done, 100, float(second))
+    assert pace.left_s == pytest.approx(79 * 60 / 21)
+    pace.measure(1, 50, 61.0)
+    assert pace.rate == 0
+    pace.measure(21, 50, 65.0)
+    assert (pace.rate, pace.left_s) == (5.0, pytest.approx(29 / 5))
 
 
 def test_lines_of_a_text() -> None:

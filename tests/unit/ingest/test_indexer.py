@@ -18,7 +18,7 @@ from sesamed.ingest.decode import ReadLimits
 from sesamed.ingest.indexer import Indexer
 from sesamed.ingest.sweep import Root, Sweep
 from sesamed.ingest.tail import Tail, open_tail
-from sesamed.model import Pending, SessionKey
+from sesamed.model import Pending, Progress, SessionKey
 from sesamed.sources import SOURCES
 from sesamed.store.index import Index
 from sesamed.store.writing.transaction import Writer
@@ -38,6 +38,30 @@ async def test_a_load_makes_way(indexer: Indexer, root: Path) -> None:
         await anyio.lowlevel.checkpoint()  # it is at it
         await indexer.prove_alive()
         assert 0 < indexer.queue.pending().files < FILES
+
+
+async def test_progress_counts_commits(indexer: Indexer, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the files that are taken at once, those that are searchable are done, and do not wait; the total stays."""
+    sizes = [
+        write(root, f"session-{number}", *(os.urandom(50_000).hex() for _ in range(15))).stat().st_size
+        for number in range(FILES)
+    ]
+    writer, commit, seen = indexer.index.writer, indexer.index.writer.commit, list[tuple[Progress | None, Pending]]()
+
+    def note() -> None:
+        seen.append((indexer.backlog_progress(), indexer.pending()))
+        commit()
+
+    monkeypatch.setattr(writer, "commit", note)
+    await indexer.look_around()
+    async with running(indexer):
+        await settled(indexer)
+    assert seen == [
+        (Progress(files_done=done, files_total=FILES, bytes_done=sum(sizes[:done]), bytes_total=sum(sizes)),
+         Pending(files=FILES - done, bytes=sum(sizes[done:])))
+        for done in range(0, FILES, 2)  # a slice each
+    ]  # fmt: skip
+    assert indexer.pending() == Pending()
 
 
 async def test_progress_counts_the_files_of_the_backlog_that_are_done(indexer: Indexer, root: Path) -> None:

@@ -109,6 +109,8 @@ def read_json5(file: str) -> Any:
         data = opened.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise ValueError(f"the file is larger than {MAX_BYTES} bytes")
+    if not data.strip():  # perhaps by accident, and what it excluded has to stay excluded
+        raise ValueError("the file is empty; write {} into it, or remove it to use the defaults")
     import json5  # here, because it takes 6 ms, and most people have no configuration
 
     try:

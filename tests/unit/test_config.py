@@ -98,7 +98,7 @@ def test_gone_counts_days(gone: str, days: int | None) -> None:
     ("text", "message"),
     [
         ('{\n "watch" "off"}', ' is not valid JSON5: line 2: Unexpected """ at column 10'),
-        ("", " is not valid JSON5: Empty strings are not legal JSON5"),
+        ("", " is not valid JSON5: the file is empty; write {} into it, or remove it to use the defaults"),
         ('{"watch": "off", "watch": "off"}', ' is not valid JSON5: Duplicate key "watch" found in object'),
         ("[" * 20_000, " is not valid JSON5: nested too deeply"),
         (b" " * (config.MAX_BYTES + 1), " is not valid JSON5: the file is larger than 65536 bytes"),

@@ -139,7 +139,9 @@ def leaver() -> Iterator[Newcomer]:
 @pytest.mark.parametrize(("page", "command"), RUN)
 def test_a_command(newcomer: Newcomer, page: str, command: str) -> None:
     """It does what it is shown for, or at least does not fail."""
-    done = newcomer.shell(command)
+    if "| jq " in command and shutil.which("jq") is None:
+        pytest.skip("jq is not installed")
+    done = newcomer.shell(f"set -o pipefail; {command}")
     assert done.returncode == 0, f"{page}: {command}: {done.stderr}"
 
 
@@ -152,7 +154,7 @@ def test_what_is_not_run_is_shown_somewhere() -> None:
 def test_every_block_has_a_language_that_is_tried() -> None:
     """But for drawings, and exchanges, which tests/unit/methods/test_protocol.py reads."""
     others = {(example.page, example.language) for example in EXAMPLES if not example.text.startswith("→ ")}
-    assert {language for _, language in others} == {"sh", "python", "json", "jsonc", "toml", ""}
+    assert {language for _, language in others} == {"sh", "bash", "python", "json", "jsonc", "toml", ""}
     assert {page for page, language in others if not language} == {"docs/architecture.md"}
 
 
@@ -163,6 +165,20 @@ def test_python(newcomer: Newcomer, example: Example) -> None:
     """It runs, and prints something."""
     done = newcomer.shell(f"{shlex.quote(sys.executable)} -W error -c {shlex.quote(example.text)}")
     assert (done.returncode, bool(done.stdout)) == (0, True), done.stderr
+
+
+def test_a_function_for_the_shell(newcomer: Newcomer) -> None:
+    """It gives fzf a command whose lines begin with ids: here in the place of fzf, with a word of the query put in as fzf does."""
+    (shown,) = (example.text for example in EXAMPLES if example.language == "bash")
+    if shutil.which("jq") is None:
+        pytest.skip("jq is not installed")
+    stand_in = (
+        """fzf() { for it in "$@"; do case $it in --bind=start:reload:*) bash -c "${it#*reload:}";; esac; done; }"""
+    )
+    done = newcomer.shell(f"{stand_in}\n{shown.replace('{q}', chr(39) + 'fla' + chr(39))}\nsesames")
+    assert done.stdout.startswith("019b2100-0000-7000-8000-00000000a001\t2025-12-15\tpi\tSimplify Nix flake setup\t"), (
+        done
+    )
 
 
 def test_settings(leaver: Newcomer) -> None:

@@ -77,19 +77,19 @@ def _find_families(tool: str, families: dict[str, list[str]]) -> list[str]:
     return [family for family, tools in families.items() if tool in map(str.lower, tools)]
 
 
-def wait_if_started(client: Client) -> None:
-    """A daemon that we just started has read nothing yet: give it time to."""
+def wait_if_started(client: Client, begun_s: float) -> None:
+    """A daemon that we just started has read nothing yet: give it time to. The command began at that time."""
     if client.started:
         from sesamectl.waiting import wait_until_indexed
 
-        wait_until_indexed(client)
+        wait_until_indexed(client, begun_s)
 
 
 def show_sessions(answer: dict[str, Any], lines: Lines, arguments: Arguments, *, found: bool) -> None:
     """Print an answer; where there is nothing to find on this machine, say where sessions were looked for instead."""
     if not found and not arguments.has("json"):
         status = call_retrying(arguments, lambda client: client.call("status"))
-        if status.get("counts", {}).get("sessions") == 0:
+        if status.get("counts", {}).get("sessions") == 0 and not status.get("pending", {}).get("files"):
             show(status, no_sessions, arguments)
             return
     show(answer, lines, arguments)

@@ -1,5 +1,6 @@
 """`list`: sessions, newest activity first, or what changed."""
 
+import time
 from typing import Any
 
 from sesamectl.call import call_retrying, choose_tools, show_sessions, wait_if_started
@@ -13,8 +14,10 @@ def run(arguments: Arguments) -> None:
     """List and print."""
     params = arguments.collect((*PAGE, SIMILAR, *FILTERS, *CHANGES))
 
+    begun_s = time.monotonic()
+
     def question(client: Client) -> dict[str, Any]:
-        wait_if_started(client)
+        wait_if_started(client, begun_s)
         return client.call("list_sessions", **choose_tools(client, params))
 
     answer = call_retrying(arguments, question)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 from sesamectl.call import call_retrying, choose_tools, show_sessions, wait_if_started
 from sesamectl.flags import SEARCH
@@ -22,15 +23,17 @@ def run(arguments: Arguments) -> None:
     if own := os.environ.get("PI_SESSION_ID"):  # the session that searches contains the words it searches for
         params["exclude"] = [*params.get("exclude", ()), own]
 
+    begun_s = time.monotonic()
+
     def question(client: Client) -> dict[str, Any]:
-        wait_if_started(client)
+        wait_if_started(client, begun_s)
         asked = choose_tools(client, params)
         answer = client.call("search", **asked)
         if answer.get("resultCount") and not answer.get("pending", {}).get("files"):
             return answer
         from sesamectl.waiting import ask_again
 
-        return ask_again(client, asked, answer)
+        return ask_again(client, asked, answer, begun_s)
 
     answer = call_retrying(arguments, question)
     show_sessions(answer, lines, arguments, found=bool(answer.get("total") or answer.get("resultCount")))

@@ -1,6 +1,7 @@
 """`show`: reads a session, page by page."""
 
 import sys
+import time
 from functools import partial
 from typing import Any
 
@@ -22,8 +23,10 @@ def run(arguments: Arguments) -> None:
         _confirm()
         page["reveal"] = True
 
+    begun_s = time.monotonic()
+
     def question(client: Client) -> dict[str, Any]:
-        wait_if_started(client)
+        wait_if_started(client, begun_s)
         messages = _page(client, session, page)
         meta = client.call("get_session_meta", sessionId=messages.get("sessionId", session))
         return {"session": meta, "messages": messages}

@@ -10,7 +10,7 @@ from sesamectl.render.terminal import Terminal, columns, detect, fit
 
 BAR_WIDTH = 20
 MIN_RATE_S = 3.0  # before, an index is small and the disk warm: it goes faster than it will
-FAR_OFF = 1.3  # times as long as was said: then it is said
+FAR_OFF = 1.5  # times as long as was said: then it is said
 
 
 def lines(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:
@@ -63,9 +63,14 @@ class Bar:
         if self._drawn:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
+    @property
+    def is_seen(self) -> bool:
+        """Whether there is a terminal to draw on."""
+        return self._terminal.width > 0
+
     def show(self, state: Mapping[str, Any]) -> None:
         """Redraw."""
-        if not self._terminal.width:
+        if not self.is_seen:
             return
         self._pace.measure(int(state.get("bytesDone", 0)), int(state.get("bytesTotal", 0)), time.monotonic())
         print(f"\r{draw(state, self._pace, self._terminal.width - 1)}\x1b[K", end="", file=sys.stderr, flush=True)

@@ -84,7 +84,32 @@ def test_the_wait_for_the_first_index_ends(
     stub.on("status", {**READY, "pending": {"files": 3}})
     assert main(["search", "x"]) == 0
     assert "Not yet searchable: 3 files, 2.0 KiB" in capsys.readouterr().out
-    assert stub.methods() == ["search", "status", "status", "search"]
+    assert stub.methods() == ["search", "status"]
+
+
+def test_whoever_waits_is_told(stub: Stub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also where there is no terminal: once, and apart from the answer."""
+    monkeypatch.setattr("sesamectl.waiting.NOTICE_AFTER_S", 0.0)
+    busy = {**READY, "pending": {"files": 3}}
+    stub.on("search", {**RESULT, "pending": {"files": 3}}, RESULT)
+    stub.on("status", busy, busy, busy, READY)
+    assert main(["search", "x"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == SHOWN
+    assert captured.err == "sesamectl: reading sessions; answers after 10 s at most, with what has been read\n"
+
+
+def test_what_is_not_read_is_not_absent(
+    stub: Stub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where nothing has been read yet, it does not say that there is nothing."""
+    monkeypatch.setattr("sesamectl.waiting.FIRST_INDEX_S", 0.0)
+    stub.on("search", {**NOTHING, "pending": {"files": 3, "bytes": 2048}})
+    stub.on("status", {**READY, "counts": {"sessions": 0}, "pending": {"files": 3}})
+    assert main(["search", "x"]) == 0
+    out = capsys.readouterr().out
+    assert "no sessions on this machine" not in out
+    assert "Not yet searchable: 3 files, 2.0 KiB" in out
 
 
 def test_no_sessions_at_all(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:

@@ -459,7 +459,8 @@ def test_what_is_left_is_corrected() -> None:
     pace.measure(1, 50, 61.0)
     assert pace.rate == 0
     pace.measure(21, 50, 65.0)
-    assert (pace.rate, pace.left_s) == (5.0, pytest.approx(29 / 5))
+    assert pace.rate == 5.0
+    assert pace.left_s == pytest.approx(29 / 5)
 
 
 def test_lines_of_a_text() -> None:

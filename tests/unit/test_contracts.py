@@ -275,3 +275,16 @@ def test_parts_of_the_long_run_are_documented() -> None:
         re.findall(r"^(\w+)\(\)", script, re.MULTILINE)
     )
     assert set(re.findall(r"`(SESAME_\w+)`, (\d+)", page)) == set(re.findall(r"\$\{(SESAME_\w+):=(\d+)\}", script))
+
+
+def test_replaced_decisions_say_so() -> None:
+    """Both of them: the one that replaces another, and the one that is replaced."""
+    page = (ROOT / "docs/decisions.md").read_text(encoding="utf-8")
+    numbered = re.findall(r"^## (\d+)\. (.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
+    assert [int(number) for number, _ in numbered] == list(range(1, len(numbered) + 1))
+    sections = dict(numbered)
+    notes = {number: text.partition("\n")[0].rpartition("(")[2] for number, text in sections.items()}
+    replacing = re.compile(r"\breplace(?:s|d)\b.*?\b(\d{1,3})\b")
+    pairs = {(number, other) for number, note in notes.items() for other in replacing.findall(note)}
+    assert pairs
+    assert {(one, other) for one, other in pairs if not re.search(rf"\b{one}\b", sections[other])} == set()

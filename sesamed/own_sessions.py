@@ -22,7 +22,7 @@ from sesamed.ingest.indexer import Indexer
 from sesamed.masking import mask
 from sesamed.model import Annotations, SessionKey, Utterance, iso
 from sesamed.sources import sesame
-from sesamed.store.sqlite import sync_directory
+from sesamed.store.sqlite import sync_directory, sync_file
 
 PATIENCE_S = 20.0
 
@@ -178,7 +178,7 @@ def _replace(path: str, data: bytes) -> None:
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         os.write(descriptor, data)
-        os.fsync(descriptor)
+        sync_file(descriptor)
     finally:
         os.close(descriptor)
     os.replace(beside, path)

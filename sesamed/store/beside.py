@@ -50,7 +50,7 @@ def _write(descriptor: int, data: bytes, size: int) -> None:
     try:
         while data:
             data = data[os.write(descriptor, data) :]
-        os.fsync(descriptor)
+        sqlite.sync_file(descriptor)
     except OSError:
         with suppress(OSError):
             os.ftruncate(descriptor, size)

@@ -37,8 +37,12 @@ def are_available() -> bool:
 
 
 def connect(path: str, flags: int = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE) -> apsw.Connection:
-    """A connection to an index, without any settings, which checks what it reads."""
-    return apsw.Connection(path, flags=flags, vfs=CHECKED_VFS if are_available() else None)
+    """A connection to an index, without any settings but how it syncs, which checks what it reads."""
+    connection = apsw.Connection(path, flags=flags, vfs=CHECKED_VFS if are_available() else None)
+    connection.execute(
+        "PRAGMA fullfsync=ON; PRAGMA checkpoint_fullfsync=ON"
+    )  # F_FULLFSYNC, on macOS; whoever checkpoints
+    return connection
 
 
 def count_logged(path: str) -> int:

@@ -3,6 +3,7 @@
 Contains no business logic. One writer makes every commit; readers cannot write.
 """
 
+import fcntl
 import os
 import stat
 import sys
@@ -282,9 +283,19 @@ def sync_directory(path: str) -> None:
     """Make renames in it survive a power failure."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(descriptor)
+        sync_file(descriptor)
     finally:
         os.close(descriptor)
+
+
+def sync_file(descriptor: int) -> None:
+    """Force what was written onto the disk. macOS has another call for that: there `fsync` is content when the drive's cache has it."""
+    full: int | None = getattr(fcntl, "F_FULLFSYNC", None)
+    if full is not None:
+        with suppress(OSError):  # a file system that does not have it, such as a share
+            fcntl.fcntl(descriptor, full)
+            return
+    os.fsync(descriptor)
 
 
 def copy(path: str, target: str) -> None:

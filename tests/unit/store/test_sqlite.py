@@ -1,8 +1,11 @@
 """Opening an index: what is ours, what is refused, and what is brought up to date."""
 
+import errno
+import fcntl
 import os
 import shutil
-from contextlib import suppress
+import stat
+from contextlib import closing, suppress
 from pathlib import Path
 
 import apsw
@@ -11,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sesamed.errors import ConfigError, SchemaTooNewError, StoreError
+from sesamed.model import SessionKey
 from sesamed.sanitize import clean_text
-from sesamed.store import checksums, schema, sqlite
+from sesamed.store import beside, checksums, schema, sqlite
 from sesamed.store.ids import Kind
 from sesamed.store.sqlite import Packer, plain
 
@@ -56,6 +60,44 @@ def test_index_and_siblings_are_the_owners_only(path: str) -> None:
     finally:
         os.umask(before)
     assert modes == dict.fromkeys(("index.sqlite", "index.sqlite-wal", "index.sqlite-shm"), 0o600)
+
+
+@pytest.mark.fault(55)
+@pytest.mark.parametrize("knows", [True, False])
+def test_what_must_last_is_forced_onto_the_disk_of_a_mac(
+    path: str, monkeypatch: pytest.MonkeyPatch, knows: bool
+) -> None:
+    """By F_FULLFSYNC, or as elsewhere on a file system that does not know it; the index likewise, whoever copies its WAL."""
+    forced = list[tuple[str, bool]]()
+
+    def full(descriptor: int, command: int) -> int:
+        forced.append(("full", stat.S_ISDIR(os.fstat(descriptor).st_mode)))
+        assert command == 51
+        if not knows:
+            raise OSError(errno.ENOTSUP, "not supported")
+        return 0
+
+    monkeypatch.setattr(fcntl, "F_FULLFSYNC", 51, raising=False)
+    monkeypatch.setattr(fcntl, "fcntl", full)
+    monkeypatch.setattr(
+        os, "fsync", lambda descriptor: forced.append(("plain", stat.S_ISDIR(os.fstat(descriptor).st_mode)))
+    )
+    beside.append(path, beside.FORGOTTEN, [SessionKey("pi", "one")])
+    expected = (
+        [("full", False), ("full", True)]
+        if knows
+        else [("full", False), ("plain", False), ("full", True), ("plain", True)]
+    )
+    assert forced == expected
+    with closing(sqlite.connect_writer(path)) as writer, closing(checksums.connect(path)) as other:
+        for connection in (writer, other):
+            assert (connection.pragma("fullfsync"), connection.pragma("checkpoint_fullfsync")) == (1, 1)
+
+
+def test_nobody_forces_it_otherwise() -> None:
+    """All that is forced goes through the one function that knows how."""
+    root = Path(sqlite.__file__).parents[1]
+    assert [file.name for file in root.rglob("*.py") if "os.fsync(" in file.read_text()] == ["sqlite.py"]
 
 
 def test_a_newer_schema_is_refused_and_left_untouched(path: str) -> None:

@@ -14,12 +14,12 @@ check-ignore`.
 import os
 import re
 import stat
-import sys
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from threading import Lock
 from typing import NamedTuple
+
+from sesamed.folding import FOLDS, fold
 
 _TOKEN = re.compile(r"\*+|\?|\[[!^]?(?:\][^\]]*|[^\]]+)\]|[^*?\[]+|\[")
 _MEMBER = re.compile(r".-.|.", re.DOTALL)
@@ -41,7 +41,6 @@ _WILD = re.compile(r"[*?\[]")
 
 IGNORE_FILE = ".sesameignore"
 MOST_BYTES = 32 << 10  # of such a file, which anybody may have written: 0.4 s to compile at worst
-FOLDS = sys.platform == "darwin"  # APFS by default: neither case nor composition tells names apart
 
 
 class Place(NamedTuple):
@@ -146,15 +145,6 @@ class Exclusion:
 
 def _flags(folds: bool) -> int:
     return re.DOTALL | (re.IGNORECASE if folds else 0)
-
-
-def fold(path: str) -> str:
-    """What all spellings of a path have in common, where the file system takes them for one."""
-    return (
-        path
-        if path.isascii() and path.islower()
-        else unicodedata.normalize("NFC", unicodedata.normalize("NFD", path).casefold())
-    )
 
 
 def _expressions(glob: str) -> Iterator[str]:

@@ -14,7 +14,8 @@ from functools import lru_cache
 from threading import Lock
 from typing import NamedTuple
 
-from sesamed.exclusion import FOLDS, Ignored, IgnoreFile, fold, read_ignore_file
+from sesamed.exclusion import Ignored, IgnoreFile, read_ignore_file
+from sesamed.folding import FOLDS, fold_here
 
 PARENTS = 40
 GIT_FILE_BYTES = 4096
@@ -205,7 +206,7 @@ class _Look:
 
 @lru_cache(4096)
 def _excludes(text: str | None, below: str) -> bool:
-    return _compile(text).holds(fold(below) if FOLDS else below, is_directory=False)
+    return _compile(text).holds(fold_here(below), is_directory=False)
 
 
 @lru_cache(64)

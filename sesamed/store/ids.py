@@ -8,6 +8,7 @@ chunks' without the kind: `file << 21 | position`. It names the record's home; t
 from enum import IntEnum
 
 from sesamed.calls import WINDOWS
+from sesamed.folding import fold_here
 from sesamed.model import digest
 
 FILE_BITS = 24
@@ -184,7 +185,10 @@ def is_absolute(path: str) -> bool:
 
 
 def path_key(path: str) -> str:
-    """A path from its last part to its first, so that trailing parts are a prefix: `/a/b.ts` is `b.ts/a/`. Paths of Windows likewise."""
+    """A path from its last part to its first, so that trailing parts are a prefix: `/a/b.ts` is `b.ts/a/`. Paths of Windows likewise.
+    All spellings that the file system takes for one have one key.
+    """
+    path = fold_here(path)
     if WINDOWS.match(path) or "/" not in path:
         path = path.replace("\\", "/")
     return "/".join(reversed([part for part in path.split("/") if part not in ("", ".")])) + "/"

@@ -18,6 +18,7 @@ import apsw
 import apsw.sqlite_extra
 
 from sesamed.errors import ConfigError, SchemaTooNewError, StoreError
+from sesamed.folding import fold_here
 from sesamed.masking import Secrets, classify, find_secrets, may_be_unseen, put_masks
 from sesamed.sanitize import clean_text
 from sesamed.store import checksums, schema
@@ -344,10 +345,18 @@ def _prepare(connection: apsw.Connection, pragmas: tuple[str, ...]) -> None:
 
 
 def add_functions(connection: apsw.Connection) -> None:
-    """Define the functions that the schema's views need."""
-    functions: list[tuple[str, Any, int]] = [("plain", plain, 1), ("inner_words", inner_words, 2)]
+    """Define the functions that the schema's views and the filters need."""
+    functions: list[tuple[str, Any, int]] = [
+        ("plain", plain, 1),
+        ("inner_words", inner_words, 2),
+        ("fold_here", _fold_here, 1),
+    ]
     for name, function, count in functions:
         connection.create_scalar_function(name, function, count, deterministic=True, flags=apsw.SQLITE_INNOCUOUS)
+
+
+def _fold_here(path: str | None) -> str | None:
+    return None if path is None else fold_here(path)
 
 
 def check_ours(path: str) -> None:

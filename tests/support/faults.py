@@ -55,7 +55,7 @@ AREAS: dict[str, tuple[Fault, ...]] = {
         Fault(
             19,
             "One file under several spellings (case, composed letters)",
-            "What is excluded is excluded under each of them",
+            "What is excluded is excluded under each of them; filters by directory and file find it under each",
         ),
         Fault(
             20,

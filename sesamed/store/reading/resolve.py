@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar
 import apsw
 
 from sesamed.errors import AmbiguousError, NotFoundError
+from sesamed.folding import fold_here
 from sesamed.model import Workstation, iso
 from sesamed.sanitize import clean_line
 from sesamed.store import beside, ids, sqlite
@@ -144,8 +145,8 @@ def _choose(connection: apsw.Connection, reference: str, found: list[int], proje
 
 def _is_of(connection: apsw.Connection, session: int, project: Project) -> bool:
     cwd, path = sqlite.one(connection, "SELECT cwd, project_path FROM sessions WHERE id = ?", (session,))
-    inside = cwd is not None and (cwd == project.cwd or cwd.startswith(project.cwd.rstrip("/") + "/"))
-    return inside or (path is not None and path == project.main)
+    inside = cwd is not None and f"{fold_here(cwd)}/".startswith(f"{fold_here(project.cwd.rstrip('/'))}/")
+    return inside or (path is not None and project.main is not None and fold_here(path) == fold_here(project.main))
 
 
 def _find_ancestor(connection: apsw.Connection, session: int, count: int, reference: str) -> int:

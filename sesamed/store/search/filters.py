@@ -9,6 +9,8 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from sesamed import folding
+from sesamed.folding import fold_here
 from sesamed.model import NameRank
 from sesamed.store import ids
 
@@ -90,12 +92,15 @@ def add_condition(where: Conditions, sql: str, **values: Any) -> Conditions:
 def _cwd(where: Where, values: Values) -> str | None:
     if where.cwd is None:
         return None
-    values["cwd"] = where.cwd.rstrip("/")
+    values["cwd"] = fold_here(where.cwd.rstrip("/"))
     below = "s.cwd = :cwd OR (s.cwd >= :cwd || '/' AND s.cwd < :cwd || '0')"
+    top = "s.project_path"
+    if folding.FOLDS:
+        below, top = "instr(fold_here(s.cwd) || '/', :cwd || '/') = 1", "fold_here(s.project_path)"
     if where.cwd_project is None:
         return below
-    values["cwd_project"] = where.cwd_project
-    return f"{below} OR s.project_path = :cwd_project"
+    values["cwd_project"] = fold_here(where.cwd_project)
+    return f"{below} OR {top} = :cwd_project"
 
 
 def _after(where: Where, values: Values) -> str | None:

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sesamed import folding
 from sesamed.store import sqlite
+from sesamed.store.reading import resolve, summary
 from sesamed.store.reading import session as read
-from sesamed.store.reading import summary
+from sesamed.store.reading.resolve import Project
 from sesamed.store.search import filters, ranking, terms
 from sesamed.store.search.filters import Where
 from tests.support.history import History
@@ -48,6 +50,46 @@ def history() -> Iterator[History]:
     made.ingest.writer.connection.execute("UPDATE sessions SET project_path = '/home/me/p' WHERE public_id = 'below'")
     yield made
     made.close()
+
+
+@pytest.mark.fault(19)
+@pytest.mark.parametrize("folds", [True, False])
+def test_names_that_the_file_system_takes_for_one(monkeypatch: pytest.MonkeyPatch, folds: bool) -> None:
+    """On macOS a directory or a file is found by any spelling of its name; elsewhere each is a name of its own."""
+    monkeypatch.setattr(folding, "FOLDS", folds)
+    made = History()
+    typed, written = "/Users/me/work/caf\u00e9", "/Users/Me/Work/Cafe\u0301"
+    for name, cwd in (("in", written), ("below", f"{written}/Sub"), ("beside", f"{written}x"), ("none", None)):
+        session = PiSession(id=name, cwd=cwd).user("alpha")
+        session.tool("read", {"path": f"{cwd or '/x'}/SRC/A.py"}, "alpha", error=False)
+        made.write(made.roots[0] / session.file_name, session.bytes())
+    made.look_at_everything()
+    connection = made.ingest.writer.connection
+    connection.execute("UPDATE sessions SET project_path = ? WHERE public_id = 'none'", (written,))
+    found = [
+        listed(connection, Where(cwd=typed)),
+        listed(connection, Where(cwd=typed, cwd_project=typed)),
+        listed(connection, Where(path=f"{typed}/src/a.PY")),
+        listed(connection, Where(path="src/a.py")),
+        listed(connection, Where(path=f"{typed}/")),
+        [name for name in ("in", "none") if is_of(connection, name, Project(typed, typed))],
+        listed(connection, Where(cwd="/")),
+    ]
+    everything = {"in", "below", "beside", "none"}
+    all_of_them = [{"in", "below"}, {"in", "below", "none"}, {"in"}, everything, {"in", "below"}, ["in", "none"]]
+    assert found == [*(all_of_them if folds else [*([set()] * 5), []]), everything - {"none"}]
+    made.close()
+
+
+def listed(connection: apsw.Connection, where: Where) -> set[str]:
+    """The sessions that a list of these filters has."""
+    _, found = summary.list_sessions(connection, filters.to_sql(where), 100, 0, "w")
+    return {session.session_id for session in found.values()}
+
+
+def is_of(connection: apsw.Connection, name: str, project: Project) -> bool:
+    (number,) = sqlite.one(connection, "SELECT id FROM sessions WHERE public_id = ?", (name,))
+    return resolve._is_of(connection, number, project)
 
 
 def is_at(path: str, wanted: str) -> bool:

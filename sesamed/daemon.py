@@ -7,6 +7,7 @@ cancellation: the server lets what runs finish, the writer ends its commit, the 
 import ctypes
 import logging
 import os
+import resource
 import signal
 import socket
 import stat
@@ -61,6 +62,7 @@ log = logging.getLogger(__name__)
 SOCKET_CHECK_S = 2.0
 RESTART_S = (1.0, 60.0)  # after a bug; twice as long each time
 M_ARENA_MAX = -8  # of malloc.h
+DESCRIPTORS = 8192  # as in the systemd unit; macOS allows 10,240 even where it says that there is no limit
 QUIET_S, QUIET_CPU_S = 30.0, 0.3  # for so long, it did no more than this
 WORK_S = 1.0  # of CPU, after which there may be memory to give back
 ROOTS = msgspec.json.Decoder(list[ConfiguredRoot])
@@ -78,6 +80,7 @@ class Setting:
 def run(setting: Setting) -> None:
     """Run in the foreground until a signal or `shutdown`. Raises SesameError when it cannot start."""
     os.umask(0o077)
+    _raise_descriptors()
     _share_heap(setting.environ)
     for directory in _list_directories(setting.paths):
         paths.make_private(directory, setting.paths.owns)
@@ -110,6 +113,15 @@ def check(setting: Setting) -> None:
 def _list_directories(place: paths.Paths) -> tuple[str, ...]:
     """Where we write. The socket may be elsewhere than what belongs to it."""
     return place.data_dir, place.runtime_dir, os.path.dirname(place.socket)
+
+
+def _raise_descriptors() -> None:
+    """As many descriptors as we may need: on macOS a process begins with 256, fewer than 64 clients and their readers can use."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(DESCRIPTORS, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(ValueError, OSError):  # a system that allows fewer than it says
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _share_heap(environ: Mapping[str, str]) -> None:

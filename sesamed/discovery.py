@@ -8,10 +8,13 @@ its source's to say (`Location`).
 import contextlib
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sesamed.config import Config, ConfiguredRoot, absolute, read_json5
+from sesamed.folding import fold_here
 from sesamed.source import Listing, Location, Source, Variable
 
 
@@ -114,20 +117,23 @@ def _holds(outer: ConfiguredRoot, inner: ConfiguredRoot) -> bool:
 
 # Changes made by another host, or by the host of this guest, cause no events here. (Not in `watch`: the doctor needs no watchdog to ask.)
 _REMOTE = re.compile(
-    r"nfs\d?|cifs|smb\w*|fuse(\..+)?|9p|afs|ceph|glusterfs|lustre|gpfs|virtiofs|vboxsf|vmhgfs|prl_fs|drvfs"
+    r"nfs\d?|cifs|smb\w*|fuse(\..+)?|9p|afs|ceph|glusterfs|lustre|gpfs|virtiofs|vboxsf|vmhgfs|prl_fs|drvfs|"
+    r"afpfs|webdav|(mac|osx)fuse"  # as macOS calls them
 )
 _ESCAPE = re.compile(r"\\([0-7]{3})")
+_MAC_MOUNT = re.compile(r".*? on (?P<point>/.*) \((?P<kind>\w+)[,)].*")
+MOUNT_S = 5.0
 
 
-def needs_polling(path: str, mountinfo: str | None = None) -> str | None:
+def needs_polling(path: str, mounts: str | None = None) -> str | None:
     """The type of the file system of this real path if it reports no events, otherwise None."""
-    text = _mountinfo() if mountinfo is None else mountinfo
-    best, found = "", None
+    text = _read_mounts() if mounts is None else mounts
+    read = _mac_mount if sys.platform == "darwin" else _mount
+    best, found, path = "", None, fold_here(path)
     for line in text.splitlines():
-        mount_point, kind = _mount(line)
-        if (path + "/").startswith(mount_point.rstrip("/") + "/") and len(mount_point) >= len(
-            best
-        ):  # the later hides the earlier
+        mount_point, kind = read(line)
+        is_above = f"{path}/".startswith(fold_here(mount_point).rstrip("/") + "/")
+        if is_above and len(mount_point) >= len(best):  # the later hides the earlier
             best, found = mount_point, kind
     return found if found and _REMOTE.fullmatch(found) else None
 
@@ -141,9 +147,26 @@ def _mount(line: str) -> tuple[str, str]:
     return _ESCAPE.sub(lambda match: chr(int(match[1], 8)), fields[4]), kind
 
 
-def _mountinfo() -> str:
+def _mac_mount(line: str) -> tuple[str, str]:
+    """Mount point and type of a line such as `//me@host/share on /Volumes/share (smbfs, nodev, nosuid, mounted by me)`."""
+    found = _MAC_MOUNT.fullmatch(line)
+    return ("\0", "") if found is None else (found["point"], found["kind"])
+
+
+def _read_mounts() -> str:
+    if sys.platform == "darwin":
+        return _ask_for_mounts()
     try:
         with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as opened:
             return opened.read()
     except OSError:
         return ""
+
+
+def _ask_for_mounts(program: str = "/sbin/mount") -> str:
+    """What is mounted, in the words of the program that lists it."""
+    try:
+        listed = subprocess.run([program], capture_output=True, stdin=subprocess.DEVNULL, timeout=MOUNT_S, check=False)  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return os.fsdecode(listed.stdout)

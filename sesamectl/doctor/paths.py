@@ -143,6 +143,9 @@ def check_disk(checkup: Checkup) -> Iterator[Finding]:
     if (kind := needs_polling(os.path.realpath(there))) is not None:
         text = f"the index is on {kind}; use it from one machine only, as locks and shared memory are not shared between machines"
         yield Finding(NOTE, "disk", text)
+    if (kind := needs_polling(os.path.realpath(os.path.dirname(paths.socket)))) is not None:
+        text = f"the socket {paths.socket} is on {kind}, where it leads to this machine only; SESAME_RUNTIME_DIR can name a local directory"
+        yield Finding(NOTE, "disk", text)
     free, index = shutil.disk_usage(there).free, _size(paths.database)
     wanted = max(MIN_FREE_BYTES, index)
     text = f"{size(free)} free at {there}, the index takes {size(index)}"

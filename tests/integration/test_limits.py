@@ -1,6 +1,7 @@
 """The kernel gives no more watches: the daemon says so, and looks for itself."""
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -53,3 +54,15 @@ def test_a_directory_of_two_sources_is_watched_once() -> None:
         eventually(has_swept)
         roots = daemon.call("status")["sources"][:2]
         assert [(root["mode"], root["directories"], root["warnings"]) for root in roots] == [("events", 3, [])] * 2
+
+
+@pytest.mark.fault(84)
+@pytest.mark.skipif(not Path("/proc/self/limits").exists(), reason="looks into /proc")
+@pytest.mark.parametrize(("limits", "expected"), [("-Sn 256", 8192), ("-n 300", 300)])
+def test_descriptors(limits: str, expected: int) -> None:
+    """A daemon that a shell with few descriptors starts raises that as far as it may: macOS gives 256."""
+    with Daemon(through=["sh", "-c", f'ulimit {limits}; exec "$@"', "sh"]) as daemon:
+        line = next(
+            line for line in Path(f"/proc/{daemon.pid}/limits").read_text().splitlines() if "open files" in line
+        )
+        assert int(line.split()[3]) == expected

@@ -143,7 +143,9 @@ AREAS: dict[str, tuple[Fault, ...]] = {
             "never made: an index is built beside the old one and renamed",
         ),
         Fault(
-            70, "The index is on a network file system", "", "none here; a disk without locks is refused (`test_locks`)"
+            70,
+            "The index or the socket is on a network file system",
+            "`doctor` says so; a disk without locks is refused",
         ),
         Fault(71, "The umask is open", "Files 0600, directories 0700"),
         Fault(

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from sesamed import discovery, folding
 from sesamed.config import Config, ConfiguredRoot
 from sesamed.discovery import discover, find_named_files, needs_polling, roots
 from sesamed.source import Listing, Location, Variable
@@ -190,6 +191,37 @@ def test_no_mounts_file_is_nothing_known(monkeypatch: pytest.MonkeyPatch) -> Non
     with monkeypatch.context() as patched:
         patched.setattr("builtins.open", missing)
         assert needs_polling("/x") is None
+
+
+MAC_MOUNTS = """/dev/disk3s1s1 on / (apfs, sealed, local, read-only, journaled)
+devfs on /dev (devfs, local, nobrowse)
+/dev/disk3s5 on /System/Volumes/Data (apfs, local, journaled, nobrowse, protect)
+map auto_home on /System/Volumes/Data/home (autofs, automounted, nobrowse)
+//me@nas._smb._tcp.local/My%20Share on /Volumes/My Share (smbfs, nodev, nosuid, mounted by me)
+nas:/export/on (old) on /Volumes/on (old) (nfs, asynchronous)
+/dev/disk5s1 on /Volumes/My Share/inner (apfs, local)
+sshfs#host: on /Users/me/far (macfuse, nodev, synchronous, mounted by me)
+"""
+
+
+@pytest.mark.fault(17)
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/Users/me/.claude/projects", None), ("/System/Volumes/Data/x", None), ("/Volumes/My Share", "smbfs"),
+        ("/volumes/my share/sessions", "smbfs"), ("/Volumes/My Share/inner/x", None), ("/Volumes/My Shared", None),
+        ("/Volumes/on (old)/x", "nfs"), ("/Users/me/far/x", "macfuse"),
+    ],
+)  # fmt: skip
+def test_the_mounts_of_a_mac(path: str, kind: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """macOS has a program that lists them. A path may be spelled otherwise than the mount."""
+    monkeypatch.setattr("sys.platform", "darwin")
+    monkeypatch.setattr(folding, "FOLDS", True)
+    program = tmp_path / "mount"
+    program.write_text(f"#!/bin/sh\ncat <<'END'\n{MAC_MOUNTS}END\n")
+    program.chmod(0o755)
+    assert needs_polling(path, discovery._ask_for_mounts(str(program))) == kind
+    assert discovery._ask_for_mounts(str(tmp_path / "none")) == ""
 
 
 def test_the_running_system_is_asked() -> None:

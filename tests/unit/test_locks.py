@@ -107,6 +107,7 @@ def test_a_file_that_was_removed_meanwhile_is_not_the_lock(tmp_path: Path, monke
         locks.acquire(path)
 
 
+@pytest.mark.fault(70)
 def test_a_disk_without_locks_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the file system has no locks, the message says what to do."""
 

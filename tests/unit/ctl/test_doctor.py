@@ -259,6 +259,21 @@ def test_what_is_wrong_has_an_advice() -> None:
             )
 
 
+@pytest.mark.fault(70)
+def test_places_on_a_network(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index or a socket on a share is noted, whatever system it is: on Linux by its list of mounts, on macOS by its program's."""
+    runtime = os.path.dirname(paths.socket)
+    at_a_mac = f"//me@nas/d on / (smbfs, nodev)\nnas:/r on {os.path.realpath(runtime)} (nfs)\n"
+    at_linux = f"1 0 0:1 / / rw - cifs nas rw\n2 1 0:2 / {os.path.realpath(runtime)} rw - nfs4 nas rw\n"
+    for platform, mounts, kinds in (("darwin", at_a_mac, ("smbfs", "nfs")), ("linux", at_linux, ("cifs", "nfs4"))):
+        monkeypatch.setattr("sys.platform", platform)
+        monkeypatch.setattr("sesamed.discovery._read_mounts", lambda mounts=mounts: mounts)
+        index, socket, space = levels(paths_check.check_disk(Checkup({}, deep=False, paths=paths)))
+        assert (index[0], socket[0], space[0]) == (NOTE, NOTE, OK)
+        assert index[1].startswith(f"the index is on {kinds[0]}; use it from one machine only")
+        assert socket[1].startswith(f"the socket {paths.socket} is on {kinds[1]}, where it leads to this machine only")
+
+
 @pytest.mark.parametrize(("indexing", "level"), [(None, WRONG), ({"filesDone": 1}, NOTE)])
 def test_what_is_not_searchable_yet(stub: Stub, indexing: dict[str, int] | None, level: Level) -> None:
     """Files that are not searchable in time are wrong, unless an index run says why; measurements and warnings are shown."""

@@ -191,6 +191,28 @@ FULL_TEXT = Flag("all", "", "print tool output in full")
 JSON = Flag("json", "", "print JSON instead of text")
 NO_START = Flag("no-start", "", "do not start the daemon (also: SESAME_NO_START=1)")
 
+# What can be given as an operand, by what usage lines call it: its heading, and how it is written.
+OPERANDS: Mapping[str, tuple[str, tuple[tuple[str, str], ...]]] = {
+    "WORD...": (
+        "words",
+        (
+            ("word", "any of the words will do, in any form; sessions with more of them, or rarer ones, come first"),
+            ('"two words"', "a phrase; the shell takes quotes away, so put it into others: '\"two words\"'"),
+            ("word*", "words that begin so; quote it, or the shell may put files in its place"),
+            ('-word, -"two words"', "not the sessions in which this was said"),
+            ("-- --word", "what follows `--` are words, also if they begin with two dashes"),
+        ),
+    ),
+    "SESSION": (
+        "session",
+        (
+            ("019e62c4", "an id, or the beginning of one"),
+            ("simplify-nix-flakes", "a name, or some words of one"),
+            ("NAME~1, ID~1", "the session that it was forked from"),
+        ),
+    ),
+}
+
 COMMANDS: Mapping[str, Command] = {
     "search": Command(
         "search sessions; without words, list the newest", "WORD...", (*SEARCH, JSON, NO_START),

@@ -2,10 +2,15 @@
 
 from collections.abc import Iterator
 
-from sesamectl.flags import COMMANDS
+from sesamectl.flags import COMMANDS, OPERANDS
 from sesamectl.render.terminal import wrap
 
 INDENT = 24
+ABOUT = "Searches what coding agents did. The first search starts the daemon that indexes their sessions."
+EXIT_CODES = (
+    "exit codes: 0 success (also without hits), 1 doctor found problems, 2 usage, 3 no daemon to ask, "
+    "4 refused or failed, 130 interrupted"
+)
 MIN_WIDTH = 20
 
 
@@ -15,16 +20,15 @@ def text(name: str, width: int) -> str:
 
 
 def _overview(width: int) -> Iterator[str]:
-    yield "usage: sesamectl COMMAND ... (sesamectl COMMAND --help explains one)"
+    yield "usage: sesamectl COMMAND ... (sesamectl help COMMAND explains one)"
     yield ""
-    yield "Searches what coding agents did. The first search starts the daemon that indexes their sessions."
+    yield from _paragraph(ABOUT, width)
     yield ""
     yield "commands:"
     for name, command in COMMANDS.items():
         yield from _entry(name, command.summary, width)
     yield ""
-    yield "exit codes: 0 success (also without hits), 1 doctor found problems, 2 usage, 3 no daemon to ask,"
-    yield "4 refused or failed, 130 interrupted"
+    yield from _paragraph(EXIT_CODES, width)
     yield ""
     yield "examples:"
     for example in ("search nix flake", "show 019e62c4", "demo"):
@@ -36,15 +40,27 @@ def _command(name: str, width: int) -> Iterator[str]:
     operand = f" [{command.operand}]" if command.operand.endswith("...") else f" {command.operand}"
     yield f"usage: sesamectl {name} [FLAG ...]{operand.rstrip()}"
     yield ""
-    yield f"{command.summary[0].upper()}{command.summary[1:]}."
+    yield from _paragraph(f"{command.summary[0].upper()}{command.summary[1:]}.", width)
     yield ""
-    yield "flags:"
+    heading, ways = OPERANDS.get(command.operand.strip("[]"), ("", ()))
+    if ways:
+        yield f"{heading}:"
+        for written, explained in ways:
+            yield from _entry(written, explained, width)
+        yield ""
+    if command.flags:
+        yield "flags:"
     for flag in command.flags:
         yield from _entry(f"--{flag.name} {flag.metavar}".rstrip(), flag.help, width)
-    yield ""
+    if command.flags:
+        yield ""
     yield "examples:"
     for example in command.examples:
         yield f"  sesamectl {example}"
+
+
+def _paragraph(text: str, width: int) -> Iterator[str]:
+    yield from (text[begin:end] for begin, end in wrap(text, max(MIN_WIDTH, width)))
 
 
 def _entry(what: str, explained: str, width: int) -> Iterator[str]:

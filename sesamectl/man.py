@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from sesamectl import __version__
-from sesamectl.flags import COMMANDS, Command
+from sesamectl.flags import COMMANDS, OPERANDS, Command
 
 EXITS = (
     ("0", "Success, also without hits."),
@@ -48,21 +48,24 @@ def _lines() -> Iterator[str]:
 
 
 def _command(name: str, command: Command) -> Iterator[str]:
-    yield f".SS {name} {_text(command.operand)}".rstrip()
-    yield _text(f"{command.summary[0].upper()}{command.summary[1:]}.")
+    yield f".SS {name} {escape(command.operand)}".rstrip()
+    yield escape(f"{command.summary[0].upper()}{command.summary[1:]}.")
+    _, ways = OPERANDS.get(command.operand.strip("[]"), ("", ()))
+    for written, explained in ways:
+        yield from (".TP", f"\\fI{escape(written)}\\fR", escape(explained))
     for flag in command.flags:
-        value = f" \\fI{_text(flag.metavar)}\\fR" if flag.metavar else ""
-        yield from (".TP", f"\\fB{_text(f'--{flag.name}')}\\fR{value}", _text(flag.help))
-    yield from (".PP", ".EX", *(_text(f"sesamectl {example}") for example in command.examples), ".EE")
+        value = f" \\fI{escape(flag.metavar)}\\fR" if flag.metavar else ""
+        yield from (".TP", f"\\fB{escape(f'--{flag.name}')}\\fR{value}", escape(flag.help))
+    yield from (".PP", ".EX", *(escape(f"sesamectl {example}") for example in command.examples), ".EE")
 
 
 def _section(title: str, entries: tuple[tuple[str, str], ...]) -> Iterator[str]:
     yield f".SH {title}"
     for what, explained in entries:
-        yield from (".TP", f"\\fB{_text(what)}\\fR", _text(explained))
+        yield from (".TP", f"\\fB{escape(what)}\\fR", escape(explained))
 
 
-def _text(text: str) -> str:
+def escape(text: str) -> str:
     """Escaped: dashes stay dashes, and no line is taken for a request."""
     escaped = (
         text.replace("\\", "\\e").replace("-", "\\-").replace("~", "\\(ti").replace("'", "\\(aq").replace("`", "\\(ga")

@@ -7,28 +7,55 @@ from sesamectl.flags import COMMANDS, Arguments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
     from sesamectl.flags import Command, Flag
 
 HELP = ("-h", "--help")
+VERSION = ("-V", "--version", "version")
+HELP_COMMAND = "help"
 
 
 def parse(words: Sequence[str]) -> tuple[str, Arguments]:
-    """The command and its arguments; with `help` among the values when that was asked for. Raises UsageError."""
-    name = words[0] if words else ""
-    if name in HELP:
+    """The command and its arguments; with `help` or `version` among the values when that was asked for. Raises UsageError."""
+    if not words or words[0] in HELP:
         return "", Arguments([], {"help": True})
-    if name == "--version":
+    if words[0] in VERSION:
         return "", Arguments([], {"version": True})
-    if name not in COMMANDS:
-        what = f"unknown command {name!r}" if name else "missing command"
-        raise UsageError(f"{what}; commands are {', '.join(COMMANDS)}")
+    before, words = _split(words)
+    name, behind = words[0], [*before, *words[1:]]
+    if name == HELP_COMMAND:
+        named = next((word for word in behind if not word.startswith("-")), "")
+        return named and _find_command(named), Arguments([], {"help": True})
+    name = _find_command(name)
     try:
-        return name, _Parser(COMMANDS[name]).parse(words[1:])
+        return name, _Parser(COMMANDS[name]).parse(behind)
     except UsageError as error:
         raise UsageError(str(error), name) from None
+
+
+def _split(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """The flags that stand before the command, with their values; and the rest."""
+    end = 0
+    while end < len(words) and words[end].startswith("-"):
+        name, equals, _ = words[end].partition("=")
+        if name not in HELP:
+            flags = {f"--{flag.name}": flag for command in COMMANDS.values() for flag in command.flags}
+            if name not in flags:
+                raise UsageError(f"unknown flag {name}{_suggest(name, flags)}")
+            end += bool(flags[name].metavar and not equals)
+        end += 1
+    if end >= len(words):
+        raise UsageError(f"missing command; commands are {', '.join(COMMANDS)}")
+    return words[:end], words[end:]
+
+
+def _find_command(name: str) -> str:
+    if name not in COMMANDS:
+        more = _suggest(name, (*COMMANDS, HELP_COMMAND)) or f"; commands are {', '.join(COMMANDS)}"
+        raise UsageError(f"unknown command {name!r}{more}")
+    return name
 
 
 class _Parser:
@@ -59,7 +86,7 @@ class _Parser:
         flag = self._flags.get(name)
         if flag is None:
             more = "" if self._operand != "WORD..." else "; put `--` before words that start with dashes"
-            raise UsageError(f"unknown flag {name}{more}")
+            raise UsageError(f"unknown flag {name}{_suggest(name, self._flags) or more}")
         if not flag.metavar:
             if equals:
                 raise UsageError(f"{name} takes no value")
@@ -84,18 +111,33 @@ class _Parser:
         if operand and not words and not operand.startswith("["):
             raise UsageError(f"missing {operand}")
         if "|" in operand and words[0] not in operand.split("|"):
-            raise UsageError(f"{words[0]!r}: expected {' or '.join(operand.split('|'))}")
+            raise UsageError(f"{words[0]!r}: expected {' or '.join(_sort_by_likeness(words[0], operand.split('|')))}")
         if surplus := words[1 if operand else 0 :]:
             raise UsageError(f"unexpected argument: {' '.join(surplus)}")
 
 
 def _convert(flag: Flag, value: str) -> Any:
     if flag.choices and value not in flag.choices:
-        from difflib import SequenceMatcher  # for whoever mistypes
-
-        nearest = sorted(flag.choices, key=lambda choice: -SequenceMatcher(None, value.lower(), choice).ratio())
-        raise UsageError(f"--{flag.name} {value}: expected {' or '.join(nearest)}")
+        raise UsageError(f"--{flag.name} {value}: expected {' or '.join(_sort_by_likeness(value, flag.choices))}")
     try:
         return flag.convert(value)
     except ValueError as error:
         raise UsageError(f"--{flag.name}: {error}") from None
+
+
+# -- for whoever mistypes
+
+
+def _suggest(typed: str, known: Iterable[str]) -> str:
+    """What was probably meant, if anything is like it."""
+    from difflib import get_close_matches
+
+    names = {name.lstrip("-"): name for name in known}  # dashes are alike in all of them
+    near = get_close_matches(typed.lower().lstrip("-"), names, n=1)
+    return f"; did you mean {names[near[0]]}?" if near else ""
+
+
+def _sort_by_likeness(typed: str, known: Iterable[str]) -> list[str]:
+    from difflib import SequenceMatcher
+
+    return sorted(known, key=lambda one: -SequenceMatcher(None, typed.lower(), one).ratio())

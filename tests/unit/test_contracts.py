@@ -27,7 +27,7 @@ from sesamed.methods import method as methods
 from sesamed.methods.filters import Filters
 from sesamed.sources import SOURCES, TOOL_FAMILIES
 from sesamed.store import beside, foreign, schema
-from sesamed.store.search import filters
+from sesamed.store.search import filters, terms
 from tests.support import faults, login, page, typescript_sesame
 
 ROOT = Path(__file__).parents[2]
@@ -39,6 +39,23 @@ def test_filters_are_the_same_everywhere() -> None:
     wire = set(Filters.__struct_encode_fields__)
     assert wire - {"toolFamily"} == set(filters.FILTERS)
     assert wire - {"toolFamily"} == {flag.name for flag in flags.FILTERS}
+
+
+def test_what_help_says_of_words_is_so() -> None:
+    """Each way to write one means to the daemon what help and the manual page say."""
+    ways = dict(flags.OPERANDS["WORD..."][1])
+    read = {way: terms.parse(way) for written in ways for way in written.split(", ")}
+    assert set(read) == {"word", '"two words"', "word*", "-word", '-"two words"', "-- --word"}
+    assert [(word.is_phrase, word.is_prefix) for word in read['"two words"'].words] == [(True, False)]
+    assert [(word.is_phrase, word.is_prefix) for word in read["word*"].words] == [(False, True)]
+    for way, text, is_phrase in (("-word", "word", False), ('-"two words"', "two words", True)):
+        (word,) = terms.parse(f"other {way}").excluded
+        assert (word.text, word.is_phrase) == (text, is_phrase)
+    assert parse(["search", "--", "--word"])[1].words == ["--word"]
+    shown, page = help_text("search", 80), man.page()
+    for written, explained in ways.items():
+        assert written in shown
+        assert man.escape(explained) in page
 
 
 def test_families_of_tools_are_the_same_everywhere() -> None:

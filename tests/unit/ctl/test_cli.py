@@ -108,11 +108,12 @@ def test_nothing_is_started_when_nobody_may(
 
 def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     """Both go to standard output with exit code 0."""
-    for words in (["--help"], ["-h"], ["search", "--limit", "x", "--help"]):
+    for words in ([], ["help"], ["help", "search"], ["--help"], ["-h"], ["search", "--limit", "x", "--help"]):
         assert main(words) == 0
         assert "usage: sesamectl" in capsys.readouterr().out
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"sesamectl {sesamectl.__version__}\n"
+    for word in ("--version", "-V", "version"):
+        assert main([word]) == 0
+        assert capsys.readouterr().out == f"sesamectl {sesamectl.__version__}\n"
 
 
 def test_usage(capsys: pytest.CaptureFixture[str]) -> None:

@@ -60,6 +60,36 @@ def test_words_that_begin_with_a_dash() -> None:
     assert search("--limit", "3", "--", "-x", "--json", "--") == {"words": ["-x", "--json", "--"], "limit": 3}
 
 
+def test_help_is_found_wherever_it_is_looked_for() -> None:
+    """Nothing at all, `help`, a flag; of a command, before and behind it."""
+    for words in ([], ["help"], ["--help"], ["-h"]):
+        name, arguments = parse(words)
+        assert (name, arguments.values) == ("", {"help": True})
+    for words in (
+        ["help", "show"],
+        ["show", "--help"],
+        ["show", "-h", "x"],
+        ["--json", "-h", "show"],
+        ["help", "--json", "show"],
+    ):
+        name, arguments = parse(words)
+        assert (name, arguments.values) == ("show", {"help": True})
+    for word in ("version", "--version", "-V"):
+        assert parse([word])[1].values == {"version": True}
+
+
+def test_flags_may_stand_before_the_command() -> None:
+    """With their values; `--` is behind it only."""
+    name, arguments = parse(["--json", "--limit", "3", "--cwd=/x", "search", "a", "--", "--b"])
+    assert (name, arguments.words) == ("search", ["a", "--b"])
+    assert arguments.values == {"json": True, "limit": 3, "cwd": "/x"}
+    kinds: dict[str, set[bool]] = {}
+    for command in flags.COMMANDS.values():
+        for flag in command.flags:
+            kinds.setdefault(flag.name, set()).add(bool(flag.metavar))
+    assert all(len(kind) == 1 for kind in kinds.values()), "before the command nobody knows whose flag it is"
+
+
 def test_lists() -> None:
     """What the protocol takes as a list can be repeated; of the others the last one counts."""
     given = search("--exclude", "a", "--exclude", "b", "--tool", "bash", "--source", "pi", "--role", "user")
@@ -87,11 +117,18 @@ def test_dates_are_made_utc() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "missing command; commands are search, "),
-        (["nonsense"], "unknown command 'nonsense'; commands are search, "),
-        (["--json", "status"], "unknown command '--json'"),
+        (["--json"], "missing command; commands are search, "),
+        (["--limit", "3"], "missing command; commands are search, "),
+        (["xyzzy"], "unknown command 'xyzzy'; commands are search, "),
+        (["serach", "x"], "unknown command 'serach'; did you mean search?"),
+        (["help", "Staus"], "unknown command 'Staus'; did you mean status?"),
+        (["hepl"], "unknown command 'hepl'; did you mean help?"),
+        (["--jsn", "search", "x"], "unknown flag --jsn; did you mean --json?"),
+        (["-x", "search"], "unknown flag -x"),
         (["search", "--nonsense"], "unknown flag --nonsense; put `--` before words"),
-        (["search", "--lim", "3"], "unknown flag --lim"),
+        (["search", "--limt", "3"], "unknown flag --limt; did you mean --limit?"),
+        (["status", "--xyzzy"], "unknown flag --xyzzy"),
+        (["service", "uninstal"], "'uninstal': expected uninstall or install or "),
         (["search", "--limit", "-1"], "--limit: '-1' is not a number"),
         (["search", "--limit", "²"], "--limit: '²' is not a number"),
         (["search", "--limit", "9" * 5000], "is not a number"),
@@ -151,8 +188,8 @@ def test_help(command: str, width: int) -> None:
     assert examples
     for example in examples:
         parse(example.replace('"', "").split()[1:])
-    tables = text.partition("\n\nexit codes")[0].partition("\nexamples")[0].split(":\n", 1)[1].split("\n")
-    assert all(columns(line) <= max(width, 44) for line in tables)
+    lines = text.partition("\nexamples")[0].split("\n")[2:]
+    assert all(columns(line) <= max(width, 44) for line in lines)
 
 
 def test_help_keeps_its_columns_apart() -> None:

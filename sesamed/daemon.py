@@ -257,8 +257,8 @@ class _Daemon:
 
             self._socket = await anyio.to_thread.run_sync(_identify_socket, self._setting.paths.socket)
             await ping(self._setting.paths.socket)
-            self._notifier.ready("answering")
             log.info("ready socket=%s", self._setting.paths.socket)
+            self._notifier.ready("answering")
             tasks.start_soon(self._supervise, "watching", watcher.run)
             tasks.start_soon(self._supervise, "what an earlier daemon left", requests.finish_left_over)
             tasks.start_soon(self._supervise, "what was in a damaged index", requests.save_from_damaged)

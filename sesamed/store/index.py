@@ -34,11 +34,15 @@ class Readers:
     """A few read-only connections, lent to threads."""
 
     def __init__(
-        self, path: str, note_damage: Callable[[DamagedError], None], check_log: Callable[[], None] = lambda: None
+        self,
+        path: str,
+        note_damage: Callable[[DamagedError], None],
+        check_log: Callable[[], None] = lambda: None,
+        is_log_whole: Callable[[], bool] = lambda: True,
     ) -> None:
         self._path = path
         self._note_damage = note_damage
-        self._check_log = check_log
+        self._check_log, self._is_log_whole = check_log, is_log_whole
         self._free = queue.LifoQueue[apsw.Connection | None]()  # the last used first; None: it could not be opened
         self._open = threading.Event()
         self._fill()
@@ -72,7 +76,7 @@ class Readers:
         """What went wrong. What is in the WAL has no checksum that is looked at when it is read; nonsense may come of it."""
         explained = sqlite.explain(error, self._path)
         is_odd = explained is error and not isinstance(error, sqlite.InterruptError)
-        if is_odd and not checksums.is_log_whole(self._path, checksums.count_logged):
+        if is_odd and not self._is_log_whole():
             explained = DamagedError(self._path, checksums.WRONG_LOG)
         if isinstance(explained, DamagedError):
             self._note_damage(explained)
@@ -125,7 +129,7 @@ class Index:
     def __init__(self, path: str) -> None:
         self.path = path
         self.writer = Writer(path)
-        self.readers = Readers(path, self.note_damage, self._check_log)
+        self.readers = Readers(path, self.note_damage, self._check_log, lambda: self.writer.is_log_whole())
         self.damage: DamagedError | None = None  # why it has to be set aside
         self.on_damage: Callable[[], None] = lambda: None  # called in any thread
         self._carried = dict[str, str]()  # metadata that another index in its place has, too
@@ -163,7 +167,7 @@ class Index:
         now = status.st_mtime_ns, status.st_size
         if now == writer.wal_status or writer.is_writing:
             return
-        if not checksums.is_log_whole(self.path, checksums.count_logged):
+        if not writer.is_log_whole():
             error = DamagedError(self.path, checksums.WRONG_LOG)
             self.note_damage(error)
             raise error

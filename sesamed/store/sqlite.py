@@ -254,9 +254,11 @@ def schema_of(path: str) -> int:
 
 
 def fold_wal(path: str) -> None:
-    """Make a database a single file. Raises StoreError if another program has it open."""
+    """Make a database a single file. Raises StoreError if another program has it open, or if its WAL is not what was written."""
+    logged = checksums.count_logged(path)
     connection = checksums.connect(path, apsw.SQLITE_OPEN_READWRITE)
     try:
+        _check_log(connection, path, logged)
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     finally:

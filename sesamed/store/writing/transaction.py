@@ -66,11 +66,15 @@ class Writer:
             raise
 
     def close(self, *, fold: bool = True) -> None:
-        """Close; SQLite checkpoints the WAL if nobody else has the index open. What is damaged stays as it is."""
-        if not fold:
-            checksums.keep_log(self.connection)
+        """Close; SQLite checkpoints the WAL if nobody else has the index open. What is damaged stays as it is, for the next start."""
         self.checkpoints.close()
+        if not fold or not self.is_log_whole():
+            checksums.keep_log(self.connection)
         self.connection.close()
+
+    def is_log_whole(self) -> bool:
+        """Whether the WAL has all that was committed. What is counted in it may be less: the beginning of a frame may be what is wrong."""
+        return checksums.is_log_whole(self.path, lambda _: self.wal_pages)
 
     def _note_wal(self, _connection: apsw.Connection, _database: str, pages: int) -> int:
         if pages < self.wal_pages:  # it was begun anew

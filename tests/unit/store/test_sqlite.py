@@ -19,6 +19,7 @@ from sesamed.sanitize import clean_text
 from sesamed.store import beside, checksums, schema, sqlite
 from sesamed.store.ids import Kind
 from sesamed.store.sqlite import Packer, plain
+from sesamed.store.writing.transaction import Writer
 
 
 @pytest.fixture
@@ -217,6 +218,44 @@ def test_a_log_that_is_begun_anew_meanwhile_is_whole(path: str) -> None:
         return frames
 
     assert checksums.is_log_whole(path, count)
+    writer.close()
+
+
+def test_a_log_that_is_not_what_was_written_is_never_folded_in(path: str) -> None:
+    """Neither at the end nor before an upgrade: in the database its pages would have valid checksums. The next start notices."""
+    writer = Writer(path)
+    for number in range(5):
+        writer.set_metadata("a", str(number))
+    log, copy = Path(path + "-wal"), f"{path}.killed"
+    with log.open("r+b") as file:
+        file.seek(log.stat().st_size // 2)
+        file.write(b"someone else's")
+    shutil.copy(path, copy)
+    shutil.copy(log, f"{copy}-wal")
+    before = log.read_bytes()
+    with pytest.raises(sqlite.DamagedError, match="write-ahead log"):
+        sqlite.fold_wal(copy)
+    writer.close()
+    assert log.read_bytes() == Path(f"{copy}-wal").read_bytes() == before
+    with pytest.raises(sqlite.DamagedError, match="write-ahead log"):
+        Writer(path)
+
+
+def test_a_log_whose_last_commits_are_wiped_is_never_folded_in(path: str) -> None:
+    """What is left of it looks whole, but the writer knows how long it was."""
+    writer = Writer(path)
+    for number in range(5):
+        writer.set_metadata("a", str(number))
+    log = Path(path + "-wal")
+    frame = checksums.FRAME_HEADER.size + checksums.PAGE_BYTES
+    with log.open("r+b") as file:
+        file.seek(-2 * frame, os.SEEK_END)
+        file.write(bytes(2 * frame))
+    assert checksums.is_log_whole(path, checksums.count_logged)
+    assert not writer.is_log_whole()
+    writer.close()
+    writer = Writer(path)
+    assert writer.metadata("a") == "2"
     writer.close()
 
 

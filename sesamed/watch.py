@@ -26,7 +26,6 @@ from watchdog.events import (
     FileSystemEvent,
     FileSystemEventHandler,
 )
-from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver, EventEmitter, ObservedWatch
 from watchdog.utils import BaseThread
 
@@ -159,6 +158,32 @@ if sys.platform == "linux":
             self._inotify = _WatchGroup(self._enters, self._inotify_fd, path, mask)
 
 
+# What FSEvents says when it does not know what has changed: look through all below, as its queue or the kernel's was full.
+LOST_EVENTS = 0x1 | 0x2 | 0x4
+
+
+def _observe_fsevents(on_overflow: Callable[[], None]) -> BaseObserver:
+    """macOS's observer, which in 7.1 passes over lost events. Raises OSError where watchdog was built without its part in C: it would take
+    kqueue, and a descriptor for every file.
+    """
+    try:
+        from watchdog.observers.fsevents import FSEventsEmitter, FSEventsObserver
+    except ImportError:
+        raise OSError(errno.ENOTSUP, "watchdog was built without FSEvents; reinstall it") from None
+
+    class Emitter(FSEventsEmitter):
+        def events_callback(self, paths: list[bytes], inodes: list[int], flags: list[int], ids: list[int]) -> None:
+            super().events_callback(paths, inodes, flags, ids)
+            if any(flag & LOST_EVENTS for flag in flags):
+                on_overflow()
+
+    class Observer(FSEventsObserver):
+        def __init__(self) -> None:
+            BaseObserver.__init__(self, Emitter)
+
+    return Observer()
+
+
 class _Threads(NamedTuple):
     """watchdog's threads, shared by all roots."""
 
@@ -185,7 +210,7 @@ def _make_threads(on_overflow: Callable[[], None], enters: Callable[[str], bool]
     if sys.platform == "linux":
         reader = _Inotify(on_overflow)
         return _Threads(BaseObserver(_Emitter, inotify_fd=reader, enters=enters), reader, reader.descriptor)
-    return _Threads(Observer())
+    return _Threads(_observe_fsevents(on_overflow))
 
 
 class _Watched(NamedTuple):
@@ -248,7 +273,7 @@ class Watch:
         self._watched: dict[str, _Watched] = {}
 
     def start(self) -> None:
-        """Start the threads. Raises OSError if there are too many inotify instances; then only sweeps find changes."""
+        """Start the threads. Raises OSError if there are too many inotify instances, or no FSEvents; then only sweeps find changes."""
         threads = _make_threads(self._note_overflow, self._enters)
         self._handler.is_all_watched = threads.inotify is None
         threads.start()

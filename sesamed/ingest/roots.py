@@ -3,6 +3,7 @@
 Events only speed things up: with a watcher that does nothing, sweeps still find everything.
 """
 
+import errno
 import logging
 import os
 import time
@@ -115,8 +116,11 @@ class RootWatcher:
             self._watcher.start()
         except OSError as error:
             self._watcher = None
-            text = f"no file events ({error.strerror}); raise fs.inotify.max_user_instances"
-            self._no_events = RootWarning("tooFewInstances", text)
+            text = f"no file events ({error.strerror}); "
+            if error.errno == errno.EMFILE:
+                self._no_events = RootWarning("tooFewInstances", f"{text}raise fs.inotify.max_user_instances")
+            else:
+                self._no_events = RootWarning("unwatchable", f"{text}polling every {POLLING_S:.0f} s")
 
     def _tick(self) -> tuple[list[str], bool]:
         """Which roots have just appeared, and whether the index is still in place: all that is checked while nothing happens."""

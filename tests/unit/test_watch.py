@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -376,6 +377,79 @@ def test_where_the_system_watches_all_the_rest_is_dropped(
         assert {posted.queue.get_nowait() for _ in range(posted.queue.qsize())} <= {
             ("file", str(root / "sessions/z.jsonl"))
         }
+
+
+class FsEvents(ModuleType):
+    """watchdog's part in C for macOS, as far as it is used: streams, to which a test says what the system would."""
+
+    def __init__(self) -> None:
+        super().__init__("_watchdog_fsevents")
+        self.streams: list[FsEvents.Stream] = []
+        module = self
+
+        class Stream(FsEvents.Stream):
+            def __init__(self, paths: list[str], *, latency: float) -> None:
+                super().__init__(paths, latency=latency)
+                module.streams.append(self)
+
+        self.Stream = Stream  # type: ignore[misc]  # a module's attribute
+
+    class Stream:
+        def __init__(self, paths: list[str], *, latency: float) -> None:
+            self.say: Callable[[list[str], list[int], list[int], list[int]], None] | None = None
+            self._ended = threading.Event()
+
+        def run(self, callback: Callable[..., None], started: Callable[[], None]) -> None:
+            self.say = callback
+            started()
+            self._ended.wait()
+
+        def stop(self) -> None:
+            self._ended.set()
+
+    class NativeEvent:
+        def __init__(self, path: str, inode: int, flags: int, event_id: int) -> None:
+            self.path, self.inode = path, inode
+            self.is_modified, self.is_directory = bool(flags & 0x1000), bool(flags & 0x20000)
+            self.is_created = self.is_removed = self.is_renamed = self.is_root_changed = False
+            self.is_inode_meta_mod = self.is_xattr_mod = self.is_owner_change = False
+
+
+@pytest.fixture
+def fsevents(monkeypatch: pytest.MonkeyPatch) -> Iterator[FsEvents]:
+    """watchdog for macOS on this system."""
+    made = FsEvents()
+    monkeypatch.setitem(sys.modules, "_watchdog_fsevents", made)
+    monkeypatch.setattr("sys.platform", "darwin")
+    yield made
+    sys.modules.pop("watchdog.observers.fsevents", None)
+
+
+@pytest.mark.fault(18)
+def test_events_that_fsevents_has_dropped(fsevents: FsEvents, tmp_path: Path, posted: Posted) -> None:
+    """Where the system says that it has dropped some, all is looked at. Others are events as elsewhere."""
+    root = str(tmp_path / "root")
+    os.mkdir(root)
+    with _watching(posted.file, posted.tree) as watch:
+        watch.watch(root)
+        (stream,) = fsevents.streams
+        assert stream.say is not None
+        stream.say([f"{root}/a.jsonl"], [7], [0x1000 | 0x10000], [1])
+        posted.wait("file", f"{root}/a.jsonl")
+        assert watch.overflows == 0
+        for count, flag in enumerate((0x1, 0x1 | 0x2, 0x1 | 0x4), 1):
+            stream.say(["/"], [0], [flag], [1 + count])
+            posted.wait("tree", root)
+            assert watch.overflows == count
+        assert watch.alive(root)
+
+
+@pytest.mark.fault(18)
+def test_a_watchdog_without_fsevents(fsevents: FsEvents, monkeypatch: pytest.MonkeyPatch, posted: Posted) -> None:
+    """It would take kqueue, and a descriptor for every file: rather nothing is watched, and why is said."""
+    monkeypatch.setitem(sys.modules, "_watchdog_fsevents", None)
+    with pytest.raises(OSError, match="built without FSEvents"):
+        Watch(posted.file, posted.tree).start()
 
 
 @contextmanager

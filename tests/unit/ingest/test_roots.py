@@ -129,6 +129,18 @@ def test_without_instances_all_roots_are_polled(indexer: Indexer) -> None:
     assert desk.watcher._interval() == module.POLLING_S
 
 
+@pytest.mark.fault(18)
+def test_without_any_events_all_roots_are_polled(indexer: Indexer) -> None:
+    """As where watchdog was built without FSEvents. That has nothing to do with the kernel's limits."""
+    desk = Desk(indexer)
+    desk.watch.fails = OSError(errno.ENOTSUP, "watchdog was built without FSEvents")
+    desk.watcher._start()
+    desk.watcher._look()
+    assert (desk.watcher.mode(desk.root), desk.codes()) == ("polling", ["unwatchable"])
+    (warning,) = desk.watcher.warnings(desk.root)
+    assert warning.message == "no file events (watchdog was built without FSEvents); polling every 5 s"
+
+
 def test_a_root_that_cannot_be_watched_is_polled(indexer: Indexer, caplog: pytest.LogCaptureFixture) -> None:
     """It is tried once. One that has just gone is no reason."""
     desk = Desk(indexer)

@@ -11,25 +11,17 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from sesamectl import flags
 from sesamectl.parse import parse
 from tests.support.client import PATIENCE_S, Client
+from tests.support.documents import PAGES, ROOT, Example, commands, examples, read
 from tests.support.machine import Machine
 
-ROOT = Path(__file__).parents[2]
-PAGES = (
-    "README.md",
-    "pi/README.md",
-    "pi/skills/sesame/SKILL.md",
-    *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))),
-)
 SAMPLES = {"pi": ".pi/agent/sessions", "claude": ".claude/projects/samples", "codex": ".codex/sessions"}
-FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-INDENTED = re.compile(r"(?:\A|\n\n)((?:    \S.*\n)+)")
 
 # Commands that are not run here, and why. What begins so is meant; each one stands in some document.
 NOT_RUN = {
@@ -41,7 +33,7 @@ NOT_RUN = {
     "ln -s": "test_the_skill_is_linked",
     "rm -": "test_nothing_remains_after_uninstalling",
     "sesamectl service uninstall --purge": "test_nothing_remains_after_uninstalling",
-    "sesamectl service": "needs a user manager: tests/systemd",
+    "sesamectl service": "needs a user manager: tests/systemd/test_documents.py",
     "sesamectl resume": "starts an agent: tests/unit/ctl/test_resume.py",
     "sesamectl forget 019b21 ": "asks in a terminal: tests/unit/ctl/test_resume.py",
     "sesamectl completions": "tests/integration/test_completions.py",
@@ -52,37 +44,6 @@ NOT_RUN = {
     ".ci/": "runs this",
     "python -m bench.": "takes minutes: test_benches_are_there",
 }  # fmt: skip
-
-
-class Example(NamedTuple):
-    """Something that a document shows: in which language, and where."""
-
-    page: str
-    language: str
-    text: str
-
-
-def read(page: str) -> str:
-    return (ROOT / page).read_text(encoding="utf-8")
-
-
-def examples(page: str) -> Iterator[Example]:
-    """All blocks of a document; those that are indented are commands."""
-    text = read(page)
-    for language, block in FENCED.findall(text):
-        yield Example(page, language, block)
-    for block in INDENTED.findall(FENCED.sub("", text)):
-        yield Example(page, "sh", block)
-
-
-def commands(page: str) -> list[str]:
-    return [
-        line.strip()
-        for example in examples(page)
-        if example.language == "sh"
-        for line in example.text.splitlines()
-        if line.strip()
-    ]
 
 
 def is_run(command: str) -> bool:

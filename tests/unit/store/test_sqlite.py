@@ -259,6 +259,28 @@ def test_a_log_whose_last_commits_are_wiped_is_never_folded_in(path: str) -> Non
     writer.close()
 
 
+def test_a_commit_that_failed_half_written_is_no_damage(path: str) -> None:
+    """The disk was full: a frame that says that it ends a commit stands behind the last one that does."""
+    writer = Writer(path)
+    for number in range(5):
+        writer.set_metadata("a", str(number))
+    log = Path(path + "-wal")
+    frame = checksums.FRAME_HEADER.size + checksums.PAGE_BYTES
+    with log.open("r+b") as file:
+        file.seek(-frame, os.SEEK_END)
+        head = file.read(checksums.FRAME_HEADER.size)
+        file.seek(0, os.SEEK_END)
+        file.write(head.ljust(frame, b"x"))
+    assert not checksums.is_log_whole(path, checksums.count_logged)
+    assert writer.is_log_whole()
+    writer.set_metadata("a", "b")
+    assert writer.is_log_whole()
+    writer.close()
+    writer = Writer(path)
+    assert writer.metadata("a") == "b"
+    writer.close()
+
+
 def test_a_torn_log_is_what_a_kill_leaves(path: str) -> None:
     """What was not committed is passed over, and so is what was never written to its end."""
     writer = sqlite.connect_writer(path)

@@ -22,6 +22,7 @@ from sesamectl.errors import (
     RpcError,
     UnsafeError,
 )
+from sesamectl.holder import find_holder
 from sesamectl.locations import MAX_SOCKET_BYTES, is_private
 
 TYPE_CHECKING = False
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 MAX_ANSWER_BYTES = 4 << 20
 BUSY = 3  # all connections are taken
+REFUSED_S, AGAIN_S = 2.0, 0.02  # for so long, and so often, it is tried again where a daemon runs and refuses
 HANGS = "it hangs: `kill -9` the pid in sesamed.lock (beside the index), and the next call starts it again"
 
 
@@ -192,6 +194,22 @@ def connect(path: str, timeout: float) -> socket:
     Linux also tells whose process listens.
     """
     _check_path(path)
+    give_up_at = time.monotonic() + min(timeout, REFUSED_S)
+    while True:
+        try:
+            return _connect_once(path, timeout)
+        except NotRunningError:
+            if time.monotonic() >= give_up_at or not _may_be_crowded(path):
+                raise
+        time.sleep(AGAIN_S)
+
+
+def _may_be_crowded(path: str) -> bool:
+    """Whether a daemon runs to which too many wished to connect at once: macOS refuses then, as if nobody were there. Linux has us wait."""
+    return sys.platform == "darwin" and os.path.lexists(path) and find_holder(f"{path}.lock") is not None
+
+
+def _connect_once(path: str, timeout: float) -> socket:
     connection = socket(AF_UNIX, SOCK_STREAM)
     try:
         connection.settimeout(timeout)

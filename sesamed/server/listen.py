@@ -8,6 +8,7 @@ import ctypes
 import errno
 import logging
 import os
+import select
 import socket
 import stat
 import sys
@@ -110,7 +111,7 @@ def adopt(environ: Mapping[str, str], path: str, library: ctypes.CDLL | None = N
     listener, *others = found
     for other in others:  # two at one path cannot be; systemd hands over what its unit says
         other.close()
-    if _leads_to_it(path):
+    if _leads_to_it(path, listener):
         return listener
     log.warning("the service manager's socket was removed or replaced; created our own path=%s", path)
     listener.close()
@@ -164,14 +165,18 @@ def _take_over(descriptor: int, path: str) -> socket.socket:
     )
 
 
-def _leads_to_it(path: str) -> bool:
-    """Whether clients can reach the socket: its file may be gone."""
+def _leads_to_it(path: str, listener: socket.socket) -> bool:
+    """Whether clients can reach the socket: its file may be gone. A full queue is no reason to take it for that: it blocks, or on macOS
+    refuses, but then somebody waits in it.
+    """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)  # a full queue blocks: it is there
         try:
             probe.connect(path)
-        except (FileNotFoundError, ConnectionRefusedError):
+        except FileNotFoundError:
             return False
+        except ConnectionRefusedError:
+            return bool(select.select([listener], [], [], 0)[0])
         except OSError:
             return True
     return True

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import anyio
@@ -132,6 +133,24 @@ def test_launchd_is_asked(launchd: ctypes.CDLL, place: str, monkeypatch: pytest.
             client.connect(place)
         monkeypatch.setenv("NO_SUCH_SOCKET", "1")
         assert adopt({}, place, launchd) is None
+
+
+@pytest.mark.parametrize("waiting", [0, 1])
+def test_a_socket_that_refuses(launchd: ctypes.CDLL, place: str, monkeypatch: pytest.MonkeyPatch, waiting: int) -> None:
+    """One whose file leads elsewhere is given up, but not one whose queue is full, for which macOS refuses as well: clients wait in it."""
+    with ExitStack() as opened:
+        held, refusing = (opened.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(2))
+        held.bind(place)
+        held.listen()
+        for _ in range(waiting):
+            opened.enter_context(socket.socket(socket.AF_UNIX)).connect(place)
+        os.unlink(place)
+        refusing.bind(place)
+        monkeypatch.setenv("OFFERED", str(os.dup(held.fileno())))
+        adopted = adopt({}, place, launchd)
+        assert (adopted is not None) is bool(waiting)
+        if adopted is not None:
+            adopted.close()
 
 
 def test_a_descriptor_that_is_no_socket(launchd: ctypes.CDLL, place: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """One call to the daemon, and everything that can go wrong with it."""
 
+import fcntl
 import json
 import os
 import socket
@@ -174,6 +175,41 @@ def test_nobody_there(directory: str) -> None:
         left.bind(f"{directory}/s")
     with pytest.raises(NotRunningError, match="start it"), Client(f"{directory}/s"):
         pass
+
+
+@pytest.mark.fault(76)
+@pytest.mark.parametrize("comes", [True, False])
+def test_a_daemon_that_refuses_while_it_runs(directory: str, monkeypatch: pytest.MonkeyPatch, comes: bool) -> None:
+    """On macOS a queue that is full refuses. Where a daemon holds the lock, it is tried again for a while; elsewhere nobody is there."""
+    place, tries, stubs = f"{directory}/s", list[float](), list[Stub]()
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(place)
+
+    def wait(seconds: float) -> None:
+        tries.append(seconds)
+        if comes and len(tries) == 3:
+            os.unlink(place)
+            stubs.append(Stub(place))
+            stubs[0].answer({"answer": 42})
+
+    monkeypatch.setattr("sesamectl.connection.time.sleep", wait)
+    monkeypatch.setattr(connection, "REFUSED_S", 0.2)
+    monkeypatch.setattr("sys.platform", "darwin")
+    with pytest.raises(NotRunningError), Client(place):
+        pass
+    assert tries == []
+    with open(f"{place}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        print(os.getpid(), "1.0", file=lock, flush=True)
+        if comes:
+            with Client(place) as client:
+                assert client.call("x") == {"answer": 42}
+            stubs[0].close()
+            assert len(tries) == 3
+        else:
+            with pytest.raises(NotRunningError), Client(place):
+                pass
+            assert tries
 
 
 def test_no_home(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,16 @@
-"""Completions for shells, from the same table as `--help`. Sessions are looked up while somebody types."""
+"""Completions for shells, from the same table as `--help`. Sessions and sources are looked up while somebody types.
+
+A session can be found by words of its name, and then completion puts its id in their place; but only if there is one such session.
+If there are several, they are listed, and what was typed stays: a word that is gone would have to be typed again.
+"""
 
 from collections.abc import Iterator
 
 from sesamectl.flags import COMMANDS, Command, Flag
 
 SESSIONS = "sesamectl completions sessions --matching"
-TOP = ("--help", "--version")
+SOURCES = "sesamectl completions sources --matching"
+TOP = ("help", "version", "--help", "--version")
 
 
 def script(shell: str) -> str:
@@ -31,16 +36,12 @@ def _flags(command: Command) -> tuple[str, ...]:
 
 def _bash() -> Iterator[str]:
     yield "# bash completion of sesamectl: source <(sesamectl completions bash)"
-    yield "_sesamectl_sessions() {"
-    yield "  local id name listing="
-    yield "  case $COMP_TYPE in 63|33|37) listing=1;; esac  # only shown, not put into the line"
-    yield f'  COMPREPLY=(); while IFS=$\'\\t\' read -r id name; do COMPREPLY+=("$id${{listing:+ ($name)}}"); done < <({SESSIONS}="$1")'
-    yield '  if [ "${#COMPREPLY[@]}" -eq 1 ]; then COMPREPLY=("${COMPREPLY[0]%% *}"); fi'
-    yield "}"
+    yield from _BASH_SESSIONS
     yield "_sesamectl() {"
     yield "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} words= operands="
     yield "  COMPREPLY=()"
     yield f'  if [ "$COMP_CWORD" -eq 1 ]; then COMPREPLY=($(compgen -W "{" ".join((*COMMANDS, *TOP))}" -- "$cur")); return; fi'
+    yield '  if [ "$cur" = = ]; then cur=; elif [ "$prev" = = ]; then prev=${COMP_WORDS[COMP_CWORD-2]}; fi  # bash divides --flag=value'
     yield '  case "$command $prev" in'
     for name, command in COMMANDS.items():
         yield from (
@@ -50,6 +51,7 @@ def _bash() -> Iterator[str]:
     yield '  case "$command" in'
     for name, command in COMMANDS.items():
         yield f'    {name}) words="{" ".join(_flags(command))}" operands="{" ".join(_operands(command))}";;'
+    yield f'    help) operands="{" ".join(COMMANDS)}";;'
     yield "  esac"
     yield '  case "$command $cur" in'
     yield '    *" -"*) COMPREPLY=($(compgen -W "$words" -- "$cur"));;'
@@ -61,11 +63,30 @@ def _bash() -> Iterator[str]:
     yield "complete -F _sesamectl sesamectl"
 
 
+# COMP_TYPE says what becomes of the answer: 63 is a list to be shown, 37 words that are put in one after the other; 9, 33 and 64 put in
+# what all words begin with. So for those several ids that do not go on from the word become none, or the word itself joins them.
+_BASH_SESSIONS = (
+    "_sesamectl_sessions() {",
+    "  local id name listing= several=",
+    "  case $COMP_TYPE in 63|33|64) listing=1;; esac",
+    "  COMPREPLY=(); while IFS=$'\\t' read -r id name; do",
+    '    COMPREPLY+=("$id${listing:+ ($name)}"); case "$id" in "$1"*) ;; *) several=1;; esac',
+    f'  done < <({SESSIONS}="$1")',
+    '  if [ "${#COMPREPLY[@]}" -eq 1 ]; then COMPREPLY=("${COMPREPLY[0]%% *}"); return; fi',
+    '  case "$COMP_TYPE$several" in 91) COMPREPLY=();; 331|641) COMPREPLY+=("$1");; esac',
+    "}",
+)
+
+
 def _bash_value(flag: Flag) -> str:
     if flag.suggestions:
         return f'COMPREPLY=($(compgen -W "{" ".join(flag.suggestions)}" -- "$cur"));'
-    kind = {"DIR": "-d", "FILE": "-f"}.get(flag.metavar)
-    return f'COMPREPLY=($(compgen {kind} -- "$cur"));' if kind else ""
+    return {
+        "DIR": 'COMPREPLY=($(compgen -d -- "$cur"));',
+        "FILE": 'COMPREPLY=($(compgen -f -- "$cur"));',
+        "SESSION": '_sesamectl_sessions "$cur";',
+        "SOURCE": f'COMPREPLY=($({SOURCES}="$cur"));',
+    }.get(flag.metavar, "")
 
 
 def _with_session() -> list[str]:
@@ -79,9 +100,18 @@ def _zsh() -> Iterator[str]:
     yield "#compdef sesamectl"
     yield "# zsh completion of sesamectl: as _sesamectl in a directory of your fpath, or source <(sesamectl completions zsh)"
     yield "_sesamectl_sessions() {"
-    yield "  local -a ids shown; local id name"
+    yield "  local -a ids shown going_on; local id name"
     yield f'  while IFS=$\'\\t\' read -r id name; do ids+=($id); shown+=("$id  $name"); done < <({SESSIONS}="$PREFIX")'
-    yield "  compadd -U -l -d shown -a ids"
+    yield "  going_on=(${(M)ids:#${PREFIX}*})"
+    yield "  if (( $#going_on == $#ids )); then compadd -l -d shown -a ids; return; fi"
+    yield '  compadd -U -i "$IPREFIX" -l -d shown -a ids'
+    yield "  if (( $#ids > 1 )); then  # the first Tab lists them, the next ones go through them"
+    yield "    if [[ -n $compstate[old_list] ]]; then compstate[insert]=menu; else compstate[insert]= compstate[list]='list force'; fi"
+    yield "  fi"
+    yield "}"
+    yield "_sesamectl_sources() {"
+    yield f'  local -a names; names=(${{(f)"$({SOURCES}="$PREFIX")"}})'
+    yield "  compadd -a names"
     yield "}"
     yield "_sesamectl() {"
     yield "  local -a commands"
@@ -95,6 +125,7 @@ def _zsh() -> Iterator[str]:
     for name, command in COMMANDS.items():
         specs = [*(_zsh_flag(flag) for flag in command.flags), "'--help[show help]'", *_zsh_operand(command)]
         yield f"    {name}) _arguments {' '.join(specs)};;"
+    yield "    help) _describe command commands;;"
     yield "  esac"
     yield "}"
     yield 'if [ "$funcstack[1]" = _sesamectl ]; then _sesamectl "$@"; else compdef _sesamectl sesamectl; fi'
@@ -104,13 +135,20 @@ def _zsh_flag(flag: Flag) -> str:
     text = flag.help.replace("[", "(").replace("]", ")").replace(":", "\\:")
     value = ""
     if flag.metavar:
-        action = (
-            f"({' '.join(flag.suggestions)})"
-            if flag.suggestions
-            else {"DIR": "_files -/", "FILE": "_files"}.get(flag.metavar, " ")
-        )
-        value = f":{flag.name}:{action}"
-    return f"'{'*' if flag.many else ''}{_quote_zsh(f'--{flag.name}[{text}]{value}')}'"
+        value = f":{flag.name}:{_zsh_action(flag)}"
+    name = f"--{flag.name}{'=' if flag.metavar else ''}"
+    return f"'{'*' if flag.many else ''}{_quote_zsh(f'{name}[{text}]{value}')}'"
+
+
+def _zsh_action(flag: Flag) -> str:
+    if flag.suggestions:
+        return f"({' '.join(flag.suggestions)})"
+    return {
+        "DIR": "_files -/",
+        "FILE": "_files",
+        "SESSION": "_sesamectl_sessions",
+        "SOURCE": "_sesamectl_sources",
+    }.get(flag.metavar, " ")
 
 
 def _zsh_operand(command: Command) -> tuple[str, ...]:
@@ -132,7 +170,12 @@ def _fish() -> Iterator[str]:
     yield "  set -l words (commandline -opc)"
     yield '  if test (count $words) -lt 2; test "$argv[1]" = ""; else; test "$words[2]" = "$argv[1]"; end'
     yield "end"
+    yield "function __sesamectl_value  # what is typed of a value, also behind --flag="
+    yield "  string replace -r -- '^--[a-z-]+=' '' (commandline -ct)"
+    yield "end"
     yield "complete -c sesamectl -f"
+    yield "complete -c sesamectl -n '__sesamectl_is \"\"' -a 'help version'"
+    yield f"complete -c sesamectl -n '__sesamectl_is help' -a '{' '.join(COMMANDS)}'"
     for name, command in COMMANDS.items():
         yield f"complete -c sesamectl -n '__sesamectl_is \"\"' -a {name} -d {_quote_fish(command.summary)}"
         is_it = f"-n '__sesamectl_is {name}'"
@@ -150,7 +193,12 @@ def _fish_value(flag: Flag) -> str:
         return ""
     if flag.suggestions:
         return f" -x -a '{' '.join(flag.suggestions)}'"
-    return {"DIR": " -x -a '(__fish_complete_directories)'", "FILE": " -r -F"}.get(flag.metavar, " -x")
+    return {
+        "DIR": " -x -a '(__fish_complete_directories)'",
+        "FILE": " -r -F",
+        "SESSION": f" -x -a '({SESSIONS}=(__sesamectl_value))'",
+        "SOURCE": f" -x -a '({SOURCES}=(__sesamectl_value))'",
+    }.get(flag.metavar, " -x")
 
 
 def _quote_fish(text: str) -> str:

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 class Flag:
-    """`--name` or, with a metavar or choices, `--name VALUE`. `convert` raises ValueError. Shells complete choices and suggestions."""
+    """`--name` or, with a metavar or choices, `--name VALUE`. `convert` raises ValueError. Shells complete choices, suggestions, and
+    what the metavar stands for: DIR, FILE, SESSION, SOURCE.
+    """
 
     __slots__ = ("choices", "convert", "dest", "help", "many", "metavar", "name", "suggestions")
 
@@ -114,10 +116,10 @@ FILTERS = (
     Flag("cwd", "DIR", "sessions that ran in this directory or below; `.` is the current one", os.path.abspath),
     Flag("after", "WHEN", "sessions active after: 2025-12-15, 2025-12-15T18:30, 30min, 12h, 7d, 2w, 1mo", date),
     Flag("before", "WHEN", "sessions started before", date),
-    Flag("source", "NAME...", "sessions of this agent, as `sesamectl status` names it; repeatable"),
+    Flag("source", "SOURCE...", "sessions of this agent, as `sesamectl status` names it; repeatable"),
     Flag("role", "user|assistant|custom|summary...", "messages with this role; repeatable"),
     Flag("tool", "NAME...", TOOL_HELP, suggestions=TOOL_FAMILIES),
-    Flag("exclude", "ID...", "without this session; repeatable"),
+    Flag("exclude", "SESSION...", "without this session, by its id; repeatable"),
     Flag("tools", "", "tool calls only"),
     Flag("path", "FILE", "sessions that touched this file, or files below it; config.ts finds src/config.ts", path),
     Flag("status", "success|error", "tool calls that ended this way"),
@@ -133,7 +135,7 @@ PAGE = (
 )
 SIMILAR = Flag(
     "similar-to",
-    "ID",
+    "SESSION",
     "sessions that are shown as one with this one: its subagents, those that begin alike, its forks",
     dest="similarTo",
 )
@@ -175,12 +177,16 @@ SERVICE = (
     Flag("purge", "", "uninstall: also remove the index and the logs"),
 )
 DEEP = Flag("deep", "", "check every entry of the index, on a copy, and name all files with bad lines")
-MATCHING = Flag("matching", "TEXT", "sessions: whose id starts with TEXT, or whose name contains its words")
+MATCHING = Flag(
+    "matching",
+    "TEXT",
+    "sessions: whose id starts with TEXT, or whose name contains its words; sources: that start with it",
+)
 FROM = (
     Flag("cwd", "DIR", "prefer the session of this project when several have the name (default: `.`)", os.path.abspath),
 )
 FORGET = (
-    Flag("source", "NAME", "all sessions of this agent"),
+    Flag("source", "SOURCE", "all sessions of this agent"),
     Flag("cwd", "DIR", "all sessions that ran in this directory or below", os.path.abspath),
 )
 HERE = Flag("here", "", "continue it in the current directory, as when the project has been moved; not every agent can")
@@ -259,7 +265,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "logs": Command("print the daemon's log", "", (*LOGS, JSON), ("logs", "logs --lines 200", "logs --follow")),
     "completions": Command(
-        "print completions for a shell; or the sessions that they complete", "bash|zsh|fish|sessions", (MATCHING,),
+        "print completions for a shell; or the sessions and sources that they complete", "bash|zsh|fish|sessions|sources", (MATCHING,),
         ("completions bash", "completions sessions --matching flake"),
     ),
     "man": Command("print the manual page, for `man -l -`", "", (), ("man",)),

@@ -1,4 +1,4 @@
-"""`completions`: scripts for shells, and the sessions that those ask for while somebody types: fast or not at all."""
+"""`completions`: scripts for shells, and what those ask for while somebody types, sessions and sources: fast or not at all."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,19 +17,25 @@ IN_IDS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 
 
 def run(arguments: Arguments) -> None:
-    """Print a script or sessions. Starts no daemon: without one there are no sessions to complete."""
-    if arguments.words[0] != "sessions":
-        print(script(arguments.words[0]), end="")
-        return
-    for identity, name in _match(str(arguments.values.get("matching", ""))):
-        print(f"{identity}\t{name}")
+    """Print a script, sessions or sources. Starts no daemon: without one there is nothing to complete."""
+    what, text = arguments.words[0], str(arguments.values.get("matching", ""))
+    if what == "sessions":
+        for identity, name in _match(text):
+            print(f"{identity}\t{name}")
+    elif what == "sources":
+        roots = _fetch("status", "sources")
+        for name in dict.fromkeys(clean(root.get("parser")) for root in roots):
+            if name.startswith(text) and IN_IDS.issuperset(name):
+                print(name)
+    else:
+        print(script(what), end="")
 
 
 def _match(text: str) -> Iterator[tuple[str, str]]:
     """Ids and names of the newest sessions whose id starts with the text, or whose name contains all its words."""
     words = text.lower().replace("-", " ").split()
     left = MAX_SHOWN
-    for session in _fetch_sessions():
+    for session in _fetch("list_sessions", "sessions", limit=LIMIT):
         identity, name = str(session.get("sessionId")), clean(session.get("name") or "")
         fits = identity.startswith(text) or all(word in name.lower() for word in words)
         if left and fits and identity[:1] not in "-." and IN_IDS.issuperset(identity):  # it goes into a command line
@@ -37,10 +43,10 @@ def _match(text: str) -> Iterator[tuple[str, str]]:
             yield identity, name[:NAME_LENGTH]
 
 
-def _fetch_sessions() -> list[dict[str, Any]]:
+def _fetch(method: str, field: str, **params: Any) -> list[dict[str, Any]]:
     try:
         with Client(timeout=TIMEOUT_S) as client:
-            found: list[dict[str, Any]] = client.call("list_sessions", limit=LIMIT).get("sessions", [])
+            found: list[dict[str, Any]] = client.call(method, **params).get(field, [])
             return found
     except (ClientError, RpcError):
         return []

@@ -20,7 +20,7 @@ def run(arguments: Arguments) -> None:
     """Count, confirm, forget."""
     given = arguments.collect(FORGET)
     if len(given) + len(arguments.words) != 1:
-        raise UsageError("give exactly one of SESSION, --source NAME or --cwd DIR", "forget")
+        raise UsageError("give exactly one of SESSION, --source SOURCE or --cwd DIR", "forget")
 
     def question(client: Client) -> dict[str, Any]:
         what = given or {"sessionId": resolve(client, arguments.words[0])["sessionId"]}

@@ -305,3 +305,16 @@ def test_replaced_decisions_say_so() -> None:
     pairs = {(number, other) for number, note in notes.items() for other in replacing.findall(note)}
     assert pairs
     assert {(one, other) for one, other in pairs if not re.search(rf"\b{one}\b", sections[other])} == set()
+
+
+def test_variables_are_documented() -> None:
+    """Each one that means something to us stands in docs/configuration.md, and no other one of that kind."""
+    named = re.compile(r"\b(SESAME_[A-Z_]+|SESAMECTL|WORKSTATION_ID|NO_COLOR|CLICOLOR[A-Z_]*)\b")
+    files = [
+        file
+        for place in ("sesamed", "sesamectl", "pi/sesame")
+        for kind in ("*.py", "*.ts")
+        for file in (ROOT / place).rglob(kind)
+    ]
+    used = {name for file in files for name in named.findall(file.read_text(encoding="utf-8"))}
+    assert set(named.findall((ROOT / "docs/configuration.md").read_text(encoding="utf-8"))) == used

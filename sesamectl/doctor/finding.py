@@ -41,6 +41,7 @@ class Advice(Enum):
     MOVE_OUT = "move {names} out of it: sesame needs a directory of its own"
     MOVE_AWAY = "`{moves}`"
     PUT_IN_PLACE = "`rm {path} && mv {real} {path}` puts what it names in place of the link"
+    WRITABLE = "`chmod u+rwx {path}`"
     READABLE = "`chmod u+rX {paths}`, then `sesamectl index`"
     EXCLUDE = 'add them to "exclude" in {file}, then `{restart}`'
     FREE_SPACE = "free {size} on that disk"

@@ -65,7 +65,7 @@ def _is_ours(directory: str) -> bool:
         status = os.lstat(directory)
     except OSError:
         return False
-    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and os.access(directory, os.R_OK | os.X_OK)
 
 
 def _check_directory(checkup: Checkup, paths: Paths, directory: str) -> Finding:
@@ -103,6 +103,9 @@ def _check_private(checkup: Checkup, path: str, is_kind: Callable[[int], bool]) 
     if status.st_mode & 0o077:
         mode = stat.S_IMODE(status.st_mode)
         return checkup.close("paths", f"{path} is open to other users (mode {mode:o})", path)
+    if stat.S_ISDIR(status.st_mode) and not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+        mode = stat.S_IMODE(status.st_mode)
+        return checkup.wrong("paths", f"{path} is closed to you (mode {mode:o})", Advice.WRITABLE, path=quote(path))
     return Finding(OK, "paths", f"{path} is private")
 
 

@@ -5,6 +5,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -232,6 +233,21 @@ def test_what_may_not_be_read(user: UserManager, advice: Advice) -> None:
         assert user.run("sh", "-c", command).returncode == 0, command
     assert "No problems found." in user.ctl("doctor")
     assert sorted(found(user)) == ["session-1", "session-2"][: 2 if advice is Advice.READABLE else 1]
+
+
+def test_a_directory_that_may_not_be_written(user: UserManager) -> None:
+    """A data directory or a socket's in which the daemon could make nothing is named, and opened by what is advised: `Advice.WRITABLE`."""
+    assert found(user) == ["session-1"]
+    user.ctl("stop")
+    for directory in (user.home / ".local/share/sesame", Path(f"{user.runtime}/sesame")):
+        for mode in ("500", "0"):
+            user.run("chmod", mode, str(directory))
+            wrong, *_ = doctor(user)
+            assert wrong["message"] == f"{directory} is closed to you (mode {mode})"
+            assert wrong["advice"] == "writable"
+            (command,) = re.findall("`([^`]+)`", wrong["todo"])
+            assert user.run("sh", "-c", command).returncode == 0
+        assert "No problems found." in user.ctl("doctor")
 
 
 def test_a_drop_in_that_fails(user: UserManager) -> None:

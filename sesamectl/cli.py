@@ -38,7 +38,8 @@ def _run(words: list[str]) -> int:
     try:
         name, arguments = parse(words)
         code = 0 if _describe_itself(name, arguments) else run(name, arguments)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # None if whoever started us closed it
+            sys.stdout.flush()
     except UsageError as error:
         command = f"sesamectl {error.command}".rstrip()
         return _fail(f"{error}; see `{command} --help`", 2, command)
@@ -74,7 +75,7 @@ def _discard_output() -> None:
     """What could not be written is still buffered; the interpreter's flush at exit must not complain again."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except OSError:  # stdout is not a file
+    except (OSError, AttributeError):  # stdout is not a file, or closed
         return
 
 

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class Flag:
-    """`--name` or, with a metavar or choices, `--name VALUE`. `convert` raises ValueError. Shells complete choices, suggestions, and
-    what the metavar stands for: DIR, FILE, SESSION, SOURCE.
+    """`--name` or, with a metavar or choices, `--name VALUE`; `name,n` can be `-n` as well. `convert` raises ValueError. Shells
+    complete choices, suggestions, and what the metavar stands for: DIR, FILE, SESSION, SOURCE.
     """
 
-    __slots__ = ("choices", "convert", "dest", "help", "many", "metavar", "name", "suggestions")
+    __slots__ = ("choices", "convert", "dest", "help", "many", "metavar", "name", "short", "suggestions")
 
     def __init__(
         self,
@@ -30,14 +30,20 @@ class Flag:
         dest: str = "",
         suggestions: tuple[str, ...] = (),
     ) -> None:
-        self.name = name
-        self.dest = dest or name
+        self.name, _, self.short = name.partition(",")
+        self.dest = dest or self.name
         self.many = metavar.endswith("...")
         self.metavar = metavar.removesuffix("...")
         self.choices = tuple(self.metavar.split("|")) if "|" in metavar else ()
         self.suggestions = self.choices or suggestions
         self.help = help
         self.convert = convert
+
+    @property
+    def spelled(self) -> str:
+        """The flag with its value, as help shows it."""
+        value = f" {self.metavar}" if self.metavar else ""
+        return f"--{self.name}{value}" + (f", -{self.short}{value}" if self.short else "")
 
 
 class Command:
@@ -128,7 +134,7 @@ FILTERS = (
     Flag("project", "ID", "sessions of this project (second part of the session key)"),
     Flag("empty", "", "also sessions in which nothing was said or done"),
 )
-LIMIT = Flag("limit", "N", "print at most N", count)
+LIMIT = Flag("limit,n", "N", "print at most N; -1 is --limit 1", count)
 PAGE = (
     LIMIT,
     Flag("offset", "N", "skip the first N", count),
@@ -150,7 +156,7 @@ CHANGES = (
     Flag("epoch", "EPOCH", "refuse a revision of another epoch than this"),
 )
 SEARCH = (
-    Flag("limit", "N", "print at most N sessions (default: 10)", count),
+    Flag("limit,n", "N", "print at most N sessions (default: 10); -1 is --limit 1", count),
     Flag("offset", "N", "skip the first N", count),
     Flag("sort", "relevance|recent", "order by relevance (default) or by date"),
     SIMILAR,
@@ -168,8 +174,8 @@ INDEX = (
     Flag("drop-gone", "", "forget sessions whose file is gone", dest="dropGone"),
 )
 LOGS = (
-    Flag("lines", "N", "print the last N lines (default: 50)", count),
-    Flag("follow", "", "keep printing as the log grows"),
+    Flag("lines,n", "N", "print the last N lines (default: 50)", count),
+    Flag("follow,f", "", "keep printing as the log grows"),
 )
 SERVICE = (
     Flag("print", "", "install: print the files, write nothing"),
@@ -194,6 +200,18 @@ PRINT = Flag("print", "", "print the command, quoted for a shell, and run nothin
 DRY_RUN = Flag("dry-run", "", "print how many sessions, and remove nothing")
 YES = Flag("yes", "", "do not ask for confirmation")
 FULL_TEXT = Flag("all", "", "print tool output in full")
+CONTEXT = Flag("context,C", "N", "with N messages before and after each one that matches", count)
+NEAR = Flag(
+    "context,C",
+    "N",
+    "N messages before and after the one that SESSION:N or --around names (default: 3)",
+    count,
+)
+SCORES = Flag("scores", "", "print hits with scores and whole ids, a line `[score] id (name) - date` each")
+COLOR = Flag(
+    "color", "auto|always|never", "mark what matches, with bold and underlined type (default: auto, in a terminal)"
+)
+JSONL = Flag("jsonl", "", "print each session as a line of JSON, page after page up to --limit")
 JSON = Flag("json", "", "print JSON instead of text")
 NO_START = Flag("no-start", "", "do not start the daemon (also: SESAME_NO_START=1)")
 
@@ -221,20 +239,20 @@ OPERANDS: Mapping[str, tuple[str, tuple[tuple[str, str], ...]]] = {
 
 COMMANDS: Mapping[str, Command] = {
     "search": Command(
-        "search sessions; without words, list the newest", "WORD...", (*SEARCH, JSON, NO_START),
+        "search sessions; without words, list the newest", "WORD...", (*SEARCH, CONTEXT, SCORES, COLOR, JSON, JSONL, NO_START),
         ("search nix flake --after 7d --cwd .", 'search "retry logic" --tool edit', "search --path config.ts --json"),
     ),
     "list": Command(
-        "list sessions, newest activity first", "", (*PAGE, SIMILAR, *FILTERS, *CHANGES, JSON, NO_START),
+        "list sessions, newest activity first", "", (*PAGE, SIMILAR, *FILTERS, *CHANGES, COLOR, JSON, JSONL, NO_START),
         ("list --cwd . --limit 5", "list --source pi --after 2w", "list --changed-since 1042 --json"),
     ),
     "show": Command(
-        "read a session", "SESSION", (*SHOW, FULL_TEXT, REVEAL, JSON, NO_START),
-        ("show 019e62c4", "show 019e62c4 --around 12 --limit 5", "show simplify-nix-flakes"),
+        "read a session", "SESSION", (*SHOW, NEAR, FULL_TEXT, REVEAL, COLOR, JSON, NO_START),
+        ("show 019e62c4", "show 019e62c4:12 -C 5", "show simplify-nix-flakes --offset=-20"),
     ),
     "resolve": Command(
         "print the id of a session, given by name, by the start of its id, or as NAME~1 for the session it was forked from", "SESSION",
-        (*FROM, JSON, NO_START), ("resolve simplify-nix-flakes", "resolve 019e62c4~1 --json"),
+        (*FROM, COLOR, JSON, NO_START), ("resolve simplify-nix-flakes", "resolve 019e62c4~1 --json"),
     ),
     "resume": Command(
         "continue a session with its agent, in its directory", "SESSION", (HERE, PRINT, YES, JSON, NO_START),
@@ -247,7 +265,7 @@ COMMANDS: Mapping[str, Command] = {
     "index": Command(
         "check every session file now", "", (*INDEX, JSON, NO_START), ("index", "index --full", "index --drop-gone"),
     ),
-    "status": Command("show what is indexed, watched and pending", "", (JSON,), ("status", "status --json")),
+    "status": Command("show what is indexed, watched and pending", "", (COLOR, JSON), ("status", "status --json")),
     "config": Command("show the settings in effect, and where each comes from", "", (JSON,), ("config", "config --json")),
     "start": Command("start the daemon", "", (JSON,), ("start",)),
     "stop": Command("stop the daemon", "", (JSON,), ("stop",)),
@@ -270,6 +288,6 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "man": Command("print the manual page, for `man -l -`", "", (), ("man",)),
     "demo": Command(
-        "search made-up sessions in a temporary directory, which is removed again", "", (JSON,), ("demo",),
+        "search made-up sessions in a temporary directory, which is removed again", "", (COLOR, JSON), ("demo",),
     ),
 }  # fmt: skip

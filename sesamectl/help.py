@@ -51,7 +51,7 @@ def _command(name: str, width: int) -> Iterator[str]:
     if command.flags:
         yield "flags:"
     for flag in command.flags:
-        yield from _entry(f"--{flag.name} {flag.metavar}".rstrip(), flag.help, width)
+        yield from _entry(flag.spelled, flag.help, width)
     if command.flags:
         yield ""
     yield "examples:"

@@ -20,7 +20,8 @@ VARIABLES = (
     ),
     ("SESAME_SOCKET", "Path of the socket."),
     ("SESAME_NO_START", "If 1, no daemon is started."),
-    ("NO_COLOR", "If set, output has no colours."),
+    ("NO_COLOR", "If set, output has no colours and marks."),
+    ("CLICOLOR_FORCE, FORCE_COLOR", "If set and not 0, output has them also where it is no terminal."),
 )
 FILES = (
     ("~/.config/sesame/config.jsonc", "Configuration (optional)."),
@@ -55,7 +56,8 @@ def _command(name: str, command: Command) -> Iterator[str]:
         yield from (".TP", f"\\fI{escape(written)}\\fR", escape(explained))
     for flag in command.flags:
         value = f" \\fI{escape(flag.metavar)}\\fR" if flag.metavar else ""
-        yield from (".TP", f"\\fB{escape(f'--{flag.name}')}\\fR{value}", escape(flag.help))
+        names = (f"--{flag.name}", *([f"-{flag.short}"] if flag.short else []))
+        yield from (".TP", ", ".join(f"\\fB{escape(name)}\\fR{value}" for name in names), escape(flag.help))
     yield from (".PP", ".EX", *(escape(f"sesamectl {example}") for example in command.examples), ".EE")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from errno import EBADF
 
 from sesamectl import json_lines
 from sesamectl.errors import RpcError
@@ -21,11 +22,13 @@ if TYPE_CHECKING:
 
 def show(answer: dict[str, Any], lines: Lines, arguments: Arguments) -> None:
     """Print the answer; as text it is limited to what the output's encoding can represent."""
+    if sys.stdout is None:  # closed by who started us
+        raise OSError(EBADF, "standard output is closed")
     if arguments.has("json"):
         print(json_lines.dumps(answer))
         return
     try:
-        text = "\n".join(lines(answer, detect(sys.stdout)))
+        text = "\n".join(lines(answer, detect(sys.stdout, arguments.values.get("color", "auto"))))
     except (LookupError, TypeError, ValueError, AttributeError):
         raise RpcError(
             0, "cannot show this answer: sesamed and sesamectl may be of different versions; try --json"

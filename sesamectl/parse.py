@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 HELP = ("-h", "--help")
 VERSION = ("-V", "--version", "version")
 HELP_COMMAND = "help"
+ONE = "-1"  # `--limit 1`; any other dash with more than a listed letter begins a word to exclude
 
 
 def parse(words: Sequence[str]) -> tuple[str, Arguments]:
@@ -64,6 +65,7 @@ class _Parser:
     def __init__(self, command: Command) -> None:
         self._operand = command.operand
         self._flags = {f"--{flag.name}": flag for flag in command.flags}
+        self._short = {f"-{flag.short}": f"--{flag.name}" for flag in command.flags if flag.short}
         self._given = Arguments([], {})
 
     def parse(self, words: Sequence[str]) -> Arguments:
@@ -73,8 +75,10 @@ class _Parser:
             return Arguments([], {"help": True})
         left = iter(words[:end])
         for word in left:
-            if word.startswith("--"):
-                self._parse_flag(word, left)
+            if word == ONE and "--limit" in self._flags:
+                self._parse_flag("--limit=1", left)
+            elif word.startswith("--") or word in self._short:
+                self._parse_flag(self._short.get(word, word), left)
             else:
                 self._given.words.append(word)
         self._given.words += words[end + 1 :]

@@ -32,7 +32,9 @@ def wait_until_indexed(client: Client, begun_s: float) -> bool:
     return True
 
 
-def ask_again(client: Client, params: dict[str, Any], answer: dict[str, Any], begun_s: float) -> dict[str, Any]:
+def ask_again(
+    client: Client, method: str, params: dict[str, Any], answer: dict[str, Any], begun_s: float
+) -> dict[str, Any]:
     """The answer once the backlog is indexed, or after ten seconds. An answer without hits is believed only after the disk was checked,
     unless it says itself that there is more to read.
     """
@@ -40,10 +42,10 @@ def ask_again(client: Client, params: dict[str, Any], answer: dict[str, Any], be
         if time.monotonic() >= begun_s + FIRST_INDEX_S:
             return answer
         is_complete = wait_until_indexed(client, begun_s)
-        answer = client.call("search", **params)
+        answer = client.call(method, **params)
         if not is_complete:
             return answer
-    return answer if answer.get("resultCount") else client.call("search", **{**params, "fresh": True})
+    return answer if answer.get("resultCount") else client.call(method, **{**params, "fresh": True})
 
 
 def _say_so() -> None:

@@ -9,9 +9,9 @@ from sesamectl.doctor.finding import NOTE, OK, WRONG
 from sesamectl.flags import Arguments
 from sesamectl.output import show
 from sesamectl.render import clean, number
-from sesamectl.render.terminal import BOLD, DIM, MARK, Terminal, wrap
+from sesamectl.render.terminal import ALARM, BOLD, DIM, Terminal, wrap
 
-COLOURS = {OK: DIM, NOTE: BOLD, WRONG: MARK}
+COLOURS = {OK: DIM, NOTE: BOLD, WRONG: ALARM}
 INDENT = 17  # level and check
 
 

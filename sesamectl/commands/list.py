@@ -5,8 +5,10 @@ from typing import Any
 
 from sesamectl.call import call_retrying, choose_tools, show_sessions, wait_if_started
 from sesamectl.client import Client
+from sesamectl.errors import UsageError
 from sesamectl.flags import CHANGES, FILTERS, PAGE, SIMILAR, Arguments
 from sesamectl.output import show
+from sesamectl.pages import show_each
 from sesamectl.render.sessions import changes, lines
 
 
@@ -16,11 +18,16 @@ def run(arguments: Arguments) -> None:
 
     begun_s = time.monotonic()
 
-    def question(client: Client) -> dict[str, Any]:
+    def ask(client: Client, params: dict[str, Any]) -> dict[str, Any]:
         wait_if_started(client, begun_s)
         return client.call("list_sessions", **choose_tools(client, params))
 
-    answer = call_retrying(arguments, question)
+    if arguments.has("jsonl"):
+        if arguments.has("since"):
+            raise UsageError("--jsonl has no place for what --changed-since says was removed; use --json", "list")
+        show_each(arguments, ask, params, "sessions")
+        return
+    answer = call_retrying(arguments, lambda client: ask(client, params))
     if arguments.has("since"):
         show(answer, changes, arguments)
     else:

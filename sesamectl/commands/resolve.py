@@ -6,8 +6,7 @@ from typing import Any
 from sesamectl.call import call_retrying
 from sesamectl.flags import FROM, Arguments
 from sesamectl.output import show
-from sesamectl.render import clean
-from sesamectl.render.sessions import summary
+from sesamectl.render import clean, heading
 from sesamectl.render.terminal import Terminal
 from sesamectl.resolve import resolve
 
@@ -20,8 +19,8 @@ def run(arguments: Arguments) -> None:
 
 
 def _lines(session: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
-    """A summary on a terminal, the id alone in a script."""
+    """Its heading on a terminal, the id alone in a script."""
     if terminal.width:
-        yield from summary(session, terminal)
+        yield from heading.lines(session, terminal)
     else:
         yield clean(session["sessionId"])

@@ -22,18 +22,31 @@ def run(arguments: Arguments) -> None:
     params = {"query": " ".join(arguments.words), **arguments.collect(SEARCH)}
     if own := os.environ.get("PI_SESSION_ID"):  # the session that searches contains the words it searches for
         params["exclude"] = [*params.get("exclude", ()), own]
+    method, render = "search", lines
+    if arguments.has("context"):
+        from sesamectl.render.windows import lines as render
+
+        method = "search_sessions"
+        params["contextBefore"] = params["contextAfter"] = arguments.values["context"]
+    elif arguments.has("scores"):
+        from sesamectl.render.scored import lines as render
 
     begun_s = time.monotonic()
 
-    def question(client: Client) -> dict[str, Any]:
+    def ask(client: Client, params: dict[str, Any]) -> dict[str, Any]:
         wait_if_started(client, begun_s)
         asked = choose_tools(client, params)
-        answer = client.call("search", **asked)
+        answer = client.call(method, **asked)
         if answer.get("resultCount") and not answer.get("pending", {}).get("files"):
             return answer
         from sesamectl.waiting import ask_again
 
-        return ask_again(client, asked, answer, begun_s)
+        return ask_again(client, method, asked, answer, begun_s)
 
-    answer = call_retrying(arguments, question)
-    show_sessions(answer, lines, arguments, found=bool(answer.get("total") or answer.get("resultCount")))
+    if arguments.has("jsonl"):
+        from sesamectl.pages import show_each
+
+        show_each(arguments, ask, params, "hits" if arguments.has("context") else "results")
+        return
+    answer = call_retrying(arguments, lambda client: ask(client, params))
+    show_sessions(answer, render, arguments, found=bool(answer.get("total") or answer.get("resultCount")))

@@ -1,4 +1,4 @@
-"""`show`: reads a session, page by page."""
+"""`show`: reads a session, page by page, or the messages around one."""
 
 import sys
 import time
@@ -7,18 +7,25 @@ from typing import Any
 
 from sesamectl.call import call_retrying, wait_if_started
 from sesamectl.client import Client
-from sesamectl.errors import RefusedError, RpcError
+from sesamectl.errors import RefusedError, RpcError, UsageError
 from sesamectl.flags import SHOW, Arguments
 from sesamectl.output import show
 from sesamectl.render.sessions import page_lines
 from sesamectl.resolve import resolve
 
 NOT_AN_ID = (1, 2)  # not found, ambiguous
+NEAR = 3  # messages on each side of one that is asked for
+MAX_DIGITS = 15
 
 
 def run(arguments: Arguments) -> None:
     """Ask for the session and a page of it; `--json` has both."""
-    session, page = arguments.words[0], arguments.collect(SHOW)
+    page, (_, asked) = arguments.collect(SHOW), _split_place(arguments.words[0])
+    asked = page.get("around", asked)
+    if arguments.has("context"):
+        if asked is None:
+            raise UsageError("--context needs a message: SESSION:N, or --around N", "show")
+        page.setdefault("limit", 2 * arguments.values["context"] + 1)
     if arguments.has("reveal"):
         _confirm()
         page["reveal"] = True
@@ -27,11 +34,14 @@ def run(arguments: Arguments) -> None:
 
     def question(client: Client) -> dict[str, Any]:
         wait_if_started(client, begun_s)
-        messages = _page(client, session, page)
-        meta = client.call("get_session_meta", sessionId=messages.get("sessionId", session))
+        messages = _find_page(client, arguments.words[0], page)
+        meta = client.call("get_session_meta", sessionId=messages.get("sessionId", arguments.words[0]))
+        if arguments.has("all"):
+            _complete(client, messages, page)
         return {"session": meta, "messages": messages}
 
-    show(call_retrying(arguments, question), partial(page_lines, full=arguments.has("all")), arguments)
+    render = partial(page_lines, full=arguments.has("all"), asked=asked)
+    show(call_retrying(arguments, question), render, arguments)
 
 
 def _confirm() -> None:
@@ -43,11 +53,33 @@ def _confirm() -> None:
         raise RefusedError("nothing shown; without --reveal secrets are masked")
 
 
-def _page(client: Client, session: str, page: dict[str, Any]) -> dict[str, Any]:
-    """A page of the session with this id or beginning of one; else of the session of this name."""
-    try:
-        return client.call("list_messages", sessionId=session, **page)
-    except RpcError as error:
-        if error.code not in NOT_AN_ID:
-            raise
-    return client.call("list_messages", sessionId=resolve(client, session)["sessionId"], **page)
+def _split_place(reference: str) -> tuple[str, int | None]:
+    """`SESSION:N` as a session and the number of a message."""
+    session, _, number = reference.rpartition(":")
+    is_place = session and number.isascii() and number.isdecimal() and len(number) <= MAX_DIGITS
+    return (session, int(number)) if is_place else (reference, None)
+
+
+def _find_page(client: Client, reference: str, page: dict[str, Any]) -> dict[str, Any]:
+    """A page of the session with this id or beginning of one, or of what is around `SESSION:N`; else of the session of this name."""
+    session, number = _split_place(reference)
+    near = {"limit": 2 * NEAR + 1, **page, "around": number}
+    for name, asked in [(reference, page)] if number is None else [(reference, page), (session, near)]:
+        try:
+            return client.call("list_messages", sessionId=name, **asked)
+        except RpcError as error:
+            if error.code not in NOT_AN_ID:
+                raise
+    found = resolve(client, session)["sessionId"]
+    return client.call("list_messages", sessionId=found, **(page if number is None else near))
+
+
+def _complete(client: Client, messages: dict[str, Any], asked: dict[str, Any]) -> None:
+    """Fetch what did not fit into the page of texts that were cut."""
+    for message in messages["messages"]:
+        while message["truncated"]:
+            place = {"offset": message["msgIdx"], "limit": 1, "textOffset": len(message["text"])}
+            reveal = {"reveal": True} if asked.get("reveal") else {}
+            (rest,) = client.call("list_messages", sessionId=messages["sessionId"], **place, **reveal)["messages"]
+            message["text"] += rest["text"]
+            message["truncated"] = rest["truncated"]

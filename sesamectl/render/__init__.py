@@ -106,14 +106,6 @@ def join_clean(words: Iterable[object]) -> str:
     return ", ".join(clean(word) for word in words)
 
 
-def label(session: Mapping[str, Any]) -> str:
-    """What a session is called; a subagent whose parent is not indexed by that parent's id."""
-    name = clean(session.get("name") or "")
-    if not session.get("orphan"):
-        return name
-    return f"subagent of {clean(session.get('parentSessionId'))}, not indexed{': ' if name else ''}{name}"
-
-
 def number(count: int, thing: str) -> str:
     """A count with its noun."""
     return f"{count:,} {thing}{'' if count == 1 else 's'}"

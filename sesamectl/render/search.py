@@ -1,20 +1,20 @@
-"""A search's answer for people: `[score] id (name) - date`, then the quote with what matched in it."""
+"""A search's answer for people: hits by which a session is recognised, and what is to be known about the answer."""
 
 from __future__ import annotations
 
-from sesamectl.render import clean, clean_ranges, join_clean, label, number, pending
-from sesamectl.render.terminal import BOLD, DIM, columns, fit, wrap
+from sesamectl.render import clean, clean_ranges, heading, join_clean, number, passage, pending
+from sesamectl.render.terminal import DIM, columns, wrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
     from sesamectl.render.terminal import Terminal
 
-INDENT, NARROW_INDENT = 9, 2
-NARROW = 60  # columns
-MIN_NAME = 8
+    Hit = Callable[[Mapping[str, Any], Terminal], Iterator[str]]
+
+WIDE = 100  # columns
 FIELDS = {
     "cwd": "directory",
     "gitBranch": "branch",
@@ -25,21 +25,23 @@ KNOWN = ("chunks", "forms", "headings")  # the counts of a word; it is nowhere w
 
 def lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     """A search's answer; on a terminal, also how to read the first hit."""
-    yield from result_lines(answer, terminal)
-    if terminal.width and (hits := answer.get("results")):
-        yield ""
-        yield terminal.paint(DIM, f"Read on: sesamectl show {_read_on(hits[0])}")
+    hits = answer.get("results")
+    read_on = f"To read on: sesamectl show {_reference(hits[0])}" if terminal.width and hits else ""
+    yield from result_lines(answer, terminal, last=terminal.paint(DIM, read_on))
 
 
-def result_lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
-    """The hits, and notes on how far to trust them."""
+def result_lines(
+    answer: Mapping[str, Any], terminal: Terminal, show: Hit | None = None, last: str = ""
+) -> Iterator[str]:
+    """How far to trust the answer, the hits, and what is not shown."""
     yield _headline(answer)
+    yield from _notes(answer)
     for hit in answer.get("results", ()):
         yield ""
-        yield from _hit(hit, terminal)
-    if notes := [*_format_rest(answer), *_notes(answer)]:
+        yield from (show or _hit)(hit, terminal)
+    if rest := [line for line in (*_format_rest(answer), last) if line]:
         yield ""
-        yield from notes
+        yield from rest
 
 
 def _headline(answer: Mapping[str, Any]) -> str:
@@ -61,83 +63,91 @@ def _format_rest(answer: Mapping[str, Any]) -> Iterator[str]:
     folded = [hit for hit in answer.get("results", ()) if hit.get("similar") or hit.get("subagents")]
     if folded and "total" in answer:
         kinds = [("similar sessions", "similar"), ("subagents", "subagents")]
-        what = " and ".join(name for name, field in kinds if any(hit.get(field) for hit in folded))
-        yield f"To see {what} of a hit, repeat the search with its id: --similar-to {clean(folded[0].get('sessionId'))}"
+        what = " and ".join(name for name, field in kinds if any(hit.get(field) for hit in folded)).capitalize()
+        yield f"{what} of a hit: --similar-to {heading.short_id(folded[0])}"
 
 
 def _hit(hit: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
-    score, session = f"  [{hit.get('score', 0):.2f}]", clean(hit.get("sessionId"))
-    date = f"{clean(hit.get('created'))[:10]}{' (file gone)' if hit.get('gone') else ''}"
-    date += " (undone)" if (hit.get("match") or {}).get("undone") else ""
-    date += "".join(_format_folded(hit))
-    name = label(hit)
-    if name and terminal.width:
-        name = fit(name, max(MIN_NAME, terminal.width - columns(f"{score} {session} () - {date}")))
-    named = f" ({terminal.paint(BOLD, name)})" if name else ""
-    yield f"{terminal.paint(DIM, score)} {session}{named} - {date}"
-    yield from _quote(hit, terminal)
-
-
-def _format_folded(hit: Mapping[str, Any]) -> Iterator[str]:
-    """Sessions that are folded into this hit."""
-    if similar := hit.get("similar"):
-        yield f" (+{int(similar)} similar)"
-    if subagents := hit.get("subagents"):
-        yield f" (+{number(int(subagents), 'subagent')})"
-
-
-def _quote(hit: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
-    indent = INDENT if not 0 < terminal.width < NARROW else NARROW_INDENT
-    yield from _quote_lines(hit, terminal, indent)
-    if place := _place(hit):
-        yield " " * indent + terminal.paint(DIM, place)
-    if missing := hit.get("missingWords"):
-        yield " " * indent + terminal.paint(DIM, f"missing: {join_clean(missing)}")
-
-
-def _quote_lines(hit: Mapping[str, Any], terminal: Terminal, indent: int) -> Iterator[str]:
+    """What the session is, then where it matches and what stands there."""
+    yield from heading.lines(hit, terminal, list(_describe_hit(hit)))
+    place = _place(hit)
+    reference = f"{_reference(hit)} {place}" if (hit.get("match") or {}).get("msgIdx") is not None else place
     text, ranges = clean_ranges(str(hit.get("matchedSnippet") or ""), hit.get("highlights") or ())
-    if not text.strip():
-        return
-    lead = len(text) - len(text.lstrip()) - 1  # the opening quote replaces one
-    text, ranges = f'"{text.strip()}"', [(begin - lead, end - lead) for begin, end in ranges]
-    spans = wrap(text, terminal.width - indent) if terminal.width else [(0, len(text))]
+    if text.strip():
+        yield from quote(reference, text, ranges, terminal)
+
+
+def quote(
+    reference: str, text: str, ranges: list[tuple[int, int]], terminal: Terminal, indent: str = heading.INDENT
+) -> Iterator[str]:
+    """Where it is and what stands there: on one line, or on two where the terminal is not wide."""
+    lead, width, count = f"{reference}{heading.GAP}" if reference else "", terminal.width - len(indent), 2
+    if terminal.width >= WIDE:
+        count = 1
+    if terminal.width and columns(lead) > width // 2:
+        yield indent + reference
+        lead, indent = "", heading.INDENT
+    room = count * width - columns(lead) if terminal.width else 0
+    shown, moved = passage.cut(text, ranges, room)
+    while len(spans := list(wrap(lead + shown, width)) if room else [(0, len(lead + shown))]) > count:
+        room -= 4  # words that are not divided leave gaps at the ends of lines
+        shown, moved = passage.cut(text, ranges, room)
+    places = [(begin + len(lead), end + len(lead)) for begin, end in moved]
     for begin, end in spans:
-        yield " " * indent + terminal.mark(text, begin, end, ranges)
+        yield (indent if not begin else heading.INDENT) + terminal.mark(lead + shown, begin, end, places)
+
+
+def _describe_hit(hit: Mapping[str, Any]) -> Iterator[str]:
+    """What is folded into this hit, and what it lacks."""
+    if similar := hit.get("similar"):
+        yield f"+{int(similar)} similar"
+    if subagents := hit.get("subagents"):
+        yield f"+{number(int(subagents), 'subagent')}"
+    yield from describe_missing(hit)
+
+
+def describe_missing(hit: Mapping[str, Any]) -> Iterator[str]:
+    """Which words of the query it lacks."""
+    if missing := hit.get("missingWords"):
+        yield f"missing: {join_clean(missing)}"
 
 
 def _place(hit: Mapping[str, Any]) -> str:
-    """Where the quote is, unless it is a message of the session itself."""
+    """What matches: whose message, which tool's call, or which part of the heading."""
     match = hit.get("match") or {}
-    inside = f"in its {FIELDS.get(str(match.get('field')), 'heading')}" if match.get("kind") == "heading" else ""
+    if match.get("kind") == "heading":
+        what = FIELDS.get(str(match.get("field")), "heading")
+    else:
+        what = clean(match.get("toolName") or match.get("role") or "")
     if match.get("sessionId") not in (None, hit.get("sessionId")):
-        number = "" if match.get("msgIdx") is None else f"message {int(match['msgIdx'])}"
-        inside = ", ".join(filter(None, (f"in subagent {clean(match.get('sessionId'))}", number, inside)))
-    return inside
+        what = f"{'' if match.get('msgIdx') is not None else _reference(hit) + ' '}{what} of a subagent"
+    return f"{what} (undone)" if match.get("undone") else what
 
 
-def _read_on(hit: Mapping[str, Any]) -> str:
-    """What to give `sesamectl show`: the session that really contains the match."""
+def _reference(hit: Mapping[str, Any]) -> str:
+    """What to give `sesamectl show`: the session that really contains the match, and the number of the message."""
     match = hit.get("match") or {}
-    around = f" --around {int(match['msgIdx'])}" if match.get("msgIdx") else ""
-    return f"{clean(match.get('sessionId') or hit.get('sessionId'))}{around}"
+    identity = heading.short_id(match if match.get("sessionId") else hit)
+    return identity if match.get("msgIdx") is None else f"{identity}:{int(match['msgIdx'])}"
 
 
 def _notes(answer: Mapping[str, Any]) -> Iterator[str]:
     """How far to trust the answer."""
+    if answer.get("weak"):
+        yield "Weak match: even the best hit is hardly about this."
     corrected = answer.get("corrected", {})
     for word, instead in corrected.items():
         yield f"Searched for {clean(instead)} instead of {clean(word)}."
     if dropped := answer.get("dropped"):
         yield f"Ignored: {join_clean(dropped)}."
+    if excluded := answer.get("excluded"):
+        yield f"Excluded: {join_clean(excluded)}."
     if unknown := [
         w["word"] for w in answer.get("words", ()) if not any(map(w.get, KNOWN)) and w["word"] not in corrected
     ]:
         yield f"Not in the index: {join_clean(unknown)}."
     if filtered := answer.get("filteredOut"):
         yield f"Without the filters: {number(int(filtered), 'session')}."
-    if answer.get("weak"):
-        yield "Weak match: even the best hit is hardly about this."
     if answer.get("pending", {}).get("files"):
         yield f"Not yet searchable: {pending(answer['pending'])}."
     for warning in answer.get("warnings", ()):

@@ -3,13 +3,12 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sesamectl.render import clean, clean_lines, label, number
-from sesamectl.render.terminal import BOLD, DIM, MARK, Terminal, columns, fit, wrap
+from sesamectl.render import clean, clean_lines, heading, number
+from sesamectl.render.dates import minute
+from sesamectl.render.terminal import ALARM, BOLD, DIM, MARK, Terminal, wrap
 
 TOOL_LINES = 12  # of a tool call that is not shown in full
 INDENT = "  "
-MIN_NAME = 8
-FLAGS = {"subagent": "subagent", "archived": "archived", "file gone": "gone"}
 
 
 def lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
@@ -18,7 +17,7 @@ def lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     yield f"{number(total, 'session')}, newest first" if total else "No sessions"
     for session in sessions:
         yield ""
-        yield from summary(session, terminal)
+        yield from heading.lines(session, terminal)
     if answer.get("nextOffset"):
         yield ""
         yield f"{total - int(answer['nextOffset'])} more: --offset {int(answer['nextOffset'])}"
@@ -35,49 +34,31 @@ def changes(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     for gone in removed:
         yield f"  {clean(gone['sessionId'])} - {clean(gone['why'])} ({clean(gone['key'])})"
     for session in sessions:
-        yield from summary(session, terminal)
+        yield from heading.lines(session, terminal)
     yield ""
     following = f"sesamectl list --changed-since {int(answer['revision'])} --epoch {clean(answer['epoch'])}"
     yield terminal.paint(DIM, f"{'More' if answer['more'] else 'Next'}: {following}")
 
 
-def summary(session: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
-    """A session in two lines."""
-    identity, date = clean(session["sessionId"]), clean(session["modified"])[:10]
-    name = label(session)
-    if name and terminal.width:
-        name = fit(name, max(MIN_NAME, terminal.width - columns(f"  {identity} () - {date}")))
-    named = f" ({terminal.paint(BOLD, name)})" if name else ""
-    yield f"  {identity}{named} - {date}"
-    yield terminal.paint(DIM, f"    {_about(session)}")
-
-
-def _about(session: Mapping[str, Any]) -> str:
-    place = clean(session.get("cwd") or "no directory")
-    branch = f" on {clean(session['gitBranch'])}" if session.get("gitBranch") else ""
-    flags = [word for word, flag in FLAGS.items() if session.get(flag)]
-    return ", ".join([clean(session["source"]), f"{place}{branch}", number(session["messageCount"], "message"), *flags])
-
-
-def page_lines(answer: Mapping[str, Any], terminal: Terminal, *, full: bool) -> Iterator[str]:
-    """A session and a page of its messages."""
+def page_lines(answer: Mapping[str, Any], terminal: Terminal, *, full: bool, asked: int | None = None) -> Iterator[str]:
+    """A session and a page of its messages, of which one may have been asked for."""
     meta, page = answer["session"], answer["messages"]
-    identity = clean(meta["sessionId"])
-    yield terminal.paint(BOLD, clean(meta.get("name") or identity))
-    yield f"{identity}: {_about(meta)}"
-    yield f"{_minute(meta['created'])} to {_minute(meta['modified'])}"
+    yield terminal.paint(BOLD, clean(meta.get("name") or heading.NO_NAME))
+    yield clean(meta["sessionId"])
+    yield heading.about(meta, terminal.width, [f"since {minute(clean(meta['created']))}"])
     for message in page["messages"]:
         yield ""
-        yield from _message(message, terminal, full=full)
-    yield from _rest(identity, page, terminal)
+        yield from _message(message, terminal, full=full, is_asked=message["msgIdx"] == asked)
+    yield from _rest(heading.short_id(meta), page, terminal)
 
 
-def _message(message: Mapping[str, Any], terminal: Terminal, *, full: bool) -> Iterator[str]:
+def _message(message: Mapping[str, Any], terminal: Terminal, *, full: bool, is_asked: bool) -> Iterator[str]:
     what = clean(message["role"]) if message["kind"] == "message" else f"tool {clean(message.get('toolName'))}"
-    failed = terminal.paint(MARK, " failed") if message.get("isError") else ""
+    failed = terminal.paint(ALARM, " failed") if message.get("isError") else ""
     failed += " (undone)" if message.get("undone") else ""
-    when = f" {_minute(message['timestamp'])}" if message.get("timestamp") else ""
-    yield f"#{int(message['msgIdx'])} {terminal.paint(BOLD, what)}{failed}{terminal.paint(DIM, when)}"
+    when = f" {minute(clean(message['timestamp']))}" if message.get("timestamp") else ""
+    place = terminal.paint(MARK if is_asked else "", f"#{int(message['msgIdx'])}")
+    yield f"{'> ' if is_asked else ''}{place} {terminal.paint(BOLD, what)}{failed}{terminal.paint(DIM, when)}"
     text = clean_lines(message["text"])
     shown = text if full or message["kind"] == "message" else text[:TOOL_LINES]
     for line in shown:
@@ -86,7 +67,7 @@ def _message(message: Mapping[str, Any], terminal: Terminal, *, full: bool) -> I
     if len(shown) < len(text):
         yield terminal.paint(DIM, f"{INDENT}({len(text) - len(shown)} more lines; --all shows them)")
     if message.get("truncated"):
-        yield terminal.paint(DIM, f"{INDENT}(text truncated)")
+        yield terminal.paint(DIM, f"{INDENT}(this text goes on; --all shows all of it)")
 
 
 def _rest(identity: str, page: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
@@ -96,9 +77,9 @@ def _rest(identity: str, page: Mapping[str, Any], terminal: Terminal) -> Iterato
         yield f"No messages in this range; the session has {total}."
         return
     first, last = int(messages[0]["msgIdx"]), int(messages[-1]["msgIdx"])
-    more = f" Next: sesamectl show {identity} --offset {int(page['nextOffset'])}" if page.get("nextOffset") else ""
-    yield terminal.paint(DIM, f"Messages {first} to {last} of {total}.{more}")
-
-
-def _minute(time: object) -> str:
-    return clean(time)[:16].replace("T", " ") + " UTC"
+    yield terminal.paint(DIM, f"Messages {first} to {last} of {total}, counted from 0.")
+    if first:
+        count = min(first, len(messages))
+        yield terminal.paint(DIM, f"Before: sesamectl show {identity} --offset {first - count} --limit {count}")
+    if page.get("nextOffset"):
+        yield terminal.paint(DIM, f"Next: sesamectl show {identity} --offset {int(page['nextOffset'])}")

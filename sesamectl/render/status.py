@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sesamectl.render import clean, number, pending, progress, size
-from sesamectl.render.terminal import BOLD, DIM, MARK, Terminal
+from sesamectl.render.terminal import ALARM, BOLD, DIM, Terminal
 
 
 def lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
@@ -13,10 +13,10 @@ def lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     state = clean(answer["state"])
     empty = f" ({int(counts['empty']):,} empty)" if counts.get("empty") else ""
     held = f"{number(counts['sessions'], 'session')}{empty}, {number(counts['messages'], 'message')}"
-    painted = terminal.paint(BOLD if state == "ready" else MARK, state)
+    painted = terminal.paint(BOLD if state == "ready" else ALARM, state)
     yield f"sesamed {clean(answer['version'])}: {painted}; {held}, {number(counts['toolCalls'], 'tool call')}"
     for warning in answer["warnings"]:
-        yield terminal.paint(MARK, f"warning   {clean(warning['message'])} (since {clean(warning['since'])})")
+        yield terminal.paint(ALARM, f"warning   {clean(warning['message'])} (since {clean(warning['since'])})")
     yield ""
     if answer.get("indexing"):
         yield f"indexing  {progress(answer['indexing'])}"

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import TextIO
 
-BOLD, DIM, MARK = "1", "2", "1;33"
+BOLD, DIM, MARK, ALARM = "1", "2", "1;4", "1;31"  # all of them are seen on light and on dark
 MIN_WIDTH = 20
 DEFAULT_WIDTH = 80
 
@@ -25,7 +25,7 @@ class Terminal:
 
     def paint(self, code: str, text: str) -> str:
         """The text in a colour, if the output has colours."""
-        return f"\x1b[{code}m{text}\x1b[0m" if self.colours and text else text
+        return f"\x1b[{code}m{text}\x1b[0m" if self.colours and code and text else text
 
     def mark(self, text: str, begin: int, end: int, ranges: Sequence[tuple[int, int]]) -> str:
         """`text[begin:end]` with these ranges of the text painted."""
@@ -38,12 +38,19 @@ class Terminal:
         return "".join((*parts, text[here:end]))
 
 
-def detect(stream: TextIO) -> Terminal:
-    """What this stream is. Respects NO_COLOR and TERM=dumb."""
-    if not stream.isatty():
-        return Terminal()
-    colours = not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
-    return Terminal(max(MIN_WIDTH, _width(stream)), colours=colours)
+def detect(stream: TextIO, color: str = "auto") -> Terminal:
+    """What this stream is. Whether it has colours says `color`; or else NO_COLOR, CLICOLOR_FORCE, FORCE_COLOR and TERM=dumb."""
+    is_terminal = stream.isatty()
+    colours = _may_colour(is_terminal) if color == "auto" else color == "always"
+    return Terminal(max(MIN_WIDTH, _width(stream)) if is_terminal else 0, colours=colours)
+
+
+def _may_colour(is_terminal: bool) -> bool:
+    if os.environ.get("NO_COLOR"):
+        return False
+    if any(os.environ.get(name, "0") not in ("", "0", "false") for name in ("CLICOLOR_FORCE", "FORCE_COLOR")):
+        return True
+    return is_terminal and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def _width(stream: TextIO) -> int:

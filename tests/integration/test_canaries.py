@@ -278,18 +278,21 @@ class Screen(io.StringIO):
         return True
 
 
-OWN = re.compile(r"\x1b\[(?:0|1|2|1;33)m|\r|\x1b\[K")  # colours, and how a progress bar is drawn
+OWN = re.compile(r"\x1b\[(?:0|1|2|1;4|1;31)m|\r|\x1b\[K")  # colours, and how a progress bar is drawn
 QUERIES = [[WORD], [], [f"{WORD}y"], [f"{WORD} {WORD}000"]]
 # Commands with their words; `{}` stands for the id of a session of each source.
 RUNS: Mapping[str, Sequence[Sequence[str]]] = {
     "search": [
         *QUERIES,
         [WORD, "--tool", "bashh"],
+        [WORD, "-C", "2"],
+        [WORD, "--scores", "--color", "never"],
+        [WORD, f"-{WORD}x", "-1"],
         [WORD, "--tools"],
         [WORD, "--sort", "recent", "--subagents", "only"],
     ],
     "list": [[], ["--empty"], ["--changed-since", "0"], ["--tool", "bashh"], ["--similar-to", f"{WORD}-1"]],
-    "show": [["{}"], ["{}", "--all"], [f"{WORD} ignore"], [f"none {IN_TEXTS}"]],
+    "show": [["{}"], ["{}:0"], ["{}", "--all"], [f"{WORD} ignore"], [f"none {IN_TEXTS}"]],
     "resolve": [["{}"], [f"{WORD} ignore"], [f"none {IN_TEXTS}"]],
     "resume": [["{}", "--print"], ["{}", "--here", "--print"], [f"{WORD}-1"], [f"{WORD}-2"], [f"{WORD}-3"]],
     "forget": [["{}", "--dry-run"], ["{}"], ["--source", "pi", "--dry-run"], ["--cwd", f"/{IN_IDS}", "--dry-run"]],

@@ -75,7 +75,7 @@ def test_it_outlives_who_started_it(machine: Machine) -> None:
         timeout=40,
         check=True,
     )
-    assert b"Read on: sesamectl show one" in done.stdout
+    assert b"To read on: sesamectl show one:0" in done.stdout
     daemon = machine.pid()
     assert os.getsid(daemon) == daemon
 
@@ -146,8 +146,9 @@ def test_every_command_with_json(machine: Machine) -> None:
 def test_show_and_list(machine: Machine) -> None:
     """A session is read by a prefix of its id; one that is not there is exit code 4."""
     machine.write("session-one", "what is a needle")
-    assert "session-one (what is a needle)" in machine.run("list").stdout
+    assert "session-o  what is a needle" in machine.run("list").stdout
     assert "#0 user" in machine.run("show", "session-o").stdout
+    assert "> #0 user" in machine.run("show", "session-o:0").stdout
     done = machine.run("show", "nothing")
     assert done.returncode == 4
     assert done.stderr.count("\n") == 1

@@ -309,7 +309,7 @@ def test_replaced_decisions_say_so() -> None:
 
 def test_variables_are_documented() -> None:
     """Each one that means something to us stands in docs/configuration.md, and no other one of that kind."""
-    named = re.compile(r"\b(SESAME_[A-Z_]+|SESAMECTL|WORKSTATION_ID|NO_COLOR|CLICOLOR[A-Z_]*)\b")
+    named = re.compile(r"\b(SESAME_[A-Z_]+|SESAMECTL|WORKSTATION_ID|NO_COLOR|CLICOLOR[A-Z_]*|FORCE_COLOR)\b")
     files = [
         file
         for place in ("sesamed", "sesamectl", "pi/sesame")

@@ -6,6 +6,7 @@ import shutil
 import socket
 import tempfile
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 # An answer with a hit, and how it is shown.
 HIT = {"sessionId": "abc", "score": 1, "created": "2025-12-15T10:00:00.000Z"}
 RESULT: dict[str, Any] = {"query": "x", "resultCount": 1, "results": [HIT], "words": [], "unknown": "é\u2028"}
-SHOWN = 'Found 1 session matching "x"\n\n  [1.00] abc - 2025-12-15\n'
+SHOWN = 'Found 1 session matching "x"\n\nabc  (no name)\n  2025-12-15 10:00  0 messages\n'
 
 
 class Stub:
@@ -112,3 +113,13 @@ def stub(directory: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
 @pytest.fixture(autouse=True)
 def _never_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SESAME_NO_START", "1")
+
+
+@pytest.fixture(autouse=True)
+def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Times are shown as those of the place where the reader is."""
+    monkeypatch.setenv("TZ", "UTC0")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()

@@ -145,7 +145,7 @@ def test_refused(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "result", [{"resultCount": "x", "results": 5}, {"resultCount": 1, "results": [{"score": "x"}]}]
+    "result", [{"resultCount": "x", "results": 5}, {"resultCount": 1, "results": [{"messageCount": "x"}]}]
 )
 def test_an_answer_of_another_version(stub: Stub, result: object, capsys: pytest.CaptureFixture[str]) -> None:
     """An answer that cannot be shown is exit code 4, no traceback."""

@@ -132,7 +132,7 @@ def test_a_list(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
     session = {
         "sessionId": "abc",
         "name": "n\x1b[1m",
-        "modified": "2025-12-15T",
+        "modified": "2025-12-15T10:00:00.000Z",
         "source": "pi",
         "cwd": "/x",
         "messageCount": 2,
@@ -141,7 +141,7 @@ def test_a_list(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "--limit", "1", "--source", "pi"]) == 0
     assert stub.asked[0]["params"] == {"limit": 1, "source": ["pi"]}
     out = capsys.readouterr().out
-    assert out == "3 sessions, newest first\n\n  abc (n) - 2025-12-15\n    pi, /x, 2 messages\n\n2 more: --offset 1\n"
+    assert out == "3 sessions, newest first\n\nabc  n\n  2025-12-15 10:00  pi  /x  2 messages\n\n2 more: --offset 1\n"
 
 
 def test_show(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
@@ -153,15 +153,141 @@ def test_show(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
         {"sessionId": "abc", "limit": 2, "around": 4}, {"sessionId": "abcdef"},
     ]  # fmt: skip
     out = capsys.readouterr().out
-    assert out.startswith("A name\nabcdef: pi, /x on main, 2 messages\n2025-12-15 10:00 UTC to 2025-12-15 11:00 UTC\n")
-    assert "\n#4 user\n  why\n\n      is it?\n  (text truncated)\n" in out
-    assert "\n#5 tool bash failed (undone) 2025-12-15 10:30 UTC\n" in out
+    assert out.startswith("A name\nabcdef\n2025-12-15 11:00  pi  /x  2 messages  since 2025-12-15 10:00\n")
+    assert "\n> #4 user\n  why\n\n      is it?\n  (this text goes on; --all shows all of it)\n" in out
+    assert "\n#5 tool bash failed (undone) 2025-12-15 10:30\n" in out
     assert "(9 more lines; --all shows them)" in out
-    assert out.endswith("Messages 4 to 5 of 9. Next: sesamectl show abcdef --offset 6\n")
-    assert main(["show", "abc", "--all"]) == 0
-    assert "more lines" not in capsys.readouterr().out
+    assert out.endswith(
+        "Messages 4 to 5 of 9, counted from 0.\nBefore: sesamectl show abcdef --offset 2 --limit 2\n"
+        "Next: sesamectl show abcdef --offset 6\n"
+    )
     assert main(["show", "abc", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["session"] == META
+
+
+def test_show_all(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
+    """Outputs are shown in full, and what did not fit into an answer is fetched."""
+    rest = {**MESSAGES[0], "text": " So it is.", "truncated": False}
+    page = {"sessionId": "abcdef", "total": 9, "nextOffset": 6, "messages": MESSAGES}
+    stub.on("list_messages", page, {**page, "messages": [{**rest, "truncated": True}]}, {**page, "messages": [rest]})
+    stub.on("get_session_meta", META)
+    assert main(["show", "abc", "--all"]) == 0
+    out = capsys.readouterr().out
+    assert "is it? So it is. So it is.\n\n#5" in out
+    assert "more lines" not in out
+    length = len(str(MESSAGES[0]["text"]))
+    asked = {"sessionId": "abcdef", "offset": 4, "limit": 1}
+    assert [one["params"] for one in stub.asked[2:]] == [
+        {**asked, "textOffset": length}, {**asked, "textOffset": length + 10},
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        (["abc:4"], {"limit": 7, "around": 4}),
+        (["abc:4", "-C", "1"], {"limit": 3, "around": 4}),
+        (["abc:4", "-n", "20"], {"limit": 20, "around": 4}),
+        (["abc", "--around", "4", "-C", "0"], {"limit": 1, "around": 4}),
+    ],
+)
+def test_show_a_place(stub: Stub, words: list[str], asked: dict[str, int], capsys: pytest.CaptureFixture[str]) -> None:
+    """`ID:MSG`, as a search prints it, is that message with a few around it, if no session's id is just that."""
+    page = {"sessionId": "abcdef", "total": 9, "nextOffset": 6, "messages": MESSAGES}
+    stub.on("list_messages", *([1] if ":" in words[0] else []), page)
+    stub.on("get_session_meta", META)
+    assert main(["show", *words]) == 0
+    assert stub.asked[-2]["params"] == {"sessionId": "abc", **asked}
+    assert "\n> #4 user\n" in capsys.readouterr().out
+
+
+def test_show_a_place_of_a_name(stub: Stub) -> None:
+    """A name can have a number behind it, too; what is neither id nor name with its number is looked for without."""
+    page = {"sessionId": "abcdef", "total": 9, "nextOffset": 6, "messages": MESSAGES}
+    stub.on("list_messages", 1, 1, page)
+    stub.on("resolve_session", META)
+    stub.on("get_session_meta", META)
+    assert main(["show", "a-name:4"]) == 0
+    assert stub.methods() == ["list_messages", "list_messages", "resolve_session", "list_messages", "get_session_meta"]
+    assert stub.asked[2]["params"]["ref"] == "a-name"
+    assert stub.asked[3]["params"] == {"sessionId": "abcdef", "limit": 7, "around": 4}
+
+
+def test_context_needs_a_message(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
+    """Else it would be ignored without a word."""
+    assert main(["show", "abc", "-C", "3"]) == 2
+    assert "--context needs a message: SESSION:N, or --around N" in capsys.readouterr().err
+    assert not stub.asked
+
+
+def test_json_lines(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
+    """A hit a line, page after page, until there are as many as were asked for."""
+    first = {**RESULT, "results": [{"sessionId": "a"}, {"sessionId": "\u2028"}], "nextOffset": 2}
+    stub.on("search", first, {**RESULT, "results": [{"sessionId": "c"}], "nextOffset": 3})
+    assert main(["search", "x", "-n", "3", "--jsonl"]) == 0
+    out = capsys.readouterr().out
+    assert [json.loads(line)["sessionId"] for line in out.splitlines()] == ["a", "\u2028", "c"]
+    assert [asked["params"] for asked in stub.asked] == [
+        {"query": "x", "limit": 3}, {"query": "x", "limit": 1, "offset": 2},
+    ]  # fmt: skip
+
+
+def test_json_lines_without_a_limit_are_a_page(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
+    """As with every other output; nothing is printed where nothing is found."""
+    stub.on(
+        "list_sessions",
+        {"total": 9, "sessions": [META], "nextOffset": 1},
+        {"total": 0, "sessions": [], "nextOffset": None},
+    )
+    assert main(["list", "--jsonl"]) == 0
+    assert json.loads(capsys.readouterr().out) == META
+    assert main(["list", "--jsonl", "-n", "5"]) == 0
+    assert capsys.readouterr().out == ""
+    assert len(stub.asked) == 2
+
+
+def test_json_lines_have_no_place_for_what_was_removed(capsys: pytest.CaptureFixture[str]) -> None:
+    """It would be lost."""
+    assert main(["list", "--jsonl", "--changed-since", "3"]) == 2
+    assert "use --json" in capsys.readouterr().err
+
+
+def test_context_of_hits(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
+    """`-C` asks for the messages around each hit; the one that matches is marked."""
+    window = [{"role": "user", "msgIdx": 3, "snippet": "one\n\n two", "truncated": True, "toolName": None},
+              {"role": "assistant", "msgIdx": 4, "snippet": "the Flake", "truncated": False, "toolName": "bash"}]  # fmt: skip
+    hit = {
+        "meta": {**META, "shortId": "abc"},
+        "msgIdx": 4,
+        "matchedWords": ["flake"],
+        "missingWords": ["nix"],
+        "window": window,
+    }
+    stub.on("search_sessions", {**RESULT, "results": None, "hits": [hit]})
+    assert main(["search", "nix", "flake", "-C", "1", "--color=always"]) == 0
+    assert stub.asked[0]["params"] == {"query": "nix flake", "contextBefore": 1, "contextAfter": 1}
+    assert capsys.readouterr().out.split("\n")[2:] == [
+        "abc  \x1b[1mA name\x1b[0m",
+        "  \x1b[2m2025-12-15 11:00  pi  /x  2 messages  missing: nix\x1b[0m",
+        "  abc:3 user  one two …",
+        "> abc:4 bash  the \x1b[1;4mFlake\x1b[0m",
+        "",
+    ]
+
+
+def test_scores(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
+    """The older form, for programs that read it."""
+    hit = {
+        **RESULT["results"][0],
+        "name": "A name",
+        "score": 0.823,
+        "matchedSnippet": "the flake",
+        "highlights": [[4, 9]],
+    }
+    stub.answer({**RESULT, "results": [hit]})
+    assert main(["search", "x", "--scores"]) == 0
+    out = capsys.readouterr().out
+    assert out == 'Found 1 session matching "x"\n\n  [0.82] abc (A name) - 2025-12-15\n         "the flake"\n'
 
 
 def test_a_page_behind_the_end(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:

@@ -90,6 +90,18 @@ def test_flags_may_stand_before_the_command() -> None:
     assert all(len(kind) == 1 for kind in kinds.values()), "before the command nobody knows whose flag it is"
 
 
+def test_short_flags() -> None:
+    """Exactly one listed letter; whatever else begins with one dash is a word that is excluded, and the answer names it."""
+    assert search("nix", "-n", "3") == {"words": ["nix"], "limit": 3}
+    assert search("-1", "nix") == {"words": ["nix"], "limit": 1}
+    assert parse(["search", "x", "-C", "2"])[1].values == {"context": 2}
+    assert parse(["show", "x", "-C", "2", "-n", "5"])[1].values == {"context": 2, "limit": 5}
+    assert parse(["logs", "-n", "5", "-f"])[1].values == {"lines": 5, "follow": True}
+    for word in ("-n3", "-N", "-c", "-2", "-11", "-limit", "-json", "-"):
+        assert search("nix", word, "3") == {"words": ["nix", word, "3"]}
+    assert search("--", "-1", "-n") == {"words": ["-1", "-n"]}
+
+
 def test_lists() -> None:
     """What the protocol takes as a list can be repeated; of the others the last one counts."""
     given = search("--exclude", "a", "--exclude", "b", "--tool", "bash", "--source", "pi", "--role", "user")
@@ -133,6 +145,10 @@ def test_dates_are_made_utc() -> None:
         (["search", "--limit", "²"], "--limit: '²' is not a number"),
         (["search", "--limit", "9" * 5000], "is not a number"),
         (["search", "--limit"], "--limit needs a value: --limit N"),
+        (["search", "-n"], "--limit needs a value: --limit N"),
+        (["search", "-n", "-C", "2"], "--limit: '-C' is not a number"),
+        (["search", "--color", "yes"], "--color yes: expected "),
+        (["stop", "-1"], "unexpected argument: -1"),
         (["search", "--cwd", "--json"], "--cwd needs a value: --cwd DIR"),
         (["search", "--json=1"], "--json takes no value"),
         (["search", "--after", "yesterday"], "--after: 'yesterday' is not a date"),

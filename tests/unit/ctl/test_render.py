@@ -1,5 +1,6 @@
 """What a person sees."""
 
+import io
 import itertools
 import unicodedata
 from typing import Any
@@ -13,7 +14,6 @@ from sesamectl.render import (
     clean_lines,
     clean_ranges,
     index,
-    label,
     number,
     pending,
     search,
@@ -31,128 +31,6 @@ HOSTILE = [
     "\x1b[31m", "\x9b2J", "\x1b]52;c;ZXZpbA==\x07", "\x1b]8;;http://x\x1b\\", "\x1bP1$r\x1b\\", "\x9d0;t\x9c", "\x1bc", "\x1b", "\x07",
     "\r", "\x08", "\x7f", "\x85", "\u202e", "\u2066", "\u200b", "\u200d", "\ufeff", "\U000e0041", "\U000e0001", "\ud800", "\0",
 ]  # fmt: skip
-
-
-def hit(**more: Any) -> dict[str, Any]:
-    base = {
-        "sessionId": "abc12345",
-        "name": "Simplify Nix flake setup",
-        "score": 0.82,
-        "matchedSnippet": "Let's restructure",
-    }
-    return {**base, "created": "2025-12-15T10:00:00.000Z", "gone": False, **more}
-
-
-def answer(*hits: dict[str, Any], **more: Any) -> dict[str, Any]:
-    base: dict[str, Any] = {
-        "query": "nix flake",
-        "resultCount": len(hits),
-        "results": hits,
-        "words": [],
-        "corrected": {},
-    }
-    rest: dict[str, Any] = {
-        "dropped": [],
-        "weak": False,
-        "filteredOut": 0,
-        "pending": {"files": 0, "bytes": 0},
-        "warnings": [],
-    }
-    return {**base, **rest, **more}
-
-
-def test_a_search() -> None:
-    """A session is its score, id, name and date, then what matched."""
-    assert list(
-        search.lines(
-            answer(hit(), hit(name=None, matchedSnippet="", gone=True, score=1, match={"undone": True})), PLAIN
-        )
-    ) == [
-        'Found 2 sessions matching "nix flake"',
-        "",
-        "  [0.82] abc12345 (Simplify Nix flake setup) - 2025-12-15",
-        '         "Let\'s restructure"',
-        "",
-        "  [1.00] abc12345 - 2025-12-15 (file gone) (undone)",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("query", "hits", "line"),
-    [
-        ("a", 1, 'Found 1 session matching "a"'),
-        ("a", 0, 'No session matches "a"'),
-        ("*", 1, "Found 1 session, newest first"),
-        ("", 0, "No sessions"),
-    ],
-)
-def test_the_headline(query: str, hits: int, line: str) -> None:
-    """The first line says how many there are, and of what."""
-    assert next(iter(search.lines(answer(*[hit()] * hits, query=query), PLAIN))) == line
-
-
-@pytest.mark.parametrize(
-    ("hits", "more", "lines"),
-    [
-        (2, {"total": 301, "totalExact": True, "nextOffset": 2}, ["Found 2 of 301 sessions matching", "299 more: --offset 2"]),
-        (2, {"total": 40, "totalExact": False, "nextOffset": 2}, ["Found 2 of at least 40 sessions matching", "More: --offset 2"]),
-        (0, {"total": 301, "totalExact": True, "nextOffset": None}, ['Found 301 sessions matching "a", but none in this range']),
-        (0, {"total": 0, "totalExact": True, "nextOffset": None}, ['No session matches "a"']),
-    ],
-)  # fmt: skip
-def test_how_many_there_are(hits: int, more: dict[str, Any], lines: list[str]) -> None:
-    """A page says of how many it is, and how to go on; an offset beyond the last one is no answer without hits."""
-    shown = list(search.lines(answer(*[hit()] * hits, query="a", **more), PLAIN))
-    assert shown[0].startswith(lines[0])
-    assert shown[-1] == lines[-1] or len(lines) == len(shown) == 1
-
-
-@pytest.mark.parametrize(
-    ("folded", "what"),
-    [
-        ({"similar": 4, "subagents": 0}, "similar sessions"),
-        ({"similar": 0, "subagents": 1}, "subagents"),
-        ({"similar": 1, "subagents": 1}, "similar sessions and subagents"),
-    ],
-)
-def test_what_is_folded_can_be_opened(folded: dict[str, int], what: str) -> None:
-    """The answer says how; an older daemon could not."""
-    expected = f"To see {what} of a hit, repeat the search with its id: --similar-to abc12345"
-    assert list(search.lines(answer(hit(), hit(**folded), total=2), PLAIN))[-1] == expected
-    assert expected not in search.lines(answer(hit(**folded)), PLAIN)
-
-
-@pytest.mark.parametrize(
-    ("more", "line"),
-    [
-        ({"corrected": {"flaek": "flake"}}, "Searched for flake instead of flaek."),
-        ({"dropped": ["the", "a"]}, "Ignored: the, a."),
-        ({"words": [{"word": "nix", "chunks": 3}, {"word": "zzz", "chunks": 0}]}, "Not in the index: zzz."),
-        (
-            {
-                "words": [
-                    {"word": "nix", "chunks": 0, "forms": 2, "headings": 0},
-                    {"word": "flake", "chunks": 0, "forms": 0, "headings": 1},
-                    {"word": "zzz", "chunks": 0, "forms": 0, "headings": 0},
-                ]
-            },
-            "Not in the index: zzz.",
-        ),
-        ({"filteredOut": 3}, "Without the filters: 3 sessions."),
-        ({"weak": True}, "Weak match: even the best hit is hardly about this."),
-        ({"pending": {"files": 2, "bytes": 2048}}, "Not yet searchable: 2 files, 2.0 KiB."),
-        ({"warnings": ["no\x1b[1m events"]}, "Warning: no events"),
-    ],
-)
-def test_how_far_it_can_be_trusted(more: dict[str, Any], line: str) -> None:
-    """What limits the answer is said below it."""
-    assert list(search.lines(answer(**more), PLAIN))[1:] == ["", line]
-
-
-def test_a_corrected_word_is_not_missing() -> None:
-    """A word that was corrected is not told twice."""
-    more = {"words": [{"word": "flaek", "chunks": 0}], "corrected": {"flaek": "flake"}}
-    assert len(list(search.lines(answer(**more), PLAIN))) == 3
 
 
 def test_a_status() -> None:
@@ -218,18 +96,6 @@ def test_an_index_run() -> None:
 
 @pytest.mark.fault(104)
 @pytest.mark.parametrize("text", HOSTILE)
-def test_nothing_hostile_is_printed(text: str) -> None:
-    """Nothing that a terminal obeys, reorders or hides is printed, in whatever field it stands."""
-    fields: dict[str, Any] = {"sessionId": text, "name": text + "n", "matchedSnippet": text + "s", "created": text}
-    fields["highlights"] = [[0, 1]]
-    more: dict[str, Any] = {"query": text, "corrected": {text: text}, "dropped": [text], "warnings": [text]}
-    more["words"] = [{"word": text, "chunks": 0}]
-    for line in search.lines(answer(hit(**fields), **more), TERMINAL):
-        assert_harmless(line)
-
-
-@pytest.mark.fault(104)
-@pytest.mark.parametrize("text", HOSTILE)
 def test_nothing_hostile_in_any_field(text: str) -> None:
     """Of a list, a session, a status, and a machine without sessions neither."""
     numbers = {"messageCount": 1, "gone": True, "subagent": True}
@@ -247,7 +113,7 @@ def test_nothing_hostile_in_any_field(text: str) -> None:
     state |= {"freshness": {"p50Ms": None}, "queries": {"p50Ms": None}, "warnings": [{"message": text, "since": text}]}
     shown = [
         *sessions.lines({"total": 2, "nextOffset": 1, "sessions": [session]}, TERMINAL),
-        *sessions.page_lines({"session": session, "messages": page}, TERMINAL, full=True),
+        *sessions.page_lines({"session": session, "messages": page}, TERMINAL, full=True, asked=0),
         *status.lines(state, PLAIN),
         *search.no_sessions(state, PLAIN),
     ]
@@ -285,52 +151,6 @@ def test_quoted(text: str, ranges: list[tuple[int, int]]) -> None:
     assert_harmless(shown)
     ends = [0, *(place for pair in found for place in pair), len(shown)]
     assert ends == sorted(ends)
-
-
-def test_what_matched_is_marked() -> None:
-    """On a terminal what matched is marked, wherever the text is cut into lines; cleaning moves the marks along."""
-    snippet = "\n\x1b[1ma retry of the retries"
-    begin, later = snippet.index("retry"), snippet.index("retries")
-    shown = hit(matchedSnippet=snippet, highlights=[[later, later + 7], [begin, begin + 5]])
-    lines = list(search.lines(answer(shown), Terminal(25, colours=True)))
-    assert lines[3:5] == ['  "a \x1b[1;33mretry\x1b[0m of the', '  \x1b[1;33mretries\x1b[0m"']
-    plain = list(search.lines(answer(shown), PLAIN))
-    assert plain[3] == '         "a retry of the retries"'
-
-
-@pytest.mark.parametrize("width", [20, 40, 80, 200])
-def test_widths(width: int) -> None:
-    """The quote keeps to the terminal's width, and the name gives way; id and date stay whole."""
-    wide = hit(name="名前" * 60, matchedSnippet="word " * 60 + "x" * 300)
-    lines = list(search.lines(answer(wide), Terminal(width)))
-    assert "abc12345" in lines[2]
-    assert lines[2].endswith("2025-12-15")
-    assert columns(lines[2]) <= max(width, 48)
-    assert all(columns(line) <= width for line in lines[3:-2])
-
-
-def test_how_to_read_on() -> None:
-    """On a terminal the first hit can be read with what stands below; the number is that of the subagent, if it is one's."""
-    own = hit(match={"sessionId": "abc12345", "msgIdx": 7})
-    other = hit(match={"sessionId": "sub", "msgIdx": 7})
-    assert list(search.lines(answer(own), TERMINAL))[-1] == "Read on: sesamectl show abc12345 --around 7"
-    assert list(search.lines(answer(other), TERMINAL))[-1] == "Read on: sesamectl show sub --around 7"
-    assert "         in subagent sub, message 7" in search.lines(answer(other), TERMINAL)
-
-
-@pytest.mark.parametrize(
-    ("match", "place"),
-    [
-        ({"sessionId": "abc12345", "kind": "heading", "field": "cwd", "msgIdx": None}, "in its directory"),
-        ({"sessionId": "sub", "kind": "heading", "field": "title", "msgIdx": None}, "in subagent sub, in its title"),
-        ({"sessionId": "sub\x1b[2J", "kind": "message", "msgIdx": 0}, "in subagent sub, message 0"),
-        ({"sessionId": "abc12345", "kind": "heading", "field": "of a later version", "msgIdx": None}, "in its heading"),
-    ],
-)
-def test_where_it_matches(match: dict[str, Any], place: str) -> None:
-    """In what the session is called, or in a subagent; also when there is nothing to quote."""
-    shown = list(search.lines(answer(hit(match=match, matchedSnippet="", missingWords=["flake"])), PLAIN))
-    assert shown[-2:] == [f"         {place}", "         missing: flake"]
 
 
 @given(st.text(alphabet="ab 日", max_size=60), st.integers(2, 12))
@@ -371,18 +191,35 @@ class Screen:
         ({"COLUMNS": "0", "TERM": "xterm", "NO_COLOR": ""}, 80, True),
         ({"COLUMNS": "5", "TERM": "xterm", "NO_COLOR": "1"}, 20, False),
         ({"COLUMNS": "x", "TERM": "dumb"}, 80, False),
+        ({"TERM": "dumb", "CLICOLOR_FORCE": "1"}, 80, True),
+        ({"TERM": "dumb", "FORCE_COLOR": "3"}, 80, True),
+        ({"TERM": "dumb", "FORCE_COLOR": "0", "CLICOLOR_FORCE": ""}, 80, False),
+        ({"TERM": "xterm", "NO_COLOR": "1", "FORCE_COLOR": "1"}, 80, False),
         ({}, 80, False),
     ],
 )
 def test_terminals(environ: dict[str, str], width: int, colours: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Width and colours follow from the environment."""
-    for name in ("COLUMNS", "TERM", "NO_COLOR"):
+    for name in ("COLUMNS", "TERM", "NO_COLOR", "CLICOLOR_FORCE", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
     screen: Any = Screen()
     terminal = detect(screen)
     assert (terminal.width, terminal.colours) == (width, colours)
+    assert (detect(screen, "always").colours, detect(screen, "never").colours) == (True, False)
+
+
+def test_colours_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`| less -R` has marks when that is said; the lines stay as long as they are."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    pipe = io.StringIO()
+    assert [(detect(pipe, when).width, detect(pipe, when).colours) for when in ("auto", "always", "never")] == [
+        (0, False), (0, True), (0, False),
+    ]  # fmt: skip
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert detect(pipe).colours
+    assert not detect(pipe, "never").colours
 
 
 QUARTER = {"filesDone": 310, "filesTotal": 774, "bytesDone": 30 << 20, "bytesTotal": 120 << 20}
@@ -479,11 +316,3 @@ def test_sizes(count: int, text: str) -> None:
 def test_numbers() -> None:
     """One thing is one thing."""
     assert (number(1, "session"), number(12345, "session")) == ("1 session", "12,345 sessions")
-
-
-def test_an_orphan_is_called_by_its_parent() -> None:
-    """The parent is not in the index: its id is all that says what the subagent worked for."""
-    orphan = {"orphan": True, "parentSessionId": "019e\x1b[1m", "subagent": True}
-    assert label({**orphan, "name": None}) == "subagent of 019e, not indexed"
-    assert label({**orphan, "name": "Warmup"}) == "subagent of 019e, not indexed: Warmup"
-    assert label({**orphan, "orphan": False, "name": "Warmup"}) == "Warmup"

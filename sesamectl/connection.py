@@ -5,6 +5,7 @@ Every wait has a deadline. One thread at a time; a connection is good for any nu
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
@@ -210,7 +211,10 @@ def _may_be_crowded(path: str) -> bool:
 
 
 def _connect_once(path: str, timeout: float) -> socket:
-    connection = socket(AF_UNIX, SOCK_STREAM)
+    try:
+        connection = socket(AF_UNIX, SOCK_STREAM)
+    except OSError as error:
+        raise _refusal(path, error) from None
     try:
         connection.settimeout(timeout)
         _connect_to(connection, path, timeout)
@@ -243,7 +247,13 @@ def _connect_to(connection: socket, path: str, timeout: float) -> None:
     except (TimeoutError, BlockingIOError):  # the queue of connections is full
         raise DeadlineError(f"sesamed at {path} did not accept a connection within {timeout:g} s; {HANGS}") from None
     except OSError as error:
-        raise UnsafeError(f"cannot connect to {path}: {error.strerror}") from None
+        raise _refusal(path, error) from None
+
+
+def _refusal(path: str, error: OSError) -> UnsafeError:
+    """The system's words. Agents run commands in sandboxes that forbid sockets, and say so to whoever asks them."""
+    advice = "; a sandbox forbids it: run sesamectl outside of it" if error.errno == errno.EPERM else ""
+    return UnsafeError(f"cannot connect to {path}: {error.strerror}{advice}")
 
 
 def _is_socket(path: str) -> bool:

@@ -14,8 +14,9 @@ import pytest
 from sesamectl.client import Client
 from sesamectl.errors import StartError
 from sesamectl.launch import _children, launch
+from tests.support import sandbox
 from tests.support.client import PATIENCE_S
-from tests.support.daemon import eventually
+from tests.support.daemon import Daemon, eventually
 from tests.support.machine import Machine, is_ours
 
 
@@ -251,3 +252,15 @@ def test_another_instance_elsewhere(
     assert time.monotonic() - begun >= 1.0
     assert _children.pop().wait(20) == 75  # the last one may have been on its way still
     assert capsys.readouterr().err == "sesamectl: waiting for sesamed to start ...\n"
+
+
+@pytest.mark.skipif(bool(sandbox.missing()), reason=sandbox.missing())
+@pytest.mark.parametrize("call", ["connect", "socket"])
+def test_a_sandbox_without_sockets(call: str) -> None:
+    """An agent that runs sesamectl in one is told so, and what to do; nothing is started there."""
+    with Daemon() as daemon:
+        words = [sys.executable, "-m", "tests.support.sandbox", call, sys.executable, "-m", "sesamectl", "search", "x"]
+        done = subprocess.run(words, env=daemon.environ(), capture_output=True, text=True, timeout=PATIENCE_S)
+        told = "Operation not permitted; a sandbox forbids it: run sesamectl outside of it"
+        assert done.stderr == f"sesamectl: cannot connect to {daemon.socket}: {told}\n"
+        assert (done.returncode, done.stdout) == (3, "")

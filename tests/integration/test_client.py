@@ -215,6 +215,7 @@ def _pid_in(lock: Path) -> int:
 def test_head(machine: Machine) -> None:
     """A reader that has seen enough is no failure."""
     machine.write("one", "what is a needle")
+    machine.run("index")
     command = f"{sys.executable} -m sesamectl show one --all | head -1"
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command], env=machine.environ, cwd=machine.place, capture_output=True, text=True,

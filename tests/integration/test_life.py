@@ -1,7 +1,6 @@
 """How a daemon starts and ends, what it is configured with, and that it stays alone."""
 
 import contextlib
-import json
 import os
 import shutil
 import signal

@@ -1,7 +1,9 @@
 """Checksums of pages and of the WAL: whether what SQLite reads is what was written (docs/decisions.md, 50)."""
 
+import errno
 import functools
 import os
+import stat
 import struct
 import threading
 from collections.abc import Callable
@@ -38,6 +40,9 @@ def are_available() -> bool:
 
 def connect(path: str, flags: int = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE) -> apsw.Connection:
     """A connection to an index, without any settings but how it syncs, which checks what it reads."""
+    with suppress(FileNotFoundError):
+        if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would keep whoever opens it waiting
+            raise apsw.CantOpenError("not a regular file")
     connection = apsw.Connection(path, flags=flags, vfs=CHECKED_VFS if are_available() else None)
     connection.execute(
         "PRAGMA fullfsync=ON; PRAGMA checkpoint_fullfsync=ON"
@@ -52,7 +57,7 @@ def count_logged(path: str) -> int:
     """
     frame, last = FRAME_HEADER.size + PAGE_BYTES, 0
     try:
-        with open(path + "-wal", "rb") as wal:
+        with open(path + "-wal", "rb", opener=_open_at_once) as wal:
             start, size = wal.read(WAL_HEADER.size), os.fstat(wal.fileno()).st_size
             if size <= WAL_HEADER.size or not _is_whole(start):
                 return int(size > WAL_HEADER.size)
@@ -97,7 +102,7 @@ def is_log_whole(path: str, count: Callable[[str], int]) -> bool:
             begun = _read_start(path)
             if not (frames := count(path)):
                 return True
-            with open(path, "rb") as index, open(stub, "wb") as copied:
+            with open(path, "rb", opener=_open_at_once) as index, open(stub, "wb") as copied:
                 copied.write(index.read(PAGE_BYTES))
             os.link(path + "-wal", stub + "-wal")
             return _count_anew(stub) >= frames or _read_start(path) != begun  # it was begun anew meanwhile
@@ -108,7 +113,7 @@ def is_log_whole(path: str, count: Callable[[str], int]) -> bool:
             return True
         finally:
             for name in (stub, stub + "-wal"):
-                with suppress(FileNotFoundError):
+                with suppress(OSError):
                     os.unlink(name)
 
 
@@ -123,5 +128,14 @@ def _count_anew(stub: str) -> int:
 
 
 def _read_start(path: str) -> bytes:
-    with open(path + "-wal", "rb") as wal:
+    with open(path + "-wal", "rb", opener=_open_at_once) as wal:
         return wal.read(WAL_HEADER.size)
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open what may be a pipe by now, without waiting for whoever writes into it."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise FileNotFoundError(errno.ENOENT, "no regular file", path)
+    return descriptor

@@ -1,6 +1,7 @@
 """The index as a whole: the file, its one writer, its readers, and metadata; and indexes of older schemas."""
 
 import calendar
+import errno
 import os
 import queue
 import threading
@@ -23,6 +24,7 @@ READERS = 3  # two are what cores are worth (docs/decisions.md, 2); the third is
 CONNECTIONS = READERS + 1  # a rebuild compares with one of them
 PAUSE_STEPS = 100_000  # of SQLite's machine: some milliseconds; each time the thread has to wait for the GIL
 
+ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)  # all else says nothing of whether there is a file
 FILES = ("", "-wal", "-shm", "-journal")  # the last one when it was killed while it was made
 
 
@@ -142,7 +144,10 @@ class Index:
     def is_in_place(self) -> bool:
         """Whether the open file is still the one at the path; otherwise everything that is written is lost."""
         with self._changing:
-            return _identity(self.path) == self._identity
+            try:
+                return _identity(self.path) == self._identity
+            except OSError:  # nobody may look: that says nothing of the file, which is open
+                return True
 
     @property
     def unread(self) -> list[str]:
@@ -175,7 +180,7 @@ class Index:
 
     def look_aside(self, *, anew: bool = False) -> None:
         """See what was set aside; that it is there is told until somebody deletes it."""
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             changed = os.stat(os.path.dirname(self.path)).st_mtime_ns
             if anew or changed != self._looked_aside:
                 self.aside, self._looked_aside = list_aside(self.path), changed
@@ -199,8 +204,10 @@ class Index:
                 self._identity = _identity(self.path)
                 for name, value in self._carried.items():
                     self.writer.set_metadata(name, value)
-        except (SesameError, OSError) as error:
+        except SesameError as error:
             raise IndexLostError(str(error)) from error
+        except OSError as error:
+            raise IndexLostError(f"the index {self.path} cannot be used: {error.strerror}") from error
 
     def close(self) -> None:
         """Close all connections; SQLite checkpoints the WAL."""
@@ -248,8 +255,10 @@ def remove_index(path: str) -> None:
 def _identity(path: str) -> tuple[int, int] | None:
     try:
         status = os.stat(path)
-    except FileNotFoundError:
-        return None
+    except OSError as error:
+        if error.errno in ABSENT:
+            return None
+        raise
     return status.st_dev, status.st_ino
 
 

@@ -333,8 +333,9 @@ def _reserve(path: str) -> None:
         path + "-shm",
     ):  # as somebody may have left them; by name, as a close takes SQLite's locks away
         with suppress(FileNotFoundError):
-            if stat.S_ISREG(os.lstat(beside).st_mode):
-                os.chmod(beside, 0o600)
+            if not stat.S_ISREG(os.lstat(beside).st_mode):
+                raise ConfigError(f"{beside} is not a regular file; move it", path=beside)
+            os.chmod(beside, 0o600)
 
 
 def _prepare(connection: apsw.Connection, pragmas: tuple[str, ...]) -> None:

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -251,6 +252,21 @@ def test_the_data_directory_is_removed() -> None:
         assert len(daemon.start().fill().found("quince")) == 3
 
 
+def test_the_data_directory_is_replaced_by_a_file() -> None:
+    """It ends and says why, as does the next start."""
+    with Daemon() as daemon:
+        daemon.allowed.append("removed or replaced|stopped: ")
+        daemon.fill()
+        daemon.data_dir.rename(daemon.directory / "moved")
+        daemon.data_dir.touch()
+        assert daemon.wait() == 1
+        assert f"stopped: the index {daemon.database} cannot be used: Not a directory" in daemon.log
+        code, said = daemon.refuses_to_start()
+        assert (code, said.count("\n")) == (CONFIGURATION, 1)
+        daemon.data_dir.unlink()
+        assert len(daemon.start().fill().found("quince")) == 3
+
+
 @pytest.mark.fault(64)
 def test_the_index_is_replaced_by_something_else() -> None:
     """It is set aside, and built anew; the status says what may be missing."""
@@ -260,27 +276,32 @@ def test_the_index_is_replaced_by_something_else() -> None:
         junk = daemon.directory / "junk"
         junk.write_bytes(b"nothing of a database " * 1000)
         junk.rename(daemon.database)
-        (warning,) = eventually(lambda: daemon.call("status")["warnings"])
-        assert warning["code"] == "damaged"
-        assert "removed or replaced" in warning["message"]
+        warnings = eventually(
+            lambda: daemon.call("status")["warnings"]
+        )  # of what was set aside as well, a moment later
+        assert {warning["code"] for warning in warnings} == {"damaged"}
+        assert any("removed or replaced" in warning["message"] for warning in warnings)
         eventually(lambda: len(daemon.found("quince")) == 3)
         assert junk.name not in os.listdir(daemon.directory)
         assert [path.read_bytes()[:7] for path in daemon.data_dir.glob("*.damaged-*Z")] == [b"nothing"]
 
 
-def test_the_index_is_replaced_by_a_directory() -> None:
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+def test_the_index_is_replaced_by_what_is_no_file(make: Callable[[Path], None]) -> None:
     """It ends and says why, as does the next start, until somebody moves that away."""
     with Daemon() as daemon:
         daemon.allowed.append("removed or replaced|stopped: ")
         daemon.fill()
+        beside = daemon.directory / "beside"
+        make(beside)
         daemon.database.unlink()
-        daemon.database.mkdir()
+        beside.rename(daemon.database)
         assert daemon.wait() == 1
         assert f"{daemon.database} is not a regular file; move it" in daemon.log
         code, said = daemon.refuses_to_start()
         assert (code, said.count("\n")) == (CONFIGURATION, 1)
         assert f"{daemon.database} is not a regular file; move it" in said
-        daemon.database.rmdir()
+        daemon.database.rename(beside)
         assert len(daemon.start().fill().found("quince")) == 3
 
 

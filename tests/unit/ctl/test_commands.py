@@ -1,6 +1,8 @@
 """What each command asks, and what it prints."""
 
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -345,6 +347,23 @@ def test_stop(stub: Stub, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
     assert stub.methods() == ["hello", "shutdown"]
     assert capsys.readouterr().out == "sesamed stopped\n"
     assert lives == []
+
+
+def test_stop_where_nobody_waits_for_processes(
+    stub: Stub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that has ended stays in the table, as in containers. Its lock is free, so another daemon may start."""
+    left = subprocess.Popen(["/bin/true"], stdout=subprocess.PIPE)
+    assert left.stdout is not None
+    assert left.stdout.read() == b""  # it has ended
+    Path(f"{os.environ['SESAME_SOCKET']}.lock").write_text(f"{left.pid} 0.1.0\n")
+    monkeypatch.setattr("sesamectl.lifecycle.EXIT_S", 120.0)  # nothing but the lock ends it
+    stub.on("hello", {"pid": left.pid, "version": "0.1.0"})
+    stub.on("shutdown", b'{"jsonrpc":"2.0","id":2,"result":{}}\n')
+    assert main(["stop"]) == 0
+    assert capsys.readouterr().out == "sesamed stopped\n"
+    with left:
+        pass
 
 
 def test_stop_when_nothing_runs(

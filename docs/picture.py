@@ -24,7 +24,7 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
-COMMANDS = ("sesamectl search tests that fail at night", "sesamectl show 019c7000 --limit 2")
+COMMANDS = ("sesamectl search tests that fail at night", "sesamectl show 019c7000:1 -n 3")
 PICTURE = Path(__file__).with_name("search.svg")
 SAMPLES = Path(__file__).parents[1] / "sesamectl/samples"
 COLUMNS, ROWS = 80, 50

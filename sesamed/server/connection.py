@@ -34,7 +34,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from sesamed.errors import BusyError, RequestError
 from sesamed.methods.method import Account, Client
 from sesamed.server import dispatch
-from sesamed.server.dispatch import MAX_REQUEST_BYTES, Conversation, Dispatcher
+from sesamed.server.dispatch import MAX_REQUEST_BYTES, Conversation, Dispatcher, describe_fault
 
 IDLE = "closed: it was idle, and all connections are taken; connect again"
 LOCAL_PEERPID = 2  # sys/un.h of macOS
@@ -91,8 +91,8 @@ class Connection:
                 with self._reading, self._drop_when_broken():
                     await self._read()
                 await self._drain(0)
-        except Exception:
-            log.exception("connection failed")
+        except Exception as error:
+            log.error("connection failed\n%s", describe_fault(error))  # noqa: TRY400  # its words may be a transcript's
         finally:
             closed(self)
 

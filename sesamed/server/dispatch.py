@@ -220,7 +220,7 @@ class Dispatcher:
                 return encode_refusal(
                     request.id, BusyError("the daemon is short of memory; try again later, or ask for less")
                 )
-            self._log.error("request failed method=%s id=%.64r\n%s", request.method, request.id, _describe_fault(error))
+            self._log.error("request failed method=%s id=%.64r\n%s", request.method, request.id, describe_fault(error))
             return encode_refusal(request.id, InternalError("internal error"))
 
     async def _attempt(self, request: Request, conversation: Conversation) -> bytes:
@@ -258,8 +258,8 @@ def _decode_params(request: Request, decoder: msgspec.json.Decoder[Any]) -> Any:
         raise ParamsError(f"{request.method}: {error}") from None
 
 
-def _describe_fault(error: BaseException) -> str:
+def describe_fault(error: BaseException) -> str:
     """Where it happened, and the classes of the exceptions; not their messages, because those may quote a transcript."""
     inner = [error.__cause__ or error.__context__, *getattr(error, "exceptions", ())]
-    earlier = "".join(_describe_fault(e) for e in inner if e is not None)
+    earlier = "".join(describe_fault(e) for e in inner if e is not None)
     return f"{earlier}{''.join(traceback.format_tb(error.__traceback__))}{type(error).__qualname__}\n"

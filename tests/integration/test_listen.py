@@ -2,7 +2,6 @@
 
 import errno
 import json
-import logging
 import os
 import resource
 import socket
@@ -279,31 +278,35 @@ async def test_a_real_foreign_user_is_not_read(place: str) -> None:
 
 
 @pytest.mark.fault(84)
-async def test_out_of_descriptors(place: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Without a free descriptor the server pauses, and lets the client in when there is one."""
+async def test_out_of_descriptors(
+    place: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a free descriptor the server tries once and pauses, and lets the client in when there is one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    warned = anyio.Event()
+    pausing, over, pauses = anyio.Event(), anyio.Event(), list[float]()
 
-    class Watch(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            warned.set()
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        pausing.set()
+        await over.wait()
 
-    watch = Watch()
-    logging.getLogger("sesamed.server.listen").addHandler(watch)
+    monkeypatch.setattr("sesamed.server.listen.sleep", pause)
     with socket.socket(socket.AF_UNIX) as raw:
         raw.setblocking(False)
-        async with serving(place, ClientLimits(accept_pause_s=0.01)), connected(place) as before:
+        async with serving(place, ClientLimits(accept_pause_s=7.0)), connected(place) as before:
             assert "result" in await before.ask("echo")
             spare = os.open("/", os.O_RDONLY)
             os.close(spare)
             resource.setrlimit(resource.RLIMIT_NOFILE, (spare, hard))
             try:
                 raw.connect(place)
-                await warned.wait()
+                with anyio.fail_after(10):
+                    await pausing.wait()
                 assert "result" in await before.ask("echo")
             finally:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-                logging.getLogger("sesamed.server.listen").removeHandler(watch)
+            assert pauses == [7.0]
+            over.set()
             raw.send(request("echo"))
             await anyio.wait_readable(raw)
             assert b"result" in raw.recv(1000)

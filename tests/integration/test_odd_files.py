@@ -1,5 +1,6 @@
 """Files with odd names, that are none, that cannot be read, or that must not be opened."""
 
+import json
 import os
 import shutil
 import socket
@@ -258,8 +259,9 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+@pytest.mark.fault(106)
 def test_a_fault_below_one_root_stops_no_other() -> None:
-    """Whatever it is: it is said, nothing is gone, and it is tried again."""
+    """Whatever it is: it is said, but not in its own words, nothing is gone, and it is tried again."""
     with Daemon(program=("-c", BREAKS), arguments=["--watch=off"]) as daemon:
         daemon.allowed.append("internal error")
         daemon.stop()
@@ -277,6 +279,8 @@ def test_a_fault_below_one_root_stops_no_other() -> None:
         daemon.call("index")
         first, other, *_ = daemon.call("status")["sources"]
         assert (first["warningCodes"], other["warningCodes"]) == (["sweep"], [])
+        assert "error=RuntimeError" in daemon.log
+        assert "beside itself" not in daemon.log + json.dumps(daemon.call("status"))
         assert not meta(daemon, "a-1")["gone"]
         (broken / "fault").unlink()
         eventually(lambda: sorted(daemon.found("quince")) == ["a-1", "b-1", "c-1"])

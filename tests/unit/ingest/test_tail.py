@@ -140,6 +140,17 @@ def test_truncated_or_rewritten_is_another_file(file: Path, data: bytes) -> None
     assert verdict(file, before) is FileChange.REPLACED
 
 
+@pytest.mark.fault(38)
+def test_cut_and_grown_beyond_where_it_was_is_another_file(file: Path) -> None:
+    """It begins as it did, for longer than what is compared there: what stood before the cursor tells."""
+    before = looked_at(file)
+    data = file.read_bytes()
+    file.write_bytes(data[: len(data) // 2] + b"something else\n" * (len(data) // 10))
+    assert len(data) // 2 > HEAD_BYTES
+    assert file.stat().st_size > len(data)
+    assert verdict(file, before) is FileChange.REPLACED
+
+
 @pytest.mark.fault(40)
 def test_the_same_content_in_another_inode_has_grown(file: Path) -> None:
     """An editor's save, a copy put back: content decides."""

@@ -193,6 +193,7 @@ def _list_paths(value: Any) -> Iterator[str]:
 OWN_MESSAGES = frozenset(
     {"sesame-reference"}
 )  # what `@@name` in a prompt told the model, by the name that pi gives to its type
+BLOCK = ("\n\n<sesame-reference ids=[", "</sesame-reference>")  # around the same, behind a prompt to a working model
 OWN_TOOLS = frozenset({"search_sessions", "read_session", "list_sessions"})
 OWN_PREFIX = "sesame_"  # before the name of one in pi where another extension has the name
 PROGRAM = b"sesamectl"
@@ -223,6 +224,13 @@ RUNS_CLIENT = re.compile(
 )
 
 _RAW_ARGUMENTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def without_references(prompt: str) -> str:
+    """A prompt as the person typed it: what its references mean is quoted from other sessions, and is found in those."""
+    begin, end = BLOCK
+    start = prompt.rfind(begin) if prompt.endswith(end) else -1
+    return prompt if start < 0 else prompt[:start]
 
 
 def is_own_call(tool: str, arguments: bytes) -> bool:

@@ -3,8 +3,10 @@
  * socket is still out of reach, `sesamectl` asks. What the daemon itself refuses is thrown, and nobody else is asked then.
  */
 import { overClient } from "./fallback.ts";
-import { call, isRecord, TIMEOUT_MS, Unreachable } from "./client.ts";
+import { call, isRecord, RpcError, TIMEOUT_MS, Unreachable } from "./client.ts";
 import { clientProgram, socketPath } from "./locations.ts";
+import { flaw } from "./shape.ts";
+import { advice, isNewer, OURS, theirs } from "./version.ts";
 
 export type Exec = (
   command: string,
@@ -33,14 +35,38 @@ export function way(timeoutMs = TIMEOUT_MS): Way {
 /** Something that asks, and notes on `how` in which way it did. */
 export function asker(exec: Exec, how: Way): Ask {
   return async <T>(method: string, params: object, signal?: AbortSignal): Promise<T> => {
-    if (how.via === "sesamectl") return overClient<T>(exec, method, params, signal);
-    try {
-      return await call<T>(how.path, method, params, { signal, timeoutMs: how.timeoutMs });
-    } catch (error) {
-      if (!(error instanceof Unreachable)) throw error;
-    }
-    return afterStart<T>(exec, how, method, params, signal);
+    const result = await asked<T>(exec, how, method, params, signal);
+    const wrong = flaw(method, result);
+    if (wrong) throw new Error(`${how.via === "socket" ? `what answers at ${how.path}` : clientProgram()} gave an answer to ${method} that is none (${wrong}); update sesame, and \`sesamectl restart\``);
+    return result;
   };
+}
+
+async function asked<T>(exec: Exec, how: Way, method: string, params: object, signal?: AbortSignal): Promise<T> {
+  if (how.via === "sesamectl") return overClient<T>(exec, method, params, signal);
+  await settle(exec, how.path, signal);
+  try {
+    return await call<T>(how.path, method, params, { signal, timeoutMs: how.timeoutMs });
+  } catch (error) {
+    if (error instanceof RpcError && REFUSED.has(error.code)) throw new RpcError(error.code, error.message + advice((await theirs(how.path, signal)) ?? OURS), error.data);
+    if (!(error instanceof Unreachable)) throw error;
+  }
+  return afterStart<T>(exec, how, method, params, signal);
+}
+
+const REFUSED = new Set([-32601, -32602]); // a method or a parameter that it does not know
+const settled = new Set<string>();
+
+/**
+ * An older daemon goes on for as long as nobody of a newer version asks it, and a person may only ever use pi. So the first question
+ * of this process compares versions, and any command of `sesamectl` restarts an older one, as for everybody else.
+ */
+async function settle(exec: Exec, path: string, signal?: AbortSignal): Promise<void> {
+  if (settled.has(path)) return;
+  const version = await theirs(path, signal);
+  if (version === undefined) return;
+  settled.add(path);
+  if (isNewer(OURS, version) && mayStart()) await exec(clientProgram(), ["status", "--json"], { timeout: START_MS, ...(signal && { signal }) });
 }
 
 async function afterStart<T>(exec: Exec, how: Way, method: string, params: object, signal?: AbortSignal): Promise<T> {
@@ -56,9 +82,13 @@ async function afterStart<T>(exec: Exec, how: Way, method: string, params: objec
   return overClient<T>(exec, method, params, signal);
 }
 
+function mayStart(): boolean {
+  return ["", "0"].includes(process.env.SESAME_NO_START ?? "");
+}
+
 /** Start the daemon; gives where it listens. */
 async function start(exec: Exec, path: string, signal?: AbortSignal): Promise<string> {
-  if (!["", "0"].includes(process.env.SESAME_NO_START ?? "")) throw new Unreachable(`${path}, and SESAME_NO_START is set`);
+  if (!mayStart()) throw new Unreachable(`${path}, and SESAME_NO_START is set`);
   const program = clientProgram();
   const ended = await exec(program, ["start", "--json"], { timeout: START_MS, ...(signal && { signal }) });
   if (ended.code === 0) return said(ended.stdout) ?? path;

@@ -53,13 +53,15 @@ export async function call<T>(path: string, method: string, params: object, how:
     return await exchanged<T>(path, request(method, params), AbortSignal.any(signal ? [signal, deadline] : [deadline]), maxBytes);
   } catch (error) {
     if (signal?.aborted) throw new Error(`${method}: aborted`);
-    if (deadline.aborted) throw new Error(`sesamed at ${path} did not answer ${method} within ${timeoutMs / 1000} s; try again, or restart it`);
+    if (deadline.aborted) throw new Error(`sesamed at ${path} did not answer ${method} within ${timeoutMs / 1000} s; try again, or \`sesamectl restart\``);
     throw error;
   }
 }
 
+const ID = 1; // of the only request on a connection
+
 function request(method: string, params: object): string {
-  return `${JSON.stringify({ jsonrpc: "2.0", id: 1, method, params })}\n`;
+  return `${JSON.stringify({ jsonrpc: "2.0", id: ID, method, params })}\n`;
 }
 
 async function exchanged<T>(path: string, line: string, signal: AbortSignal, maxBytes: number): Promise<T> {
@@ -108,7 +110,8 @@ function parsed(path: string, line: string): Message {
 }
 
 function result<T>(path: string, message: Message): T {
-  const { error, result: found } = message;
+  const { error, result: found, id } = message;
+  if (id !== ID && !(id === null && error !== undefined)) throw foreign(path); // an error before the id was read has none
   if (isRecord(error) && typeof error.code === "number") throw new RpcError(error.code, String(error.message), error.data);
   if (!isRecord(found)) throw foreign(path);
   return found as T;

@@ -1,21 +1,33 @@
-/** `/sessions WORDS`: find, choose, open. Everything shown is the daemon's word: no session file is read for it. */
-import type { ExtensionAPI, ExtensionCommandContext } from "@earendil-works/pi-coding-agent";
-import { asker, STARTED, way } from "./ask.ts";
+/** `/sessions WORDS`: find, look, choose; then open it, fork it here, or take it into the prompt. No session file is read to find it. */
+import { type ExtensionAPI, type ExtensionCommandContext, SessionManager } from "@earendil-works/pi-coding-agent";
+import { asked, completions } from "./asked.ts";
+import { type Ask, asker, STARTED, way } from "./ask.ts";
+import { call } from "./client.ts";
+import { paste } from "./editor.ts";
+import { socketPath } from "./locations.ts";
+import { type Choice, type Action, Picker } from "./picker.ts";
 import { beginning } from "./present.ts";
 import { isReference } from "./references.ts";
-import { cut, line, minute } from "./text.ts";
+import { option } from "./rows.ts";
+import { chooseTools, filters } from "./schema.ts";
+import { cut, line } from "./text.ts";
 import { explained } from "./trouble.ts";
-import type { Found, Hit, Listed, Meta, Session } from "./wire.ts";
+import { Aborted, waitedFor } from "./waiting.ts";
+import type { Found, Hello, Hit, Meta, Page } from "./wire.ts";
 
-const MOST = 20;
+const MOST = 50;
+const AROUND = 9; // messages to look at, those around the passage
+const CAN: Record<Action, string> = { open: "Open it", fork: "Fork it: go on from its end in a new session here", prompt: "Take it into the prompt" };
 
 export function registerCommand(pi: ExtensionAPI, name: string): void {
   pi.registerCommand(name, {
-    description: "Find a past session by words and open it; without words, the latest of this project",
-    handler: async (words, ctx) => {
+    description: "Find past sessions by words and filters (cwd:. path: source: after: …) and open, fork or quote one; without words the latest of this project",
+    getArgumentCompletions: async (typed) => completions(typed, /source[=:\s]\S*$/.test(typed) ? await sources() : []),
+    handler: async (text, ctx) => {
       try {
-        await chosen(pi, words.trim(), ctx);
+        await run(pi, text.trim(), ctx);
       } catch (error) {
+        if (error instanceof Aborted) return;
         if (!ctx.hasUI) throw error;
         ctx.ui.notify(explained(error).message, "error");
       }
@@ -23,42 +35,67 @@ export function registerCommand(pi: ExtensionAPI, name: string): void {
   });
 }
 
-async function chosen(pi: ExtensionAPI, words: string, ctx: ExtensionCommandContext): Promise<void> {
+/** The agents of which there may be sessions. Whoever types must not be disturbed by what is wrong. */
+async function sources(): Promise<string[]> {
+  const status = await call<{ sources?: { parser: string }[] }>(socketPath(), "status", {}, { timeoutMs: 1_000 }).catch(() => undefined);
+  return [...new Set(status?.sources?.map(({ parser }) => parser))].sort();
+}
+
+async function run(pi: ExtensionAPI, text: string, ctx: ExtensionCommandContext): Promise<void> {
   if (!ctx.hasUI) throw new Error("this command lets a person choose; here is nobody. Ask the model to search, or run `sesamectl search`");
   const how = way();
   const ask = asker((command, args, options) => pi.exec(command, args, options), how);
-  const exclude = [ctx.sessionManager.getSessionId()];
-  const sessions = words
-    ? (await ask<Found>("search", { query: words, exclude, limit: MOST, fresh: true })).results
-    : (await ask<Listed>("list_sessions", { cwd: ctx.cwd, exclude, subagents: "exclude", limit: MOST })).sessions;
+  const hits = await waitedFor(ctx, (signal) => found(ask, text, ctx, signal));
   if (how.started) ctx.ui.notify(STARTED, "info");
-  if (sessions.length === 0) return ctx.ui.notify(words ? `No past session matches ${line(words)}` : "No past sessions of this project", "info");
-  const options = sessions.map(option);
-  const session = sessions[options.indexOf((await ctx.ui.select(words ? `Sessions with ${line(words)}` : "Sessions of this project", options)) ?? "")];
-  if (session) await open(session, await ask<Meta>("get_session_meta", { sessionId: session.sessionId }), ctx);
+  if (hits.length === 0) return ctx.ui.notify(text ? `No past session matches ${line(text)}` : "No past sessions of this project", "info");
+  const chosen = await choose(ask, text ? `Sessions with ${cut(line(text), 60)}` : "Sessions of this project", hits, ctx);
+  if (chosen) await act(chosen, await ask<Meta>("get_session_meta", { sessionId: chosen.hit.sessionId }), ctx);
 }
 
-/** A session in a line; of one that was found, also the passage, by which sessions of one name are told apart. */
-function option(session: Session & Partial<Pick<Hit, "matchedSnippet">>, index: number): string {
-  const passage = cut(line(session.matchedSnippet ?? ""), 60);
-  const parts = [String(index + 1).padStart(2), minute(session.modified), cut(line(session.name ?? "(no name)"), 60), [line(session.source), place(session)].filter(Boolean).join(" ") + (session.gone ? " (gone)" : "")];
-  return [...parts, ...(passage ? [passage] : [])].join("  ");
+async function found(ask: Ask, text: string, ctx: ExtensionCommandContext, signal: AbortSignal): Promise<Hit[]> {
+  const { query, given } = asked(text);
+  const narrowed = filters(text ? given : { cwd: "." }, ctx.cwd);
+  const params = narrowed.tool === undefined ? narrowed : chooseTools(narrowed, (await ask<Hello>("hello", {}, signal)).toolFamilies ?? {});
+  return (await ask<Found>("search", { query, ...params, exclude: [ctx.sessionManager.getSessionId()], limit: MOST, fresh: true }, signal)).results;
 }
 
-/** The end of the directory, by which a person knows it. */
-function place(session: Session): string {
-  return cut(line(session.cwd ?? "").split("/").slice(-2).join("/"), 80);
+/** In a terminal by our own list; elsewhere by pi's dialogs. */
+async function choose(ask: Ask, heading: string, hits: Hit[], ctx: ExtensionCommandContext): Promise<Choice | undefined> {
+  let isShown = false;
+  const read = (hit: Hit) => ask<Page>("list_messages", { sessionId: hit.match?.sessionId ?? hit.sessionId, limit: AROUND, ...(typeof hit.match?.msgIdx === "number" ? { around: hit.match.msgIdx } : {}) });
+  const choice = await ctx.ui.custom<Choice | undefined>((tui, theme, _keys, done) => {
+    isShown = true;
+    return new Picker(hits, { heading, theme, height: () => tui.terminal.rows, read, redraw: () => tui.requestRender(), done });
+  });
+  if (isShown) return choice;
+  const options = hits.map((hit, index) => option(hit, index));
+  const hit = hits[options.indexOf((await ctx.ui.select(heading, options)) ?? "")];
+  if (!hit) return undefined;
+  const can = Object.values(CAN);
+  const action = Object.keys(CAN)[can.indexOf((await ctx.ui.select(cut(line(hit.name ?? hit.sessionId), 60), can)) ?? "")] as Action | undefined;
+  return action && { hit, action };
 }
 
-/** pi's own sessions are opened; of others, how to, and a reference to ask about it here. */
-async function open(session: Session, meta: Meta, ctx: ExtensionCommandContext): Promise<void> {
-  if (session.source === "pi" && !session.gone) {
-    await ctx.switchSession(session.path);
-    return; // this context is gone
-  }
-  const why = session.gone ? "its file is gone" : `it is a session of ${line(session.source)}`;
-  const no = meta.resumeProblem && !session.gone ? `, and ${cut(line(meta.resumeProblem.message), 1000)}` : "";
+async function act({ hit, action }: Choice, meta: Meta, ctx: ExtensionCommandContext): Promise<void> {
+  if (action === "prompt") return quote(hit, ctx);
+  if (hit.source !== "pi" || hit.gone) return refuse(hit, meta, ctx);
+  if (!ctx.isIdle() && !(await ctx.ui.confirm("The model is still answering", "Opening another session ends that. Open it?"))) return;
+  const path = action === "open" ? hit.path : SessionManager.forkFrom(hit.path, ctx.cwd, ctx.sessionManager.getSessionDir()).getSessionFile();
+  if (path) await ctx.switchSession(path); // this context is gone then
+}
+
+/** A reference to it, which tells the model about it when the prompt is sent. */
+function quote({ sessionId }: Hit, ctx: ExtensionCommandContext): void {
+  const reference = beginning(sessionId);
+  if (isReference(reference)) paste(ctx, `@@${reference} `);
+  else ctx.ui.notify(`${line(reference)} is an id that no prompt can name`, "warning");
+}
+
+/** Of other agents' sessions: how to open them, and a reference to ask about it here. */
+function refuse(hit: Hit, meta: Meta, ctx: ExtensionCommandContext): void {
+  const why = hit.gone ? "its file is gone" : `it is a session of ${line(hit.source)}`;
+  const no = meta.resumeProblem && !hit.gone ? `, and ${cut(line(meta.resumeProblem.message), 1000)}` : "";
   const how = meta.resume ? `; open it with \`${cut(line(meta.resume.command.join(" ")), 1000)}\` in ${cut(line(meta.resume.cwd ?? "its directory"), 1000)}` : no;
   ctx.ui.notify(`pi cannot open it: ${why}${how}`, "info");
-  if (isReference(beginning(session.sessionId))) ctx.ui.pasteToEditor(`@@${beginning(session.sessionId)} `);
+  if (isReference(beginning(hit.sessionId))) quote(hit, ctx);
 }

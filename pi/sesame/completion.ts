@@ -1,8 +1,8 @@
 /** `@@` while typing: names of sessions, of this project, with `@@@` of everywhere; the latest ones when nothing is typed yet. */
 import type { AutocompleteItem, AutocompleteProvider } from "@earendil-works/pi-tui";
-import { beginning } from "./present.ts";
+import { beginning, count } from "./present.ts";
 import { isReference, words } from "./references.ts";
-import { cut, day, line } from "./text.ts";
+import { cut, day, line, minute } from "./text.ts";
 import type { Found, Listed, Session } from "./wire.ts";
 
 const TYPED = /(?:^|[\s([{])(@@@?)([^\s@`]*)$/u;
@@ -47,7 +47,7 @@ export class Names {
     const found = text === "" || named.length >= MOST ? [] : await this.#found(everywhere, text, signal);
     const ids = new Set(named.map((session) => session.sessionId));
     const meant = [...named, ...found.filter((session) => !ids.has(session.sessionId))].filter((session) => isReference(beginning(session.sessionId)));
-    return meant.slice(0, MOST).map((session) => item(session, everywhere ? beginning(session.sessionId) : called(session, known)));
+    return meant.slice(0, MOST).map((session) => item(session, everywhere, everywhere ? beginning(session.sessionId) : called(session, known)));
   }
 
   async #sessions(everywhere: boolean, signal: AbortSignal): Promise<Session[]> {
@@ -106,9 +106,11 @@ function isCalled({ sessionId, name }: Session, text: string): boolean {
   return sessionId.startsWith(text) || words(text).every((word) => inside.includes(word));
 }
 
-function item(session: Session, reference: string): AutocompleteItem {
+/** Where several projects are listed, a row says which it is of; otherwise when it was, to the minute. */
+function item(session: Session, everywhere: boolean, reference: string): AutocompleteItem {
   const label = cut(line(session.name ?? "") || session.sessionId, 80);
-  return { value: `@@${reference}`, label, description: [day(session.modified), session.source, line(session.cwd ?? "")].filter(Boolean).join("  ") };
+  const facts = everywhere ? [day(session.modified), session.source, line(session.cwd ?? "")] : [minute(session.modified), session.source, count(session.messageCount, "message")];
+  return { value: `@@${reference}`, label, description: facts.filter(Boolean).join("  ") };
 }
 
 /** A short name that no other session of the project has, else the id. A name that an id may begin with would mean that one. */

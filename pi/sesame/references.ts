@@ -1,5 +1,5 @@
 /** `@@name` in a prompt: which words of it are references, and which sessions the running one has been told of already. Pure. */
-import { clean } from "./text.ts";
+import { clean, json } from "./text.ts";
 
 export const CUSTOM_TYPE = "sesame-reference";
 const NAME = /[\p{L}\p{N}][^\s@`"'<>|]*/u;
@@ -7,7 +7,7 @@ const TOKEN = new RegExp(`(?<=^|[\\s([{])(@@@?)(${NAME.source})`, "gu");
 const WHOLE = new RegExp(`^${NAME.source}$`, "u");
 const CODE = /```[\s\S]*?(?:```|$)|`[^`\n]*`/g;
 const CLOSING = ".,;:!?)]}";
-const ANCESTOR = /.~\d{0,3}$/;
+const ANCESTOR = /^(.+)~\d{0,3}$/u;
 const PART_OF_ID = 6;
 const MOST = 8;
 
@@ -34,19 +34,21 @@ export function isReference(name: string): boolean {
   return WHOLE.test(name) && clean(name) === name && withoutClosing(name) === name;
 }
 
-/**
- * Whether this session is meant, of which the daemon says that it is the nearest: by its id or a part of it, by its whole name,
- * or by several words of it. One word of a name is as likely to be code: `@@error`.
- */
-export function isMeant(reference: string, { sessionId, name }: { sessionId: string; name?: string | null }): boolean {
+/** Whether this is just that session: its id, the beginning of it, or its whole name. Anything else would be a guess: `@@error` is code, too. */
+export function isExact(reference: string, { sessionId, name }: { sessionId: string; name?: string | null }): boolean {
   const typed = words(reference);
-  if (ANCESTOR.test(reference) || typed.length > 1) return true;
-  return (reference.length >= PART_OF_ID && sessionId.startsWith(reference)) || sessionId === reference || typed.join() === words(name ?? "").join();
+  const isOfId = reference === sessionId || reference.endsWith(`:${sessionId}`) || (reference.length >= PART_OF_ID && sessionId.startsWith(reference));
+  return isOfId || (typed.length > 0 && typed.join(" ") === words(name ?? "").join(" "));
+}
+
+/** The reference without the `~N` behind it, which means an ancestor; undefined if there is none. */
+export function descendant(reference: string): string | undefined {
+  return ANCESTOR.exec(reference)?.[1];
 }
 
 /** The words of a name, as a reference spells them. */
 export function words(text: string): string[] {
-  return text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
+  return text.normalize("NFKC").toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
 }
 
 /** A word without the punctuation that ends its sentence. */
@@ -60,11 +62,35 @@ interface Entry {
   type: string;
   customType?: string;
   details?: unknown;
+  message?: { role?: string; content?: unknown };
+}
+
+const BLOCK = new RegExp(`\\n<${CUSTOM_TYPE} ids=(\\[.*\\])>\\n`, "u");
+
+/** A prompt with what its references mean behind it. Sources know the marks: what is between them is nobody's prompt. */
+export function withBlock(prompt: string, told: string, ids: string[]): string {
+  return `${prompt}\n\n<${CUSTOM_TYPE} ids=${json(ids)}>\n${told}\n</${CUSTOM_TYPE}>`;
 }
 
 /** The sessions whose reference is in the context already: said since the last compaction. */
 export function toldOf(branch: readonly Entry[]): Set<string> {
-  const since = branch.slice(branch.findLastIndex((entry) => entry.type === "compaction") + 1);
-  const told = since.filter((entry) => entry.type === "custom_message" && entry.customType === CUSTOM_TYPE);
-  return new Set(told.flatMap((entry) => (entry.details as { ids?: string[] } | undefined)?.ids ?? []));
+  return new Set(branch.slice(branch.findLastIndex((entry) => entry.type === "compaction") + 1).flatMap(idsIn));
+}
+
+function idsIn({ type, customType, details, message }: Entry): string[] {
+  if (type === "custom_message" && customType === CUSTOM_TYPE) return (details as { ids?: string[] } | undefined)?.ids ?? [];
+  return type === "message" && message?.role === "user" ? textsOf(message.content).flatMap(idsOfBlock) : [];
+}
+
+function textsOf(content: unknown): string[] {
+  if (typeof content === "string") return [content];
+  return Array.isArray(content) ? content.map((part: { text?: unknown }) => String(part.text ?? "")) : [];
+}
+
+function idsOfBlock(text: string): string[] {
+  try {
+    return JSON.parse(BLOCK.exec(text)?.[1] ?? "[]") as string[];
+  } catch {
+    return []; // somebody's own text that looks like it
+  }
 }

@@ -7,13 +7,15 @@ import type { Details } from "./tools.ts";
 
 const MAIN = ["query", "session"];
 const NAMES_SHOWN = 3;
+const OF_SESSION = "Session ";
 
 /** A call: the tool, what it is asked for, then the rest. */
 export function callLine(tool: string, given: Given, theme: Theme): Component {
   const main = MAIN.flatMap((name) => (given[name] === undefined ? [] : [JSON.stringify(cut(line(String(given[name])), 100))]));
   const rest = Object.entries(given).filter(([name, value]) => !MAIN.includes(name) && value !== undefined);
   const more = rest.map(([name, value]) => `${name} ${cut(line(String(value)), 60)}`).join(", ");
-  return text([theme.fg("toolTitle", theme.bold(tool)), theme.fg("accent", main.join(" ")), theme.fg("dim", more)].filter(Boolean).join(" "));
+  const parts = [["accent", main.join(" ")], ["dim", more]] as const;
+  return text([theme.fg("toolTitle", theme.bold(tool)), ...parts.flatMap(([colour, part]) => (part ? [theme.fg(colour, part)] : []))].join(" "));
 }
 
 /** A result: how many and the first names; all of it when unfolded. */
@@ -22,7 +24,8 @@ export function resultText(result: AgentToolResult<Partial<Details>>, expanded: 
   const said = result.content.map((part) => (part.type === "text" ? part.text : "")).join("\n");
   const { shown, total, via, started } = result.details ?? {};
   if (shown === undefined) return text(theme.fg("error", said));
-  const heading = theme.fg(shown > 0 ? "success" : "warning", total !== undefined && total > shown ? `${shown} of ${total}` : `${shown} found`);
+  const what = said.startsWith(OF_SESSION) ? "messages and calls" : "found";
+  const heading = theme.fg(shown > 0 ? "success" : "warning", total !== undefined && total > shown ? `${shown} of ${total}` : `${shown} ${what}`);
   const notes = [...(via === "sesamectl" ? ["through sesamectl"] : []), ...(started ? ["sesamed started"] : [])];
   const first = notes.length > 0 ? `${heading} ${theme.fg("warning", `(${notes.join(", ")})`)}` : heading;
   return text([first, ...(expanded ? said.split("\n").map((one) => painted(one, theme)) : folded(said, theme))].join("\n"));
@@ -37,7 +40,7 @@ export const referenceLine: MessageRenderer<{ names?: string[] }> = (message, { 
 };
 
 function folded(said: string, theme: Theme): string[] {
-  const names = said.split("\n").filter((one) => /^\d+\. /.test(one));
+  const names = said.split("\n").filter((one, index) => /^\d+\. /.test(one) || (index === 0 && one.startsWith(OF_SESSION)));
   const more = names.length > NAMES_SHOWN ? [theme.fg("dim", `… ${names.length - NAMES_SHOWN} more`)] : [];
   return [...names.slice(0, NAMES_SHOWN).map((one) => theme.fg("muted", one)), ...more];
 }

@@ -7,7 +7,7 @@ import { resolve } from "node:path";
 import { instant } from "./text.ts";
 
 const text = (description: string) => ({ type: "string", description });
-const whole = (description: string, minimum: number, maximum: number) => ({ type: "integer", minimum, maximum, description });
+const whole = (description: string) => ({ type: "integer", description });
 const choice = (values: string[], description: string) => ({ type: "string", enum: values, description });
 const object = (properties: Record<string, object>, required: string[]) => ({ type: "object", properties, required, additionalProperties: false });
 
@@ -24,7 +24,10 @@ const WITHIN = {
   status: choice(["success", "error"], "Only tool calls that ended so"),
 };
 const SIMILAR = text("Only the sessions that are shown as one with this one, each by itself; the id of a hit that says there are some");
-const OFFSET = whole("Leave out the first so many", 0, 100_000);
+const OFFSET = whole("Leave out the first so many");
+/** The most and the fewest of what is asked for. A number beyond is meant as the nearest one: an error would cost the model a turn. */
+const BOUNDS = { search: [1, 20, 8], list: [1, 50, 20], read: [1, 50, 20] } as const;
+const limit = (what: string, [least, most, usual]: readonly [number, number, number]) => whole(`Most ${what}, ${least} to ${most}; default ${usual}`);
 
 export const SEARCH = object(
   {
@@ -33,26 +36,38 @@ export const SEARCH = object(
     ...WITHIN,
     similarTo: SIMILAR,
     sort: choice(["relevance", "recent"], "Best first (default) or newest first"),
-    limit: whole("Most sessions, default 8", 1, 20),
+    limit: limit("sessions", BOUNDS.search),
     offset: OFFSET,
   },
   ["query"],
 );
 
-export const LIST = object({ ...PLACE, path: WITHIN.path, limit: whole("Most sessions, default 20", 1, 50), offset: OFFSET }, []);
+export const LIST = object({ ...PLACE, path: WITHIN.path, limit: limit("sessions", BOUNDS.list), offset: OFFSET }, []);
 
 export const READ = object(
   {
     session: text("The session: its id, the beginning of it, or its name; ~1 behind it is the session that it was begun from"),
-    around: whole("Show the messages around this one, a hit's message number", 0, 10_000_000),
-    offset: whole("Begin with this message; the default is 0", 0, 10_000_000),
-    limit: whole("Most messages, default 20", 1, 50),
-    textOffset: whole("Begin at this character of each message: to go on in a long one", 0, 1_000_000_000),
+    around: whole("Show the messages around this one: the [N] of a hit"),
+    offset: whole("Begin with this message; the default is 0. Below 0 it counts from the end: -20 is how the session ended"),
+    limit: limit("messages", BOUNDS.read),
+    textOffset: whole("Begin at this character of each message: to go on in a long one"),
   },
   ["session"],
 );
 
 export type Given = Record<string, string | number | undefined>;
+
+/** How many sessions or messages are asked for. */
+export function most(given: Given, what: keyof typeof BOUNDS): number {
+  const [least, most, usual] = BOUNDS[what];
+  const ofEnd = what === "read" && given.around === undefined ? Math.max(0, -Number(given.offset ?? 0)) : 0;
+  return Math.min(most, Math.max(least, Number(given.limit ?? (ofEnd || usual))));
+}
+
+/** A number that counts from 0. */
+export function counted(value: Given[string]): number {
+  return Math.max(0, Number(value ?? 0));
+}
 
 /** The params of `search` and `list_sessions` for what the model gave. */
 export function filters(given: Given, here: string): Record<string, unknown> {

@@ -1,14 +1,16 @@
 /** The three tools for the model: search, read, list. What goes wrong is thrown, for that is what every pi shows as an error. */
 import type { AgentToolResult, ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { type Ask, asker, STARTED, type Way, way } from "./ask.ts";
+import { page } from "./page.ts";
 import * as present from "./present.ts";
 import { RpcError } from "./client.ts";
 import { callLine, resultText } from "./render.ts";
-import { chooseTools, filters, type Given, LIST, READ, SEARCH } from "./schema.ts";
+import { chooseTools, counted, filters, type Given, LIST, most, READ, SEARCH } from "./schema.ts";
 import { explained, NOT_FOUND } from "./trouble.ts";
 import type { Found, Hello, Listed, Meta, Page } from "./wire.ts";
 
-const READ_CHARACTERS = 20_000;
+const MOST_CHARACTERS = 20_000; // of an answer, in all
+const BUDGET = MOST_CHARACTERS - 200; // without what is said of how it came
 
 /** Kept in the session's file: small. */
 export interface Details {
@@ -60,8 +62,8 @@ const toolsCalled = (names: ToolNames): Tool[] => [
   {
     name: names.read,
     label: "Read session",
-    description: `Read messages and tool calls of a past session, page by page or around a hit of ${names.search}. Output is cut at ${READ_CHARACTERS} characters; long messages say how to read the rest.`,
-    promptSnippet: "Read a past coding-agent session around a hit or page by page",
+    description: `Read messages and tool calls of a past session, page by page, around a hit of ${names.search}, or from its end (offset -20). At most ${MOST_CHARACTERS} characters; long messages say how to read the rest.`,
+    promptSnippet: "Read a past coding-agent session around a hit, page by page, or how it ended",
     promptGuidelines: [],
     parameters: READ,
     run: read,
@@ -91,17 +93,17 @@ export function registerTools(pi: ExtensionAPI, names: ToolNames): void {
       ...tool,
       ...HINTS,
       parameters: parameters as never, // JSON Schema is what TypeBox's objects are
-      execute: (_id, given, signal, _update, ctx) => executed(pi, (ask) => run(ask, given as Given, { ctx, names, signal })),
+      execute: (_id, given, signal, _update, ctx) => executed(pi, names, (ask) => run(ask, given as Given, { ctx, names, signal })),
       renderCall: (given, theme) => callLine(tool.name, (given ?? {}) as Given, theme),
       renderResult: (result, { expanded, isPartial }, theme) => resultText(result as AgentToolResult<Partial<Details>>, expanded, isPartial, theme),
     });
 }
 
-async function executed(pi: ExtensionAPI, run: (ask: Ask) => Promise<Answer>): Promise<AgentToolResult<Details>> {
+async function executed(pi: ExtensionAPI, names: ToolNames, run: (ask: Ask) => Promise<Answer>): Promise<AgentToolResult<Details>> {
   const how = way();
   const ask = asker((command, args, options) => pi.exec(command, args, options), how);
   const { text, ...numbers } = await run(ask).catch((error: unknown) => {
-    throw explained(error);
+    throw inToolsWords(explained(error), names);
   });
   const notes = [
     ...(how.started ? [`[${STARTED}]`] : []),
@@ -110,12 +112,17 @@ async function executed(pi: ExtensionAPI, run: (ask: Ask) => Promise<Answer>): P
   return { content: [{ type: "text", text: [text, ...notes].join("\n") }], details: { via: how.via, started: how.started, ...numbers } };
 }
 
+/** What a person would type is for the model a tool. */
+function inToolsWords(error: Error, names: ToolNames): Error {
+  return new Error(error.message.replaceAll("`sesamectl list`", names.list));
+}
+
 async function search(ask: Ask, given: Given, { ctx, names, signal }: At): Promise<Answer> {
-  const [query, limit, offset] = [String(given.query ?? ""), Number(given.limit ?? 8), Number(given.offset ?? 0)];
+  const [query, limit, offset] = [String(given.query ?? ""), most(given, "search"), counted(given.offset)];
   const params = { query, ...(await narrowed(ask, given, ctx, signal)), ...(given.sort && { sort: given.sort }), exclude: own(ctx), limit, offset, fresh: true };
   const found = await ask<Found>("search", params, signal);
-  const text = present.search(query, found, { offset, limit, reads: names.read });
-  return { text, shown: found.results.length, total: found.total ?? found.resultCount, sessions: found.results.map((hit) => present.beginning(hit.sessionId)) };
+  const answer = present.search(query, found, { offset, limit, budget: BUDGET, reads: names.read });
+  return { ...answer, total: found.total ?? found.resultCount, sessions: ids(found.results.slice(0, answer.shown)) };
 }
 
 /** The filters. What is in the families of tools, the daemon knows; without them, whoever answers chooses (sesamectl). */
@@ -127,20 +134,22 @@ async function narrowed(ask: Ask, given: Given, ctx: ExtensionContext, signal?: 
 }
 
 async function list(ask: Ask, given: Given, { ctx, signal }: At): Promise<Answer> {
-  const offset = Number(given.offset ?? 0);
-  const params = { ...filters(given, ctx.cwd), exclude: own(ctx), limit: Number(given.limit ?? 20), offset };
+  const offset = counted(given.offset);
+  const params = { ...filters(given, ctx.cwd), exclude: own(ctx), limit: most(given, "list"), offset };
   const listed = await ask<Listed>("list_sessions", params, signal);
-  return { text: present.sessions(listed, offset), shown: listed.sessions.length, total: listed.total, sessions: listed.sessions.map((one) => present.beginning(one.sessionId)) };
+  const answer = present.sessions(listed, { offset, budget: BUDGET });
+  return { ...answer, total: listed.total, sessions: ids(listed.sessions.slice(0, answer.shown)) };
 }
 
 async function read(ask: Ask, given: Given, { ctx, names, signal }: At): Promise<Answer> {
-  const { session, around, offset, limit, textOffset } = given;
-  const place = around === undefined ? { offset: Number(offset ?? 0) } : { around: Number(around) };
-  const params = { ...place, limit: Number(limit ?? 20), ...(textOffset && { textOffset: Number(textOffset) }) };
+  const { session, offset } = given;
+  const around = given.around === undefined ? undefined : counted(given.around);
+  const textOffset = counted(given.textOffset);
+  const params = { ...(around === undefined ? { offset: Number(offset ?? 0) } : { around }), limit: most(given, "read"), ...(textOffset && { textOffset }) };
   const found = await named(ask, String(session ?? "").trim(), ctx.cwd, (sessionId) => ask<Page>("list_messages", { sessionId, ...params }, signal), signal);
   const meta = await ask<Meta>("get_session_meta", { sessionId: found.sessionId }, signal);
-  const part = { reads: names.read, budget: READ_CHARACTERS, around: around === undefined ? undefined : Number(around), textOffset: Number(textOffset ?? 0) };
-  return { text: present.page(found, meta, part), shown: found.messages.length, total: found.total, sessions: [present.beginning(found.sessionId)] };
+  const answer = page(found, meta, { reads: names.read, budget: BUDGET, around, textOffset });
+  return { ...answer, total: found.total, sessions: ids([found]) };
 }
 
 /** What `asked` gives for the session with this id, or else for the one that is called so. */
@@ -152,6 +161,10 @@ async function named<T>(ask: Ask, session: string, cwd: string, asked: (sessionI
   }
   const meant = await ask<{ sessionId: string }>("resolve_session", { ref: session, cwd }, signal);
   return asked(meant.sessionId);
+}
+
+function ids(sessions: { sessionId: string }[]): string[] {
+  return sessions.map(({ sessionId }) => present.beginning(sessionId));
 }
 
 function own(ctx: ExtensionContext): string[] {

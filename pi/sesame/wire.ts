@@ -38,6 +38,7 @@ export interface Match {
 export interface Hit extends Session {
   score: number;
   matchedSnippet: string;
+  highlights?: [number, number][];
   matchedWords: string[];
   missingWords: string[];
   match: Match | null;

@@ -115,3 +115,13 @@ for (const [what, answer] of Object.entries({ "not JSON": "HTTP/1.1 400 Bad Requ
     await place.listen((socket) => socket.write(`${answer}\n`));
     await assert.rejects(call(place.path, "search", {}), /does not speak sesame's protocol; set SESAME_SOCKET/);
   });
+
+test("an answer to another question is refused; an error that was found before the id is not", async () => {
+  await place.listen((socket) => socket.write('{"jsonrpc":"2.0","id":7,"result":{"foreign":1}}\n'));
+  await assert.rejects(call(place.path, "search", {}), /does not speak sesame's protocol/);
+});
+
+test("an error without an id is an answer", async () => {
+  await place.listen((socket) => socket.write('{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"not JSON"}}\n'));
+  await assert.rejects(call(place.path, "search", {}), (error) => error instanceof RpcError && error.code === -32700);
+});

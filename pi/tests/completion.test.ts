@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Look, Names, provider, slug, typed } from "../sesame/completion.ts";
+import { minute } from "../sesame/text.ts";
 import type { Session } from "../sesame/wire.ts";
 
 const session = (sessionId: string, name: string | null): Session => ({ sessionId, source: "pi", path: "", cwd: "/p", gitBranch: null, name, created: "", modified: "2026-03-01T12:00:00.000Z", messageCount: 1, gone: false, subagent: false });
@@ -34,7 +35,7 @@ test("bare @@ lists the latest of this project, @@@ of everywhere; both leave th
   const { names, asked } = looking();
   const items = await names.suggest({ prefix: "@@", everywhere: false, text: "" }, LIVE);
   assert.deepEqual(items.map((item) => item.value), ["@@confirm-button-refactor", "@@02bb", "@@03cc", "@@04dd"]);
-  assert.deepEqual([items[0]?.label, items[0]?.description, items[3]?.label], ["Confirm button refactor", "2026-03-01  pi  /p", "04dd"]);
+  assert.deepEqual([items[0]?.label, items[0]?.description, items[3]?.label], ["Confirm button refactor", `${minute(SESSIONS[0]!.modified)}  pi  1 message`, "04dd"]);
   await names.suggest({ prefix: "@@@", everywhere: true, text: "" }, LIVE);
   assert.deepEqual(asked.map(([method, params]) => [method, params.cwd, params.exclude]), [["list_sessions", "/p", ["own"]], ["list_sessions", undefined, ["own"]]]);
 });
@@ -50,6 +51,7 @@ test("names first, then what was said; each session once; one list for many keys
 test("of everywhere an id is inserted: the project that it is typed in may have a session of that name", async () => {
   const items = await looking().names.suggest({ prefix: "@@@conf", everywhere: true, text: "conf" }, LIVE);
   assert.deepEqual(items.map((item) => [item.value, item.label]), [["@@01aa", "Confirm button refactor"]]);
+  assert.equal(items[0]?.description, "2026-03-01  pi  /p");
 });
 
 test("a name that an id may begin with is none to insert, and an id that no reference can say is not offered", async () => {

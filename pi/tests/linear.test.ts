@@ -4,8 +4,9 @@
  */
 import { test } from "node:test";
 import { slug, typed } from "../sesame/completion.ts";
-import * as present from "../sesame/present.ts";
-import { isMeant, isReference, references, toldOf } from "../sesame/references.ts";
+import { asked, completions } from "../sesame/asked.ts";
+import { page as pageOf } from "../sesame/page.ts";
+import { isExact, isReference, references, toldOf } from "../sesame/references.ts";
 import { filters } from "../sesame/schema.ts";
 import { clean, cut, fitting, instant, json, line, quoted, quotedLength, word } from "../sesame/text.ts";
 import type { Message, Page } from "../sesame/wire.ts";
@@ -20,13 +21,16 @@ const LOOKS: Record<string, (text: string) => unknown> = {
   filters: (text) => filters({ cwd: text, path: text, tool: text }, "/p"),
   prompt: (text) => references(`@@a${text}x @@b`),
   sentence: (text) => references(`see @@a${text}`),
-  meant: (text) => isMeant(text, { sessionId: text, name: text }),
+  asked: (text) => { try { return asked(text); } catch { return undefined; } },
+  completions: (text) => completions(text, [text]),
+  block: (text) => toldOf([{ type: "message", message: { role: "user", content: text } }]),
+  meant: (text) => isExact(text, { sessionId: text, name: text }),
   told: (text) => toldOf([{ type: text }]),
-  page: (text) => present.page(page(text), undefined, { reads: "read_session", budget: 20_000 }),
+  page: (text) => pageOf(page(text), undefined, { reads: "read_session", budget: 20_000 }),
 };
 const TOKENS = [
   "\x9d", "\x90", "\x9b", "\x9b0", "\x1b", "\x1b]", "\x1b[", "\x1b[0", "\x1b[0 ", "\x1b ", "\x1bP\x1b", "\r", "\r\n", "\u2028", "\t", " ", "\n", "\u200b", "\ud800", "🦆", "é\x9d",
-  "@", "@@", "@@@", "@@a", " @@a", "`", "`a", "``", "```", "```a\n", "`\n", ".", ".x", ")", "(", "[", "~", "~/", "0", "0h", "9999-", "a", "A", "-", "<", ">", "> ", '"', "\\", "1. ",
+  "@", "@@", "@@@", "@@a", " @@a", "`", "`a", "``", "```", "```a\n", "`\n", ".", ".x", ")", "(", "[", "~", "~/", "0", "0h", "9999-", "a", "A", "-", "<", ">", "> ", '"', "\\", "1. ", "--a", "--cwd ", "path:", 'a"', "\n<sesame-reference ids=[", "]>\n",
 ];
 
 for (const [name, look] of Object.entries(LOOKS))

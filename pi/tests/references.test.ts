@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CUSTOM_TYPE, isMeant, isReference, references, toldOf } from "../sesame/references.ts";
+import { CUSTOM_TYPE, descendant, isExact, isReference, references, toldOf, withBlock } from "../sesame/references.ts";
 
 const CASES: [string, string[]][] = [
   ["as in @@confirm-button", ["confirm-button"]],
@@ -28,11 +28,18 @@ test("what is inserted is read again as it is", () => {
   for (const none of ["", "-x", "a b", "a\nb", "a.", "a\u200bb", "a`b"]) assert(!isReference(none), none);
 });
 
-test("one word means a session only if it is all of its name, or of its id", () => {
+test("a session is meant by its id, a good part of it, or its whole name, and by nothing else", () => {
   const session = { sessionId: "7e57ab1e-0000", name: "Error handling" };
-  for (const meant of ["7e57ab", "7e57ab1e-0000", "Error_Handling", "error-hand", "handling~1"]) assert(isMeant(meant, session), meant);
-  for (const not of ["error", "7e57", "handling"]) assert(!isMeant(not, session), not);
-  assert(isMeant("error", { sessionId: "1", name: "Error!" }) && isMeant("1", { sessionId: "1", name: null }));
+  for (const meant of ["7e57ab", "7e57ab1e-0000", "pi:7e57ab1e-0000", "Error_Handling", "error-handling"]) assert(isExact(meant, session), meant);
+  for (const not of ["error", "7e57", "handling", "error-hand", "handling-error", "error-handling-2", "-"]) assert(!isExact(not, session), not);
+  assert(isExact("error", { sessionId: "1", name: "Error!" }) && isExact("1", { sessionId: "1", name: null }));
+  assert.deepEqual(["pear~1", "pear~", "a~2~1", "pear", "~1"].map(descendant), ["pear", "pear", "a~2", undefined, undefined]);
+});
+
+test("what stands behind a prompt counts as told, in text or in blocks", () => {
+  const text = withBlock("see @@a", "@@a is the past session", ["id-1", 'i"2>']);
+  for (const content of [text, [{ type: "text", text }, { type: "image" }]]) assert.deepEqual(toldOf([{ type: "message", message: { role: "user", content } }]), new Set(["id-1", 'i"2>']));
+  for (const message of [{ role: "assistant", content: text }, { role: "user", content: `\n<${CUSTOM_TYPE} ids=[oops]>\n` }, {}]) assert.deepEqual(toldOf([{ type: "message", message }]), new Set());
 });
 
 test("what was told stays told until a compaction", () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { homedir } from "node:os";
 import { test } from "node:test";
-import { chooseTools, filters, LIST, READ, SEARCH } from "../sesame/schema.ts";
+import { chooseTools, counted, filters, LIST, most, READ, SEARCH } from "../sesame/schema.ts";
 
 test("directories are meant from where the session runs", () => {
   assert.deepEqual(filters({ cwd: "." }, "/p/q"), { cwd: "/p/q" });
@@ -35,4 +35,10 @@ test("a tool is its families, if it is in some", () => {
   assert.deepEqual(chosen("=bash"), { cwd: "/p", tool: "bash" });
   assert.deepEqual(chosen("todo"), { cwd: "/p", tool: "todo" });
   assert.deepEqual(chosen(undefined), { cwd: "/p" });
+});
+
+test("a number beyond the bounds is meant as the nearest", () => {
+  assert.deepEqual([{}, { limit: 50 }, { limit: 0 }, { limit: -3 }].map((given) => most(given, "search")), [8, 20, 1, 1]);
+  assert.deepEqual([{ limit: 500 }, { offset: -5 }, { offset: -500 }, { offset: -5, limit: 2 }, { offset: -5, around: 3 }].map((given) => most(given, "read")), [50, 5, 50, 2, 20]);
+  assert.deepEqual([undefined, -1, 7, "7"].map(counted), [0, 0, 7, 7]);
 });

@@ -43,7 +43,7 @@ def works(desk: Desk, source: str) -> None:
     assert '"Plum tree care"' in desk.model.tool_results()[0]
     assert {tool["function"]["name"] for tool in desk.model.requests[-1]["tools"]} >= TOOLS
     prompt = desk.model.system_prompt()
-    assert "<name>sesame</name>" in prompt
+    assert "<name>sesame</name>" not in prompt  # the tools are there: two ways to the same are one too many
     assert "Use search_sessions when the user refers to earlier work" in prompt
     assert "- search_sessions: Search past coding-agent sessions" in prompt
 
@@ -195,6 +195,9 @@ def test_the_skills_commands_work_in_pis_shell(desk: Desk) -> None:
     assert answers[2]["messages"]["messages"][0]["text"].startswith("why does the plum")
 
 
-def test_the_skill_is_given_in_full_when_the_person_asks_for_it(desk: Desk) -> None:
-    desk.ask("/skill:sesame find the plum")
+def test_the_skill_is_offered_where_the_tools_are_not(desk: Desk) -> None:
+    desk.ask("go", "--tools", "read,bash")
+    assert not TOOLS & {tool["function"]["name"] for tool in desk.model.requests[-1]["tools"]}
+    assert "<name>sesame</name>" in desk.model.system_prompt()
+    desk.ask("/skill:sesame find the plum", "--tools", "read,bash")
     assert "# Past sessions with sesamectl" in json.dumps(desk.model.requests[-1]["messages"][-1])

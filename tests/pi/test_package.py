@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from sesamectl import __version__
 from sesamectl.locations import MAX_SOCKET_BYTES, socket_path
 from sesamectl.render.terminal import columns
 from sesamed.sanitize import clean_text
@@ -156,7 +157,8 @@ def test_nothing_that_a_transcript_says_passes_for_ours(beside: Path) -> None:
 def test_the_manifests_agree() -> None:
     """pi reads the root's for `pi install git:…`, the package's own for a directory."""
     own, root = (json.loads((place / "package.json").read_text()) for place in (PACKAGE, REPOSITORY))
-    assert own["pi"] == {"extensions": ["./sesame/index.ts"], "skills": ["./skills"]}
+    assert own["pi"] == {"extensions": ["./sesame/index.ts"]}  # which offers the skill itself, where its tools are not
     assert root["pi"] == {kind: [f"./pi/{path[2:]}" for path in paths] for kind, paths in own["pi"].items()}
+    assert {own["version"], root["version"]} == {__version__}
     assert "dependencies" not in own
     assert "dependencies" not in root

@@ -1,6 +1,7 @@
 """What the person has in the real pi: `/sessions`, and a daemon that knows at once what was said."""
 
 import json
+import os
 import re
 
 import pytest
@@ -9,7 +10,7 @@ from tests.pi.conftest import SetDesk
 from tests.support.chat import Use
 from tests.support.claude import ClaudeSession
 from tests.support.daemon import eventually
-from tests.support.desk import Desk
+from tests.support.desk import Desk, Talk
 
 PLUM = "019e0000-0000-7000-8000-000000000001"
 
@@ -23,9 +24,74 @@ def test_sessions_are_found_chosen_and_opened(desk: Desk) -> None:
         assert re.fullmatch(r" 1  2026-03-01 \d\d:\d\d  Plum tree care  pi code/garden", before)
         assert passage == " the plum tree not bear fruit?"
         talk.send("extension_ui_response", id=asked["id"], value=option)
+        act(talk, "Open it")
         talk.until("response", id=command)
         assert talk.get("get_state")["sessionId"] == PLUM
         assert "why does the plum tree not bear fruit?" in json.dumps(talk.get("get_messages"))
+
+
+def act(talk: Talk, what: str) -> None:
+    """Say what is to be done with the session that was chosen."""
+    asked = talk.until("extension_ui_request", method="select")
+    (option,) = (option for option in asked["options"] if option.startswith(what))
+    talk.send("extension_ui_response", id=asked["id"], value=option)
+
+
+def test_a_session_is_forked_or_taken_into_the_prompt(desk: Desk) -> None:
+    with desk.talk() as talk:
+        for what in ("Take it", "Fork it"):
+            command = talk.send("prompt", message="/sessions plum tree")
+            asked = talk.until("extension_ui_request", method="select")
+            talk.send("extension_ui_response", id=asked["id"], value=asked["options"][0])
+            act(talk, what)
+            if what == "Take it":
+                put = talk.until("extension_ui_request", method="set_editor_text")["text"]
+                assert put == f"@@{PLUM} "
+            talk.until("response", id=command)
+        state = talk.get("get_state")
+        assert state["sessionId"] != PLUM
+        assert "why does the plum tree not bear fruit?" in json.dumps(talk.get("get_messages"))
+        talk.prompt("and the pear?")
+    desk.daemon.sync()
+    assert desk.daemon.call("get_session_meta", sessionId=state["sessionId"])["parentSessionId"] == PLUM
+
+
+def test_filters_of_the_command(desk: Desk) -> None:
+    desk.keep(desk.session(5, cwd="/elsewhere/orchard").user("plum elsewhere").name("Elsewhere"))
+    desk.daemon.sync()
+    with desk.talk() as talk:
+        for words, names in (
+            ("plum", ["Plum tree care", "Elsewhere"]),
+            ("plum --cwd .", ["Plum tree care"]),
+            ("cwd:/elsewhere", ["Elsewhere"]),
+            ("plum before:2026-03-04 source:pi tool:shell", ["Plum tree care"]),
+        ):
+            command = talk.send("prompt", message=f"/sessions {words}")
+            asked = talk.until("extension_ui_request", method="select")
+            talk.send("extension_ui_response", id=asked["id"], cancelled=True)
+            talk.until("response", id=command)
+            assert sorted(option.split("  ")[2] for option in asked["options"]) == sorted(names), words
+        talk.send("prompt", message="/sessions plum --pathh x")
+        said = talk.until("extension_ui_request", method="notify")
+    assert said["message"].startswith("there is no filter --pathh; there are --cwd, --path")
+
+
+def test_a_working_model_is_not_stopped_without_asking(desk: Desk) -> None:
+    os.mkfifo(desk.work / "fifo")
+    desk.model.says(Use("bash", {"command": "read line < fifo"}))
+    with desk.talk() as talk:
+        talk.get("prompt", message="wait for it")
+        talk.until("tool_execution_start")
+        talk.send("prompt", message="/sessions plum tree")
+        asked = talk.until("extension_ui_request", method="select")
+        talk.send("extension_ui_response", id=asked["id"], value=asked["options"][0])
+        act(talk, "Open it")
+        asked = talk.until("extension_ui_request", method="confirm")
+        talk.send("extension_ui_response", id=asked["id"], confirmed=False)
+        (desk.work / "fifo").write_text("go\n")
+        talk.until("agent_end")
+        assert talk.get("get_state")["sessionId"] != PLUM
+    assert asked["title"] == "The model is still answering"
 
 
 def test_without_words_the_latest_of_this_project(desk: Desk) -> None:
@@ -57,6 +123,7 @@ def test_a_session_of_another_agent_is_not_opened_but_can_be_asked_about(
             talk.send("prompt", message="/sessions apple")
             asked = talk.until("extension_ui_request", method="select")
             talk.send("extension_ui_response", id=asked["id"], value=asked["options"][0])
+            act(talk, "Open it")
             said = talk.until("extension_ui_request", method="notify")["message"]
             put = talk.until("extension_ui_request", method="set_editor_text")["text"]
     assert said.startswith(f"pi cannot open it: it is a session of claude{reason}")

@@ -2,6 +2,7 @@
 
 import os
 import socket
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ from sesamed.sanitize import clean_text
 from tests.pi.conftest import SetDesk
 from tests.support import canaries
 from tests.support.chat import Use, plain
-from tests.support.desk import Desk
+from tests.support.desk import Desk, Talk
 from tests.support.sessions import PiSession
 
 PLUM = "019e0000-0000-7000-8000-000000000001"
@@ -20,7 +21,7 @@ def user_texts(desk: Desk) -> list[str]:
     return [plain(message) for message in desk.model.requests[-1]["messages"] if message["role"] == "user"]
 
 
-@pytest.mark.parametrize("reference", ["plum-tree-care", "Plum_Tree_Care", PLUM, "plum-care"])
+@pytest.mark.parametrize("reference", ["plum-tree-care", "Plum_Tree_Care", PLUM, f"pi:{PLUM}"])
 def test_a_reference_tells_the_model_what_the_session_was_about(desk: Desk, reference: str) -> None:
     desk.ask(f"as in @@{reference}: what did we do?")
     prompt, told = user_texts(desk)
@@ -83,18 +84,56 @@ def twins(desk: Desk) -> None:
     desk.daemon.sync()
 
 
-def test_an_ambiguous_one_is_not_sent_and_the_person_sees_the_candidates(desk: Desk) -> None:
+def choose(talk: Talk, prompt: str, number: int | None) -> dict[str, Any]:
+    """Send a prompt and choose one of what is asked; None gives up."""
+    talk.send("prompt", message=prompt)
+    asked = talk.until("extension_ui_request", method="select")
+    answer = {"cancelled": True} if number is None else {"value": asked["options"][number]}
+    talk.send("extension_ui_response", id=asked["id"], **answer)
+    return asked
+
+
+def test_of_several_sessions_the_person_chooses_one(desk: Desk) -> None:
     twins(desk)
     with desk.talk() as talk:
-        talk.send("prompt", message="see @@twin please")
+        asked = choose(talk, "see @@twin please", 1)
+        talk.until("agent_end")
+        talk.prompt("and @@twin again")  # nobody is asked twice
+    assert asked["title"] == "@@twin: which session is meant?"
+    assert [option[:6] for option in asked["options"]] == ["1  Twi", "2  Twi", "None: "]
+    assert "2026-03-03" in asked["options"][1]
+    prompt, told, again = user_texts(desk)
+    assert (prompt, again) == ("see @@twin please", "and @@twin again")
+    assert f"id {desk.session(3).id};" in told
+
+
+def test_what_is_only_like_a_name_is_chosen_or_sent_as_it_is(desk: Desk) -> None:
+    """Words of a name are no reference by themselves: `@@max_count` may be Ruby."""
+    with desk.talk() as talk:
+        choose(talk, "see @@plum-care please", -1)
+        talk.until("agent_end")
+        assert user_texts(desk) == ["see @@plum-care please"]
+        talk.get("new_session")
+        choose(talk, "see @@care-tree please", 0)
+        talk.until("agent_end")
+    assert user_texts(desk)[1].startswith('@@care-tree is the past session "Plum tree care"')
+
+
+def test_whoever_chooses_nothing_has_the_prompt_again(desk: Desk) -> None:
+    twins(desk)
+    with desk.talk() as talk:
+        choose(talk, "see @@twin please", None)
         given_back = talk.until("extension_ui_request", method="set_editor_text")
-        error = talk.until("extension_ui_request", method="notify")
         talk.get("get_state")
     assert given_back["text"] == "see @@twin please"
-    assert error["notifyType"] == "error"
-    assert error["message"].startswith("@@twin: 'twin' fits 2 sessions")
-    assert f'- {desk.session(3).id} "Twin" 2026-03-03' in error["message"]
     assert desk.model.requests == []
+
+
+def test_what_is_only_like_a_name_is_not_guessed_without_a_person(desk: Desk) -> None:
+    ran = desk.ask("see @@plum-care please")
+    assert "@@plum-care: no session is called so" in ran.err
+    assert f'nearest: {PLUM} "Plum tree care"' in ran.err
+    assert user_texts(desk) == ["see @@plum-care please"]
 
 
 @pytest.mark.fault(104, 105)
@@ -139,10 +178,13 @@ def test_a_word_of_code_is_no_reference_to_a_name_that_contains_it(desk: Desk, n
         talk.send("prompt", message="what does @@error return?")
         warned = talk.until("extension_ui_request", method="notify")
         talk.until("agent_end")
+        talk.passed.clear()
+        talk.prompt("and @@error now?")
+        assert not [message for message in talk.passed if message.get("method") == "notify"]  # said once
     assert warned["notifyType"] == "warning"
     assert warned["message"].startswith("@@error: no session is called so, and no id begins so; nearest: ")
     assert f'{desk.session(3).id} "Error handling"' in warned["message"]
-    assert user_texts(desk) == ["what does @@error return?"]
+    assert user_texts(desk) == ["what does @@error return?", "and @@error now?"]
 
 
 def test_an_unknown_one_is_said_and_the_prompt_goes_on(desk: Desk) -> None:
@@ -170,12 +212,13 @@ def test_a_daemon_that_does_not_answer_is_waited_for_visibly_and_not_for_long(se
             shown = talk.until("extension_ui_request", method="setStatus")
             warned = talk.until("extension_ui_request", method="notify")
             talk.until("agent_end")
-    assert shown["statusText"] == "waiting for sesamed …"
+    assert shown["statusText"].startswith("waiting for sesamed …")
     assert "did not answer resolve_session within 3 s" in warned["message"]
     assert user_texts(desk) == ["see @@plum"]
 
 
-def test_one_in_a_prompt_to_a_working_model_is_told_as_well(desk: Desk) -> None:
+def test_one_in_a_prompt_to_a_working_model_travels_with_it(desk: Desk) -> None:
+    """By itself it would be answered by itself, and the prompt after it."""
     os.mkfifo(desk.work / "fifo")
     desk.model.says(Use("bash", {"command": "read line < fifo"}))
     with desk.talk() as talk:
@@ -184,6 +227,11 @@ def test_one_in_a_prompt_to_a_working_model_is_told_as_well(desk: Desk) -> None:
         talk.get("prompt", message=QUESTION, streamingBehavior="steer")
         (desk.work / "fifo").write_text("go\n")
         talk.until("agent_end")
+        talk.prompt(QUESTION)
     texts = user_texts(desk)
-    assert QUESTION in texts
-    assert len([text for text in texts if text.startswith("@@plum-tree-care is")]) == 1
+    (steered,) = (text for text in texts if text.startswith(QUESTION) and text != QUESTION)
+    assert '"]>\n@@plum-tree-care is the past session "Plum tree care"\n' in steered
+    assert "".join(texts).count("@@plum-tree-care is the past") == 1
+    assert len(desk.model.requests) == 3  # before and after the command, and the last prompt
+    desk.daemon.sync()
+    assert desk.daemon.found("fruit quince") == [PLUM]  # what was told is not what the person said

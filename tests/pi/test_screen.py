@@ -2,11 +2,13 @@
 
 import shlex
 import shutil
+import socket
 import subprocess
 from collections.abc import Iterator
 
 import pytest
 
+from tests.pi.conftest import SetDesk
 from tests.support.chat import Use, plain
 from tests.support.daemon import eventually
 from tests.support.desk import Desk
@@ -25,6 +27,9 @@ class Screen:
         start.write_text(f"#!/bin/sh\ncd {shlex.quote(str(desk.work))}\nexec {shlex.join(words)}\n")
         start.chmod(0o700)
         self._run("new-session", "-d", "-x", "120", "-y", "45", str(start))
+
+    def resize(self, columns: int, rows: int) -> None:
+        self._run("resize-window", "-x", str(columns), "-y", str(rows))
 
     def type(self, text: str) -> None:
         self._run("send-keys", "-l", text)
@@ -104,8 +109,10 @@ def test_an_ambiguous_reference_leaves_the_text_to_be_mended(desk: Desk, screen:
     screen.type("see @@twin please")
     screen.shows("see @@twin please")
     screen.press("Enter")
-    screen.shows("fits 2 sessions")
+    screen.shows("@@twin: which session is meant?")
+    screen.press("Escape")
     screen.shows("see @@twin please")
+    screen.shows_no_more("which session is meant?")
     screen.type("!")
     screen.shows("see @@twin please!")
     assert desk.model.requests == []
@@ -121,3 +128,84 @@ def test_sessions_are_chosen_from_a_list(desk: Desk, screen: Screen) -> None:
     screen.shows("Sessions with walnut")
     screen.press("Enter")
     screen.shows("Beside the barn.")
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(60, 20), (80, 24), (100, 36), (140, 50)])
+def test_the_list_fits_the_terminal(desk: Desk, screen: Screen, columns: int, rows: int) -> None:
+    """However long names and passages are, and with characters that take two columns."""
+    for number in range(3, 29):
+        session = (
+            desk.session(number).user(f"walnut {number} {'語' * 60} {'walnut shade ' * 30}").assistant("It is one.")
+        )
+        desk.keep(session.name(f"Walnut number {number} {'名' * 50}"))
+    desk.daemon.sync()
+    screen.resize(columns, rows)
+    screen.shows("[Extensions]")
+    screen.type("/sessions walnut")
+    screen.shows("/sessions walnut")
+    screen.press("Enter")
+    seen = screen.shows("enter opens").rstrip("\n").split("\n")
+    assert len(seen) <= rows
+    assert any(line.startswith("Sessions with walnut  1/26") for line in seen)
+    assert len([line for line in seen if "Walnut number" in line]) >= 4
+    assert len([line for line in seen if "  user: " in line]) >= 4
+    assert all("2026-03-" in line for line in seen if "Walnut number" in line)
+    for _ in range(30):
+        screen.press("Down")
+    seen = screen.shows("26/26").rstrip("\n").split("\n")
+    assert (
+        [line for line in seen if line.startswith("→ ")] == [line for line in seen if line.startswith("→ Walnut")] != []
+    )
+    screen.press("Right")
+    screen.shows("[0] user")
+    screen.press("Escape")
+    screen.shows("→ reads")
+    screen.press("Escape")
+    screen.shows_no_more("→ reads")
+
+
+def test_one_of_the_list_is_taken_into_the_prompt(desk: Desk, screen: Screen) -> None:
+    screen.shows("[Extensions]")
+    screen.type("/sessions fruit")
+    screen.shows("/sessions fruit")
+    screen.press("Enter")
+    screen.shows("Sessions with fruit")
+    screen.type("p")
+    screen.shows(f"@@{desk.session(1).id}")
+    screen.type("how was it?")
+    screen.press("Enter")
+    screen.shows("Plum tree care  2026-03-01")
+    screen.shows("Done.")
+    assert "> why does the plum tree" in plain(desk.model.requests[-1]["messages"][-1])
+
+
+def test_filters_complete_while_typing(screen: Screen) -> None:
+    screen.shows("[Extensions]")
+    screen.type("/sessions plum --st")
+    screen.shows("how a call ended")
+    screen.press("Tab")
+    screen.shows("/sessions plum --status")
+    screen.type("e")
+    screen.shows("→ error")
+
+
+def test_escape_ends_the_waiting_and_gives_the_prompt_back(set_desk: SetDesk) -> None:
+    desk = set_desk(running=False)
+    desk.daemon.runtime_dir.mkdir(0o700)
+    screen = Screen(desk)
+    try:
+        with socket.socket(socket.AF_UNIX) as silent:
+            silent.bind(desk.daemon.socket)
+            silent.listen()
+            screen.shows("[Extensions]")
+            screen.type("see @@plum-tree")
+            screen.shows("see @@plum-tree")
+            screen.press("Escape")  # the completion
+            screen.press("Enter")
+            screen.shows("waiting for sesamed")
+            screen.press("Escape")
+            screen.shows_no_more("waiting for sesamed")
+            screen.shows("see @@plum-tree")
+        assert desk.model.requests == []
+    finally:
+        screen.close()

@@ -74,6 +74,69 @@ def test_a_session_is_read_around_a_hit_and_page_by_page(desk: Desk) -> None:
     assert "> why does the plum tree" in page
 
 
+def test_how_a_session_ended_is_one_call(desk: Desk) -> None:
+    desk.model.says(
+        Use("read_session", {"session": PLUM, "offset": -1}), Use("read_session", {"session": PLUM, "around": 99})
+    )
+    desk.ask("go", "--no-session")
+    end, beyond = desk.model.tool_results()
+    assert "[3] to [3] of its messages and tool calls, which are [0] to [3]." in end
+    assert "> Plant a quince beside it." in end
+    assert "There is no [99]." in beyond
+
+
+def test_numbers_beyond_the_bounds_cost_no_turn(desk: Desk) -> None:
+    desk.model.says(
+        Use("search_sessions", {"query": "plum", "limit": 500, "offset": -1}),
+        Use("list_sessions", {"limit": 0}),
+        Use("read_session", {"session": PLUM, "limit": 1000}),
+    )
+    desk.ask("go", "--no-session")
+    found, listed, read = desk.model.tool_results()
+    assert "1 past session matches" in found
+    assert "Past sessions 1-1 of 2" in listed
+    assert "[0] to [3] of" in read
+
+
+def test_what_was_said_about_a_session_is_told(desk: Desk) -> None:
+    """A search by a tag is of no use to whoever does not see the tag."""
+    desk.daemon.call("set_session_meta", sessionId=PLUM, summary="Pruned, quince ordered.", tags=["orchard"])
+    desk.model.says(
+        Use("search_sessions", {"query": "orchard"}), Use("list_sessions", {}), Use("read_session", {"session": PLUM})
+    )
+    desk.ask("go", "--no-session")
+    found, listed, read = desk.model.tool_results()
+    for told in (found, listed, read):
+        assert 'summary: "Pruned, quince ordered."' in told
+    assert "its tags:\n   > orchard" in found
+    assert "tags: orchard" in listed
+    assert "tags: orchard" in read
+
+
+def test_no_answer_is_longer_than_it_says(desk: Desk) -> None:
+    for number in range(3, 28):
+        name = f"Ditch {number} " + "n" * 90
+        session = (
+            desk.session(number).user(f"dig a ditch {number} " + "\n".join("deep" * 9 for _ in range(300))).name(name)
+        )
+        for call in range(40):
+            session.tool(f"tool_{call}_{'t' * 60}", {"command": "dig\n" * 50}, "a\nb\n" * 300)
+        desk.keep(session)
+    desk.daemon.sync()
+    for number in range(3, 28):
+        words = {"summary": "s " * 400, "description": "d" * 900, "tags": [f"{tag}{'t' * 30}" for tag in range(20)]}
+        desk.daemon.call("set_session_meta", sessionId=desk.session(number).id, **words)
+    desk.model.says(
+        Use("search_sessions", {"query": "dig ditch deep", "limit": 20}),
+        Use("list_sessions", {"limit": 50}),
+        Use("read_session", {"session": desk.session(3).id, "limit": 50}),
+        Use("read_session", {"session": desk.session(3).id, "limit": 50, "around": 20}),
+    )
+    desk.ask("go", "--no-session")
+    for told in desk.model.tool_results():
+        assert 5_000 < len(told) <= 20_000
+
+
 def test_a_session_is_read_by_its_name(desk: Desk) -> None:
     desk.model.says(Use("read_session", {"session": "medlar"}))
     desk.ask("go")
@@ -126,7 +189,7 @@ def test_a_long_message_with_tabs_is_read_on_without_a_gap(desk: Desk) -> None:
         ("search_sessions", {"query": "x", "limit": "many"}, "limit"),
         ("search_sessions", {}, "query"),
         ("read_session", {"session": "no such thing at all"}, "no session is called"),
-        ("read_session", {"session": PLUM, "limit": -1}, "limit"),
+        ("search_sessions", {"query": "x", "source": "pie"}, "pie"),
     ],
 )
 def test_a_wrong_call_is_an_error_that_says_why(desk: Desk, tool: str, given: dict[str, object], said: str) -> None:
@@ -212,6 +275,10 @@ def test_an_abort_ends_the_question(set_desk: SetDesk, tmp_path: Path) -> None:
         desk.model.says(Use("search_sessions", {"query": "plum"}))
         with desk.talk("--no-session") as talk:
             talk.get("prompt", message="go")
+            connection, _ = listener.accept()
+            with connection:
+                connection.settimeout(30)
+                assert b'"hello"' in connection.recv(65536)  # versions are compared before it
             connection, _ = listener.accept()
             with connection:
                 connection.settimeout(30)

@@ -115,6 +115,7 @@ class Talk:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
+        self.passed: list[dict[str, Any]] = []  # all that was looked at
         self._said: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._reader = threading.Thread(target=self._read)
         self._number = 0
@@ -153,6 +154,7 @@ class Talk:
         while True:
             message = self._said.get(timeout=RUN_S)
             assert message is not None, "pi has ended"
+            self.passed.append(message)
             if message["type"] == kind and fields.items() <= message.items():
                 return message
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from sesamed.calls import OWN_MESSAGES
+from sesamed.calls import OWN_MESSAGES, without_references
 from sesamed.model import Fact, Identity, Message, NameRank, Operation, Role, ToolCall, Unknown, record_key
 from sesamed.source import ForeignFileError, Lines, Listing, Location, ResumeCommand, ToolFamilies, Variable
 from sesamed.sources.lines import JsonLines
@@ -173,11 +173,12 @@ def read_message(state: PiState, line: Line) -> Step:
 def read_user(state: PiState, line: Line, spoken: Spoken) -> Step:
     """A prompt. The first one with the person's own words names the session."""
     raw = join_texts(spoken.content)
-    text = without_skills(raw)
+    said = without_references(raw)
+    text = without_skills(said)
     operations: list[Operation] = [_message(locate(state, line, spoken), "user", raw, text), *_unknown(spoken.content)]
     if state.named:
         return advance(state, line), operations
-    name = prompt_fact(raw)
+    name = prompt_fact(said)
     if name is None and (stand_in := session_name(text)):  # `[skill x]`, until something is said
         operations.append(Fact(field="name", value=stand_in, rank=NameRank.STAND_IN))
     if name is not None:

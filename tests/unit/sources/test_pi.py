@@ -194,6 +194,13 @@ class TestName:
             Fact(field="name", value="go", rank=1)
         ]
 
+    def test_what_a_reference_adds_behind_a_prompt_is_neither_text_nor_name(self) -> None:
+        """To a working model it travels with the prompt."""
+        block = '\n\n<sesame-reference ids=["019e"]>\n@@plum is the past session "Plum"\n</sesame-reference>'
+        session = PiSession().user(f"see @@plum{block}")
+        assert [message.text for message in messages(session)] == ["see @@plum"]
+        assert facts(session, "name")[-1].value == "see @@plum"
+
     def test_only_a_skill_names_a_session_until_something_is_said(self) -> None:
         """Better than no name."""
         skill = '<skill name="deploy" location="/s">\nbody\n</skill>'

@@ -2,6 +2,7 @@
 
 import pytest
 
+from sesamed.calls import without_references
 from sesamed.sources.pi import without_skills
 from sesamed.sources.pi.lines import base_name, native_id
 
@@ -13,6 +14,21 @@ def test_a_skill_in_front_is_shortened_to_its_name() -> None:
     """Its body is not what the person said; a file's is."""
     assert without_skills(f"{SKILL}\n\n{FILE}\nship it") == f"[skill deploy]\n\n{FILE}\nship it"
     assert without_skills(f" {SKILL}\n{SKILL}") == "[skill deploy]\n[skill deploy]"
+
+
+BLOCK = '\n\n<sesame-reference ids=["019e"]>\n@@plum is the past session "Plum"\n> pruned\n</sesame-reference>'
+
+
+def test_what_references_mean_is_not_what_the_person_said() -> None:
+    """It stands behind the prompt when the model is at work, quoted from other sessions."""
+    assert without_references(f"see @@plum{BLOCK}") == "see @@plum"
+    assert without_references(f"a{BLOCK}{BLOCK}") == f"a{BLOCK}"  # one that was pasted
+
+
+@pytest.mark.parametrize("text", ["", "a", f"{BLOCK} and more", BLOCK.removeprefix("\n"), "a</sesame-reference>"])
+def test_other_prompts_stay_as_they_are(text: str) -> None:
+    """Whatever is like it."""
+    assert without_references(text) == text
 
 
 @pytest.mark.parametrize("text", ["<skill", '<skill name="x">never closed', "<skillful> work", f"no {SKILL}", " a"])

@@ -19,7 +19,7 @@ from sesamectl import flags
 from sesamectl.parse import parse
 from tests.support.client import PATIENCE_S, Client
 from tests.support.documents import PAGES, ROOT, Example, commands, examples, read
-from tests.support.machine import Machine
+from tests.support.machine import Machine, is_ours
 
 SAMPLES = {"pi": ".pi/agent/sessions", "claude": ".claude/projects/samples", "codex": ".codex/sessions"}
 
@@ -207,7 +207,7 @@ def test_nothing_remains_after_uninstalling(leaver: Newcomer) -> None:
     assert done.returncode == 0, done.stderr
     places = {leaver.home / name for name in (".config", ".local", ".local/share", ".local/state", ".claude/skills")}
     assert set(leaver.home.rglob("*")) - before - places == set()
-    assert not os.path.exists(f"/proc/{pid}")
+    assert not is_ours(pid)
 
 
 INLINE = re.compile(r"`(sesamectl [a-z][^`…]*)`")

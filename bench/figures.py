@@ -104,7 +104,8 @@ def _sentences(stored: dict[str, Measured]) -> Iterator[str]:
     cold, idle = _find(stored, "cold", "Cold index"), _find(stored, "idle", "Idle")
     seconds = _cell(cold, "daemon", "indexed s")
     share, resident = (_cell(idle, "after a second start", column) for column in ("CPU, % of a core", "resident MB"))
-    yield f"{cold.note.partition(';')[0]}: indexed in {seconds} s. Idle: {share} % of a core, {resident} MB."
+    corpus, *_, size = cold.note.rstrip(".").split("; ")
+    yield f"{corpus}: indexed in {seconds} s, {size}. Idle: {share} % of a core, {resident} MB."
     date, machine, *_ = stored["query"].conditions.split("; ")
     yield f"Measured {date} on {machine}: [benchmarks](docs/benchmarks.md)."
 

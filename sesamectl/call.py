@@ -77,8 +77,8 @@ def _find_families(tool: str, families: dict[str, list[str]]) -> list[str]:
     return [family for family, tools in families.items() if tool in map(str.lower, tools)]
 
 
-def wait_if_started(client: Client, begun_s: float) -> None:
-    """A daemon that we just started has read nothing yet: give it time to. The command began at that time."""
+def wait_if_started(client: Client, begun_s: float | None = None) -> None:
+    """A daemon that we just started has read nothing yet: give it time to, from when the command began, or from now."""
     if client.started:
         from sesamectl.waiting import wait_until_indexed
 

@@ -199,6 +199,15 @@ HERE = Flag("here", "", "continue it in the current directory, as when the proje
 PRINT = Flag("print", "", "print the command, quoted for a shell, and run nothing")
 DRY_RUN = Flag("dry-run", "", "print how many sessions, and remove nothing")
 YES = Flag("yes", "", "do not ask for confirmation")
+NOTES = (
+    Flag("title", "TEXT", "what it is called, instead of any other name; '' takes it away, here and below"),
+    Flag("summary", "TEXT", "what became of it"),
+    Flag("description", "TEXT", "what it is"),
+)
+TAGS = (
+    Flag("tag", "TAG...", "add a tag; repeatable"),
+    Flag("untag", "TAG...", "take a tag away; repeatable"),
+)
 FULL_TEXT = Flag("all", "", "print tool output in full")
 CONTEXT = Flag("context,C", "N", "with N messages before and after each one that matches", count)
 NEAR = Flag(
@@ -257,6 +266,11 @@ COMMANDS: Mapping[str, Command] = {
     "resume": Command(
         "continue a session with its agent, in its directory", "SESSION", (HERE, PRINT, YES, JSON, NO_START),
         ("resume simplify-nix-flakes", "resume 019e62c4 --print", "resume 019e62c4 --here"),
+    ),
+    "note": Command(
+        "say what a session is: searches find it by that; without flags, print what was said", "SESSION",
+        (*NOTES, *TAGS, JSON, NO_START),
+        ('note 019e62c4 --title "one flake for all hosts" --tag nix', "note 019e62c4 --summary ''", "note simplify-nix-flakes"),
     ),
     "forget": Command(
         "remove sessions from the index for good; their files stay", "[SESSION]", (*FORGET, DRY_RUN, YES, JSON, NO_START),

@@ -13,10 +13,11 @@ NOTICE_AFTER_S = 2.0
 MIN_POLL_S, MAX_POLL_S = 0.01, 0.3  # each poll costs the daemon a millisecond
 
 
-def wait_until_indexed(client: Client, begun_s: float) -> bool:
+def wait_until_indexed(client: Client, begun_s: float | None = None) -> bool:
     """Wait until what is on disk is searchable, but no longer than ten seconds after the beginning; whether it is. Shows how far it is on
     a terminal, and says once that it waits where there is none.
     """
+    begun_s = time.monotonic() if begun_s is None else begun_s
     poll_s, notice_at = MIN_POLL_S, begun_s + NOTICE_AFTER_S
     with Bar() as bar:
         while _is_reading(status := client.call("status")):

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sesamectl.call import call
+from sesamectl.call import call, wait_if_started
 from sesamectl.client import Client
 from sesamectl.errors import RefusedError, UsageError
 from sesamectl.flags import FORGET, Arguments
@@ -23,6 +23,7 @@ def run(arguments: Arguments) -> None:
         raise UsageError("give exactly one of SESSION, --source SOURCE or --cwd DIR", "forget")
 
     def question(client: Client) -> dict[str, Any]:
+        wait_if_started(client)
         what = given or {"sessionId": resolve(client, arguments.words[0])["sessionId"]}
         found = client.call("forget", dryRun=True, **what)
         if arguments.has("dry-run"):

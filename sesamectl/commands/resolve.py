@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sesamectl.call import call_retrying
+from sesamectl.call import call_retrying, wait_if_started
+from sesamectl.client import Client
 from sesamectl.flags import FROM, Arguments
 from sesamectl.output import show
 from sesamectl.render import clean, heading
@@ -14,8 +15,12 @@ from sesamectl.resolve import resolve
 def run(arguments: Arguments) -> None:
     """Resolve and print."""
     project = arguments.collect(FROM)
-    answer = call_retrying(arguments, lambda client: resolve(client, arguments.words[0], **project))
-    show(answer, _lines, arguments)
+
+    def question(client: Client) -> dict[str, Any]:
+        wait_if_started(client)
+        return resolve(client, arguments.words[0], **project)
+
+    show(call_retrying(arguments, question), _lines, arguments)
 
 
 def _lines(session: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:

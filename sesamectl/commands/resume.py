@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from shlex import join, quote
 from typing import Any
 
-from sesamectl.call import call_retrying
+from sesamectl.call import call_retrying, wait_if_started
 from sesamectl.client import Client
 from sesamectl.errors import RefusedError
 from sesamectl.flags import Arguments
@@ -25,6 +25,7 @@ def run(arguments: Arguments) -> None:
     """Find out how, confirm if needed, and become the agent."""
 
     def question(client: Client) -> dict[str, Any]:
+        wait_if_started(client)
         session = resolve(client, arguments.words[0])
         return client.call("get_session_meta", sessionId=session["sessionId"])
 

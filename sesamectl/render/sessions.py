@@ -1,9 +1,9 @@
 """Sessions for people: a list of them, and one with its messages."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from sesamectl.render import clean, clean_lines, heading, number
+from sesamectl.render import clean, clean_lines, heading, join_clean, number
 from sesamectl.render.dates import minute
 from sesamectl.render.terminal import ALARM, BOLD, DIM, MARK, Terminal, wrap
 
@@ -40,12 +40,27 @@ def changes(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     yield terminal.paint(DIM, f"{'More' if answer['more'] else 'Next'}: {following}")
 
 
+def noted(session: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
+    """A session, and what was said about it."""
+    yield from heading.lines(session, terminal)
+    yield from list(_annotations(session, terminal)) or [f"{INDENT}no description, summary or tags"]
+
+
+def _annotations(session: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
+    for field in ("description", "summary"):
+        if text := session.get(field):
+            yield from _indented(clean_lines(f"{field.capitalize()}: {text}"), terminal)
+    if tags := session.get("tags"):
+        yield from _indented([f"Tags: {join_clean(tags)}"], terminal)
+
+
 def page_lines(answer: Mapping[str, Any], terminal: Terminal, *, full: bool, asked: int | None = None) -> Iterator[str]:
     """A session and a page of its messages, of which one may have been asked for."""
     meta, page = answer["session"], answer["messages"]
     yield terminal.paint(BOLD, clean(meta.get("name") or heading.NO_NAME))
     yield clean(meta["sessionId"])
     yield heading.about(meta, terminal.width, [f"since {minute(clean(meta['created']))}"])
+    yield from _annotations(meta, terminal)
     for message in page["messages"]:
         yield ""
         yield from _message(message, terminal, full=full, is_asked=message["msgIdx"] == asked)
@@ -61,13 +76,17 @@ def _message(message: Mapping[str, Any], terminal: Terminal, *, full: bool, is_a
     yield f"{'> ' if is_asked else ''}{place} {terminal.paint(BOLD, what)}{failed}{terminal.paint(DIM, when)}"
     text = clean_lines(message["text"])
     shown = text if full or message["kind"] == "message" else text[:TOOL_LINES]
-    for line in shown:
-        spans = wrap(line, terminal.width - len(INDENT)) if terminal.width else [(0, len(line))]
-        yield from (f"{INDENT}{line[begin:end]}".rstrip() for begin, end in spans)
+    yield from _indented(shown, terminal)
     if len(shown) < len(text):
         yield terminal.paint(DIM, f"{INDENT}({len(text) - len(shown)} more lines; --all shows them)")
     if message.get("truncated"):
         yield terminal.paint(DIM, f"{INDENT}(this text goes on; --all shows all of it)")
+
+
+def _indented(lines: Iterable[str], terminal: Terminal) -> Iterator[str]:
+    for line in lines:
+        spans = wrap(line, terminal.width - len(INDENT)) if terminal.width else [(0, len(line))]
+        yield from (f"{INDENT}{line[begin:end]}".rstrip() for begin, end in spans)
 
 
 def _rest(identity: str, page: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:

@@ -295,13 +295,14 @@ RUNS: Mapping[str, Sequence[Sequence[str]]] = {
     "show": [["{}"], ["{}:0"], ["{}", "--all"], [f"{WORD} ignore"], [f"none {IN_TEXTS}"]],
     "resolve": [["{}"], [f"{WORD} ignore"], [f"none {IN_TEXTS}"]],
     "resume": [["{}", "--print"], ["{}", "--here", "--print"], [f"{WORD}-1"], [f"{WORD}-2"], [f"{WORD}-3"]],
+    "note": [["{}"], ["{}", "--tag", "plain"], ["{}", "--summary", f"{WORD} {IN_TEXTS}"], [f"none {IN_TEXTS}"]],
     "forget": [["{}", "--dry-run"], ["{}"], ["--source", "pi", "--dry-run"], ["--cwd", f"/{IN_IDS}", "--dry-run"]],
     "index": [[], ["--full"]],
     "status": [[]],
     "config": [[]],
     "doctor": [[], ["--deep"]],
     "logs": [[]],
-    "completions": [["sessions"], ["sessions", "--matching", WORD], ["bash"]],
+    "completions": [["sessions"], ["sessions", "--matching", WORD], ["sources"], ["bash"]],
     "service": [["status"], ["install", "--print"]],
     "pi-package": [[]],
     "man": [[]],
@@ -324,7 +325,7 @@ def test_every_command_prints_clean_text(monkeypatch: pytest.MonkeyPatch) -> Non
             monkeypatch.setenv(name, value)
         monkeypatch.setattr("sesamectl.commands.resume._exec", lambda *_: None)
         seen = {name: [print_all(name, words, ids) for words in runs] for name, runs in RUNS.items()}
-    for name in ("search", "list", "show", "resolve", "resume", "status", "config", "doctor", "completions"):
+    for name in ("search", "list", "show", "resolve", "resume", "note", "status", "config", "doctor", "completions"):
         assert any(WORD in text for texts in seen[name] for text in texts), name
 
 

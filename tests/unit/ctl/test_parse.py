@@ -1,6 +1,7 @@
 """The command line's grammar."""
 
 import os
+import shlex
 import typing
 
 import pytest
@@ -203,7 +204,7 @@ def test_help(command: str, width: int) -> None:
     examples = text.partition("\nexamples:\n")[2].split("\n")
     assert examples
     for example in examples:
-        parse(example.replace('"', "").split()[1:])
+        parse(shlex.split(example)[1:])
     lines = text.partition("\nexamples")[0].split("\n")[2:]
     assert all(columns(line) <= max(width, 44) for line in lines)
 

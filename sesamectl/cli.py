@@ -12,6 +12,7 @@ import sys
 from sesamectl import __version__
 from sesamectl.commands import run
 from sesamectl.errors import ClientError, RefusedError, RpcError, UsageError
+from sesamectl.output import require_output
 from sesamectl.parse import parse
 from sesamectl.render import clean
 
@@ -38,7 +39,7 @@ def _run(words: list[str]) -> int:
     try:
         name, arguments = parse(words)
         code = 0 if _describe_itself(name, arguments) else run(name, arguments)
-        if sys.stdout is not None:  # None if whoever started us closed it
+        if sys.stdout is not None:
             sys.stdout.flush()
     except UsageError as error:
         command = f"sesamectl {error.command}".rstrip()
@@ -59,6 +60,8 @@ def _run(words: list[str]) -> int:
 
 def _describe_itself(name: str, arguments: Arguments) -> bool:
     """Print help or the version if that was asked for; returns whether it was."""
+    if arguments.has("help") or arguments.has("version"):
+        require_output()
     if arguments.has("help"):
         from sesamectl import help  # noqa: A004  # shadows a builtin that nobody calls here
         from sesamectl.render.terminal import detect

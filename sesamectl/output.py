@@ -20,10 +20,15 @@ if TYPE_CHECKING:
     Lines = Callable[[dict[str, Any], Terminal], Iterable[str]]
 
 
+def require_output() -> None:
+    """Raise OSError if whoever started us closed standard output; `print` would say nothing."""
+    if sys.stdout is None:
+        raise OSError(EBADF, "standard output is closed")
+
+
 def show(answer: dict[str, Any], lines: Lines, arguments: Arguments) -> None:
     """Print the answer; as text it is limited to what the output's encoding can represent."""
-    if sys.stdout is None:  # closed by who started us
-        raise OSError(EBADF, "standard output is closed")
+    require_output()
     if arguments.has("json"):
         print(json_lines.dumps(answer))
         return

@@ -7,12 +7,14 @@ from sesamectl import json_lines
 from sesamectl.call import call_retrying
 from sesamectl.client import Client
 from sesamectl.flags import Arguments
+from sesamectl.output import require_output
 
 
 def show_each(
     arguments: Arguments, ask: Callable[[Client, dict[str, Any]], dict[str, Any]], params: dict[str, Any], field: str
 ) -> None:
     """Print what is in this field of the answers: as much as `--limit` says, or else one page."""
+    require_output()
     left = params.get("limit")
     while True:
         answer = call_retrying(arguments, lambda client, asked=params: ask(client, asked))  # type: ignore[misc]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     Hit = Callable[[Mapping[str, Any], Terminal], Iterator[str]]
 
 WIDE = 100  # columns
+CONTINUED = 2 * heading.INDENT
 FIELDS = {
     "cwd": "directory",
     "gitBranch": "branch",
@@ -81,12 +82,11 @@ def quote(
     reference: str, text: str, ranges: list[tuple[int, int]], terminal: Terminal, indent: str = heading.INDENT
 ) -> Iterator[str]:
     """Where it is and what stands there: on one line, or on two where the terminal is not wide."""
-    lead, width, count = f"{reference}{heading.GAP}" if reference else "", terminal.width - len(indent), 2
-    if terminal.width >= WIDE:
-        count = 1
+    lead, count = f"{reference}{heading.GAP}" if reference else "", 1 if terminal.width >= WIDE else 2
+    width = terminal.width - len(indent) - (len(CONTINUED) - len(indent) if count > 1 else 0)
     if terminal.width and columns(lead) > width // 2:
         yield indent + reference
-        lead, indent = "", heading.INDENT
+        lead, indent = "", CONTINUED
     room = count * width - columns(lead) if terminal.width else 0
     shown, moved = passage.cut(text, ranges, room)
     while len(spans := list(wrap(lead + shown, width)) if room else [(0, len(lead + shown))]) > count:
@@ -94,7 +94,7 @@ def quote(
         shown, moved = passage.cut(text, ranges, room)
     places = [(begin + len(lead), end + len(lead)) for begin, end in moved]
     for begin, end in spans:
-        yield (indent if not begin else heading.INDENT) + terminal.mark(lead + shown, begin, end, places)
+        yield (CONTINUED if begin else indent) + terminal.mark(lead + shown, begin, end, places)
 
 
 def _describe_hit(hit: Mapping[str, Any]) -> Iterator[str]:

@@ -216,6 +216,20 @@ def test_output_that_cannot_be_written(stub: Stub) -> None:
     assert done.stderr.count(b"\n") == 1
 
 
+@pytest.mark.parametrize(
+    "words", [["search", "x"], ["search", "x", "--json"], ["search", "x", "--jsonl"], ["list", "--help"]]
+)
+def test_output_that_is_closed(stub: Stub, words: list[str]) -> None:
+    """`>&-` is that, and no answer of another version."""
+    stub.answer(RESULT)
+    command = ["sh", "-c", '"$@" >&-', "sh", sys.executable, "-m", "sesamectl", *words]
+    done = subprocess.run(command, capture_output=True, cwd=ROOT, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stderr) == (
+        4,
+        "sesamectl: cannot read or write: [Errno 9] standard output is closed\n",
+    )
+
+
 def test_a_terminal_without_unicode(stub: Stub) -> None:
     """Where the output takes only ASCII, the rest is replaced."""
     stub.answer({**RESULT, "query": "é"})

@@ -28,7 +28,7 @@ def _takes_session(command: Command) -> bool:
 
 
 def _flags(command: Command) -> tuple[str, ...]:
-    return (*(f"--{flag.name}" for flag in command.flags), "--help")
+    return (*(name for flag in command.flags for name in flag.names), "--help")
 
 
 # -- bash: from version 3.2 on, which macOS has
@@ -123,7 +123,8 @@ def _zsh() -> Iterator[str]:
     yield "  shift words; (( CURRENT-- ))"
     yield "  case $command in"
     for name, command in COMMANDS.items():
-        specs = [*(_zsh_flag(flag) for flag in command.flags), "'--help[show help]'", *_zsh_operand(command)]
+        flags = (_zsh_flag(flag, name) for flag in command.flags for name in flag.names)
+        specs = [*flags, "'--help[show help]'", *_zsh_operand(command)]
         yield f"    {name}) _arguments {' '.join(specs)};;"
     yield "    help) _describe command commands;;"
     yield "  esac"
@@ -131,12 +132,13 @@ def _zsh() -> Iterator[str]:
     yield 'if [ "$funcstack[1]" = _sesamectl ]; then _sesamectl "$@"; else compdef _sesamectl sesamectl; fi'
 
 
-def _zsh_flag(flag: Flag) -> str:
+def _zsh_flag(flag: Flag, name: str) -> str:
     text = flag.help.replace("[", "(").replace("]", ")").replace(":", "\\:")
     value = ""
     if flag.metavar:
         value = f":{flag.name}:{_zsh_action(flag)}"
-    name = f"--{flag.name}{'=' if flag.metavar else ''}"
+    if flag.metavar and name.startswith("--"):
+        name += "="  # the value may be in the same word
     return f"'{'*' if flag.many else ''}{_quote_zsh(f'{name}[{text}]{value}')}'"
 
 
@@ -180,7 +182,8 @@ def _fish() -> Iterator[str]:
         yield f"complete -c sesamectl -n '__sesamectl_is \"\"' -a {name} -d {_quote_fish(command.summary)}"
         is_it = f"-n '__sesamectl_is {name}'"
         for flag in command.flags:
-            yield f"complete -c sesamectl {is_it} -l {flag.name}{_fish_value(flag)} -d {_quote_fish(flag.help)}"
+            names = f"-l {flag.name}" + (f" -s {flag.short}" if flag.short else "")
+            yield f"complete -c sesamectl {is_it} {names}{_fish_value(flag)} -d {_quote_fish(flag.help)}"
         yield f"complete -c sesamectl {is_it} -l help -d 'show help'"
         if _takes_session(command):
             yield f"complete -c sesamectl {is_it} -a '({SESSIONS}=(commandline -ct))'"

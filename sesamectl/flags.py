@@ -40,10 +40,15 @@ class Flag:
         self.convert = convert
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """All that can be typed for it."""
+        return (f"--{self.name}", f"-{self.short}") if self.short else (f"--{self.name}",)
+
+    @property
     def spelled(self) -> str:
         """The flag with its value, as help shows it."""
         value = f" {self.metavar}" if self.metavar else ""
-        return f"--{self.name}{value}" + (f", -{self.short}{value}" if self.short else "")
+        return ", ".join(f"{name}{value}" for name in self.names)
 
 
 class Command:

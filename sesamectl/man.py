@@ -56,8 +56,7 @@ def _command(name: str, command: Command) -> Iterator[str]:
         yield from (".TP", f"\\fI{escape(written)}\\fR", escape(explained))
     for flag in command.flags:
         value = f" \\fI{escape(flag.metavar)}\\fR" if flag.metavar else ""
-        names = (f"--{flag.name}", *([f"-{flag.short}"] if flag.short else []))
-        yield from (".TP", ", ".join(f"\\fB{escape(name)}\\fR{value}" for name in names), escape(flag.help))
+        yield from (".TP", ", ".join(f"\\fB{escape(name)}\\fR{value}" for name in flag.names), escape(flag.help))
     yield from (".PP", ".EX", *(escape(f"sesamectl {example}") for example in command.examples), ".EE")
 
 

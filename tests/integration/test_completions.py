@@ -137,6 +137,7 @@ def test_fish(daemon: Daemon) -> None:
      ("sesamectl show bb", "bbbb-2222"), ("sesamectl show refactor", "aaaa-1111"), ("sesamectl help sea", "search"),
      ("sesamectl search --source se", "sesame"), ("sesamectl search --source=se", "--source=sesame"),
      ("sesamectl search --role assi", "assistant"), ("sesamectl search --tool ed", "edit"),
+     ("sesamectl show -C 2 bb", "bbbb-2222"),
      ("sesamectl search --exclude bb", "bbbb-2222"), ("sesamectl search --exclude refactor", "aaaa-1111")],
 )  # fmt: skip
 def test_zsh(daemon: Daemon, typed: str, completed: str) -> None:
@@ -213,6 +214,7 @@ def test_every_flag_is_there(shell: str) -> None:
         assert name in text
         for flag in command.flags:
             assert (f"-l {flag.name} " if shell == "fish" else f"--{flag.name}") in text
+            assert not flag.short or (f" -s {flag.short}" if shell == "fish" else f"-{flag.short}") in text
 
 
 @pytest.mark.skipif(shutil.which("man") is None, reason="man is not installed")

@@ -81,13 +81,15 @@ def test_help_is_found_wherever_it_is_looked_for() -> None:
 
 def test_flags_may_stand_before_the_command() -> None:
     """With their values; `--` is behind it only."""
-    name, arguments = parse(["--json", "--limit", "3", "--cwd=/x", "search", "a", "--", "--b"])
-    assert (name, arguments.words) == ("search", ["a", "--b"])
-    assert arguments.values == {"json": True, "limit": 3, "cwd": "/x"}
+    for limit in ("--limit", "-n"):
+        name, arguments = parse(["--json", limit, "3", "--cwd=/x", "search", "a", "--", "--b"])
+        assert (name, arguments.words) == ("search", ["a", "--b"])
+        assert arguments.values == {"json": True, "limit": 3, "cwd": "/x"}
     kinds: dict[str, set[bool]] = {}
     for command in flags.COMMANDS.values():
         for flag in command.flags:
-            kinds.setdefault(flag.name, set()).add(bool(flag.metavar))
+            for spelled in flag.names:
+                kinds.setdefault(spelled, set()).add(bool(flag.metavar))
     assert all(len(kind) == 1 for kind in kinds.values()), "before the command nobody knows whose flag it is"
 
 

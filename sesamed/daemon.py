@@ -214,6 +214,8 @@ async def _expire(indexer: Indexer) -> None:
         await indexer.expire()
     except StoreError as error:
         log.error("what is excluded cannot be taken out error=%s", error)  # noqa: TRY400  # no fault of ours
+    except Exception as error:  # the first sweep tries again, and says so
+        log_fault(b"exclude", error)
 
 
 class _Daemon:

@@ -246,12 +246,7 @@ class Indexer:
         return tickets
 
     def _look_around(self) -> list[Due]:
-        try:
-            self._look_into_projects()
-        except Exception as error:
-            self.projects_trouble = log_fault(b".sesameignore", error)
-        else:
-            self.projects_trouble = None
+        self._look_into_projects()
         return self.sweep.due(self._ingest)
 
     def _is_still_due(self, found: Due) -> bool:
@@ -314,10 +309,15 @@ class Indexer:
         return dropped
 
     def _look_into_projects(self) -> None:
-        """Look for the `.sesameignore` of all projects."""
-        if self._heeded is None:
-            self._load_projects()
-        self.projects.refresh()
+        """Look for the `.sesameignore` of all projects. A bug stops nothing else: it is said, and the next sweep tries again."""
+        try:
+            if self._heeded is None:
+                self._load_projects()
+            self.projects.refresh()
+        except Exception as error:
+            self.projects_trouble = log_fault(b".sesameignore", error)
+        else:
+            self.projects_trouble = None
 
     def list_project_exclusions(self) -> list[ProjectExclusion]:
         """Which `.sesameignore` of projects exclude how many sessions."""

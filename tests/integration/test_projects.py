@@ -438,3 +438,38 @@ def test_all_that_belongs_to_a_session_is_excluded_with_it(agent: str) -> None:
         projects.allow()
         assert daemon.everything() == everything
         daemon.check_index()
+
+
+BREAKS = """
+import os, sys
+really = os.stat
+def stat(path, *args, **named):
+    if str(path).endswith("/private") and os.path.lexists(f"{path}/fault"):
+        raise RuntimeError("the file system is beside itself")
+    return really(path, *args, **named)
+os.stat = stat
+from sesamed.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_fault_in_one_project_keeps_no_daemon_from_starting() -> None:
+    """It is said, but not in its own words, all else goes on, and each sweep tries again."""
+    with Daemon({"sweepSeconds": 1}, program=("-c", BREAKS)) as daemon:
+        daemon.allowed.append("internal error")
+        projects = Projects(daemon)
+        projects.write("a", projects.private)
+        projects.write("b", projects.public)
+        daemon.sync()
+        daemon.stop()
+        projects.file.touch()
+        (projects.private / "fault").touch()
+        daemon.start()
+        assert "b" in daemon.found(SECRET)
+        (warning,) = eventually(lambda: daemon.call("status")["warnings"])
+        assert warning["code"] == "internal"
+        assert "`.sesameignore` of projects" in warning["message"]
+        assert "beside itself" not in daemon.log + warning["message"]
+        (projects.private / "fault").unlink()
+        eventually(lambda: daemon.found(SECRET) == ["b"])
+        eventually(lambda: daemon.call("status")["warnings"] == [])

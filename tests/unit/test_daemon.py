@@ -8,6 +8,7 @@ import pytest
 
 from sesamed import daemon, paths
 from sesamed.config import Config
+from sesamed.ingest.indexer import Indexer
 from sesamed.manager_report import Notifier
 from sesamed.model import Trouble
 from sesamed.store.index import Index, IndexLostError
@@ -70,3 +71,18 @@ def test_without_an_index_it_stops(tmp_path: Path) -> None:
     anyio.run(look)
     index.close()
     assert str(ours._lost) == "gone"
+
+
+def test_what_cannot_be_taken_out_keeps_no_daemon_from_starting(caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever it is; the first sweep tries again."""
+
+    class Failing(Indexer):
+        def __init__(self) -> None:
+            pass
+
+        async def expire(self, *, all_gone: bool = False) -> int:
+            raise ValueError("canary")
+
+    anyio.run(daemon._expire, Failing())
+    assert "error=ValueError" in caplog.text
+    assert "canary" not in caplog.text

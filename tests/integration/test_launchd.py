@@ -139,6 +139,15 @@ def test_the_next_search_starts_it_through_launchd(mac: Mac) -> None:
     assert mac.answering() == json.loads((mac.launchd / "state.json").read_text())["pid"]
 
 
+def test_who_must_not_start_it_does_not_connect(mac: Mac) -> None:
+    """launchd would start the daemon for whoever connects to a socket that it holds: who only looks does not, and `stop` says it."""
+    mac.ctl("service", "install", "--socket")
+    assert "launchd holds its socket, and starts it again for the next client" in mac.ctl("stop")
+    assert "sesamed is not running; launchd starts it for the next client" in mac.ctl("status", code=3)
+    assert "launchd starts it for the next client" in mac.ctl("doctor")
+    assert not [call for call in mac.calls() if call.startswith("kickstart")]
+
+
 def test_a_daemon_that_a_client_started_makes_way(mac: Mac) -> None:
     """A daemon without a service is stopped for the one with."""
     mac.ctl("search", "quince")

@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +24,9 @@ from sesamectl.errors import (
     RpcError,
     UnsafeError,
 )
+from sesamectl.service.systemd import Systemd
+from sesamectl.service.unit import build_spec
+from tests.support.systemctl import FakeSystemctl
 
 from .conftest import Stub
 
@@ -167,6 +171,27 @@ def test_nothing_there(directory: str) -> None:
         pass
     with pytest.raises(NotRunningError), Client(f"{directory}/no/where"):
         pass
+
+
+def test_a_manager_that_listens_is_not_woken(stub: Stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the manager would start the daemon for whoever connects, a client that must not start it does not. One that runs is asked."""
+    stub.answer({"answer": 42})
+    fake = FakeSystemctl(tmp_path)
+    for name, value in fake.environ.items():
+        monkeypatch.setenv(name, value)
+    for path, text in Systemd(fake.environ).render(build_spec({"SESAME_SOCKET": stub.path}), socket=True).items():
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_text(text)
+    with pytest.raises(NotRunningError, match="not running; systemd starts it for the next client"), Client():
+        pass
+    with open(f"{stub.path}.lock", "w") as lock:
+        print(os.getpid(), "1.0", file=lock, flush=True)
+        with pytest.raises(NotRunningError), Client():
+            pass
+        assert stub.asked == []
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with Client() as client:
+            assert client.call("x") == {"answer": 42}
 
 
 def test_nobody_there(directory: str) -> None:

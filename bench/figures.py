@@ -85,7 +85,8 @@ def render(document: str, stored: dict[str, Measured]) -> str:
 
 
 def _summary(stored: dict[str, Measured]) -> str:
-    lines = ["| | median | 99 % within |", "|---|---|---|"]
+    scale = stored["query"].conditions.split("; ")[-2]
+    lines = [f"| {scale} | median | 99 % within |", "|---|---|---|"]
     for what, bench, title, row, columns in SUMMARY:
         table = _find(stored, bench, title)
         lines.append(f"| {what} | {' | '.join(f'{_cell(table, row, column)} ms' for column in columns)} |")
@@ -105,7 +106,7 @@ def _sentences(stored: dict[str, Measured]) -> Iterator[str]:
     seconds = _cell(cold, "daemon", "indexed s")
     share, resident = (_cell(idle, "after a second start", column) for column in ("CPU, % of a core", "resident MB"))
     corpus, *_, size = cold.note.rstrip(".").split("; ")
-    yield f"{corpus}: indexed in {seconds} s, {size}. Idle: {share} % of a core, {resident} MB."
+    yield f"{corpus.partition(', ')[2]}: indexed in {seconds} s, {size}. Idle: {share} % of a core, {resident} MB."
     date, machine, *_ = stored["query"].conditions.split("; ")
     yield f"Measured {date} on {machine}: [benchmarks](docs/benchmarks.md)."
 

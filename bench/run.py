@@ -25,6 +25,10 @@ def main() -> None:
     wanted = flags.only.split(",")
     if unknown := set(wanted) - set(BENCHES):
         raise SystemExit(f"no bench is called {', '.join(sorted(unknown))}; there are {', '.join(BENCHES)}")
+    if flags.store and flags.corpus:
+        raise SystemExit(
+            "only figures of generated sessions are stored, which can be had again: leave out --corpus or --store"
+        )
     with _corpus(flags) as corpus:
         benches: dict[str, Callable[[], list[Table]]] = {
             "cold": lambda: cold.measure(corpus, flags.rounds),
@@ -35,7 +39,8 @@ def main() -> None:
             "client": lambda: client.measure(corpus, flags.samples),
             "idle": lambda: idle.measure(corpus, flags.settle, flags.seconds),
         }
-        measured = {name: _measure(benches[name]) for name in BENCHES if name in wanted}
+        scale = flags.corpus or f"{flags.messages:,} messages in {flags.sessions:,} sessions"
+        measured = {name: _measure(benches[name], scale) for name in BENCHES if name in wanted}
     if flags.store:
         figures.store(measured)
         figures.write()
@@ -45,11 +50,12 @@ def main() -> None:
         print("\n".join(bench.markdown() for bench in measured.values()))
 
 
-def _measure(bench: Callable[[], list[Table]]) -> Measured:
+def _measure(bench: Callable[[], list[Table]], scale: str) -> Measured:
     """One bench, and how busy the machine was."""
     before = os.getloadavg()[0]
     tables = bench()
-    return Measured(f"{machine()}; load {before:.1f} at the start, {os.getloadavg()[0]:.1f} at the end", tables)
+    load = f"load {before:.1f} at the start, {os.getloadavg()[0]:.1f} at the end"
+    return Measured(f"{machine()}; {scale}; {load}", tables)
 
 
 @contextlib.contextmanager

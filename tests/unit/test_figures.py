@@ -30,8 +30,9 @@ def test_another_run_is_another_document(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(figures, "STORED", tmp_path / "figures.json")
     table = stored["query"].tables[0]
     again = table._replace(rows=[(*row[:2], "47.11", *row[3:]) for row in table.rows])
-    figures.store({"query": figures.Measured("today; a slow one", [again])})
+    figures.store({"query": figures.Measured("today; a slow one; 7 messages in 1 sessions; load 9", [again])})
     document = figures.render((figures.PROJECT / "README.md").read_text(encoding="utf-8"), figures.load())
     assert "| 47.11 ms |" in document
     assert "Measured today on a slow one:" in document
+    assert "| 7 messages in 1 sessions | median |" in document
     assert figures.load()["cold"] == stored["cold"]

@@ -41,7 +41,7 @@ def _split(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     end = 0
     while end < len(words) and words[end].startswith("-"):
         name, equals, _ = words[end].partition("=")
-        if name not in HELP:
+        if name not in (*HELP, ONE):
             flags = {name: flag for command in COMMANDS.values() for flag in command.flags for name in flag.names}
             if name not in flags:
                 raise UsageError(f"unknown flag {name}{_suggest(name, flags)}")

@@ -7,18 +7,32 @@ from sesamectl.client import Client
 from sesamectl.errors import RpcError
 from sesamectl.render import clean
 
-AMBIGUOUS = 2
+NOT_FOUND, AMBIGUOUS = NOT_AN_ID = (1, 2)
+MAX_DIGITS = 15
 MAX_LISTED = 5
 
 
-def resolve(client: Client, reference: str, cwd: str | None = None) -> dict[str, Any]:
-    """The session's summary; of several with the same name, the one of this directory's project. Errors list candidates."""
+def resolve(client: Client, reference: str, cwd: str | None = None, *, place: bool = True) -> dict[str, Any]:
+    """The session's summary; of several with the same name, the one of this directory's project. Errors list candidates.
+
+    `SESSION:N`, as a search prints it, is that session, unless a `place` in it makes no sense.
+    """
     try:
         return client.call("resolve_session", ref=reference, cwd=cwd or _current_directory())
     except RpcError as error:
+        session, number = split_place(reference)
+        if place and error.code == NOT_FOUND and number is not None:
+            return resolve(client, session, cwd)
         if error.code == AMBIGUOUS:
             raise RpcError(error.code, f"{error.message}: {_list_candidates(error.data)}", error.data) from None
         raise
+
+
+def split_place(reference: str) -> tuple[str, int | None]:
+    """`SESSION:N` as a session and the number of a message."""
+    session, _, number = reference.rpartition(":")
+    is_place = session and number.isascii() and number.isdecimal() and len(number) <= MAX_DIGITS
+    return (session, int(number)) if is_place else (reference, None)
 
 
 def _list_candidates(data: Any) -> str:

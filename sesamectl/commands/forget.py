@@ -24,7 +24,7 @@ def run(arguments: Arguments) -> None:
 
     def question(client: Client) -> dict[str, Any]:
         wait_if_started(client)
-        what = given or {"sessionId": resolve(client, arguments.words[0])["sessionId"]}
+        what = given or {"sessionId": resolve(client, arguments.words[0], place=False)["sessionId"]}
         found = client.call("forget", dryRun=True, **what)
         if arguments.has("dry-run"):
             return {**found, "dryRun": True}

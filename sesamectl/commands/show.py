@@ -11,16 +11,14 @@ from sesamectl.errors import RefusedError, RpcError, UsageError
 from sesamectl.flags import SHOW, Arguments
 from sesamectl.output import show
 from sesamectl.render.sessions import page_lines
-from sesamectl.resolve import resolve
+from sesamectl.resolve import NOT_AN_ID, resolve, split_place
 
-NOT_AN_ID = (1, 2)  # not found, ambiguous
 NEAR = 3  # messages on each side of one that is asked for
-MAX_DIGITS = 15
 
 
 def run(arguments: Arguments) -> None:
     """Ask for the session and a page of it; `--json` has both."""
-    page, (_, asked) = arguments.collect(SHOW), _split_place(arguments.words[0])
+    page, (_, asked) = arguments.collect(SHOW), split_place(arguments.words[0])
     asked = page.get("around", asked)
     if arguments.has("context"):
         if asked is None:
@@ -53,16 +51,9 @@ def _confirm() -> None:
         raise RefusedError("nothing shown; without --reveal secrets are masked")
 
 
-def _split_place(reference: str) -> tuple[str, int | None]:
-    """`SESSION:N` as a session and the number of a message."""
-    session, _, number = reference.rpartition(":")
-    is_place = session and number.isascii() and number.isdecimal() and len(number) <= MAX_DIGITS
-    return (session, int(number)) if is_place else (reference, None)
-
-
 def _find_page(client: Client, reference: str, page: dict[str, Any]) -> dict[str, Any]:
     """A page of the session with this id or beginning of one, or of what is around `SESSION:N`; else of the session of this name."""
-    session, number = _split_place(reference)
+    session, number = split_place(reference)
     near = {"limit": 2 * NEAR + 1, **page, "around": number}
     for name, asked in [(reference, page)] if number is None else [(reference, page), (session, near)]:
         try:
@@ -80,6 +71,8 @@ def _complete(client: Client, messages: dict[str, Any], asked: dict[str, Any]) -
         while message["truncated"]:
             place = {"offset": message["msgIdx"], "limit": 1, "textOffset": len(message["text"])}
             reveal = {"reveal": True} if asked.get("reveal") else {}
-            (rest,) = client.call("list_messages", sessionId=messages["sessionId"], **place, **reveal)["messages"]
-            message["text"] += rest["text"]
-            message["truncated"] = rest["truncated"]
+            more = client.call("list_messages", sessionId=messages["sessionId"], **place, **reveal)["messages"]
+            if not (more and more[0]["text"]):  # the session has changed meanwhile
+                break
+            message["text"] += more[0]["text"]
+            message["truncated"] = more[0]["truncated"]

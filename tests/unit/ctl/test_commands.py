@@ -215,6 +215,16 @@ def test_show_a_place_of_a_name(stub: Stub) -> None:
     assert stub.asked[3]["params"] == {"sessionId": "abcdef", "limit": 7, "around": 4}
 
 
+@pytest.mark.parametrize(("command", "code"), [(["resolve"], 0), (["resume", "--print"], 0), (["forget", "--yes"], 4)])
+def test_a_place_stands_for_its_session(stub: Stub, command: list[str], code: int) -> None:
+    """Wherever one is asked for; but nobody forgets a session who may have meant a message."""
+    stub.on("resolve_session", 1, META)
+    stub.on("get_session_meta", {**META, "resume": {"command": ["pi"], "cwd": str(ROOT)}})
+    assert main([*command, "abc:4"]) == code
+    asked = [one["params"]["ref"] for one in stub.asked if one["method"] == "resolve_session"]
+    assert asked == (["abc:4", "abc"] if code == 0 else ["abc:4"])
+
+
 def test_context_needs_a_message(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
     """Else it would be ignored without a word."""
     assert main(["show", "abc", "-C", "3"]) == 2

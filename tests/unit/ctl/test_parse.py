@@ -103,6 +103,8 @@ def test_short_flags() -> None:
     for word in ("-n3", "-N", "-c", "-2", "-11", "-limit", "-json", "-"):
         assert search("nix", word, "3") == {"words": ["nix", word, "3"]}
     assert search("--", "-1", "-n") == {"words": ["-1", "-n"]}
+    assert parse(["-n", "3", "-C", "1", "search", "x"])[1].values == {"limit": 3, "context": 1}
+    assert parse(["-1", "list"])[1].values == {"limit": 1}
 
 
 def test_lists() -> None:

@@ -6,7 +6,7 @@ import { call } from "./client.ts";
 import { paste } from "./editor.ts";
 import { socketPath } from "./locations.ts";
 import { type Choice, type Action, Picker } from "./picker.ts";
-import { beginning } from "./present.ts";
+import { count, short } from "./present.ts";
 import { isReference } from "./references.ts";
 import { option } from "./rows.ts";
 import { chooseTools, filters } from "./schema.ts";
@@ -45,27 +45,29 @@ async function run(pi: ExtensionAPI, text: string, ctx: ExtensionCommandContext)
   if (!ctx.hasUI) throw new Error("this command lets a person choose; here is nobody. Ask the model to search, or run `sesamectl search`");
   const how = way();
   const ask = asker((command, args, options) => pi.exec(command, args, options), how);
-  const hits = await waitedFor(ctx, (signal) => found(ask, text, ctx, signal));
+  const answer = await waitedFor(ctx, (signal) => found(ask, text, ctx, signal));
   if (how.started) ctx.ui.notify(STARTED, "info");
-  if (hits.length === 0) return ctx.ui.notify(text ? `No past session matches ${line(text)}` : "No past sessions of this project", "info");
-  const chosen = await choose(ask, text ? `Sessions with ${cut(line(text), 60)}` : "Sessions of this project", hits, ctx);
+  if (answer.results.length === 0) return ctx.ui.notify(text ? `No past session matches ${line(text)}` : "No past sessions of this project", "info");
+  const unread = answer.pending.files > 0 ? `, ${count(answer.pending.files, "file")} not read yet` : "";
+  const chosen = await choose(ask, `${text ? `Sessions with ${cut(line(text), 60)}` : "Sessions of this project"}${unread}`, answer, ctx);
   if (chosen) await act(chosen, await ask<Meta>("get_session_meta", { sessionId: chosen.hit.sessionId }), ctx);
 }
 
-async function found(ask: Ask, text: string, ctx: ExtensionCommandContext, signal: AbortSignal): Promise<Hit[]> {
+async function found(ask: Ask, text: string, ctx: ExtensionCommandContext, signal: AbortSignal): Promise<Found> {
   const { query, given } = asked(text);
   const narrowed = filters(text ? given : { cwd: "." }, ctx.cwd);
   const params = narrowed.tool === undefined ? narrowed : chooseTools(narrowed, (await ask<Hello>("hello", {}, signal)).toolFamilies ?? {});
-  return (await ask<Found>("search", { query, ...params, exclude: [ctx.sessionManager.getSessionId()], limit: MOST, fresh: true }, signal)).results;
+  return ask<Found>("search", { query, ...params, exclude: [ctx.sessionManager.getSessionId()], limit: MOST, fresh: true }, signal);
 }
 
 /** In a terminal by our own list; elsewhere by pi's dialogs. */
-async function choose(ask: Ask, heading: string, hits: Hit[], ctx: ExtensionCommandContext): Promise<Choice | undefined> {
+async function choose(ask: Ask, heading: string, { results: hits, total, totalExact }: Found, ctx: ExtensionCommandContext): Promise<Choice | undefined> {
   let isShown = false;
   const read = (hit: Hit) => ask<Page>("list_messages", { sessionId: hit.match?.sessionId ?? hit.sessionId, limit: AROUND, ...(typeof hit.match?.msgIdx === "number" ? { around: hit.match.msgIdx } : {}) });
   const choice = await ctx.ui.custom<Choice | undefined>((tui, theme, _keys, done) => {
     isShown = true;
-    return new Picker(hits, { heading, theme, height: () => tui.terminal.rows, read, redraw: () => tui.requestRender(), done });
+    const of = `${Math.max(total ?? 0, hits.length)}${totalExact === false ? " or more" : ""}`;
+    return new Picker(hits, { heading, of, theme, height: () => tui.terminal.rows, read, redraw: () => tui.requestRender(), done });
   });
   if (isShown) return choice;
   const options = hits.map((hit, index) => option(hit, index));
@@ -85,8 +87,8 @@ async function act({ hit, action }: Choice, meta: Meta, ctx: ExtensionCommandCon
 }
 
 /** A reference to it, which tells the model about it when the prompt is sent. */
-function quote({ sessionId }: Hit, ctx: ExtensionCommandContext): void {
-  const reference = beginning(sessionId);
+function quote(hit: Hit, ctx: ExtensionCommandContext): void {
+  const reference = short(hit);
   if (isReference(reference)) paste(ctx, `@@${reference} `);
   else ctx.ui.notify(`${line(reference)} is an id that no prompt can name`, "warning");
 }
@@ -97,5 +99,5 @@ function refuse(hit: Hit, meta: Meta, ctx: ExtensionCommandContext): void {
   const no = meta.resumeProblem && !hit.gone ? `, and ${cut(line(meta.resumeProblem.message), 1000)}` : "";
   const how = meta.resume ? `; open it with \`${cut(line(meta.resume.command.join(" ")), 1000)}\` in ${cut(line(meta.resume.cwd ?? "its directory"), 1000)}` : no;
   ctx.ui.notify(`pi cannot open it: ${why}${how}`, "info");
-  if (isReference(beginning(hit.sessionId))) quote(hit, ctx);
+  if (isReference(short(hit))) quote(hit, ctx);
 }

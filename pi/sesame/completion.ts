@@ -1,6 +1,6 @@
 /** `@@` while typing: names of sessions, of this project, with `@@@` of everywhere; the latest ones when nothing is typed yet. */
 import type { AutocompleteItem, AutocompleteProvider } from "@earendil-works/pi-tui";
-import { beginning, count } from "./present.ts";
+import { count, short } from "./present.ts";
 import { isReference, words } from "./references.ts";
 import { cut, day, line, minute } from "./text.ts";
 import type { Found, Listed, Session } from "./wire.ts";
@@ -46,8 +46,8 @@ export class Names {
     const named = known.filter((session) => isCalled(session, text));
     const found = text === "" || named.length >= MOST ? [] : await this.#found(everywhere, text, signal);
     const ids = new Set(named.map((session) => session.sessionId));
-    const meant = [...named, ...found.filter((session) => !ids.has(session.sessionId))].filter((session) => isReference(beginning(session.sessionId)));
-    return meant.slice(0, MOST).map((session) => item(session, everywhere, everywhere ? beginning(session.sessionId) : called(session, known)));
+    const meant = [...named, ...found.filter((session) => !ids.has(session.sessionId))].filter((session) => isReference(short(session)));
+    return meant.slice(0, MOST).map((session) => item(session, everywhere, everywhere ? short(session) : called(session, known)));
   }
 
   async #sessions(everywhere: boolean, signal: AbortSignal): Promise<Session[]> {
@@ -115,7 +115,7 @@ function item(session: Session, everywhere: boolean, reference: string): Autocom
 
 /** A short name that no other session of the project has, else the id. A name that an id may begin with would mean that one. */
 function called(session: Session, known: Session[]): string {
-  const short = slug(session.name ?? "");
-  const fits = short !== "" && short.length <= LONGEST_NAME && !HEXADECIMAL.test(short) && !known.some((other) => other.sessionId.startsWith(short));
-  return fits && known.filter((other) => slug(other.name ?? "") === short).length === 1 ? short : beginning(session.sessionId);
+  const spelt = slug(session.name ?? "");
+  const fits = spelt !== "" && spelt.length <= LONGEST_NAME && !HEXADECIMAL.test(spelt) && !known.some((other) => other.sessionId.startsWith(spelt));
+  return fits && known.filter((other) => slug(other.name ?? "") === spelt).length === 1 ? spelt : short(session);
 }

@@ -31,7 +31,7 @@ async function introduced(ask: Ask, { reference, meta }: Named, reads: string, r
     ...annotations(meta, "summary"),
     QUOTED,
     ...quotes.flatMap(([what, text]) => [`${what}:`, quoted(cut(clean(text).trim(), room))]),
-    `Read it with ${reading(reads, meta.sessionId)}.`,
+    `Read it with ${reading(reads, meta)}.`,
   ].join("\n");
 }
 

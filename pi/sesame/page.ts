@@ -1,5 +1,5 @@
 /** A page of a session as text for the model: bounded, what others wrote marked as quoted, and how to turn it. Pure. */
-import { about, annotations, name, QUOTED, reading, type Shown, TOOL_CHARACTERS } from "./present.ts";
+import { about, annotations, type Called, name, QUOTED, reading, type Shown, TOOL_CHARACTERS } from "./present.ts";
 import { characters, clean, fitting, minute, quoted, quotedLength, word } from "./text.ts";
 import type { Message, Meta, Page } from "./wire.ts";
 
@@ -15,24 +15,25 @@ interface Part {
 
 /** A page of a session, in at most `budget` characters; `around` gets the most room. */
 export function page(whole: Page, meta: Meta | undefined, part: Part): Shown {
-  const read = narrowed(whole, part);
+  const called = meta ?? whole;
+  const read = narrowed(whole, called, part);
   const heading = [...(meta ? [`Session ${name(meta)}`, about(meta), ...annotations(meta)] : [`Session ${word(read.sessionId)}`]), ...places(read, part.around)];
-  const turned = turns(read, part.reads);
-  const frame = [...heading, ...read.messages.map((message) => entry(message, 0, read.sessionId, part)), "", ...turned];
+  const turned = turns(read, called, part.reads);
+  const frame = [...heading, ...read.messages.map((message) => entry(message, 0, called, part)), "", ...turned];
   const left = part.budget - frame.reduce((sum, one) => sum + one.length + FRAME, 0);
   const room = shares(read.messages.map(({ text }) => quotedLength(text)), left, read.messages.findIndex(({ msgIdx }) => msgIdx === part.around));
-  const shown = read.messages.map((message, index) => `\n${entry(message, room[index] ?? 0, read.sessionId, part)}`);
+  const shown = read.messages.map((message, index) => `\n${entry(message, room[index] ?? 0, called, part)}`);
   return { text: [...heading, ...shown, "", ...turned].join("\n").trimEnd(), shown: shown.length };
 }
 
 /** So many of the messages that what stands around their texts takes half of the room at most; with `around` those next to it. */
-function narrowed(read: Page, part: Part): Page {
+function narrowed(read: Page, called: Called, part: Part): Page {
   const { messages } = read;
   const middle = Math.max(0, messages.findIndex(({ msgIdx }) => msgIdx === part.around));
   const nearest = [...messages.keys()].sort((a, b) => Math.abs(a - middle) - Math.abs(b - middle));
   let left = part.budget / 2;
   const beyond = nearest.findIndex((index, count) => {
-    left -= entry(messages[index]!, 0, read.sessionId, part).length + FRAME;
+    left -= entry(messages[index]!, 0, called, part).length + FRAME;
     return left < 0 && count > 0;
   });
   if (beyond < 0) return read;
@@ -50,7 +51,7 @@ function places(read: Page, around: number | undefined): string[] {
 }
 
 /** A message in at most so many characters, and where its text goes on: that counts the characters of the text, not those that are shown. */
-function entry(message: Message, room: number, session: string, { reads, textOffset = 0 }: Part): string {
+function entry(message: Message, room: number, session: Called, { reads, textOffset = 0 }: Part): string {
   const who = message.kind === "tool_call" ? `tool ${word(message.toolName ?? "call", TOOL_CHARACTERS)}${message.isError ? ", failed" : ""}` : word(message.role);
   const isWhole = quotedLength(message.text) <= room;
   const count = isWhole ? characters(message.text) : fitting(message.text, room - 1);
@@ -60,9 +61,9 @@ function entry(message: Message, room: number, session: string, { reads, textOff
   return [`[${message.msgIdx}] ${who}, ${minute(message.timestamp)}${message.undone ? ", taken back by the person" : ""}${from}`, quoted(clean(kept).trimEnd()), ...rest].join("\n");
 }
 
-function turns(read: Page, reads: string): string[] {
+function turns(read: Page, called: Called, reads: string): string[] {
   const [first, limit] = [read.messages[0]?.msgIdx ?? 0, read.messages.length];
-  const ask = (offset: number, count: number) => reading(reads, read.sessionId, { offset, limit: count });
+  const ask = (offset: number, count: number) => reading(reads, called, { offset, limit: count });
   return [
     ...(first > 0 && limit > 0 ? [`Before: ${ask(Math.max(0, first - limit), Math.min(limit, first))}`] : []),
     ...(read.nextOffset === null ? [] : [`After: ${ask(read.nextOffset, limit)}`]),

@@ -11,9 +11,10 @@ export interface Choice {
   action: Action;
 }
 
-/** What the list gets of its surroundings. `height` is that of the terminal, which may change. */
+/** What the list gets of its surroundings. `of` is how many sessions there are, and `height` that of the terminal, which may change. */
 export interface Surroundings {
   heading: string;
+  of: string;
   theme: Theme;
   height: () => number;
   read: (hit: Hit) => Promise<Page>;
@@ -45,8 +46,8 @@ export class Picker implements Component {
   }
 
   render(width: number): string[] {
-    const { theme, heading } = this.#with;
-    const place = `${this.#at + 1}/${this.#hits.length}`;
+    const { theme, heading, of } = this.#with;
+    const place = `${this.#at + 1} of ${of}`;
     const head = `${theme.fg("accent", theme.bold(heading))}  ${theme.fg("dim", place)}`;
     const foot = theme.fg("dim", this.#reading ? KEYS_READING : KEYS);
     return [head, ...(this.#reading ? this.#text(width) : this.#rows(width)), foot].map((one) => truncateToWidth(one, width, "…"));

@@ -67,12 +67,19 @@ function fitted(parts: string[], room: number): string[] {
 export function about(session: Session): string {
   const place = session.cwd ? [`${word(session.cwd)}${session.gitBranch ? ` (branch ${word(session.gitBranch, 60)})` : ""}`] : [];
   const marks = [session.subagent ? `subagent${session.orphan ? ` of ${word(session.parentSessionId ?? "?")}, which is not indexed` : ""}` : "", session.gone ? "its file is gone" : ""].filter(Boolean);
-  return [`id ${word(session.sessionId)}`, word(session.source), dates(session), ...place, count(session.messageCount, "message"), ...marks].join("; ");
+  return [`id ${word(short(session))}`, word(session.source), dates(session), ...place, count(session.messageCount, "message"), ...marks].join("; ");
 }
 
 /** How the model reads a session: a call that it can copy. */
-export function reading(tool: string, session: string, more: object = {}): string {
-  return `${tool} ${json({ session: beginning(session), ...more })}`;
+export function reading(tool: string, session: Called, more: object = {}): string {
+  return `${tool} ${json({ session: short(session), ...more })}`;
+}
+
+export type Called = Pick<Session, "sessionId" | "shortId">;
+
+/** What a session is called where somebody copies it: as short as it means this one alone. Older daemons don't know that. */
+export function short({ sessionId, shortId }: Called): string {
+  return beginning(shortId || sessionId);
 }
 
 /** So much of an id that it is still meant. */
@@ -85,14 +92,14 @@ export function name(session: Session): string {
 }
 
 function hit(one: Hit, reads: string): string {
-  const lines = [`${name(one)} [${one.score.toFixed(2)}]`, about(one)];
+  const lines = [name(one), about(one)];
   lines.push(...annotations(one, one.match?.field));
   if (one.missingWords.length > 0 || one.matchedWords.length > 0) lines.push(words(one));
   if (one.match) lines.push(`${where(one)}:`);
   const snippet = cut(line(one.matchedSnippet), SNIPPET_CHARACTERS);
   if (snippet) lines.push(quoted(snippet));
   const around = typeof one.match?.msgIdx === "number" ? { around: one.match.msgIdx } : {};
-  lines.push(`read on: ${reading(reads, one.match?.sessionId ?? one.sessionId, around)}`);
+  lines.push(`read on: ${reading(reads, one.match ?? one, around)}`);
   return lines.join("\n   ");
 }
 
@@ -113,7 +120,7 @@ function where({ sessionId, match, similar }: Hit): string {
   if (!match) return "";
   const who = match.kind === "tool_call" ? `tool ${word(match.toolName ?? "call", TOOL_CHARACTERS)}` : word(match.role ?? "");
   const place = match.kind === "heading" ? `its ${FIELDS[match.field ?? ""] ?? "heading"}` : `[${match.msgIdx}] ${who}, ${minute(match.timestamp)}`;
-  const subagent = match.sessionId === sessionId ? "" : `, in its subagent ${word(match.sessionId)}`;
+  const subagent = match.sessionId === sessionId ? "" : `, in its subagent ${word(short(match))}`;
   const copies = similar > 0 ? ` (and in ${count(similar, "session")} like it: similarTo)` : "";
   return `${place}${subagent}${copies}`;
 }

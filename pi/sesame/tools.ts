@@ -71,7 +71,7 @@ const toolsCalled = (names: ToolNames): Tool[] => [
   {
     name: names.list,
     label: "List sessions",
-    description: "List past coding-agent sessions, newest activity first, by project, date, agent or touched file. The current session is left out.",
+    description: `List past coding-agent sessions, newest activity first, by project, date, agent or touched file. The current session is left out. Passages are in ${names.search} with an empty query.`,
     promptSnippet: "List past coding-agent sessions of a project or time",
     promptGuidelines: [],
     parameters: LIST,

@@ -22,12 +22,21 @@ const page = (messages: Message[], more: Partial<Page> = {}): Page => ({ session
 test("a hit: what it is called, whose, when, where, why, and how to read on", () => {
   assert.equal(search("nix flake", FOUND, ALL), `1 past session matches "nix flake", best first. ${present.QUOTED} [N] counts messages and tool calls, from 0.
 
-1. "Simplify the flakes" [0.82]
+1. "Simplify the flakes"
    id 0199; pi; 2026-03-01; /code/infra (branch main); 1 message
    has: nix; lacks: flake
    [3] user, 2026-03-01 09:00 (and in 2 sessions like it: similarTo):
    > let us restructure
    read on: read_session {"session":"0199","around":3}`);
+});
+
+test("ids are as short as the daemon says", () => {
+  const text = search("nix", { ...FOUND, results: [{ ...HIT, sessionId: "019912345678", shortId: "01991234", match: { ...HIT.match!, sessionId: "019912345678", shortId: "01991234" } }] }, ALL);
+  assert.match(text, /\n   id 01991234; pi/);
+  assert.match(text, /read on: read_session \{"session":"01991234","around":3\}/);
+  const read = shownPage(page([message(3, "x".repeat(9_000))], { sessionId: "019912345678", nextOffset: 4 }), { ...SESSION, sessionId: "019912345678", shortId: "01991234" } as Meta, READ);
+  assert.equal(read.match(/"session":"01991234"/g)?.length, 3);
+  assert.doesNotMatch(read, /019912345678/);
 });
 
 test("a hit in a subagent is read there", () => {

@@ -146,13 +146,13 @@ def test_the_list_fits_the_terminal(desk: Desk, screen: Screen, columns: int, ro
     screen.press("Enter")
     seen = screen.shows("enter opens").rstrip("\n").split("\n")
     assert len(seen) <= rows
-    assert any(line.startswith("Sessions with walnut  1/26") for line in seen)
+    assert any(line.startswith("Sessions with walnut  1 of 26") for line in seen)
     assert len([line for line in seen if "Walnut number" in line]) >= 4
     assert len([line for line in seen if "  user: " in line]) >= 4
     assert all("2026-03-" in line for line in seen if "Walnut number" in line)
     for _ in range(30):
         screen.press("Down")
-    seen = screen.shows("26/26").rstrip("\n").split("\n")
+    seen = screen.shows("26 of 26").rstrip("\n").split("\n")
     assert (
         [line for line in seen if line.startswith("→ ")] == [line for line in seen if line.startswith("→ Walnut")] != []
     )

@@ -5,7 +5,7 @@ A check yields findings, one line each. It changes nothing and starts nothing.
 
 from collections.abc import Callable, Iterator, Mapping
 
-from sesamectl.doctor import daemon, index, paths, sources
+from sesamectl.doctor import daemon, index, paths, pi, sources
 from sesamectl.doctor.finding import Advice, Checkup, Finding
 from sesamectl.errors import ClientError, RpcError
 from sesamed.errors import SesameError
@@ -25,6 +25,7 @@ CHECKS: tuple[tuple[str, Callable[[Checkup], Iterator[Finding]]], ...] = (
     ("source", sources.check_roots),
     ("source", sources.check_sources),
     ("lines", sources.check_lines),
+    ("pi", pi.check_pi),
 )
 
 

@@ -53,6 +53,7 @@ class Advice(Enum):
     UPDATE = "update sesamectl"
     REINSTALL = "reinstall sesame, then `{restart}`"
     INSTALL = "`sesamectl service install`"
+    PACKAGE = '`pi remove {path} && pi install "$(sesamectl pi-package)"`'
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,7 @@ ELSEWHERE = {
     Advice.READABLE: "tests/systemd/test_install.py",  # root may read everything
     Advice.EXCLUDE: "tests/systemd/test_install.py",
     Advice.WRITABLE: "tests/systemd/test_install.py",  # likewise
+    Advice.PACKAGE: "tests/pi/test_install.py",  # by the real pi
     Advice.START: "tests/systemd/test_service.py",  # of a service that was stopped
 }
 

@@ -2,6 +2,8 @@
 
 import functools
 import json
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -10,9 +12,11 @@ import zipfile
 from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from sesamectl.doctor.finding import Advice
 from tests.support.chat import Use, plain
 from tests.support.desk import PACKAGE, REPOSITORY, Desk
 
@@ -111,6 +115,39 @@ def test_installed_twice(desk: Desk, site: Path) -> None:
         commands = [command["name"] for command in talk.get("get_commands")["commands"]]
         assert commands.count("sessions") == 1
         assert not any(name.startswith("sessions:") for name in commands)
+
+
+COMMANDS = re.compile("`([^`]+)`")
+
+
+def test_a_package_that_has_moved_is_told_by_the_doctor(desk: Desk, site: Path, tmp_path: Path) -> None:
+    """pi says nothing. What the doctor advises is run as it stands there, until nothing is wrong."""
+    old = tmp_path / "python3.11/site-packages/sesamectl/pi"
+    shutil.copytree(site / "sesamectl/pi", old)
+    assert desk.shell(*desk.pi.command, "install", str(old)).code == 0
+    shutil.rmtree(tmp_path / "python3.11")
+    desk.package = None
+    assert desk.ask("go").err == ""
+    wrong = [found for found in findings(desk) if found["level"] == "wrong"]
+    assert [(found["check"], found["advice"]) for found in wrong] == [("pi", Advice.PACKAGE.name.lower())]
+    assert str(old) in wrong[0]["message"]
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name, words in {"pi": desk.pi.command, "sesamectl": (sys.executable, "-m", "sesamectl")}.items():
+        (programs / name).write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+        (programs / name).chmod(0o755)
+    for command in COMMANDS.findall(wrong[0]["todo"]):
+        ran = desk.shell("sh", "-c", f"PATH={programs}:$PATH; {command}")
+        assert ran.code == 0, ran.err
+    assert [found["message"] for found in findings(desk) if found["check"] == "pi"] == [f"has the package in {PACKAGE}"]
+    assert not [found for found in findings(desk) if found["level"] == "wrong"]
+    desk.ask("go")
+    assert set(names_of_tools(desk)) >= TOOLS
+
+
+def findings(desk: Desk) -> list[dict[str, Any]]:
+    answer: dict[str, Any] = json.loads(desk.shell("sesamectl", "doctor", "--json").out)
+    return list(answer["findings"])
 
 
 @pytest.fixture

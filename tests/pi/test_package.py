@@ -107,7 +107,7 @@ def test_in_pis_own_process(beside: Path) -> None:
     assert said["errors"] == []
     assert {"search_sessions", "read_session", "list_sessions"} <= set(said["tools"])
     search, read, listed = said["rows"]
-    assert PLUM in search["text"]
+    assert f"id {PLUM[:8]};" in search["text"]
     assert "> a second tree." in read["text"]
     assert [row["isError"] for row in said["rows"]] == [False, False, True]
     assert search["call"][1][0].strip() == 'search_sessions "plum" after 2026-01-01'

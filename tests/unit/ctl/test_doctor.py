@@ -1,6 +1,7 @@
 """Each finding of the doctor about a daemon that answers, and what it makes of checks that fail; by a stub."""
 
 import ast
+import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -12,7 +13,7 @@ import pytest
 
 import sesamectl
 from sesamectl.commands.doctor import _lines
-from sesamectl.doctor import daemon, examine, sources
+from sesamectl.doctor import daemon, examine, pi, sources
 from sesamectl.doctor import paths as paths_check
 from sesamectl.doctor.finding import NOTE, OK, WRONG, Advice, Checkup, Finding, Level
 from sesamectl.errors import ClosedError
@@ -362,3 +363,50 @@ def test_the_report() -> None:
     assert max(map(len, lines)) <= 60
     assert " ".join(line.removeprefix("wrong  config ").strip() for line in lines[:-3]) == finding["message"]
     assert lines[-3:] == [f"{'':17}fix: {todo}", "ok     config    fine", "1 problem found."]
+
+
+def settings_of_pi(home: Path, text: str) -> list[tuple[str, str]]:
+    """What is found where pi's settings are these."""
+    (home / ".pi/agent").mkdir(parents=True)
+    (home / ".pi/agent/settings.json").write_text(text)
+    return [(found.level, found.text) for found in pi.check_pi(Checkup({"HOME": str(home)}, deep=False))]
+
+
+@pytest.mark.parametrize(
+    "package",
+    [
+        "../x/sesamectl/pi",
+        "~/x/sesamectl/pi",
+        {"source": "/x/sesamectl/pi", "skills": []},
+        "/home/me/src/sesame-main/pi",
+    ],
+)
+def test_a_package_of_ours_that_pi_does_not_find(tmp_path: Path, package: object) -> None:
+    """By whatever path it is named."""
+    ((level, text),) = settings_of_pi(tmp_path, json.dumps({"packages": [package]}))
+    assert level == WRONG
+    assert text.startswith(f"{tmp_path}/.pi/agent/settings.json names /")
+    assert "pi, which is gone: pi says nothing" in text
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "{}", "[]", "no json", '{"packages": 1}', '{"packages": [1, null, {}, {"source": 2}]}',
+        '{"packages": ["npm:sesamectl/pi", "git:github.com/me/sesame/pi", "https://x/sesamectl/pi", "/another/package"]}',
+        '{"packages": ["a\\u0000/sesamectl/pi"]}',
+    ],
+)  # fmt: skip
+def test_what_others_have_in_pis_settings_is_theirs(tmp_path: Path, settings: str) -> None:
+    """Nor is it ours to judge what pi cannot read."""
+    assert settings_of_pi(tmp_path, settings) == []
+
+
+def test_a_package_that_is_there(tmp_path: Path) -> None:
+    """And a variable that moves pi's settings."""
+    place = tmp_path / "sesamectl/pi"
+    place.mkdir(parents=True)
+    (place / "package.json").write_text('{"name": "sesame-pi"}')
+    (tmp_path / "settings.json").write_text(json.dumps({"packages": ["sesamectl/pi"]}))
+    (found,) = pi.check_pi(Checkup({"PI_CODING_AGENT_DIR": str(tmp_path), "HOME": "/none"}, deep=False))
+    assert (found.level, found.text) == (OK, f"has the package in {place}")

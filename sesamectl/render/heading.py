@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from sesamectl.render import clean, number
+from sesamectl.render import clean, join_clean, number
 from sesamectl.render.dates import ago
 from sesamectl.render.terminal import BOLD, DIM, columns, fit
 
@@ -51,7 +51,8 @@ def about(session: Mapping[str, Any], width: int, notes: Sequence[str] = ()) -> 
     directory, branch = shorten_home(clean(session.get("cwd") or "")), clean(session.get("gitBranch") or "")
     branch = "" if branch in MAIN_BRANCHES else f"on {branch}"
     messages = number(int(session.get("messageCount") or 0), "message")
-    rest = [*_flags(session), *notes]
+    tags = [f"tags: {join_clean(session['tags'])}"] if session.get("tags") else []
+    rest = [*_flags(session), *tags, *notes]
     if not width:
         return _join(when, agent, directory, branch, messages, *rest)
     shorter, shortest = _fit_path(directory, MAX_DIRECTORY), _fit_path(directory, 1)

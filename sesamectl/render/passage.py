@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ELLIPSIS = "…"
-MAX_PART = 20  # characters that are given up so that the passage begins or ends with a word
+MAX_PART = 40  # characters that are given up so that the passage begins or ends with a word
 
 
 def cut(text: str, ranges: Sequence[tuple[int, int]], width: int) -> tuple[str, list[tuple[int, int]]]:

@@ -74,8 +74,19 @@ def _hit(hit: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     place = _place(hit)
     reference = f"{_reference(hit)} {place}" if (hit.get("match") or {}).get("msgIdx") is not None else place
     text, ranges = clean_ranges(str(hit.get("matchedSnippet") or ""), hit.get("highlights") or ())
-    if text.strip():
-        yield from quote(reference, text, ranges, terminal)
+    repeats = not ranges and text == clean(hit.get("name"))  # as where nothing was asked for
+    if text.strip() and not repeats:
+        yield from quote(reference, *without_label(text, ranges, hit.get("match") or {}), terminal)
+
+
+def without_label(
+    text: str, ranges: list[tuple[int, int]], record: Mapping[str, Any]
+) -> tuple[str, list[tuple[int, int]]]:
+    """What a call says without its tool's name, which the reference has."""
+    label = f"tool: {clean(record.get('toolName'))} "
+    if not text.startswith(label):
+        return text, ranges
+    return text[len(label) :], [(begin - len(label), end - len(label)) for begin, end in ranges if begin >= len(label)]
 
 
 def quote(

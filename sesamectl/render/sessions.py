@@ -42,7 +42,7 @@ def changes(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
 
 def noted(session: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     """A session, and what was said about it."""
-    yield from heading.lines(session, terminal)
+    yield from heading.lines({**session, "tags": ()}, terminal)
     yield from list(_annotations(session, terminal)) or [f"{INDENT}no description, summary or tags"]
 
 
@@ -59,7 +59,7 @@ def page_lines(answer: Mapping[str, Any], terminal: Terminal, *, full: bool, ask
     meta, page = answer["session"], answer["messages"]
     yield terminal.paint(BOLD, clean(meta.get("name") or heading.NO_NAME))
     yield clean(meta["sessionId"])
-    yield heading.about(meta, terminal.width, [f"since {minute(clean(meta['created']))}"])
+    yield heading.about({**meta, "tags": ()}, terminal.width, [f"since {minute(clean(meta['created']))}"])
     yield from _annotations(meta, terminal)
     for message in page["messages"]:
         yield ""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sesamectl.render import clean, heading
-from sesamectl.render.search import describe_missing, quote, result_lines
+from sesamectl.render.search import describe_missing, quote, result_lines, without_label
 from sesamectl.render.terminal import Terminal
 
 
@@ -20,6 +20,7 @@ def _window(hit: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
         is_hit = item["msgIdx"] == hit["msgIdx"]
         reference = f"{heading.short_id(meta)}:{int(item['msgIdx'])} {clean(item.get('toolName') or item['role'])}"
         text = " ".join(clean(item["snippet"]).split()) + (" …" if item["truncated"] else "")
+        text, _ = without_label(text, [], item)
         ranges = _find_words(text, hit["matchedWords"]) if is_hit else []
         yield from quote(reference, text, ranges, terminal, "> " if is_hit else heading.INDENT)
 

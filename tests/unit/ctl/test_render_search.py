@@ -170,6 +170,29 @@ def test_where_it_matches(match: dict[str, Any], line: str) -> None:
     assert show(one, 80)[2] == f"  {line}"
 
 
+def test_a_tool_is_named_once() -> None:
+    """In the reference; what it was called with is what the line has room for."""
+    one = hit(matchedSnippet="tool: edit path: a tool", highlights=[[6, 10], [19, 23]])
+    one["match"] = {**one["match"], "toolName": "edit"}
+    assert show(one, 80, colours=True)[2] == "  abc12345:7 edit  path: a \x1b[1;4mtool\x1b[0m"
+    assert (
+        show({**one, "match": {**one["match"], "toolName": "write"}})[2]
+        == "  abc12345:7 write  tool: edit path: a tool"
+    )
+
+
+def test_a_name_is_not_repeated() -> None:
+    """As where nothing was asked for, and sessions show their first prompt, by which most are called."""
+    assert len(show(hit(matchedSnippet="Simplify Nix flake setup", highlights=[]))) == 2
+    assert len(show(hit(matchedSnippet="Simplify Nix flake setup", highlights=[[9, 12]]))) == 3
+    assert len(show(hit(matchedSnippet="Simplify Nix flake setup, please", highlights=[]))) == 3
+
+
+def test_tags_are_shown() -> None:
+    """A person gave them so that the session is recognised."""
+    assert show(hit(tags=["nix", "x\x1b[1my"]))[1].endswith("42 messages  tags: nix, xy")
+
+
 def test_how_to_read_on() -> None:
     """On a terminal a command stands below, with what the first hit has; an older daemon gives whole ids."""
     assert list(search.lines(answer(hit(), hit()), TERMINAL))[-1] == "To read on: sesamectl show abc12345:7"

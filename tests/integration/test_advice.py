@@ -252,6 +252,7 @@ def a_daemon_at_an_unknown_socket(patient: Patient) -> ByHand:
 def another_programs_database(patient: Patient) -> ByHand:
     patient.data.mkdir(mode=0o700)
     with contextlib.closing(apsw.Connection(str(patient.data / "index.sqlite"))) as connection:
+        connection.execute("PRAGMA application_id = 7")  # one without is left alone, and ours lies beside it
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("CREATE TABLE sessions(id)")
     return {}

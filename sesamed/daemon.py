@@ -42,6 +42,7 @@ from sesamed.server.dispatch import Dispatcher
 from sesamed.server.listen import Server, adopt, bind, unlink_own
 from sesamed.sources import SOURCES
 from sesamed.sources.sesame import Sesame
+from sesamed.standstill import Standstill
 from sesamed.store import sqlite
 from sesamed.store.checksums import STUB
 from sesamed.store.index import (
@@ -97,7 +98,8 @@ def run(setting: Setting) -> None:
             listener = bind(setting.paths.socket)
             held.callback(_unlink, setting.paths.socket)
         held.callback(listener.close)
-        anyio.run(_Daemon(setting, index, notifier).main, listener)
+        standstill = held.enter_context(Standstill())
+        anyio.run(_Daemon(setting, index, notifier, standstill).main, listener)
 
 
 def check(setting: Setting) -> None:
@@ -221,7 +223,8 @@ async def _expire(indexer: Indexer) -> None:
 class _Daemon:
     """Everything that lives while the loop runs."""
 
-    def __init__(self, setting: Setting, index: Index, notifier: Notifier) -> None:
+    def __init__(self, setting: Setting, index: Index, notifier: Notifier, standstill: Standstill) -> None:
+        self._standstill = standstill
         self._setting = setting
         self._index = index
         self._troubles: list[Trouble] = []
@@ -241,6 +244,7 @@ class _Daemon:
         dispatcher = self._dispatcher(requests, OwnSessions(self._own_sessions_dir, indexer), station)
         limits = ClientLimits(connections=config.limits.max_connections)
         async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._standstill.move)
             tasks.start_soon(self._heed_signals)
             tasks.start_soon(self._supervise, "indexing", indexer.run)
             await _expire(indexer)

@@ -73,6 +73,31 @@ def test_a_file_in_the_way() -> None:
         os.unlink(daemon.socket)
 
 
+STANDS_STILL = """
+import signal, sys, threading
+from sesamed import standstill
+standstill.TICK_S = 0.5
+lock = threading.Lock()
+lock.acquire()
+signal.signal(signal.SIGUSR1, lambda *_: lock.acquire())
+from sesamed.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.fault(76)
+def test_a_loop_that_stands_still() -> None:
+    """Whatever it waits for (CPython, for a thread that lacks memory): the daemon ends, says why, and another one starts."""
+    with Daemon(program=("-c", STANDS_STILL)) as daemon:
+        daemon.fill()
+        assert daemon.process is not None
+        daemon.process.send_signal(signal.SIGUSR1)
+        assert daemon.wait() == 1
+        assert daemon.log.endswith("sesamed: nothing has moved for 6 s; ending, so that another one can start\n")
+        daemon.start()
+        assert len(daemon.found("quince")) == 3
+
+
 @pytest.mark.fault(75)
 def test_a_socket_that_is_removed() -> None:
     """When the socket's file is removed, it is back soon; connections that are open stay so."""

@@ -85,6 +85,7 @@ class Births(threading.Thread):
                 at += 16 + size
 
 
+@pytest.mark.fault(71)
 @pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux'")
 def test_private_from_the_first_byte() -> None:
     """Whoever creates it, client or daemon, and whatever the umask: nothing is closed only afterwards."""

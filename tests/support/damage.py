@@ -17,6 +17,7 @@ from sesamed import daemon, paths
 from sesamed.config import Config, ConfiguredRoot
 from sesamed.manager_report import Notifier
 from sesamed.server.listen import bind
+from sesamed.standstill import Standstill
 from sesamed.store import checksums
 from tests.support.client import Client
 from tests.support.sessions import Call, PiSession
@@ -108,7 +109,7 @@ class Collection:
         roots = (ConfiguredRoot(parser="pi", path=str(self.root)),)
         setting = daemon.Setting(place, Config(sources=roots, watch="off"), {"HOME": str(self.place)})
         index = await to_thread.run_sync(daemon._open, place.database, setting.config.secrets)
-        made = daemon._Daemon(setting, index, Notifier(None))
+        made = daemon._Daemon(setting, index, Notifier(None), Standstill())
         listener = bind(place.socket)
 
         async def ask(question: Callable[[Client], Any]) -> Any:

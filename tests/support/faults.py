@@ -163,7 +163,7 @@ AREAS: dict[str, tuple[Fault, ...]] = {
         Fault(
             76,
             "The daemon hangs",
-            "Clients give up after a time, and say what to do. (They never read the index themselves)",
+            "Clients give up after a time, and say what to do (never reading the index themselves); a loop that stands still ends",
         ),
         Fault(77, "Client and daemon see different environments", "Both find the socket by the same rule"),
         Fault(78, "A path too long for a socket", "Refused by everybody in the same way"),

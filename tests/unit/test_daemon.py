@@ -11,6 +11,7 @@ from sesamed.config import Config
 from sesamed.ingest.indexer import Indexer
 from sesamed.manager_report import Notifier
 from sesamed.model import Trouble
+from sesamed.standstill import Standstill
 from sesamed.store.index import Index, IndexLostError
 
 
@@ -19,7 +20,7 @@ def _daemon(directory: Path, troubles: list[Trouble]) -> tuple[daemon._Daemon, I
         config_dir=str(directory), data_dir=str(directory), runtime_dir=str(directory), socket=f"{directory}/s"
     )
     index = Index(f"{directory}/index.sqlite")
-    made = daemon._Daemon(daemon.Setting(place, Config(), {}), index, Notifier(None))
+    made = daemon._Daemon(daemon.Setting(place, Config(), {}), index, Notifier(None), Standstill())
     made._troubles = troubles
     return made, index
 

@@ -4,11 +4,12 @@ Only regular files are opened, without following links and below their root. The
 difference is decided by content: inodes are used again, and modification times lie.
 """
 
+import fcntl
 import os
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import Enum
 from typing import NamedTuple
 from zlib import crc32
@@ -25,6 +26,7 @@ TAIL_BYTES = 256
 BLOCK_BYTES = 1 << 20
 PACKED_BYTES = 1 << 17  # read at once
 COMPRESSED = b".zst"
+MAC_PATH_BYTES = 1024
 # More than this, and than so many times its size, is in no transcript: they become ten times smaller, rarely a hundred times.
 UNPACKED_BYTES, UNPACKED_TIMES = 128 << 20, 256
 TOO_MUCH = "more than a transcript of this size can hold; the rest is left out"
@@ -324,8 +326,23 @@ def _to_signed(number: int) -> int:
 
 def _below(descriptor: int, root: str) -> bool:
     """A directory on the way may have become a link since it was walked; the kernel knows where the file really is."""
+    get_path: int | None = getattr(fcntl, "F_GETPATH", None)
+    if get_path is not None:
+        return _below_on_mac(descriptor, root, get_path)
     try:
         place = os.readlink(b"/proc/self/fd/%d" % descriptor)
-    except OSError:  # no /proc (macOS): the walk does not follow links either
+    except OSError:  # no /proc: the walk does not follow links either
         return True
     return place.startswith(os.fsencode(root.rstrip("/")) + b"/")
+
+
+def _below_on_mac(descriptor: int, root: str, get_path: int) -> bool:
+    """macOS has a call for that. Directories have several names there (case, volumes shown as one), so they are compared, not names."""
+    found: bytes = fcntl.fcntl(descriptor, get_path, bytes(MAC_PATH_BYTES))
+    place, top = found.rstrip(b"\0"), os.stat(root)
+    while place not in (b"/", b""):
+        place = os.path.dirname(place)
+        with suppress(OSError):  # one that may not be looked at is none of ours
+            if os.path.samestat(os.stat(place), top):
+                return True
+    return False

@@ -1,5 +1,6 @@
 """A file and its cursor to what is new in it."""
 
+import fcntl
 import os
 import stat
 import sys
@@ -237,6 +238,38 @@ def test_a_file_outside_its_root_is_refused(tmp_path: Path) -> None:
         pass
     with pytest.raises(NotRegularError), open_tail(os.fsencode(base / "outside" / "a.jsonl"), str(base / "out")):
         pass
+
+
+@pytest.mark.fault(47)
+def test_a_file_outside_its_root_is_refused_on_a_mac(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no /proc there, but a call that tells where a file is, which may give the root another name."""
+    base = tmp_path.resolve()
+    (base / "root/sub").mkdir(parents=True)
+    (base / "outside").mkdir()
+    (base / "alias").symlink_to(base / "root")
+    (base / "root/link").symlink_to(base / "outside")
+    for place in ("root/a.jsonl", "root/sub/a.jsonl", "outside/a.jsonl"):
+        (base / place).write_bytes(b"{}\n")
+
+    read_link = os.readlink
+
+    def no_proc(path: bytes) -> bytes:
+        raise FileNotFoundError(path)
+
+    def tell(descriptor: int, command: int, room: bytes) -> bytes:
+        assert command == 50
+        place = read_link(f"/proc/self/fd/{descriptor}").replace(f"{base}/root/", f"{base}/alias/")
+        return os.fsencode(place).ljust(len(room), b"\0")
+
+    monkeypatch.setattr(fcntl, "F_GETPATH", 50, raising=False)
+    monkeypatch.setattr(fcntl, "fcntl", tell)
+    monkeypatch.setattr(os, "readlink", no_proc)
+    for place in ("root/a.jsonl", "root/sub/a.jsonl"):
+        with open_tail(os.fsencode(base / place), str(base / "root")) as tail:
+            assert tail.signature.size == 3
+    for place, root in (("root/link/a.jsonl", "root"), ("outside/a.jsonl", "root"), ("root/a.jsonl", "root/sub")):
+        with pytest.raises(NotRegularError), open_tail(os.fsencode(base / place), str(base / root)):
+            pass
 
 
 def test_an_inode_with_64_bits_can_be_stored(tmp_path: Path) -> None:

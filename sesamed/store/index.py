@@ -22,6 +22,7 @@ from sesamed.store.writing.transaction import Writer
 
 READERS = 3  # two are what cores are worth (docs/decisions.md, 2); the third is kept for who asks little
 CONNECTIONS = READERS + 1  # a rebuild compares with one of them
+CHECK_EVERY_S = 600.0
 PAUSE_STEPS = 100_000  # of SQLite's machine: some milliseconds; each time the thread has to wait for the GIL
 
 ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)  # all else says nothing of whether there is a file
@@ -47,6 +48,7 @@ class Readers:
         self._check_log, self._is_log_whole = check_log, is_log_whole
         self._free = queue.LifoQueue[apsw.Connection | None]()  # the last used first; None: it could not be opened
         self._open = threading.Event()
+        self._check_at = 0.0  # not before, so that a bug does not have everything read again and again
         self._fill()
 
     @contextmanager
@@ -75,14 +77,34 @@ class Readers:
             self._free.put(connection)
 
     def _explain(self, error: Exception) -> Exception:
-        """What went wrong. What is in the WAL has no checksum that is looked at when it is read; nonsense may come of it."""
+        """What went wrong. What is in the WAL has no checksum that is looked at when it is read, and that of a page does not say where the
+        page belongs; nonsense may come of both."""
         explained = sqlite.explain(error, self._path)
-        is_odd = explained is error and not isinstance(error, sqlite.InterruptError)
+        is_odd = explained is error and not isinstance(error, sqlite.InterruptError | MemoryError)
         if is_odd and not self._is_log_whole():
             explained = DamagedError(self._path, checksums.WRONG_LOG)
+        elif is_odd and self._is_out_of_order():
+            explained = DamagedError(self._path, "its pages do not fit together")
         if isinstance(explained, DamagedError):
             self._note_damage(explained)
         return explained
+
+    def _is_out_of_order(self) -> bool:
+        """Whether rows and pages are where they belong. All of them are read for that, so it is seldom asked."""
+        now = time.monotonic()
+        if now < self._check_at:
+            return False
+        self._check_at = now + CHECK_EVERY_S
+        try:
+            connection = sqlite.connect_reader(self._path)
+        except StoreError:  # others will notice
+            return False
+        try:
+            return connection.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]
+        except sqlite.Error as error:
+            return isinstance(sqlite.explain(error, self._path), DamagedError)
+        finally:
+            connection.close()
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:

@@ -3,7 +3,7 @@
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import apsw
@@ -187,3 +187,35 @@ def test_readers_that_nobody_uses_give_their_memory_back(index: Index) -> None:
         kept = connections.index(last)
     assert after[kept] == before[kept]
     assert all(after[number] < before[number] for number in range(CONNECTIONS) if number != kept)
+
+
+def _swap_leaves(path: str) -> None:
+    """Put two pages in each other's place. Each is what was written, so their checksums tell nothing."""
+    with closing(sqlite.connect_reader(path)) as connection:
+        sql = "SELECT pageno FROM dbstat WHERE name = 'chunks' AND pagetype = 'leaf'"
+        first, *_, last = (number - 1 for (number,) in connection.execute(sql))
+    with open(path, "r+b") as file:
+        pages = []
+        for number in (first, last):
+            file.seek(number * checksums.PAGE_BYTES)
+            pages.append(file.read(checksums.PAGE_BYTES))
+        for number, page in zip((last, first), pages, strict=True):
+            file.seek(number * checksums.PAGE_BYTES)
+            file.write(page)
+
+
+@pytest.mark.parametrize("is_damaged", [True, False])
+def test_nonsense_may_come_of_pages_that_do_not_fit_together(tmp_path: Path, is_damaged: bool) -> None:
+    """Where they do fit it is a bug."""
+    path = f"{tmp_path}/index.sqlite"
+    index = Index(path)
+    for number in range(40):
+        index.writer.connection.execute("INSERT INTO chunks(id, text) VALUES(?, ?)", (number + 1, "x" * 2000))
+    index.close()
+    if is_damaged:
+        _swap_leaves(path)
+    index = Index(path)
+    with pytest.raises(sqlite.DamagedError if is_damaged else TypeError), index.readers.lend():
+        raise TypeError("nonsense")
+    assert (index.damage is not None) is is_damaged
+    index.close()

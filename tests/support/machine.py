@@ -15,7 +15,10 @@ from tests.support.daemon import CODE, surroundings
 from tests.support.sessions import PiSession
 
 Run = subprocess.CompletedProcess[str]
-NOTICE = "sesamectl: waiting for sesamed to start ...\n"  # after a second, which a busy machine may take for a start
+NOTICES = (  # after a second or two, which a busy machine may take
+    "sesamectl: waiting for sesamed to start ...\n",
+    "sesamectl: reading sessions; answers after 10 s at most, with what has been read\n",
+)
 
 
 class Machine:
@@ -48,10 +51,10 @@ class Machine:
         )  # fmt: skip
 
     def run(self, *words: str) -> Run:
-        """Its output and exit code; without the notice that a start takes long, which depends on the machine alone."""
+        """Its output and exit code; without the notices that it takes long, which depends on the machine alone."""
         process = self.start(*words)
         out, err = process.communicate(timeout=PATIENCE_S)
-        return subprocess.CompletedProcess(words, process.returncode, out, err.replace(NOTICE, "", 1))
+        return subprocess.CompletedProcess(words, process.returncode, out, without_notices(err))
 
     def pid(self) -> int:
         return int(json.loads(self.run("status", "--json").stdout)["pid"])
@@ -66,6 +69,13 @@ class Machine:
                 if is_ours(pid):
                     os.kill(pid, signal.SIGKILL)
         shutil.rmtree(self.place, ignore_errors=True)
+
+
+def without_notices(err: str) -> str:
+    """What a command says on standard error, but that it takes long."""
+    for notice in NOTICES:
+        err = err.replace(notice, "", 1)
+    return err
 
 
 def is_ours(pid: int) -> bool:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.daemon import eventually
-from tests.support.machine import NOTICE
+from tests.support.machine import without_notices
 
 ROOT = Path(__file__).parents[2]
 UID = 54_321
@@ -121,7 +121,7 @@ class UserManager:
         """What sesamectl prints; it must end with this code."""
         ran = self.run(sys.executable, "-P", "-m", "sesamectl", *words)
         assert ran.returncode == code, (ran.stdout, ran.stderr, self.log)
-        return ran.stdout if code == 0 else ran.stderr.replace(NOTICE, "", 1)
+        return ran.stdout if code == 0 else without_notices(ran.stderr)
 
     def json(self, *words: str) -> Any:
         """The same, for programs."""

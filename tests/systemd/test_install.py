@@ -11,7 +11,7 @@ import pytest
 
 from sesamectl.doctor.finding import Advice
 from tests.support.daemon import eventually
-from tests.support.machine import NOTICE
+from tests.support.machine import without_notices
 from tests.support.sessions import PiSession
 from tests.support.user_manager import UserManager
 from tests.systemd.test_service import UNIT, answering, found, main_pid
@@ -81,7 +81,7 @@ def install(user: UserManager, *flags: str, environ: dict[str, str] | None = Non
     """Install in vain; what is said."""
     ran = user.run(sys.executable, "-P", "-m", "sesamectl", "service", "install", *flags, environ=environ)
     assert ran.returncode in {3, 4}, ran
-    said = ran.stderr.replace(NOTICE, "", 1)
+    said = without_notices(ran.stderr)
     assert said.count("\n") == 1
     return said
 

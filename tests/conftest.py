@@ -22,6 +22,11 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "day"))
 pytest_plugins = ["tests.support.coverage_floor"] if os.environ.get("COVERAGE_PROCESS_START") else []
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """All tests go to as many processes as there are cores; some of them to this one, which begins at once."""
+    return (os.cpu_count() or 1) if config.args_source == pytest.Config.ArgsSource.TESTPATHS else 0
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"

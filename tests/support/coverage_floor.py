@@ -30,8 +30,12 @@ class Module(NamedTuple):
         return f"{self.percent:6.1f} % {self.path}: {self.missing}"
 
 
+@pytest.hookimpl(trylast=True)  # when other processes that run tests have ended
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Put together what all processes have measured; the run fails when it is too little."""
+    _save()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return
     coverage = _combine()
     lines, faults = [], []
     for package in PACKAGES:
@@ -55,12 +59,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(line)
 
 
-def _combine() -> Coverage:
-    """The data of all processes, this one's too."""
+def _save() -> None:
+    """This process's data."""
     here = Coverage.current()
     if here is not None:
         here.stop()
         here.save()
+
+
+def _combine() -> Coverage:
+    """The data of all processes."""
     coverage = Coverage(config_file=os.environ[SWITCH])
     coverage.combine()
     coverage.save()

@@ -379,6 +379,23 @@ def test_a_passage(words: list[str], matched: list[int], width: int) -> None:
         assert (shown, found) == (text, ranges)
 
 
+@given(
+    PIECES,
+    st.integers(20, 160),
+    st.sampled_from(["", "user", "a_tool_with_a_long_name"]),
+    st.lists(st.integers(0, 300), max_size=4),
+)
+def test_a_quote(words: list[str], width: int, place: str, marks: list[int]) -> None:
+    """It ends, keeps to the width, and says all that one line or two have room for."""
+    text = " ".join(words)
+    ranges = [(at, at + 2) for at in sorted(set(marks)) if at + 2 <= len(text)]
+    lines = list(search.quote(f"abc12345:7 {place}", text, ranges, Terminal(width)))
+    assert all(columns(line) <= max(width, len(place) + 13) for line in lines)
+    assert len(lines) <= (2 if width >= 100 else 3)
+    if columns(text) <= width // 2 - 4:
+        assert text.split() == " ".join(lines).removeprefix(f"  abc12345:7 {place}").split()
+
+
 def test_a_passage_is_where_the_words_are_densest() -> None:
     """Different ones count; around them there is as much as there is room for, in whole words."""
     text = "alpha alpha alpha " + "filler " * 20 + "alpha beta " + "filler " * 20

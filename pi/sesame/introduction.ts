@@ -1,10 +1,10 @@
 /** What a session is, in a few lines for the model: its summary, or how it began and ended. */
 import type { Ask } from "./ask.ts";
 import { about, annotations, name, QUOTED, reading } from "./present.ts";
-import { clean, cut, line, quoted } from "./text.ts";
+import { clean, fitting, line, quoted } from "./text.ts";
 import type { Message, Meta, Page } from "./wire.ts";
 
-const ALL_CHARACTERS = 14_000; // of what is quoted for one prompt, however many sessions it names: with the lines around it 20,000
+const ALL_CHARACTERS = 19_500; // of what one prompt adds, however many sessions it names
 const QUOTE_CHARACTERS = 2_000;
 const FIRST = 30; // messages among which the first prompt is
 const LAST = 60; // and the last answer
@@ -15,24 +15,33 @@ export interface Named {
   meta: Meta;
 }
 
-/** All sessions that a prompt names. */
+type Quote = readonly [what: string, text: string];
+
+/** All sessions that a prompt names: what is quoted of them shares what the lines around it leave. */
 export async function introductions(ask: Ask, named: Named[], reads: string, signal?: AbortSignal): Promise<string[]> {
-  const room = Math.min(QUOTE_CHARACTERS, Math.floor(ALL_CHARACTERS / (2 * Math.max(1, named.length))));
-  const texts: string[] = [];
-  for (const one of named) texts.push(await introduced(ask, one, reads, room, signal));
-  return texts;
+  const quotes: Quote[][] = [];
+  for (const { meta } of named) quotes.push(meta.summary ? [["Its summary", meta.summary]] : await ends(ask, meta.sessionId, signal));
+  const introduce = (room: number) => named.map((one, index) => introduced(one, quotes[index] ?? [], reads, room));
+  const left = ALL_CHARACTERS - introduce(0).join("\n\n").length;
+  return introduce(Math.min(QUOTE_CHARACTERS, Math.floor(left / Math.max(1, quotes.flat().length))));
 }
 
-async function introduced(ask: Ask, { reference, meta }: Named, reads: string, room: number, signal?: AbortSignal): Promise<string> {
-  const quotes = meta.summary ? [["Its summary", meta.summary] as const] : await ends(ask, meta.sessionId, signal);
+function introduced({ reference, meta }: Named, quotes: Quote[], reads: string, room: number): string {
   return [
     `@@${line(reference)} is the past session ${name(meta)}`,
     about(meta),
     ...annotations(meta, "summary"),
     QUOTED,
-    ...quotes.flatMap(([what, text]) => [`${what}:`, quoted(cut(clean(text).trim(), room))]),
+    ...quotes.flatMap(([what, text]) => [`${what}:`, quoted(within(clean(text).trim(), room))]),
     `Read it with ${reading(reads, meta)}.`,
   ].join("\n");
+}
+
+/** As much of a text as fits when it is quoted. */
+function within(text: string, room: number): string {
+  const count = fitting(text, room - 1);
+  const kept = [...text.slice(0, 2 * count + 1)].slice(0, count).join("");
+  return kept.length === text.length ? text : `${kept}…`;
 }
 
 async function ends(ask: Ask, sessionId: string, signal?: AbortSignal): Promise<(readonly [string, string])[]> {

@@ -76,7 +76,7 @@ test("closing at once is an error too", async () => {
 
 test("silence ends with the deadline", async () => {
   await place.listen(() => {});
-  await assert.rejects(call(place.path, "search", {}, { timeoutMs: 50 }), /did not answer search within 0.05 s/);
+  await assert.rejects(call(place.path, "search", {}, { timeoutMs: 50 }), /did not answer search within 0.05 s; try again, or `sesamectl restart`/);
 });
 
 test("an abort ends the call, and the daemon sees it", async () => {

@@ -223,7 +223,7 @@ def skill_commands() -> list[str]:
 def test_the_skills_commands_work_in_pis_shell(desk: Desk) -> None:
     """The model reads the skill and runs what stands there."""
     commands = skill_commands()
-    assert len(commands) == 9
+    assert len(commands) == 10
     desk.model.says(*(Use("bash", {"command": command}) for command in commands))
     ran = desk.ask("go", "--no-session")
     assert not any(event["isError"] for event in ran.events if event["type"] == "tool_execution_end")

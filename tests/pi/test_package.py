@@ -99,7 +99,7 @@ def test_in_pis_own_process(beside: Path) -> None:
             for call in (
                 ["search_sessions", {"query": "plum", "after": "2026-01-01"}],
                 ["read_session", {"session": PLUM}],
-                ["list_sessions", {"before": "soon"}],
+                ["list_sessions", {"before": "soon"}],  # an empty accent is none: no second blank
             )
         ]
         script, extension = str(beside / "tests/inside.mjs"), str(beside / "sesame/index.ts")
@@ -111,7 +111,9 @@ def test_in_pis_own_process(beside: Path) -> None:
     assert "> a second tree." in read["text"]
     assert [row["isError"] for row in said["rows"]] == [False, False, True]
     assert search["call"][1][0].strip() == 'search_sessions "plum" after 2026-01-01'
+    assert listed["call"][1][0].strip() == "list_sessions before soon"
     assert search["folded"][1][0].strip() == "1 found"
+    assert [line.strip()[:16] for line in read["folded"][1][:2]] == ["2 messages and c", 'Session "the plu']
     assert search["folded"][1][1].startswith('1. "the plum tree 語語')
     for row in said["rows"]:
         for part in ("call", "folded", "expanded", "partial"):

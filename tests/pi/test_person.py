@@ -156,6 +156,18 @@ def test_a_running_session_is_told_of_when_the_agent_settles(set_desk: SetDesk) 
         assert eventually(lambda: desk.daemon.found("mirabelle"))
 
 
+def test_a_session_that_is_kept_where_nobody_looks_is_told_once(desk: Desk) -> None:
+    elsewhere = desk.daemon.home / "elsewhere"
+    with desk.talk("--session-dir", str(elsewhere)) as talk:
+        talk.send("prompt", message="go")
+        said = talk.until("extension_ui_request", method="notify")
+        talk.passed.clear()
+        talk.prompt("go on")
+        talk.get("get_state")
+    assert said["message"].startswith(f"sesame does not look into {elsewhere}")
+    assert not [message for message in talk.passed if message.get("method") == "notify"]
+
+
 def test_loading_it_opens_nothing(desk: Desk) -> None:
     """pi loads extensions for its help as well."""
     before = desk.daemon.call("status")["queries"]["count"]

@@ -32,6 +32,22 @@ def test_a_reference_tells_the_model_what_the_session_was_about(desk: Desk, refe
     assert f'read_session {{"session":"{PLUM}"}}' in told
 
 
+def test_however_many_sessions_a_prompt_names_what_is_told_stays_small(desk: Desk) -> None:
+    numbers = range(11, 19)
+    for number in numbers:
+        session = desk.session(number, cwd=f"/{'deep/' * 60}").user("x\n" * 3_000).assistant("y\n" * 3_000)
+        desk.keep(session.name(f"Pond {number} {'n' * 200}"))
+    desk.daemon.sync()
+    for number in numbers:
+        desk.daemon.call(
+            "set_session_meta", sessionId=desk.session(number).id, description="d" * 900, tags=["t" * 90] * 9
+        )
+    desk.ask("see " + " ".join(f"@@{desk.session(number).id}" for number in numbers))
+    (_, told) = user_texts(desk)
+    assert told.count(" is the past session ") == len(numbers)
+    assert 10_000 < len(told) <= 20_000
+
+
 def test_a_summary_is_told_rather_than_how_it_began(desk: Desk) -> None:
     desk.daemon.call("set_session_meta", sessionId=PLUM, summary="Pruned, and a quince ordered.")
     desk.ask(QUESTION)

@@ -189,6 +189,7 @@ def test_a_long_message_with_tabs_is_read_on_without_a_gap(desk: Desk) -> None:
         ("search_sessions", {"query": "x", "limit": "many"}, "limit"),
         ("search_sessions", {}, "query"),
         ("read_session", {"session": "no such thing at all"}, "no session is called"),
+        ("read_session", {"session": "nosuchthing"}, "list_sessions shows the sessions"),
         ("search_sessions", {"query": "x", "source": "pie"}, "pie"),
     ],
 )

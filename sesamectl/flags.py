@@ -245,6 +245,10 @@ OPERANDS: Mapping[str, tuple[str, tuple[tuple[str, str], ...]]] = {
         "session",
         (
             ("019e62c4", "an id, or the beginning of one"),
+            (
+                "019e62c4:12",
+                "a place as searches print it: `show` goes to it, others take its session, `forget` takes none",
+            ),
             ("simplify-nix-flakes", "a name, or some words of one"),
             ("NAME~1, ID~1", "the session that it was forked from"),
         ),

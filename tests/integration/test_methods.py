@@ -36,7 +36,8 @@ FILTERS: dict[str, tuple[Any, ...]] = {
     "exclude": (0, [5]), "tools": ("yes", 1, None), "path": (["a"], 2), "status": ("ok", 1, True),
     "subagents": ("fold", None, 1), "workstation": (1, ["a"]), "project": (1, {}),
 }  # fmt: skip
-NUMBERS: tuple[Any, ...] = ("5", -1, 1.5, True, [1], None)
+ANY_NUMBERS: tuple[Any, ...] = ("5", 1.5, True, [1], None)
+NUMBERS = (-1, *ANY_NUMBERS)
 WRONG: dict[str, dict[str, tuple[Any, ...]]] = {
     "hello": {"client": (1,), "protocol": ("1", 1.5)},
     "search": {
@@ -44,7 +45,7 @@ WRONG: dict[str, dict[str, tuple[Any, ...]]] = {
         "timeoutMs": NUMBERS[:-1],
     },
     "list_sessions": {**FILTERS, "limit": NUMBERS, "offset": NUMBERS, "since": NUMBERS[:-1], "epoch": (1, [])},
-    "list_messages": {"sessionId": (None, 1, []), "offset": NUMBERS, "limit": NUMBERS, "around": NUMBERS[:-1], "textOffset": NUMBERS},
+    "list_messages": {"sessionId": (None, 1, []), "offset": ANY_NUMBERS, "limit": NUMBERS, "around": NUMBERS[:-1], "textOffset": NUMBERS},
     "get_session_meta": {"sessionId": (None, 1)},
     "index": {"full": (1, "yes", None), "dropGone": (0,), "progress": ("true",)},
     "sync": {"paths": ("/a", [1], {}), "timeoutMs": NUMBERS[:-1]},

@@ -19,7 +19,7 @@ from tests.support.daemon import eventually
 from tests.support.machine import without_notices
 
 ROOT = Path(__file__).parents[2]
-UID = 54_321
+UID = 50_000 + os.getpid() % 10_000  # tests of several processes know their own daemons by it
 SCRIPT = ROOT / "tests/systemd/namespace.sh"
 MANAGERS = ("/lib/systemd/systemd", "/usr/lib/systemd/systemd")
 PROGRAMS = ("systemctl", "systemd-analyze", "unshare", "nsenter", "setpriv", "mount")

@@ -31,6 +31,7 @@ T = TypeVar("T")
 SAMPLES = 1000
 LATELY_S = 5.0  # of what a client used, half is forgotten after so long
 QUICK_S = 0.05  # of a reader's CPU; most words among 100,000 messages take less
+INTERRUPT_AGAIN_S = 0.01
 ASIDE_S = 1.0  # for which a question stands aside at most
 
 
@@ -108,11 +109,13 @@ class Question(Generic[T]):
         return partial(self.answer.set_result, answer)
 
     def give_up(self) -> None:
-        """Interrupt its statement; if it has not begun, it never will."""
+        """Interrupt its statement; if it has not begun, it never will. For the event loop's thread only."""
         with self._changing:
             self._given_up = True
             if self._connection is not None:
                 self._connection.interrupt()
+                # SQLite forgets it if no statement runs just then, and the next one would run to its end.
+                asyncio.get_running_loop().call_later(INTERRUPT_AGAIN_S, self.give_up)
 
     def _stand_aside(self) -> bool:
         """Wait for modest questions, for a while; true if there is nobody to answer any more."""
@@ -210,13 +213,18 @@ class Turns:
 class QueryRunner:
     """Runs queries in a few threads.
 
-    The threads are its own: anyio's cost three turns of the event loop before a query starts, one for each of their checkpoints.
+    The threads are its own: anyio's cost three turns of the event loop before a query starts, one for each of their checkpoints. They are
+    there from the beginning: later there may be no memory for a thread, and the question that wanted it would keep its reader for ever.
     """
 
     def __init__(self, index: Index, timeout_ms: int) -> None:
         self._index = index
         self._timeout_ms = timeout_ms
         self._threads = ThreadPoolExecutor(READERS, thread_name_prefix="reader")
+        started = threading.Barrier(READERS + 1)
+        for _ in range(READERS):
+            self._threads.submit(started.wait)
+        started.wait()
         self._turns = Turns(READERS)
         self._changing = threading.Lock()
         self.times_ms: deque[float] = deque(maxlen=SAMPLES)

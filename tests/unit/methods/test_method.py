@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Barrier, Event
+from threading import Barrier, Event, Thread
 
 import anyio
 import anyio.to_thread
@@ -55,6 +55,23 @@ async def test_connections_serve_on_after_a_deadline(index: Index) -> None:
     assert [await queries.ask(Client(), answer) for _ in range(2 * READERS)] == [7] * 2 * READERS
 
 
+async def test_a_statement_that_begins_after_the_deadline_is_interrupted(index: Index) -> None:
+    """What SQLite is told while no statement runs is lost on the next one."""
+    queries, given_up, ended = QueryRunner(index, 60_000), Event(), Event()
+
+    def query(connection: Connection) -> None:
+        try:
+            assert given_up.wait(PATIENCE_S)
+            never_end(connection)
+        finally:
+            ended.set()
+
+    with pytest.raises(DeadlineError):
+        await queries.ask(Client(), query, 10)
+    given_up.set()
+    assert await anyio.to_thread.run_sync(ended.wait, PATIENCE_S)
+
+
 async def test_what_was_given_up_before_it_began_never_runs(index: Index) -> None:
     """It waited behind others when its client left."""
     queries, release, ran = QueryRunner(index, 60_000), Event(), list[str]()
@@ -74,6 +91,17 @@ async def test_what_was_given_up_before_it_began_never_runs(index: Index) -> Non
         release.set()
     assert await queries.ask(Client(), answer) == 7
     assert ran == ["held"] * READERS
+
+
+async def test_a_question_starts_no_thread(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There may be no memory for it."""
+    queries = QueryRunner(index, 60_000)
+
+    def fail(_: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("threading.Thread.start", fail)
+    assert [await queries.ask(Client(), answer) for _ in range(2 * READERS)] == [7] * 2 * READERS
 
 
 async def test_an_error_of_a_query_is_the_callers(index: Index) -> None:

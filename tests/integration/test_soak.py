@@ -9,6 +9,7 @@ import itertools
 import os
 import platform
 import random
+import resource
 import shutil
 import subprocess
 import threading
@@ -26,6 +27,7 @@ from sesamed.store import checksums, index, sqlite
 from tests.support.author import WORDS, Author, as_in_the_files
 from tests.support.crew import Crew, sources
 from tests.support.daemon import Daemon, eventually
+from tests.support.sessions import PiSession
 from tests.support.shifted import PROGRAM
 
 SOAK_S = float(os.environ.get("SESAME_SOAK_S", "2"))
@@ -159,11 +161,30 @@ def clock_jumps(daemon: Daemon, crew: Crew, chance: random.Random) -> None:
         daemon.call("search", query="quince", fresh=True)
 
 
+def low_memory(daemon: Daemon, crew: Crew, chance: random.Random) -> None:
+    """No more than it has, while a message comes that needs some."""
+    with open(f"/proc/{daemon.pid}/statm") as pages:
+        size = int(pages.read().split()[0]) * resource.getpagesize()
+    name = f"pi/large-{chance.getrandbits(32)}.jsonl"
+    with limited(daemon, "as", size):
+        daemon.write(name, PiSession(id=name).user(f"{chance.random()} quince " * 150_000).bytes())
+        crew.go_on(LINES)
+    daemon.hang_up()
+    eventually(lambda: answers(daemon))
+
+
+def answers(daemon: Daemon) -> bool:
+    """Whether somebody who connects now is answered."""
+    with contextlib.suppress(OSError, ClosedError, RpcError), daemon.connect() as client:
+        return bool(client.call("search", query="quince", limit=1)["results"])
+    return False
+
+
 def nothing(_: Daemon, __: Crew, ___: random.Random) -> None:
     """A quiet day."""
 
 
-EVENTS = (nothing, killed, full_disk, clock_jumps)
+EVENTS = (nothing, killed, full_disk, clock_jumps, low_memory)
 
 
 @contextmanager
@@ -200,13 +221,23 @@ def asked_in_spite_of_all(daemon: Daemon) -> Iterator[None]:
 @pytest.mark.timeout(300 + 2 * SOAK_S)
 @pytest.mark.skipif(shutil.which("prlimit") is None, reason="needs prlimit")
 def test_whatever_happens(chance: random.Random) -> None:
-    """Ten agents of three kinds at work, while somebody asks, while the daemon is killed, the disk is full and the clock
+    """Ten agents of three kinds at work, while somebody asks, while the daemon is killed, disk or memory are full and the clock
     jumps: after each round the index says what a new one says, and what it needs on disk is what it needed before."""
     sizes: list[Size] = []
     until = time.monotonic() + SOAK_S
     daemon = Daemon({"sources": None}, program=PROGRAM, arguments=["clock"])
     daemon.configure({"sources": sources(daemon.root), "sweepSeconds": 1})
-    daemon.allowed += ["cannot", "could not", "full", "disk I/O"]
+    daemon.allowed += [
+        "cannot",
+        "could not",
+        "full",
+        "disk I/O",
+        "memory",
+        "Memory",
+        "new thread",
+        "internal error",
+        "connection failed",
+    ]
     with daemon:
         for number, happens in enumerate(itertools.cycle(EVENTS)):
             if time.monotonic() > until and number >= len(EVENTS):

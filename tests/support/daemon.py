@@ -195,7 +195,7 @@ class Daemon:
         """Wait until the process has ended; gives its exit code."""
         assert self.process is not None
         code = self.process.wait(PATIENCE_S)
-        self._hang_up()
+        self.hang_up()
         self.process = None
         return code
 
@@ -291,7 +291,8 @@ class Daemon:
             connection.execute("INSERT INTO fts(fts, rank) VALUES('integrity-check', 1)")
             assert not connection.execute("SELECT key FROM records GROUP BY key HAVING count(*) > 1").fetchall()
 
-    def _hang_up(self) -> None:
+    def hang_up(self) -> None:
+        """Close the connection that `call` uses; the next call makes another one."""
         if self._client is not None:
             self._client.close()
             self._client = None

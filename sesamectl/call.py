@@ -8,7 +8,7 @@ from sesamectl import __version__
 from sesamectl.client import ANSWER_S, Client
 from sesamectl.errors import ClosedError, NotSesameError, RpcError
 from sesamectl.output import show
-from sesamectl.render.search import no_sessions
+from sesamectl.render.search import no_sessions, nothing_yet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def show_sessions(answer: dict[str, Any], lines: Lines, arguments: Arguments, *,
     if not found and not arguments.has("json"):
         status = call_retrying(arguments, lambda client: client.call("status"))
         if status.get("counts", {}).get("sessions") == 0 and not status.get("pending", {}).get("files"):
-            show(status, no_sessions, arguments)
+            show(status, nothing_yet if status.get("lastSweepAt") is None else no_sessions, arguments)
             return
     show(answer, lines, arguments)
 

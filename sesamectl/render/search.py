@@ -165,6 +165,11 @@ def _notes(answer: Mapping[str, Any]) -> Iterator[str]:
         yield f"Warning: {clean(warning)}"
 
 
+def nothing_yet(_: Mapping[str, Any], __: Terminal) -> Iterator[str]:
+    """What to print while nobody knows whether there is anything to search."""
+    yield "Nothing has been read yet: sessions are still being looked for. Try again in a moment, or wait with `sesamectl index`."
+
+
 def no_sessions(status: Mapping[str, Any], _: Terminal) -> Iterator[str]:
     """What to print where there is nothing to search."""
     yield "There are no sessions on this machine yet. These directories were checked:"

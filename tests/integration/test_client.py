@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from sesamectl.cli import main
 from sesamectl.client import Client
 from sesamectl.errors import StartError
 from sesamectl.launch import _children, launch
@@ -40,6 +41,26 @@ def test_the_first_search(machine: Machine) -> None:
     assert machine.run("search", "topic18", "--no-start").returncode == 0
     assert (machine.data / "sesamed.log").stat().st_mode & 0o777 == 0o600
     assert machine.data.stat().st_mode & 0o777 == 0o700
+
+
+def test_the_first_search_does_not_wait_for_all(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """When its time is over it says what there is, beside a load that goes on, and how much is missing."""
+    for number in range(200):
+        machine.write(f"session-{number}", " ".join(f"needle{number}x{word}" for word in range(5000)))
+    for name, value in machine.environ.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("sesamectl.waiting.FIRST_INDEX_S", 0.0)  # ten seconds would need many more sessions
+    machine.run("start")
+    with Client() as client:
+        eventually(lambda: client.call("status")["pending"]["files"])
+        assert main(["search", "needle7x7"]) == 0
+        assert client.call("status")["pending"]["files"]
+        assert "Not yet searchable: " in capsys.readouterr().out
+        client.call("sync")
+    assert main(["search", "needle7x7"]) == 0
+    assert "session-7" in capsys.readouterr().out
 
 
 def test_no_sessions(machine: Machine) -> None:

@@ -114,6 +114,19 @@ def test_what_is_not_read_is_not_absent(
     assert "Not yet searchable: 3 files, 2.0 KiB" in out
 
 
+def test_what_is_not_found_yet_is_not_absent(
+    stub: Stub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where nobody has looked yet, it says that."""
+    monkeypatch.setattr("sesamectl.waiting.FIRST_INDEX_S", 0.0)
+    stub.on("search", NOTHING)
+    stub.on("status", {**READY, "counts": {"sessions": 0}, "lastSweepAt": None})
+    assert main(["search", "x"]) == 0
+    out = capsys.readouterr().out
+    assert "no sessions on this machine" not in out
+    assert out.startswith("Nothing has been read yet")
+
+
 def test_no_sessions_at_all(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
     """Where there is nothing to search in, it says where it looked."""
     sources = [{"parser": "pi", "path": "/home/me/\x1b[1mpi", "mode": "missing"}]

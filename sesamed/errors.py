@@ -100,6 +100,12 @@ class RefusedError(SesameError):
     code = 7
 
 
+class ConflictError(SesameError):
+    """What is there is not what the client had seen; `data.generated` is the time of that, or empty."""
+
+    code = 8
+
+
 class ConfigError(SesameError):
     """The configuration is invalid; the message names file, key and what was expected."""
 

@@ -83,10 +83,12 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 Field = Literal[
     "name", "cwd", "project_path", "began", "parent_path", "parent_id", "subagent", "git_branch", "base",
-    "active", "summary", "description", "tags", "agent", "created_by",
+    "active", "summary", "description", "tags", "recall_words", "generated",
+    "generated_by", "agent", "created_by",
 ]  # fmt: skip
 ACTIVE: Field = "active"  # when the latest of what a file tells of happened
-TEXT_FIELDS = frozenset(("name", "summary", "description", "tags"))  # what is read and searched; the others are exact
+ANNOTATED_FIELDS: tuple[Field, ...] = ("name", "summary", "description", "tags", "recall_words")
+TEXT_FIELDS = frozenset((*ANNOTATED_FIELDS, "generated_by"))  # what is read and searched; the others are exact
 SAID_FIELDS = TEXT_FIELDS | {
     "git_branch",
     "agent",
@@ -101,10 +103,11 @@ class NameRank(IntEnum):
 
     STAND_IN = 0  # a command, a skill: until something is said
     PROMPT = 1  # the beginning of the first prompt
-    GIVEN = 2  # a title or a description that came with it; a summary
-    TITLED = 3  # a title of a better kind: a later one, or one that was made for the list
-    RENAMED = 4  # and one better than that: the person's
-    LISTED = 5  # in the agent's own list of names
+    GENERATED = 2  # by a model that was given the session, and kept by us or beside the agent's sessions
+    GIVEN = 3  # a title or a description that came with it; a summary
+    TITLED = 4  # a title of a better kind: a later one, or one that was made for the list
+    RENAMED = 5  # and one better than that: the person's
+    LISTED = 6  # in the agent's own list of names
     ANNOTATED = 9  # said to us, above all that agents' files can say
 
 
@@ -304,12 +307,24 @@ class Workstation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Annotations(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person says about a session; None leaves a field as it is, an empty text removes it."""
+    """What a person, or a model, says about a session; None leaves a field as it is, an empty text removes it."""
 
     title: str | None = None
     summary: str | None = None
     description: str | None = None
     tags: tuple[str, ...] | None = None
+    recall_words: tuple[str, ...] | None = None
+
+
+class Generation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """When a model wrote annotations, and how much of the session it had read: up to a message number, and how many of the session's
+    own prompts that are, which neither files nor forks change. An agent's file has neither.
+    """
+
+    at: str
+    up_to: int | None = None
+    cost_usd: float | None = None
+    prompts: int | None = None
 
 
 class Utterance(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ person says once (a new session, annotations) is forced.
 """
 
 import errno
+import logging
 import os
 import secrets
 import time
@@ -20,9 +21,11 @@ import msgspec
 from sesamed.errors import DeadlineError, NotFoundError, RefusedError, SesameError, StoreError
 from sesamed.ingest.indexer import Indexer
 from sesamed.masking import mask
-from sesamed.model import Annotations, SessionKey, Utterance, iso
+from sesamed.model import Annotations, Generation, SessionKey, Utterance, iso
 from sesamed.sources import sesame
 from sesamed.store.sqlite import sync_directory, sync_file
+
+log = logging.getLogger(__name__)
 
 PATIENCE_S = 20.0
 
@@ -77,18 +80,21 @@ class OwnSessions:
             await self._write(partial(_append, path, sesame.encode_line(line)), path)
         return sesame.key_of(_session_of(path), line)
 
-    async def describe(self, session: SessionKey, annotations: Annotations) -> None:
-        """Store the annotations of a session of any source."""
+    async def describe(
+        self, session: SessionKey, annotations: Annotations, generation: Generation | None = None, model: str = ""
+    ) -> None:
+        """Store the annotations of a session of any source: a person's, or a model's."""
         path = self._annotations_file(session)
-        tags = None if annotations.tags is None else tuple(map(self._mask, annotations.tags))
         annotations = Annotations(
             title=self._mask_or_none(annotations.title),
             summary=self._mask_or_none(annotations.summary),
             description=self._mask_or_none(annotations.description),
-            tags=tags,
+            tags=self._mask_all(annotations.tags),
+            recall_words=self._mask_all(annotations.recall_words),
         )
+        merge = partial(sesame.merge_annotations, session, annotations, generation=generation, model=self._mask(model))
         async with self._write_lock:
-            await self._write(partial(_describe, path, session, annotations), path)
+            await self._write(partial(_describe, path, merge), path)
 
     async def forget(self, sessions: Sequence[SessionKey]) -> None:
         """Remove the annotations of sessions; of two sessions with one id they belong to both, and stay."""
@@ -96,6 +102,9 @@ class OwnSessions:
         async with self._write_lock:
             await self._indexer.in_thread(partial(_remove, paths))
             await self._indexer.drop([os.fsencode(path) for path in paths])
+
+    def _mask_all(self, words: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        return None if words is None else tuple(map(self._mask, words))
 
     def _mask_or_none(self, text: str | None) -> str | None:
         return None if text is None else self._mask(text)
@@ -162,14 +171,16 @@ def _append(path: str, data: bytes) -> None:
         os.close(descriptor)
 
 
-def _describe(path: str, session: SessionKey, annotations: Annotations) -> None:
+def _describe(path: str, merge: Callable[[bytes], bytes]) -> None:
     before, directory = b"", os.path.dirname(path)
     if os.path.islink(directory):
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), directory)
     with suppress(FileNotFoundError), open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
         before = file.read()
     os.makedirs(directory, mode=0o700, exist_ok=True)
-    _replace(path, sesame.merge_annotations(session, annotations, before))
+    if bad := sesame.count_unreadable(before):
+        log.warning("annotations that could not be read were written anew path=%r lines=%d", path, bad)
+    _replace(path, merge(before))
 
 
 def _replace(path: str, data: bytes) -> None:

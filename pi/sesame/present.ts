@@ -13,7 +13,7 @@ const SAID_CHARACTERS = 300; // of a summary or a description
 const [TAGS_SHOWN, TAG_CHARACTERS] = [12, 40];
 const COUNTED = "[N] counts messages and tool calls, from 0.";
 /** What a heading's fields are called. */
-const FIELDS: Record<string, string> = { title: "title", summary: "summary", description: "description", tags: "tags", cwd: "directory", gitBranch: "branch" };
+const FIELDS: Record<string, string> = { title: "title", summary: "summary", description: "description", tags: "tags", recallWords: "recall words", cwd: "directory", gitBranch: "branch" };
 
 /** Where an answer begins, how many sessions it may have and how many characters, and what the tool is called that reads on. */
 interface How {

@@ -20,6 +20,7 @@ FIELDS = {
     "cwd": "directory",
     "gitBranch": "branch",
     **{name: name for name in ("title", "summary", "description", "tags")},
+    "recallWords": "recall words",
 }
 KNOWN = ("chunks", "forms", "headings")  # the counts of a word; it is nowhere when all of them are 0
 

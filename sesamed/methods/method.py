@@ -336,6 +336,9 @@ class Context:
     started_at: str
     stop: Callable[[], None]
     appending: Lock = field(default_factory=Lock)  # two results of one call: the second is refused, not lost
+    describing: Lock = field(
+        default_factory=Lock
+    )  # what is generated is compared with what is there, and then replaces it
 
     @property
     def workstation(self) -> str:

@@ -1,20 +1,24 @@
 """Sessions that the daemon stores itself, and annotations of any session. Decides what may be written."""
 
+import time
 from functools import partial
 from typing import Literal
 
-from sesamed.errors import ParamsError
+from sesamed.errors import ConflictError, ParamsError
 from sesamed.methods.method import Call, Context, NonNegative, Params, method
-from sesamed.methods.sessions import SessionMeta, read_meta
-from sesamed.model import Annotations, Answer, Utterance
+from sesamed.methods.sessions import SessionMeta, read_generated, read_meta
+from sesamed.model import Annotations, Answer, Generation, Utterance, iso
 from sesamed.sanitize import Exact
+from sesamed.sources.records import millis
 from sesamed.store.reading import session as reading
 from sesamed.store.reading.resolve import find
+from sesamed.store.sqlite import Connection
 
 SPEAKERS = ("user", "assistant")
 MAX_LINE = 1000  # characters of a title, a name, a tag
 MAX_TEXT = 64 << 10  # of a summary or a description
-MAX_TAGS = 100
+MAX_TAGS = 100  # and recall words
+AHEAD_MS = 60_000  # of this clock
 
 
 class NewSessionParams(Params, frozen=True, kw_only=True):
@@ -75,33 +79,107 @@ async def append_message(context: Context, call: Call, params: AppendMessagePara
     return Appended(msg_idx=await context.queries.ask(call.client, partial(reading.find_written, key=key, path=path)))
 
 
+class GeneratedBy(Params, frozen=True, kw_only=True):
+    """Which model wrote it, when it was asked, up to which message number it had read, and what it cost."""
+
+    model: str
+    at: str
+    up_to: NonNegative
+    cost_usd: float | None = None
+
+
 class SetSessionMetaParams(Params, frozen=True, kw_only=True):
-    """Annotations. Fields that are left out stay; an empty text removes a field."""
+    """Annotations. Fields that are left out stay; an empty text removes a field. With `generated` they are a model's."""
 
     session_id: str
     title: str | None = None
     summary: str | None = None
     description: str | None = None
     tags: list[str] | None = None
+    recall_words: list[str] | None = None
+    generated: GeneratedBy | None = None
+    if_generated: str | None = None
 
 
 @method
 async def set_session_meta(context: Context, call: Call, params: SetSessionMetaParams) -> SessionMeta:
-    """Title, summary, description and tags of any session."""
-    for name, limit in (("title", MAX_LINE), ("summary", MAX_TEXT), ("description", MAX_TEXT)):
-        _check_length(name, getattr(params, name), limit)
-    tags = None if params.tags is None else tuple(dict.fromkeys(tag.strip() for tag in params.tags if tag.strip()))
-    if len(tags or ()) > MAX_TAGS:
-        raise ParamsError(f"tags: {len(tags or ())} given, but at most {MAX_TAGS} are allowed")
-    for tag in tags or ():
-        _check_length("tags", tag, MAX_LINE)
-    annotations = Annotations(title=params.title, summary=params.summary, description=params.description, tags=tags)
-    session, public_id = await context.queries.ask(call.client, partial(reading.identify, reference=params.session_id))
-    if annotations != Annotations():
-        await context.own.describe(session, annotations)
+    """Title, summary, description, tags and recall words of any session, a person's or a model's."""
+    annotations = _make_annotations(params)
+    at = _check_generated(params)
+    async with context.describing:
+        session, public_id = await context.queries.ask(
+            call.client, partial(reading.identify, reference=params.session_id)
+        )
+        generation = None
+        if params.generated is not None:
+            generation = await context.queries.ask(
+                call.client, partial(_begin, public_id=public_id, at=at, params=params)
+            )
+        if generation is not None or annotations != Annotations():
+            model = "" if params.generated is None else params.generated.model
+            await context.own.describe(session, annotations, generation, model)
     return await context.queries.ask(
         call.client, lambda connection: read_meta(connection, find(connection, public_id), context.workstation)
     )
+
+
+def _make_annotations(params: SetSessionMetaParams) -> Annotations:
+    for name, limit in (("title", MAX_LINE), ("summary", MAX_TEXT), ("description", MAX_TEXT)):
+        _check_length(name, getattr(params, name), limit)
+    return Annotations(
+        title=params.title,
+        summary=params.summary,
+        description=params.description,
+        tags=_check_words("tags", params.tags),
+        recall_words=_check_words("recallWords", params.recall_words),
+    )
+
+
+def _check_words(name: str, given: list[str] | None) -> tuple[str, ...] | None:
+    """Each once."""
+    if given is None:
+        return None
+    words = tuple(dict.fromkeys(word.strip() for word in given if word.strip()))
+    if len(words) > MAX_TAGS:
+        raise ParamsError(f"{name}: {len(words)} given, but at most {MAX_TAGS} are allowed")
+    for word in words:
+        _check_length(name, word, MAX_LINE)
+    return words
+
+
+def _check_generated(params: SetSessionMetaParams) -> str:
+    """When the model was asked, as answers give it."""
+    if params.generated is None:
+        if params.if_generated is not None:
+            raise ParamsError("ifGenerated: only means something together with generated")
+        return ""
+    _check_length("generated.model", params.generated.model, MAX_LINE)
+    at = millis(params.generated.at)
+    if not params.generated.model.strip():
+        raise ParamsError("generated.model: must not be empty")
+    if at is None:
+        raise ParamsError("generated.at: expected an ISO time, such as 2026-01-31T12:00:00Z")
+    if at > time.time() * 1000 + AHEAD_MS:
+        raise ParamsError("generated.at: must not be in the future")
+    return iso(at)
+
+
+def _begin(connection: Connection, public_id: str, at: str, params: SetSessionMetaParams) -> Generation:
+    """What is kept of how annotations were generated. Raises ConflictError if others are there than the client has seen."""
+    assert params.generated is not None
+    session = find(connection, public_id)
+    found = read_generated(connection, session)
+    there = "" if found is None else found.at
+    if params.if_generated not in (None, there):
+        raise ConflictError(
+            f"ifGenerated: there are others, generated at {there}; nothing was stored"
+            if there
+            else "ifGenerated: there are none any more; nothing was stored",
+            generated=there,
+        )
+    last = params.generated.up_to
+    prompts = reading.count_prompts(connection, session, last)
+    return Generation(at=at, up_to=last, cost_usd=params.generated.cost_usd, prompts=prompts)
 
 
 def _check_length(name: str, value: str | None, limit: int) -> None:

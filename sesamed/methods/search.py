@@ -25,12 +25,13 @@ FRESH_SHARE = 0.5  # of a search's time may go into waiting for what is on disk
 OPENING_ITEMS = 20  # of a session are looked through for its first message
 
 
-HeadingField = Literal["title", "summary", "description", "tags", "cwd", "gitBranch"]
+HeadingField = Literal["title", "summary", "description", "tags", "recallWords", "cwd", "gitBranch"]
 FIELDS: Mapping[str, HeadingField] = {
     "title": "title",
     "summary": "summary",
     "description": "description",
     "tags": "tags",
+    "recall_words": "recallWords",
     "cwd": "cwd",
     "git_branch": "gitBranch",
 }
@@ -83,7 +84,7 @@ class WordCount(Answer, frozen=True, kw_only=True):
     word: Exact
     chunks: int
     forms: int  # chunks that contain another form of it: within a longer word, or -ification of -ify
-    headings: int  # sessions with it in their title, summary, description, tags, directory or branch
+    headings: int  # sessions with it in their title, annotations, directory or branch
 
 
 class About(Answer, frozen=True, kw_only=True):
@@ -275,7 +276,10 @@ class Searcher:
             timestamp=None,
             field=FIELDS[column],
         )
-        return _make_hit(shown, self._excerpter.excerpt(heading[column]), place)
+        text = heading[column]
+        if column == "recall_words":  # not for reading
+            text = heading.get("summary") or session.name or ""
+        return _make_hit(shown, self._excerpter.excerpt(text), place)
 
     def _show_opening(self, number: int, session: Session, shown: Session) -> Hit:
         """Without words, a session shows its first message."""

@@ -222,9 +222,31 @@ class SessionParams(Params, frozen=True, kw_only=True):
     session_id: str
 
 
+Annotated = Literal["title", "summary", "description", "tags", "recallWords"]
+CALLED: Mapping[str, Annotated] = {
+    "name": "title",
+    "summary": "summary",
+    "description": "description",
+    "tags": "tags",
+    "recall_words": "recallWords",
+}
+
+
+class Generated(Answer, frozen=True, kw_only=True):
+    """Which model wrote annotations, when, and having read how much; and which of the session's fields are its."""
+
+    model: Line
+    at: Time
+    up_to: int | None
+    cost_usd: float | None
+    fields: list[Annotated]
+
+
 class SessionMeta(Session, frozen=True, kw_only=True):
     """Everything that is known about a session, except its text."""
 
+    recall_words: list[Line]  # here only: they are for finding
+    generated: Generated | None
     tool_counts: Mapping[str, int]
     exchange_count: int
     agent: Line | None
@@ -266,6 +288,26 @@ def read_meta(connection: Connection, session: int, workstation: str) -> Session
         resume=None if problem else make_resume(origin),
         resume_problem=problem,
         resume_here=make_command_here(origin, problem),
+        recall_words=summary.TAGS.decode(details.recall_words or "[]"),
+        generated=_make_generated(details),
+    )
+
+
+def read_generated(connection: Connection, session: int) -> Generated | None:
+    """How a session's annotations were generated, if any were. Runs in a reader's thread."""
+    return _make_generated(summary.read_details(connection, session))
+
+
+def _make_generated(details: summary.Details) -> Generated | None:
+    if details.generated is None:
+        return None
+    told = json.loads(details.generated)
+    return Generated(
+        model=details.generated_by or "",
+        at=told["at"],
+        up_to=told["upTo"],
+        cost_usd=told["costUsd"],
+        fields=[CALLED[field] for field in told["fields"]],
     )
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from sesamed.model import (
     Annotations,
     Fact,
-    Field,
+    Generation,
     Identity,
     NameRank,
     Operation,
@@ -23,13 +23,13 @@ from sesamed.model import (
     Utterance,
     record_key,
 )
-from sesamed.sanitize import clean_line
 from sesamed.source import BadLineError, ForeignFileError, Lines, Location, ToolFamilies
+from sesamed.sources.annotations import state_annotations
 from sesamed.sources.lines import JsonState, repair
-from sesamed.sources.names import one_line, prompt_fact, title_fact
+from sesamed.sources.names import prompt_fact, title_fact
 from sesamed.sources.records import OpenCall, Place, add_open, drop_open, millis
 
-SESSION, SAID, WORDS = "sesame.session", "said", "sesame.words"
+SESSION, SAID, WORDS, GENERATED = "sesame.session", "said", "sesame.words", "sesame.generated"
 ROLES: Final[dict[str, Role]] = {
     "user": "user",
     "assistant": "assistant",
@@ -48,12 +48,15 @@ class Line(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
     agent: str | None = None  # header, and so are the next three
     created_by: str | None = None
     cwd: str | None = None
-    title: str | None = None  # and in words on a session, as the next five
+    title: str | None = None  # and in words on a session, as the next six
     source: str = ""
     session: str = ""
     summary: str | None = None
     description: str | None = None
     tags: list[str] | None = None
+    recall_words: list[str] | None = None
+    generation: Generation | None = None  # of words that a model wrote, and so is the next one
+    model: str = ""
     role: str = ""  # of something said, and so are the others
     text: str = ""
     tool_name: str | None = None
@@ -98,7 +101,7 @@ class Sesame(JsonState[State]):
             entry = DECODE(repair(item))
         except (ValueError, RecursionError) as error:
             raise BadLineError("not a line of sesame") from error
-        if entry.type == WORDS:
+        if entry.type in (WORDS, GENERATED):
             return replace(state, session=state.session or "-"), _read_words(entry)
         if not state.session:
             return _read_header(entry)
@@ -126,19 +129,39 @@ def encode_line(line: Line) -> bytes:
     return msgspec.json.encode(line) + b"\n"
 
 
-def merge_annotations(session: SessionKey, annotations: Annotations, before: bytes) -> bytes:
-    """The one line of an annotations file: the old annotations, overlaid with the new ones."""
-    try:
-        line = DECODE(before.split(b"\n", 1)[0])
-    except ValueError:
-        line = Line(type=WORDS)
-    line = replace(line, type=WORDS, source=session.source, session=session.native_id)
-    for name in ("title", "summary", "description"):
+def merge_annotations(
+    session: SessionKey,
+    annotations: Annotations,
+    before: bytes = b"",
+    generation: Generation | None = None,
+    model: str = "",
+) -> bytes:
+    """The lines of an annotations file, a person's and a model's: what stood in the one that is meant, overlaid with what is new."""
+    lines, _ = _decode_annotations(before)
+    kind = WORDS if generation is None else GENERATED
+    line = replace(lines.get(kind, Line(type=kind)), source=session.source, session=session.native_id)
+    line.generation, line.model, lines[kind] = generation, model, line
+    for name in Annotations.__struct_fields__:
         if (value := getattr(annotations, name)) is not None:
-            setattr(line, name, value)
-    if annotations.tags is not None:
-        line.tags = list(annotations.tags)
-    return encode_line(line)
+            setattr(line, name, list(value) if isinstance(value, tuple) else value)
+    return b"".join(encode_line(lines[kind]) for kind in (WORDS, GENERATED) if kind in lines)
+
+
+def count_unreadable(annotations: bytes) -> int:
+    """How many lines of an annotations file do not decode; who writes it anew leaves them out."""
+    return _decode_annotations(annotations)[1]
+
+
+def _decode_annotations(data: bytes) -> tuple[dict[str, Line], int]:
+    lines, bad = dict[str, Line](), 0
+    for given in filter(bytes.strip, data.split(b"\n")):
+        try:
+            line = DECODE(repair(given))
+        except (ValueError, RecursionError):
+            bad += 1
+        else:
+            lines[line.type] = line
+    return lines, bad
 
 
 def key_of(session: str, line: Line) -> int:
@@ -201,17 +224,14 @@ def _locate(state: State, line: Line) -> Place:
 
 
 def _read_words(line: Line) -> list[Operation]:
-    if not line.source or not line.session:
-        return [Unknown(type=WORDS)]
-    tags = "" if not line.tags else msgspec.json.encode([clean_line(tag) for tag in line.tags]).decode()
-    values: tuple[tuple[Field, str], ...] = (
-        ("name", one_line(line.title or "")),
-        ("summary", line.summary or ""),
-        ("description", line.description or ""),
-        ("tags", tags),
+    if not line.source or not line.session or (line.type == GENERATED and line.generation is None):
+        return [Unknown(type=line.type)]
+    annotations = Annotations(
+        title=line.title,
+        summary=line.summary,
+        description=line.description,
+        tags=None if line.tags is None else tuple(line.tags),
+        recall_words=None if line.recall_words is None else tuple(line.recall_words),
     )
-    return [
-        Fact(field=field, value=value, rank=NameRank.ANNOTATED, native_id=line.session, source=line.source)
-        for field, value in values
-        if value
-    ]
+    generation = line.generation if line.type == GENERATED else None
+    return [*state_annotations(SessionKey(line.source, line.session), annotations, generation, line.model)]

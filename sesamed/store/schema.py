@@ -7,10 +7,16 @@ import apsw
 from sesamed.store import ids
 
 APPLICATION_ID = 0x5E5A3E01
-VERSION = 8
+VERSION = 9
 
+# Before 9 nothing was generated: names above prompts had the rank below.
+RANK_BEFORE_9 = "iif(field = 'name' AND rank BETWEEN 2 AND 5, rank + 1, rank) AS rank"
+BEFORE_9 = f"""
+    CREATE TEMP VIEW facts AS SELECT file, native_id, source, field, {RANK_BEFORE_9}, value FROM main.facts;
+    CREATE TEMP VIEW remarks AS SELECT file, entry, field, {RANK_BEFORE_9}, value FROM main.remarks;
+"""
 # Before 8 nothing was masked.
-BEFORE_8 = "CREATE TEMP VIEW chunks AS SELECT *, NULL AS raw FROM main.chunks;"
+BEFORE_8 = f"{BEFORE_9} CREATE TEMP VIEW chunks AS SELECT *, NULL AS raw FROM main.chunks;"
 RESULTS_BEFORE_8 = "CREATE TEMP VIEW other_results AS SELECT *, NULL AS raw FROM main.other_results;"
 # Before 7 lines were not counted, and it was not kept which were bad, nor when anything changed.
 BEFORE_7 = f"""{BEFORE_8}
@@ -34,6 +40,7 @@ OLDER: Mapping[int, str] = {
     5: BEFORE_7 + RESULTS_BEFORE_8,
     6: BEFORE_7 + RESULTS_BEFORE_8,
     7: BEFORE_8 + RESULTS_BEFORE_8,
+    8: BEFORE_9,
     VERSION: "",  # set aside because it is damaged, or of what becomes of secrets
 }
 # Revisions of one epoch can be compared; an index that is created anew begins another one.
@@ -54,7 +61,8 @@ CREATE TABLE sessions(
   created_ms INTEGER NOT NULL DEFAULT 0, modified_ms INTEGER NOT NULL DEFAULT 0,
   messages INTEGER NOT NULL DEFAULT 0, tool_calls INTEGER NOT NULL DEFAULT 0, exchanges INTEGER NOT NULL DEFAULT 0,
   gone INTEGER NOT NULL DEFAULT 0,
-  summary TEXT, description TEXT, tags TEXT, agent TEXT, created_by TEXT,
+  summary TEXT, description TEXT, tags TEXT, recall_words TEXT, agent TEXT, created_by TEXT,
+  generated TEXT, generated_by TEXT, -- when a model wrote of it, having read how much (`Generation`), and the fields that stand; the model
   title TEXT, -- the name, where it is more than the beginning of the first prompt
   opening INTEGER, -- a digest of the first prompts: who begins alike is shown as one hit
   -- When it last changed; the revisions of its records are not above. `floor`: nor are they below, as when files change places.
@@ -185,7 +193,7 @@ def _sql_has_changed(columns: str) -> str:
 FTS_SETTINGS = (("pgsz", 16000), ("hashsize", 16 << 20), ("automerge", 0), ("crisismerge", 1000))
 
 # What a session is called, and where it worked. A row is rewritten when one of its columns changes, never because a session grew.
-HEADING = "title, summary, description, tags, cwd, git_branch"
+HEADING = "title, summary, description, tags, recall_words, cwd, git_branch"
 HEADINGS = f"""
 CREATE INDEX sessions_by_opening ON sessions(opening) WHERE opening IS NOT NULL;
 CREATE VIRTUAL TABLE headings USING fts5({HEADING}, content='sessions', content_rowid='id', tokenize='porter unicode61');
@@ -208,7 +216,7 @@ END;
 # the row are what these are made from, or order hits.
 SHOWN = (
     "public_id, name, cwd, project_path, project, git_branch, parent_path, parent_id, subagent, base, created_ms, modified_ms, "
-    "messages, tool_calls, exchanges, gone, summary, description, tags, agent, created_by, title"
+    "messages, tool_calls, exchanges, gone, summary, description, tags, recall_words, generated, generated_by, agent, created_by, title"
 )
 HAS_WORKED = "iif({row}.subagent AND {row}.messages + {row}.tool_calls > 0, {row}.parent_id, NULL)"
 REMOVE = f"""

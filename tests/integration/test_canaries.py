@@ -174,6 +174,8 @@ def write_own(answers: Answers) -> None:
     answers.ask("append_message", sessionId=begun, role="tool", text=IN_TEXTS, toolCallId=IN_IDS, isError=True)
     words = dict.fromkeys(("title", "summary", "description"), IN_TEXTS)
     answers.ask("set_session_meta", sessionId=begun, **words, tags=[IN_TEXTS, IN_IDS])
+    generated = {"model": IN_TEXTS, "at": "2026-01-31T12:00:00Z", "upTo": 0}
+    answers.ask("set_session_meta", sessionId=begun, recallWords=[IN_TEXTS, IN_IDS], generated=generated)
 
 
 def read_everything(answers: Answers) -> None:

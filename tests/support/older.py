@@ -16,6 +16,13 @@ from sesamed.store.writing.takeover import Replay
 from tests.support.dump import dumped
 from tests.support.history import same
 
+# What a question asks the headings for today.
+ADD_RECALL_WORDS = f"""
+    ALTER TABLE sessions ADD COLUMN recall_words TEXT;
+    DROP TABLE headings;
+    CREATE VIRTUAL TABLE headings USING fts5({schema.HEADING}, content='sessions', content_rowid='id', tokenize='porter unicode61');
+    INSERT INTO headings(headings) VALUES('rebuild');
+"""
 GOLDEN = Path(__file__).parents[1] / "golden/schema/v4.sql"
 
 
@@ -71,6 +78,7 @@ def _dump_golden() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as directory:
         connection = apsw.Connection(made(Path(directory) / "expected.sqlite"))
         sqlite.add_functions(connection)
+        connection.execute(ADD_RECALL_WORDS)
         connection.execute(schema.OLDER[4])
         found = dumped(connection)
         connection.close()

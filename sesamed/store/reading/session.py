@@ -183,6 +183,13 @@ def count_tools(connection: apsw.Connection, session: int) -> dict[str, int]:
     return dict(sqlite.rows(connection, sql, {"session": session}))
 
 
+def count_prompts(connection: apsw.Connection, session: int, last: int) -> int:
+    """How many of a session's own prompts stand no later than this message number."""
+    sql = f"{IN_ORDER} SELECT count(*) FROM ordered o JOIN records r ON r.id = o.record WHERE r.prompt AND o.position <= :last"
+    values = {"session": session, "last": last - count_inherited(connection, session)}
+    return int(sqlite.one(connection, sql, values)[0])
+
+
 def list_tools(connection: apsw.Connection) -> list[str]:
     """The names of all tools that were called. 100,000 records take 5 ms."""
     return [tool for (tool,) in connection.execute("SELECT DISTINCT tool FROM records WHERE tool IS NOT NULL")]

@@ -229,6 +229,9 @@ class Details(NamedTuple):
     description: str | None
     summary: str | None
     tags: str | None  # a JSON array
+    recall_words: str | None  # likewise
+    generated: str | None  # a JSON object
+    generated_by: str | None
     exchanges: int
     agent: str | None
     created_by: str | None

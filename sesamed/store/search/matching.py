@@ -313,7 +313,7 @@ def _count_headings(found: Headings) -> Counter[int]:
 
 
 def _share_titles(terms: Terms) -> dict[int, float]:
-    """How much of the query is in each title, summary, description and tags: rare words are more of it than common ones."""
+    """How much of the query is in each title, and in the annotations: rare words are more of it than common ones."""
     weights = [(term, terms.weigh(term) or LEAST_WEIGHT) for term in terms.terms if term.is_known]
     whole = sum(weight for _, weight in weights) or 1.0
     shares: dict[int, float] = defaultdict(float)
@@ -327,8 +327,8 @@ def read_heading(connection: apsw.Connection, session: int) -> dict[str, str]:
     """A session's title, summary and so on, directory and branch, by the names of the columns."""
     row = connection.execute(f"SELECT {HEADING} FROM sessions WHERE id = ?", (session,)).fetchone()
     heading = {} if row is None else {column: text for column, text in zip(COLUMNS, row, strict=True) if text}
-    if "tags" in heading:
-        heading["tags"] = ", ".join(json.loads(heading["tags"]))
+    for column in heading.keys() & {"tags", "recall_words"}:
+        heading[column] = ", ".join(json.loads(heading[column]))
     return heading
 
 

@@ -130,7 +130,7 @@ class Pattern(NamedTuple):
 
 
 class Headings(NamedTuple):
-    """The sessions with a pattern in their title, summary, description or tags, and those with it in their directory or branch."""
+    """The sessions with a pattern in their title or annotations, and those with it in their directory or branch."""
 
     titled: frozenset[int] = frozenset()
     placed: frozenset[int] = frozenset()

@@ -8,6 +8,7 @@ Facts are stored per file, go with the file, and the highest rank is used.
 """
 
 import hashlib
+import json
 from array import array
 from collections.abc import Sequence
 from typing import Any, get_args
@@ -15,7 +16,7 @@ from typing import Any, get_args
 import apsw
 import msgspec
 
-from sesamed.model import ACTIVE, Fact, Field, Identity, NameRank, digest
+from sesamed.model import ACTIVE, ANNOTATED_FIELDS, Fact, Field, Identity, NameRank, digest
 from sesamed.store import ids, schema, sqlite
 from sesamed.store.ids import Kind
 from sesamed.store.rows import FileRows, RecordRow, Remark
@@ -187,20 +188,24 @@ class Sessions:
 FIELDS: tuple[str, ...] = tuple(field for field in get_args(Field) if field != ACTIVE)
 
 
+# When the model that wrote this annotation was asked: of what several files say, the newest counts.
+GENERATED_AT = f"""iif(a.rank = {NameRank.GENERATED:d}, (
+    SELECT json_extract(g.value, '$.at') FROM facts g WHERE (g.file, g.native_id, g.source) = (a.file, a.native_id, a.source)
+      AND g.field = 'generated'), NULL)"""
 # All that is stated of a session; of several of one rank the last row counts.
-STATED = """
-    WITH stated(field, value, rank, gone, path, entry) AS (
-      SELECT a.field, a.value, a.rank, f.gone_ms IS NOT NULL, f.path, 0
+STATED = f"""
+    WITH stated(field, value, rank, gone, at, path, entry) AS (
+      SELECT a.field, a.value, a.rank, f.gone_ms IS NOT NULL, NULL, f.path, 0
       FROM files f CROSS JOIN facts a ON a.file = f.id AND a.native_id = '' WHERE f.session = ?1
       UNION ALL
-      SELECT a.field, a.value, a.rank, f.gone_ms IS NOT NULL, f.path, 0
+      SELECT a.field, a.value, a.rank, f.gone_ms IS NOT NULL, {GENERATED_AT}, f.path, 0
       FROM sessions s CROSS JOIN facts a ON a.native_id = s.native_id AND a.native_id <> ''
       CROSS JOIN files f ON f.id = a.file AND iif(a.source = '', f.source, a.source) = s.source WHERE s.id = ?1
       UNION ALL
-      SELECT a.field, a.value, a.rank, f.gone_ms IS NOT NULL, f.path, a.entry
+      SELECT a.field, a.value, a.rank, f.gone_ms IS NOT NULL, NULL, f.path, a.entry
       FROM files h CROSS JOIN line_ids e ON e.file = h.id AND e.wanted CROSS JOIN remarks a ON a.entry = e.digest
       CROSS JOIN files f ON f.id = a.file WHERE h.session = ?1)
-    SELECT field, value, rank FROM stated ORDER BY rank, gone DESC, path DESC, entry, value
+    SELECT field, value, rank FROM stated ORDER BY rank, gone DESC, at, path DESC, entry, value
 """
 # How a field becomes its column; most are the column of that name.
 COLUMN = {
@@ -304,6 +309,9 @@ class Facts:
         chosen.update((field, value) for field, (value, _) in stated.items())
         chosen["title"] = stated["name"][0] if "name" in stated and stated["name"][1] > NameRank.PROMPT else None
         chosen["project"] = project_id(chosen["cwd"])
+        if "generated" in stated:
+            stand = [field for field in ANNOTATED_FIELDS if stated.get(field, ("", None))[1] == NameRank.GENERATED]
+            chosen["generated"] = json.dumps({**json.loads(chosen["generated"]), "fields": stand}, ensure_ascii=False)
         before = self._connection.execute(
             "SELECT began_ms, parent_id IS NOT NULL FROM sessions WHERE id = ?", (session,)
         ).fetchone()

@@ -15,7 +15,7 @@ from msgspec.structs import FieldInfo
 from sesamed.methods import index, own, search, sessions, windows
 from sesamed.methods.filters import Filters
 from sesamed.methods.index import ProgressLine
-from sesamed.methods.method import Method
+from sesamed.methods.method import Method, Params
 from sesamed.methods.search import SearchParams
 from sesamed.methods.table import METHODS
 from sesamed.model import Answer
@@ -91,7 +91,7 @@ def default_of(field: FieldInfo) -> str:
 
 @cache
 def objects() -> dict[str, type[Struct]]:
-    """All structs in results, those that others begin with included, by the names that links have."""
+    """All structs in results and parameters, those that others begin with included, by the names that links have."""
     found: dict[str, type[Struct]] = {}
 
     def add(hint: Any) -> None:
@@ -102,9 +102,10 @@ def objects() -> dict[str, type[Struct]]:
             for part in (*get_type_hints(hint, include_extras=True).values(), *hint.__bases__):
                 add(part)
 
-    for hint in (*(method.result for method in METHODS), ProgressLine):
+    given = (hint for method in METHODS for hint in get_type_hints(method.params).values())
+    for hint in (*(method.result for method in METHODS), ProgressLine, *given):
         add(hint)
-    return {name: kind for name, kind in found.items() if kind not in (Answer, Struct)}
+    return {name: kind for name, kind in found.items() if kind not in (Answer, Params, Struct)}
 
 
 # -- the page
@@ -138,7 +139,7 @@ def test_results(method: Method[Any, Any]) -> None:
 
 
 def test_objects() -> None:
-    """All that results contain, and nothing that none contains."""
+    """All that results and parameters contain, and nothing that none contains."""
     inline = {method.result.__name__.lower() for method in METHODS if page.result(method.name).rows}
     shown = {name.lower(): name for name in page.list_objects()}
     assert shown.keys() == objects().keys() - inline - {"empty"}
@@ -187,6 +188,7 @@ LIMITS = {
     **{("set_session_meta", name): own.MAX_TEXT for name in ("summary", "description")},
     ("set_session_meta", "title"): own.MAX_LINE,
     ("set_session_meta", "tags"): own.MAX_TAGS,
+    ("GeneratedBy", "model"): own.MAX_LINE,
     ("WindowItem", "snippet"): windows.SNIPPET_BYTES,
     ("MessageItem", "text"): sessions.TEXT_BYTES,
 }
@@ -249,6 +251,8 @@ INTERFACES: dict[str, tuple[str, set[str]]] = {
             "children",
             "archived",
             "resumeHere",
+            "recallWords",
+            "generated",
         },
     ),
 }  # fmt: skip

@@ -214,15 +214,15 @@ class TestName:
         """The person's over the model's over a summary's; the last one of each counts."""
         session = ClaudeSession().title(" a ").ai_title("b").title("")
         assert facts(session, "name") == [
-            Fact(field="name", value="a", rank=4, keep="last"),
-            Fact(field="name", value="b", rank=3, keep="last"),
-            Fact(field="name", value="", rank=4, keep="last"),
+            Fact(field="name", value="a", rank=5, keep="last"),
+            Fact(field="name", value="b", rank=4, keep="last"),
+            Fact(field="name", value="", rank=5, keep="last"),
         ]
 
     def test_a_summary_names_the_session_that_has_its_line(self) -> None:
         """Whichever that is: it need not be this one, and it may be read later."""
         session = ClaudeSession().summary("t", "x").summary("  ", "y").summary("u", "").assistant("a", uuid="x")
-        assert facts(session, "name") == [Fact(field="name", value="t", rank=2, keep="last", entry="x")]
+        assert facts(session, "name") == [Fact(field="name", value="t", rank=3, keep="last", entry="x")]
 
     @pytest.mark.parametrize(
         ("version", "kept"), [("0.2.126", 1), ("2.0.76", 1), ("2.1.19", 1), ("2.1.326", 0), ("3.0.1", 0)]
@@ -235,8 +235,8 @@ class TestName:
     @pytest.mark.parametrize(
         ("path", "document", "about", "rank"),
         [
-            ("p/5a1e/custom-title.json", b'{"customTitle": " Mine "}', "5a1e", 4),
-            ("p/5a1e/subagents/agent-ab.meta.json", b'{"agentType":"x",\n"description":"Mine"}', "agent-ab", 2),
+            ("p/5a1e/custom-title.json", b'{"customTitle": " Mine "}', "5a1e", 5),
+            ("p/5a1e/subagents/agent-ab.meta.json", b'{"agentType":"x",\n"description":"Mine"}', "agent-ab", 3),
         ],
     )
     def test_documents_beside_a_session_name_it(self, path: str, document: bytes, about: str, rank: int) -> None:

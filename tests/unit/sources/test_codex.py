@@ -173,7 +173,7 @@ class TestMeta:
         )
         assert [(op.value, op.rank) for op in run(session)[1] if isinstance(op, Fact) and op.field == "base"] == [found]
 
-    @pytest.mark.parametrize(("own", "rank"), [(ID, 3), (ROLLOUT, 4)])
+    @pytest.mark.parametrize(("own", "rank"), [(ID, 4), (ROLLOUT, 5)])
     def test_a_files_own_id_may_stand_in_its_meta(self, own: str, rank: int) -> None:
         """Of newer builds; the first file of a thread has the thread's."""
         session = CodexSession(id=ID, rollout_id=own).event("thread_name_updated", thread_name="x")
@@ -377,7 +377,7 @@ class TestNames:
         session = CodexSession().event("thread_name_updated", thread_id=ID, thread_name=" x ")
         session.event("thread_name_updated", thread_id="parent", thread_name="y").event("thread_name_updated")
         found = [op for op in run(session)[1] if isinstance(op, Fact) and op.field == "name"]
-        assert [(fact.value, fact.rank, fact.keep) for fact in found] == [("x", 3, "last"), ("", 3, "last")]
+        assert [(fact.value, fact.rank, fact.keep) for fact in found] == [("x", 4, "last"), ("", 4, "last")]
 
     def test_a_later_file_of_the_thread_knows_its_name_better(self) -> None:
         """And the index of names best of all."""
@@ -387,7 +387,7 @@ class TestNames:
             ranks += [op.rank for op in run(session)[1] if isinstance(op, Fact) and op.field == "name"]
         index, _ = CODEX.begin(PurePath("session_index.jsonl"))
         ranks += [op.rank for op in CODEX.step(index, b'{"id":"a","thread_name":"x"}')[1] if isinstance(op, Fact)]
-        assert ranks == [3, 4, 5]
+        assert ranks == [4, 5, 6]
 
 
 class TestSubagents:

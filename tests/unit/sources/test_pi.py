@@ -176,15 +176,15 @@ class TestName:
     def test_a_given_name_ranks_higher_and_the_last_one_counts(self) -> None:
         """It is stripped, and may be empty: that takes it back."""
         assert facts(PiSession().name(" one ").name("").user("why?"), "name") == [
-            Fact(field="name", value="one", rank=2, keep="last"),
-            Fact(field="name", value="", rank=2, keep="last"),
+            Fact(field="name", value="one", rank=3, keep="last"),
+            Fact(field="name", value="", rank=3, keep="last"),
             Fact(field="name", value="why?", rank=1),
         ]
 
     def test_a_session_info_without_a_name_takes_it_back(self) -> None:
         """JavaScript leaves out what is undefined."""
         assert facts(PiSession().entry("session_info"), "name") == [
-            Fact(field="name", value="", rank=2, keep="last"),
+            Fact(field="name", value="", rank=3, keep="last"),
         ]
 
     def test_a_prompt_without_words_names_nothing(self) -> None:

@@ -7,7 +7,7 @@ import apsw
 import pytest
 
 from sesamed.errors import StoreError
-from sesamed.model import Fact, Identity
+from sesamed.model import Fact, Identity, NameRank
 from sesamed.store import checksums, schema, sqlite
 from sesamed.store.ids import Kind
 from sesamed.store.index import Index, OlderIndex, older_indexes, set_older_aside
@@ -39,6 +39,8 @@ def test_all_of_it_is_carried_over(database: str) -> None:
     assert [name for (name,) in gone] == ["child", "early", "long"]
     sql = "SELECT gone_ms FROM files WHERE path = ?"
     assert sqlite.one(connection, sql, (b"/golden/pi/zz-long.jsonl",)) == (GONE_MS,)
+    sql = "SELECT DISTINCT rank FROM remarks WHERE field = 'name'"
+    assert sqlite.rows(connection, sql) == [(NameRank.GIVEN,)]  # 2 before there was a rank for generated names
     sql = "SELECT name, summary, tags FROM sessions WHERE public_id = 'late'"
     assert sqlite.one(connection, sql) == ("Late harvest", "What became of the delta", '["harvest","delta"]')
     assert sqlite.rows(connection, "SELECT source, native_id FROM forgotten") == [("pi", "secret")]

@@ -77,6 +77,20 @@ def test_a_heading_says_which_part_of_it_matches(field: str, word: str) -> None:
         assert (hit.matched_words, hit.missing_words) == ([word], [])
 
 
+@pytest.mark.parametrize("question", ["xyzzy", "xyzzy plugh", "xyzzy plugh nowhere", "xyzzy orchard"])
+def test_recall_words_count_as_a_summary_does(question: str) -> None:
+    """As often, and with the same share of the question, whatever else is said."""
+    found = []
+    for column, value in (("summary", "xyzzy and plugh"), ("recall_words", '["xyzzy and", "plugh"]')):
+        with tiny(session(0, cwd="/a").user(OTHER), session(1, cwd="/b").user("the orchard and a xyzzy")) as index:
+            index.entitle("s0", value, column)
+            answered = index.ask(question)
+            found.append([(hit.session_id, hit.score, hit.matched_words) for hit in answered.hits])
+            assert answered.terms.corrected == {}
+    assert found[0] == found[1]
+    assert "s0" in [name for name, *_ in found[0]]
+
+
 @pytest.mark.parametrize("question", [".js extension exports package.json", "package.json"])
 @pytest.mark.parametrize("rows", [search.ROWS_OF_ALL_KINDS, 0])
 def test_parts_of_words_are_below_words(monkeypatch: pytest.MonkeyPatch, question: str, rows: int) -> None:

@@ -1,0 +1,183 @@
+"""What a model wrote of sessions, kept apart from what a person says, over the real socket."""
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.daemon import Daemon
+from tests.support.sessions import PiSession
+
+PI = "01990000-0000-7000-8000-0000000000aa"
+AT, LATER = "2026-01-31T12:00:00.000Z", "2026-02-01T12:00:00.000Z"
+INVALID, CONFLICT = -32602, 8
+
+
+@pytest.fixture
+def daemon() -> Iterator[Daemon]:
+    """A session of pi's with three prompts."""
+    with Daemon() as daemon:
+        session = PiSession(id=PI)
+        for word in ("quince", "medlar", "sorb"):
+            session.user(f"where does the {word} stand").assistant("In the orchard.")
+        daemon.write("pi.jsonl", session.bytes())
+        daemon.sync()
+        yield daemon
+
+
+def generate(daemon: Daemon, at: str = AT, up_to: int = 5, **words: Any) -> dict[str, Any]:
+    """What a generator stores."""
+    told = {key: words.pop(key) for key in ("ifGenerated",) if key in words}
+    generated = {"model": "a/small-model", "at": at, "upTo": up_to, "costUsd": 0.0012}
+    meta: dict[str, Any] = daemon.call("set_session_meta", sessionId=PI, generated=generated, **words, **told)
+    assert meta == daemon.call("get_session_meta", sessionId=PI)
+    return meta
+
+
+def person(daemon: Daemon, **words: Any) -> dict[str, Any]:
+    """What a person says."""
+    return dict(daemon.call("set_session_meta", sessionId=PI, **words))
+
+
+def test_names_of_a_person_or_an_agent_stand_above_a_generated_one(daemon: Daemon) -> None:
+    """And that above the first prompt, whoever came last; it stands again when theirs is taken back."""
+    assert generate(daemon, title="Trees, by a model")["name"] == "Trees, by a model"
+    daemon.append("pi.jsonl", PiSession(id=PI).name("the agent's own").last_line())
+    daemon.sync()
+    assert generate(daemon, title="Trees, once more", at=LATER)["name"] == "the agent's own"
+    assert person(daemon, title="A person's")["name"] == "A person's"
+    assert generate(daemon, title="Trees")["name"] == "A person's"
+    daemon.append("pi.jsonl", PiSession(id=PI).name("").last_line())
+    daemon.sync()
+    assert person(daemon, title="")["name"] == "Trees"
+    assert generate(daemon, title="")["name"] == "where does the quince stand"
+
+
+def test_a_persons_words_beat_generated_ones_field_by_field(daemon: Daemon) -> None:
+    """Which fields are the model's is told; nothing of either is lost by the other."""
+    words: dict[str, Any] = {"summary": "s", "description": "d", "tags": ["t"], "recallWords": ["fruit on trees", "Obst"]}
+    meta = generate(daemon, title="n", **words)
+    assert {name: meta[name] for name in words} == words
+    assert meta["generated"] == {
+        "model": "a/small-model", "at": AT, "upTo": 5, "costUsd": 0.0012,
+        "fields": ["title", "summary", "description", "tags", "recallWords"],
+    }  # fmt: skip
+    meta = person(daemon, summary="mine", tags=["own"])
+    assert (meta["summary"], meta["description"], meta["tags"]) == ("mine", "d", ["own"])
+    assert meta["generated"]["fields"] == ["title", "description", "recallWords"]
+    meta = generate(daemon, at=LATER, summary="s2", recallWords=[])
+    assert (meta["summary"], meta["description"], meta["recallWords"]) == ("mine", "d", [])
+    assert (meta["generated"]["at"], meta["generated"]["fields"]) == (LATER, ["title", "description"])
+    meta = person(daemon, summary="", tags=[], recallWords=["by hand"])
+    assert (meta["summary"], meta["tags"], meta["recallWords"]) == ("s2", ["t"], ["by hand"])
+
+
+def test_a_person_alone_is_no_model(daemon: Daemon) -> None:
+    """Nothing is generated until somebody says so."""
+    assert person(daemon, title="mine", recallWords=["orchard map"])["generated"] is None
+
+
+def test_it_outlives_the_index(daemon: Daemon) -> None:
+    """In a rebuild, and in a new index."""
+    generate(daemon, title="Trees", summary="s", recallWords=["Obst"])
+    person(daemon, summary="mine")
+    before = daemon.call("get_session_meta", sessionId=PI)
+    daemon.call("index", full=True)
+    after = daemon.call("get_session_meta", sessionId=PI)
+    assert {**after, "revision": 0} == {**before, "revision": 0}
+    daemon.stop()
+    for file in daemon.data_dir.glob("index.sqlite*"):
+        file.unlink()
+    daemon.start().sync()
+    after = daemon.call("get_session_meta", sessionId=PI)
+    assert {**after, "revision": 0} == {**before, "revision": 0}
+
+
+def test_a_generator_does_not_overwrite_what_it_has_not_seen(daemon: Daemon) -> None:
+    """Compare and set: by the time of what was there before, or that there was nothing."""
+    assert generate(daemon, ifGenerated="", title="first")["name"] == "first"
+    for seen in ("", LATER):
+        refusal = daemon.refuses(
+            "set_session_meta", sessionId=PI, title="second", ifGenerated=seen,
+            generated={"model": "m", "at": LATER, "upTo": 1},
+        )  # fmt: skip
+        assert (refusal.code, refusal.data) == (CONFLICT, {"generated": AT})
+        assert daemon.call("get_session_meta", sessionId=PI)["name"] == "first"
+    assert generate(daemon, ifGenerated=AT, at=LATER, title="second")["name"] == "second"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"ifGenerated": ""},
+        {"generated": {"model": "m", "at": AT}},
+        {"generated": {"model": " ", "at": AT, "upTo": 1}},
+        {"generated": {"model": "m", "at": "yesterday", "upTo": 1}},
+        {"generated": {"model": "m", "at": "2199-01-01T00:00:00Z", "upTo": 1}},
+        {"generated": {"model": "m", "at": AT, "upTo": -1}},
+        {"recallWords": ["x"] * 3 + ["y" * 1001]},
+        {"recallWords": [str(number) for number in range(101)]},
+    ],
+)
+def test_what_makes_no_sense_is_refused(daemon: Daemon, words: dict[str, Any]) -> None:
+    """And nothing is stored."""
+    assert daemon.refuses("set_session_meta", sessionId=PI, title="x", **words).code == INVALID
+    assert daemon.call("get_session_meta", sessionId=PI)["generated"] is None
+
+
+def test_lines_that_cannot_be_read_are_told_and_written_anew(daemon: Daemon) -> None:
+    """The other line of the file is kept; what was lost is not taken for nothing without a word."""
+    person(daemon, tags=["mine"])
+    generate(daemon, title="Trees")
+    (file,) = (daemon.data_dir / "sessions" / "words").iterdir()
+    mine, models = file.read_bytes().splitlines()
+    file.write_bytes(mine + b"\n" + models[:-7] + b"\n")
+    daemon.sync()
+    (bad,) = daemon.call("list_bad_lines")["files"]
+    assert bad["path"] == os.fspath(file)
+    daemon.allowed.append("WARNING")
+    meta = generate(daemon, summary="anew")
+    assert (meta["name"], meta["summary"], meta["tags"]) == ("where does the quince stand", "anew", ["mine"])
+    assert "annotations that could not be read were written anew" in daemon.log
+    assert daemon.call("list_bad_lines")["files"] == []
+
+
+def test_forgotten_sessions_leave_nothing(daemon: Daemon) -> None:
+    """The file goes with the session."""
+    generate(daemon, recallWords=["Obst"])
+    daemon.call("forget", sessionId=PI)
+    assert list((daemon.data_dir / "sessions" / "words").iterdir()) == []
+    assert daemon.call("search", query="Obst")["words"][0]["headings"] == 0
+
+
+# -- recall words
+
+
+def test_recall_words_are_found_and_not_shown(daemon: Daemon) -> None:
+    """The snippet is the summary, or else the name; no list and no hit has the words."""
+    generate(daemon, recallWords=["pomaceous scions", "Obstwiese"])
+    for summary, shown in ((None, "where does the quince stand"), ("About trees.", "About trees.")):
+        if summary:
+            generate(daemon, summary=summary)
+        answer = daemon.call("search", query="pomaceous obstwiese")
+        (hit,) = answer["results"]
+        assert (hit["match"]["kind"], hit["match"]["field"]) == ("heading", "recallWords")
+        assert (hit["matchedSnippet"], hit["highlights"]) == (shown, [])
+        assert (hit["matchedWords"], hit["missingWords"]) == (["pomaceous", "obstwiese"], [])
+        assert [word["headings"] for word in answer["words"]] == [1, 1]
+        assert (answer["corrected"], answer["weak"]) == ({}, False)
+    assert "recallWords" not in hit
+    assert "scions" not in str([daemon.call("list_sessions"), answer, daemon.call("resolve_session", ref=PI)])
+    (window,) = daemon.call("search_sessions", query="scions")["hits"]
+    assert (window["field"], window["msgIdx"]) == ("recallWords", 0)
+
+
+def test_recall_words_are_masked() -> None:
+    """As every other text."""
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    with Daemon() as daemon:
+        daemon.write("pi.jsonl", PiSession(id=PI).user("quince").bytes())
+        daemon.sync()
+        meta = generate(daemon, recallWords=[f"token {secret}"])
+        assert meta["recallWords"] == ["token [masked:githubtoken]"]

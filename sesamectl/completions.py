@@ -64,7 +64,8 @@ def _bash() -> Iterator[str]:
 
 
 # COMP_TYPE says what becomes of the answer: 63 is a list to be shown, 37 words that are put in one after the other; 9, 33 and 64 put in
-# what all words begin with. So for those several ids that do not go on from the word become none, or the word itself joins them.
+# what all words begin with; bash 3.2 does not say. So several ids that do not go on from the word become none for 9, and for the others the word
+# itself joins them.
 _BASH_SESSIONS = (
     "_sesamectl_sessions() {",
     "  local id name listing= several=",
@@ -73,7 +74,7 @@ _BASH_SESSIONS = (
     '    COMPREPLY+=("$id${listing:+ ($name)}"); case "$id" in "$1"*) ;; *) several=1;; esac',
     f'  done < <({SESSIONS}="$1")',
     '  if [ "${#COMPREPLY[@]}" -eq 1 ]; then COMPREPLY=("${COMPREPLY[0]%% *}"); return; fi',
-    '  case "$COMP_TYPE$several" in 91) COMPREPLY=();; 331|641) COMPREPLY+=("$1");; esac',
+    '  case "$COMP_TYPE$several" in 91) COMPREPLY=();; 331|641|1) COMPREPLY+=("$1");; esac',
     "}",
 )
 

@@ -19,7 +19,7 @@ from tests.support.terminal import Terminal
 
 BASH = """
 source {script}
-COMP_TYPE=9 COMP_WORDS=({words}) COMP_CWORD={index} COMPREPLY=()
+COMP_TYPE={kind} COMP_WORDS=({words}) COMP_CWORD={index} COMPREPLY=()
 _sesamectl
 printf '%s\\n' "${{COMPREPLY[@]}}"
 """
@@ -67,12 +67,12 @@ def in_shell(daemon: Daemon, *words: str) -> list[str]:
     return ran.stdout.split("\n")[:-1]
 
 
-def in_bash(daemon: Daemon, *words: str) -> set[str]:
+def in_bash(daemon: Daemon, *words: str, kind: str = "9") -> set[str]:
     """What bash offers for the last word."""
     file = daemon.directory / "completions.bash"
     file.write_text(script("bash"))
     quoted = " ".join(f"'{word}'" for word in words)
-    code = BASH.format(script=file, words=quoted, index=len(words) - 1)
+    code = BASH.format(script=file, words=quoted, index=len(words) - 1, kind=kind)
     return set(in_shell(daemon, "bash", "--norc", "-c", code)) - {""}
 
 
@@ -104,6 +104,10 @@ def test_bash(daemon: Daemon) -> None:
     assert in_bash(daemon, "sesamectl", "show", "Button-Refactor") == {"aaaa-1111"}
     assert in_bash(daemon, "sesamectl", "forget", "bb") == {"bbbb-2222"}
     assert in_bash(daemon, "sesamectl", "show", "zzz") == set()
+    assert in_bash(daemon, "sesamectl", "show", "colyseus") == set()
+    assert in_bash(daemon, "sesamectl", "show", "colyseus", kind="") == {*COLYSEUS, "colyseus"}  # as bash 3.2 asks
+    listed = {f"{id_} ({name})" for id_, name in COLYSEUS.items()}
+    assert in_bash(daemon, "sesamectl", "show", "colyseus", kind="63") == listed
     assert in_bash(daemon, "sesamectl", "search", "--exclude", "bb") == {"bbbb-2222"}
     assert in_bash(daemon, "sesamectl", "search", "--exclude", "=", "bb") == {"bbbb-2222"}
     assert in_bash(daemon, "sesamectl", "search", "--source", "") == {"pi", "sesame"}

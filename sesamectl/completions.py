@@ -64,8 +64,8 @@ def _bash() -> Iterator[str]:
 
 
 # COMP_TYPE says what becomes of the answer: 63 is a list to be shown, 37 words that are put in one after the other; 9, 33 and 64 put in
-# what all words begin with; bash 3.2 does not say. So several ids that do not go on from the word become none for 9, and for the others the word
-# itself joins them.
+# what all words begin with; bash 3.2 does not say. So several ids that do not go on from the word become none for 9, and otherwise the
+# word itself joins them.
 _BASH_SESSIONS = (
     "_sesamectl_sessions() {",
     "  local id name listing= several=",

@@ -60,24 +60,28 @@ export interface Completion {
   description?: string;
 }
 
-/** How the last word can go on: it names a filter, or gives one its value. Each value is all that stands behind the command. */
+/**
+ * How the last word can go on: a flag, or the value of a filter. Each completion is all that stands behind the command. A plain word has
+ * none, nor has `-word`, nor has a value that is whole: Enter would take the completion instead of sending the command.
+ */
 export function completions(text: string, sources: string[]): Completion[] | null {
-  const before = text.slice(0, text.length - (/\S*$/.exec(text)?.[0].length ?? 0));
-  const last = text.slice(before.length);
-  const [, sign, name, begun = ""] = /^(--)?(\w+)[=:](\S*)$/.exec(last) ?? /^(--)(\w+)\s+(\S*)$/.exec(`${/--\w+\s+$/.exec(before)?.[0] ?? ""}${last}`) ?? [];
-  if (name !== undefined && Object.hasOwn(FILTERS, name)) {
-    const kept = text.slice(0, text.length - begun.length);
-    const values = name === "source" ? sources : (VALUES[name] ?? []);
-    return some(values.filter((value) => value.startsWith(begun)).map((value) => ({ value: `${kept}${value} `, label: value })));
+  const filter = filterBegun(text);
+  if (filter) {
+    const { name, begun } = filter;
+    const before = text.slice(0, text.length - begun.length);
+    const values = (name === "source" ? sources : (VALUES[name] ?? [])).filter((value) => value !== begun && value.startsWith(begun));
+    return some(values.map((value) => ({ value: `${before}${value} `, label: value })));
   }
-  if (sign !== undefined || (last === "" && before !== "")) return null;
-  const typed = last.replace(/^--?/, "");
-  if (last === "" || last.startsWith("-")) return some(named(typed).map((one) => ({ value: `${before}--${one} `, label: `--${one}`, description: FILTERS[one] ?? "" })));
-  return some(named(typed).map((one) => ({ value: `${before}${one}:`, label: `${one}:`, description: FILTERS[one] ?? "" })));
+  const flag = /(?:^|\s)--(\w*)$/.exec(text)?.[1];
+  if (flag === undefined) return null;
+  const named = Object.entries(FILTERS).filter(([name]) => name.startsWith(flag));
+  return some(named.map(([name, description]) => ({ value: `${text.slice(0, text.length - flag.length)}${name} `, label: `--${name}`, description })));
 }
 
-function named(typed: string): string[] {
-  return Object.keys(FILTERS).filter((name) => name.startsWith(typed));
+/** The filter whose value is being typed, and the value so far. */
+function filterBegun(text: string): { name: string; begun: string } | undefined {
+  const [, name = "", begun = ""] = /(?:^|\s)(?:--)?(\w+)[=:](\S*)$/.exec(text) ?? /(?:^|\s)--(\w+)\s+(\S*)$/.exec(text) ?? [];
+  return Object.hasOwn(FILTERS, name) ? { name, begun } : undefined;
 }
 
 function some(items: Completion[]): Completion[] | null {

@@ -48,8 +48,8 @@ async function run(pi: ExtensionAPI, text: string, ctx: ExtensionCommandContext)
   const answer = await waitedFor(ctx, (signal) => found(ask, text, ctx, signal));
   if (how.started) ctx.ui.notify(STARTED, "info");
   if (answer.results.length === 0) return ctx.ui.notify(text ? `No past session matches ${line(text)}` : "No past sessions of this project", "info");
-  const unread = answer.pending.files > 0 ? `, ${count(answer.pending.files, "file")} not read yet` : "";
-  const chosen = await choose(ask, `${text ? `Sessions with ${cut(line(text), 60)}` : "Sessions of this project"}${unread}`, answer, ctx);
+  const remarks = [...(answer.weak ? ["hardly about it"] : []), ...(answer.pending.files > 0 ? [`${count(answer.pending.files, "file")} not read yet`] : [])];
+  const chosen = await choose(ask, `${text ? `Sessions with ${cut(line(text), 60)}` : "Sessions of this project"}${remarks.map((one) => `, ${one}`).join("")}`, answer, ctx);
   if (chosen) await act(chosen, await ask<Meta>("get_session_meta", { sessionId: chosen.hit.sessionId }), ctx);
 }
 

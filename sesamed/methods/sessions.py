@@ -1,6 +1,7 @@
 """Sessions: lists, pages of messages, metadata, and resolving references."""
 
 import json
+import time
 from collections.abc import Mapping
 from typing import Literal
 
@@ -29,6 +30,7 @@ from sesamed.store.sqlite import Connection
 MAX_SESSIONS = 500
 MAX_MESSAGES = 200
 TEXT_BYTES = 64 << 10
+QUIET_MS = 15 * 60_000  # then nobody is at work in a session
 PAGE_BYTES = 3 << 20  # of an answer's 4 MiB
 
 
@@ -40,6 +42,7 @@ class ListSessionsParams(Filters, frozen=True, kw_only=True):
     similar_to: str | None = None
     since: NonNegative | None = None
     epoch: str | None = None
+    needs_memory: bool = False
 
 
 class RemovedSession(Answer, frozen=True, kw_only=True):
@@ -73,7 +76,11 @@ async def list_sessions(context: Context, call: Call, params: ListSessionsParams
         raise ParamsError("similarTo: cannot be combined with since, which lists each session by itself")
     if params.since is None and params.epoch is not None:
         raise ParamsError("epoch: only means something together with since")
+    if params.since is not None and params.needs_memory:
+        raise ParamsError("needsMemory: cannot be combined with since, which lists what changed")
     where = await make_condition(context, params)
+    if params.needs_memory:
+        where = summary.needs_memory(where, int(time.time() * 1000) - QUIET_MS)
     make_list = _list_all if params.since is None else _list_changes
     troubles = [trouble.message for trouble in context.ingest.troubles()]
 

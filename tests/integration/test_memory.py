@@ -1,11 +1,13 @@
 """What a model wrote of sessions, kept apart from what a person says, over the real socket."""
 
 import os
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from sesamed.model import iso
 from tests.support.daemon import Daemon
 from tests.support.sessions import PiSession
 
@@ -56,7 +58,12 @@ def test_names_of_a_person_or_an_agent_stand_above_a_generated_one(daemon: Daemo
 
 def test_a_persons_words_beat_generated_ones_field_by_field(daemon: Daemon) -> None:
     """Which fields are the model's is told; nothing of either is lost by the other."""
-    words: dict[str, Any] = {"summary": "s", "description": "d", "tags": ["t"], "recallWords": ["fruit on trees", "Obst"]}
+    words: dict[str, Any] = {
+        "summary": "s",
+        "description": "d",
+        "tags": ["t"],
+        "recallWords": ["fruit on trees", "Obst"],
+    }
     meta = generate(daemon, title="n", **words)
     assert {name: meta[name] for name in words} == words
     assert meta["generated"] == {
@@ -181,3 +188,76 @@ def test_recall_words_are_masked() -> None:
         daemon.sync()
         meta = generate(daemon, recallWords=[f"token {secret}"])
         assert meta["recallWords"] == ["token [masked:githubtoken]"]
+
+
+# -- what is due
+
+
+def talk(name: str, minutes_ago: float, prompts: int = 1, *, answered: bool = True, cwd: str = "/orchard") -> PiSession:
+    """A session that was begun so long ago."""
+    begun = iso(int((time.time() - minutes_ago * 60) * 1000))
+    session = PiSession(id=name, start=begun, cwd=cwd)
+    for number in range(prompts):
+        session.user(f"{name} asks {number}")
+        if answered:
+            session.assistant("an answer")
+    return session
+
+
+def due(daemon: Daemon, **params: Any) -> list[str]:
+    """What is listed."""
+    return [session["sessionId"] for session in daemon.call("list_sessions", needsMemory=True, **params)["sessions"]]
+
+
+def remember(daemon: Daemon, session: str, up_to: int) -> None:
+    """A model was asked."""
+    generated = {"model": "m", "at": AT, "upTo": up_to}
+    daemon.call("set_session_meta", sessionId=session, generated=generated, summary="s")
+
+
+def test_what_was_never_done_is_due_once_it_is_quiet() -> None:
+    """Newest first; with an answered prompt; not what subagents did, and nothing that is excluded."""
+    with Daemon() as daemon:
+        private = daemon.directory / "private"
+        private.mkdir()
+        (private / ".sesameignore").touch()
+        for session in (
+            talk("old", 900),
+            talk("quiet", 17),
+            talk("busy", 13),
+            talk("unanswered", 60, answered=False),
+            talk("kept-out", 60, cwd=str(private)),
+        ):
+            daemon.write(f"{session.id}.jsonl", session.bytes())
+        child = talk("helper", 60)
+        daemon.write(f"2026-03-01T09-00-00-000Z_old/{child.file_name}", child.bytes())
+        daemon.sync()
+        assert daemon.call("get_session_meta", sessionId="helper")["subagent"]
+        assert due(daemon) == ["quiet", "old"]
+        assert due(daemon, limit=1, offset=1) == ["old"]
+        assert due(daemon, exclude=["quiet"]) == ["old"]
+        remember(daemon, "quiet", 1)
+        daemon.call("set_session_meta", sessionId="old", summary="a person's")
+        assert due(daemon) == ["old"]
+        assert daemon.refuses("list_sessions", needsMemory=True, since=0).code == INVALID
+
+
+def test_five_prompts_later_it_is_due_again() -> None:
+    """Counted from the message that was read, whenever that was; a rebuild and a fork count the same."""
+    with Daemon() as daemon:
+        session = talk("grows", 60, prompts=6)
+        daemon.write("grows.jsonl", session.bytes())
+        daemon.sync()
+        for last, again in ((1, ["grows"]), (2, []), (99, []), (0, ["grows"]), (3, [])):
+            remember(daemon, "grows", last)
+            assert due(daemon) == again, last
+        daemon.write("fork.jsonl", PiSession(id="fork", start=session.start).raw(session.lines()[1]).bytes())
+        daemon.sync()
+        assert due(daemon) == []
+        daemon.append("grows.jsonl", session.user("and the medlar").last_line())
+        daemon.sync()
+        assert due(daemon) == ["grows"]
+        daemon.call("index", full=True)
+        assert due(daemon) == ["grows"]
+        remember(daemon, "grows", 12)
+        assert due(daemon) == []

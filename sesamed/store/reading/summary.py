@@ -16,7 +16,7 @@ from sesamed.store import ids, sqlite
 from sesamed.store.reading import short_ids
 from sesamed.store.rows import BadLine
 from sesamed.store.schema import EPOCH
-from sesamed.store.search.filters import IS_EMPTY, Conditions
+from sesamed.store.search.filters import IS_EMPTY, Conditions, add_condition
 
 # A subagent whose parent is not in the index.
 IS_ORPHAN = """(s.subagent AND s.parent_id IS NOT NULL
@@ -146,6 +146,24 @@ def count_folded(connection: apsw.Connection, where: Conditions, sessions: Itera
     passing = _sql_passing(where, f"s.id IN ({_sessions_with_record(where.record)})")
     rows = connection.execute(FOLDED.format(passing=passing), {**where.values, "sessions": sqlite.numbers(sessions)})
     return {int(shown): int(count) for shown, count in rows}
+
+
+ENOUGH_PROMPTS = 5  # since a model last read a session, and it is worth asking again
+GENERATED_MS = "(unixepoch(json_extract(s.generated, '$.at'), 'subsec') * 1000)"
+# Where an agent's file does not say how much the model had read, prompts count by their time.
+PROMPTS_SINCE = f"""(
+    SELECT count(*) FROM files f JOIN records r ON {ids.sql_in_file("r.id", "f.id")}
+    WHERE f.session = s.id AND s.modified_ms > {GENERATED_MS} AND r.prompt AND r.time_ms > {GENERATED_MS})"""
+
+
+def needs_memory(where: Conditions, quiet_ms: int) -> Conditions:
+    """Only sessions of which a model ought to write: it never has, somebody was answered there, and nothing has happened since this
+    time; or there were many prompts since. What subagents do belongs to their parents.
+    """
+    answered = _has_record("r.role = 'assistant'")
+    never = f"s.generated IS NULL AND s.modified_ms <= :quiet_ms AND s.exchanges > 0 AND {answered}"
+    again = f"coalesce(s.exchanges - json_extract(s.generated, '$.prompts'), {PROMPTS_SINCE}) >= {ENOUGH_PROMPTS}"
+    return add_condition(where, f"NOT s.subagent AND (({never}) OR {again})", quiet_ms=quiet_ms)
 
 
 class Removed(NamedTuple):

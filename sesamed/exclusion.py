@@ -105,6 +105,11 @@ class Exclusion:
             self._rules = _Rules(expressions, roots, self._compile(expressions), ignored)
             self.revision += 1
 
+    @property
+    def has_rules(self) -> bool:
+        """Whether anything may be excluded."""
+        return self._rules.match is not None or bool(self._rules.roots)
+
     def excludes(self, path: str, *, is_directory: bool = False) -> bool:
         """Whether this absolute path, or a directory above it, is excluded, and must not be opened."""
         return self._find(path, is_directory=is_directory, is_certain=False)

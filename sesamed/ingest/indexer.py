@@ -144,6 +144,7 @@ class Indexer:
                 self.upkeep.bulk(on=True)  # until there is nothing to do: the last commits would pay for all merging
 
             self._is_loading = not batch.is_live
+            there = [state for state in batch.states if not state.is_gone]
 
             def stop() -> bool:
                 somebody_waits = bool(self._writing.statistics().tasks_waiting)
@@ -156,6 +157,8 @@ class Indexer:
                 self.queue.put_back()
                 raise
             self.upkeep.wrote()
+        if result.gone:
+            await self._drop_hidden([state for state in there if state.is_gone])
         await self._heed_projects()
         self._finish(result, batch.states)
         await self.keep_up()
@@ -367,6 +370,11 @@ class Indexer:
             if state.is_excluded and self.sweep.drops(path):
                 paths.append(state.target.path)
         return paths
+
+    async def _drop_hidden(self, gone: list[FileState]) -> None:
+        """What has just moved to where it is excluded is excluded, and not gone."""
+        inodes = {(state.signature.dev, state.signature.ino): state.target.path for state in gone if state.signature}
+        await self.drop(await self.in_thread(partial(self.sweep.find_hidden, inodes)), "excluded")
 
     async def drop(self, paths: Collection[bytes], why: Why = "gone") -> int:
         """Take files out of the index."""

@@ -124,6 +124,17 @@ class Sweep:
         found.sort(key=lambda due: due.mtime_ns, reverse=True)
         return found
 
+    def find_hidden(self, lost: Mapping[tuple[int, int], bytes]) -> list[bytes]:
+        """Of files that have left their paths, by device and inode, those that lie below a root all the same, where they are excluded.
+        Nothing there is opened.
+        """
+        if not self.exclusion.has_rules:
+            return []
+        roots = [(root, os.fsencode(root.real)) for root in self.roots if root.real is not None]
+        walked = [status for root, top in roots for _, status in self._walk(top, root, lambda _: True, excluded=True)]
+        there = {(status.st_dev, status.st_ino) for status in walked if status is not None}
+        return [path for inode, path in lost.items() if inode in there]
+
     def due_below(self, path: str, ingest: Ingest) -> list[Due]:
         """What is due in one directory below a root."""
         found: list[Due | None] = []
@@ -218,16 +229,16 @@ class Sweep:
         return look_at(shape, target.path, target.root)
 
     def _walk(
-        self, top: bytes, root: Root, is_read: Callable[[bytes], bool]
+        self, top: bytes, root: Root, is_read: Callable[[bytes], bool], *, excluded: bool = False
     ) -> Iterator[tuple[bytes, os.stat_result | None]]:
         """Files that are read, with their status, and directories without one: those that a pattern of the root leads into. Links are
-        not followed; other roots have their own walk."""
+        not followed; other roots have their own walk. Of the files only those that are excluded, or only those that are not."""
         may_hold, below = self._finders[root.parser].may_hold, len(os.fsencode(root.real or "").rstrip(b"/")) + 1
         others = {os.fsencode(root.real) for root in self.roots if root.real is not None} - {top}
         waiting = [top]
         while waiting:
             directory = waiting.pop()
-            if directory in others or self._excludes(os.fsdecode(directory), is_directory=True):
+            if directory in others or (not excluded and self._excludes(os.fsdecode(directory), is_directory=True)):
                 continue
             try:
                 with os.scandir(directory) as entries:
@@ -238,7 +249,7 @@ class Sweep:
                                 waiting.append(entry.path)
                         elif is_read(entry.path):
                             status = _status(entry.path)
-                            if status is not None and not self._excludes(os.fsdecode(entry.path)):
+                            if status is not None and self._excludes(os.fsdecode(entry.path)) is excluded:
                                 yield entry.path, status
             except OSError:  # gone, or not ours to read: the next sweep tries again
                 continue

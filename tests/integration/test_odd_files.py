@@ -175,6 +175,28 @@ def test_files_that_are_excluded_later_are_never_opened_again() -> None:
         assert path not in {event.path for event in events(daemon.directory / "trace")}
 
 
+@pytest.mark.fault(107)
+@pytest.mark.parametrize("watch", ["events", "off"])
+@pytest.mark.parametrize("moved", ["a.jsonl", "project"])
+def test_what_moves_to_where_it_is_excluded_goes(watch: str, moved: str) -> None:
+    """A session and a whole directory; what is deleted at the same time stays, as gone."""
+    with Daemon({"exclude": ["**/secret"], "watch": watch, "sweepSeconds": 1}) as daemon:
+        daemon.write("a.jsonl", PiSession(id="medlar-1").user("a medlar").bytes())
+        daemon.write("project/b.jsonl", PiSession(id="medlar-2").user("a medlar").bytes())
+        kept = daemon.write("c.jsonl", PiSession(id="quince-1").user("a quince").bytes())
+        daemon.sync()
+        revision = daemon.call("list_sessions")["revision"]
+        (daemon.root / "secret").mkdir()
+        (daemon.root / moved).rename(daemon.root / "secret" / moved)
+        os.unlink(kept)
+        left = ["medlar-2"] if moved == "a.jsonl" else ["medlar-1"]
+        eventually(lambda: daemon.found("medlar") == left)
+        eventually(lambda: [session["sessionId"] for session in daemon.sessions() if session["gone"]] == ["quince-1"])
+        assert daemon.found("quince") == ["quince-1"]
+        (removed,) = daemon.call("list_sessions", since=revision)["removed"]
+        assert removed["why"] == "excluded"
+
+
 @pytest.mark.fault(42)
 @pytest.mark.parametrize("year", [1600, 1900, 2400])
 def test_a_time_outside_of_what_the_index_holds(year: int) -> None:

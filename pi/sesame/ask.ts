@@ -59,14 +59,14 @@ const settled = new Set<string>();
 
 /**
  * An older daemon goes on for as long as nobody of a newer version asks it, and a person may only ever use pi. So the first question
- * of this process compares versions, and any command of `sesamectl` restarts an older one, as for everybody else.
+ * of this process compares versions, and a command of `sesamectl` that asks (`status` only reports) restarts an older one, as for everybody else.
  */
 async function settle(exec: Exec, path: string, signal?: AbortSignal): Promise<void> {
   if (settled.has(path)) return;
   const version = await theirs(path, signal);
   if (version === undefined) return;
   settled.add(path);
-  if (isNewer(OURS, version) && mayStart()) await exec(clientProgram(), ["status", "--json"], { timeout: START_MS, ...(signal && { signal }) });
+  if (isNewer(OURS, version) && mayStart()) await exec(clientProgram(), ["list", "--json", "--limit=1"], { timeout: START_MS, ...(signal && { signal }) });
 }
 
 async function afterStart<T>(exec: Exec, how: Way, method: string, params: object, signal?: AbortSignal): Promise<T> {

@@ -16,13 +16,13 @@ const NAME = 60;
 
 /** A session that a reference may mean. */
 export function choice(session: Candidate, columns = columnsOfTerminal()): string {
-  return fit([cut(line(session.name ?? "") || line(session.sessionId), NAME), minute(session.modified), place(session.cwd)].filter(Boolean).join("  "), columns);
+  return plain([cut(line(session.name ?? "") || line(session.sessionId), NAME), minute(session.modified), place(session.cwd)].filter(Boolean).join("  "), columns);
 }
 
 /** A hit in one line, for dialogs that have no others. */
 export function option(hit: Hit, index: number, columns = columnsOfTerminal()): string {
   const passage = pieces(hit).map(([text]) => text).join("").trim();
-  return fit([String(index + 1).padStart(2), minute(hit.modified), cut(title(hit), NAME), about(hit), cut(passage, NAME)].filter(Boolean).join("  "), columns);
+  return plain([String(index + 1).padStart(2), minute(hit.modified), cut(title(hit), NAME), about(hit), cut(passage, NAME)].filter(Boolean).join("  "), columns);
 }
 
 /** A hit in two lines of at most this width: what it is, and the passage around the first match. */
@@ -77,6 +77,11 @@ function place(cwd: string | null | undefined): string {
 
 function fit(text: string, columns: number): string {
   return truncateToWidth(text, columns, "…");
+}
+
+/** The same without the marks that end colours: a dialog's text has none, and may go to another program. */
+function plain(text: string, columns: number): string {
+  return clean(fit(text, columns));
 }
 
 /** What a dialog has for one option: it draws a mark before it. */

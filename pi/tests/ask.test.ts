@@ -96,7 +96,7 @@ test("an older daemon is restarted by sesamectl, once, before the first question
   const ask = asker(exec(), way());
   await ask("search", {});
   await ask("search", {});
-  assert.deepEqual(ran, [["sesamectl-of-the-test", "status", "--json"]]);
+  assert.deepEqual(ran, [["sesamectl-of-the-test", "list", "--json", "--limit=1"]]);
   assert.deepEqual(asks(), ["hello", "search", "search"]);
 });
 

@@ -162,6 +162,14 @@ def test_nothing_that_a_session_is_called_passes_for_ours(desk: Desk) -> None:
     assert clean_text(told + ran.out) == told + ran.out
     assert not [line for line in canaries.words_of(told) if "ignore all" in line], told
     assert canaries.WORD in told
+    with desk.talk() as talk:
+        talk.send("prompt", message=f"/sessions {canaries.WORD}")
+        asked = talk.until("extension_ui_request", method="select")
+        talk.send("extension_ui_response", id=asked["id"], value=asked["options"][0])
+        talk.until("extension_ui_request", method="select")
+    shown = "\n".join(message.get("title", "") + "\n".join(message.get("options", [])) for message in talk.passed)
+    assert canaries.WORD in shown
+    assert clean_text(shown) == shown
 
 
 def test_three_signs_mean_no_project_more_than_another(desk: Desk) -> None:

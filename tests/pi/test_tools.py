@@ -1,16 +1,23 @@
 """The tools in the real pi: the model calls, the daemon answers, and the answer reaches the model."""
 
 import json
+import os
 import re
 import socket
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
 
+from sesamectl import __version__
 from tests.pi.conftest import SetDesk
 from tests.support.chat import Use
-from tests.support.desk import Desk
+from tests.support.daemon import eventually
+from tests.support.desk import REPOSITORY, Desk
 
+OF_VERSION = REPOSITORY / "tests/support/of_version.py"
 PLUM = "019e0000-0000-7000-8000-000000000001"
 
 
@@ -231,6 +238,29 @@ def test_a_daemon_that_does_not_run_is_started(set_desk: SetDesk) -> None:
         assert told.endswith("[sesamed was not running and has been started]")
         assert ran.tool_end()["result"]["details"]["started"] is True
     finally:
+        assert desk.shell("sesamectl", "stop").code == 0
+
+
+def test_an_older_daemon_is_restarted_by_the_first_question(set_desk: SetDesk) -> None:
+    """Somebody who only ever uses pi would keep it for good."""
+    desk = set_desk(running=False)
+    desk.keep(desk.session(1).user("the plum tree"))
+    environ = desk.surroundings()
+    old = subprocess.Popen([sys.executable, str(OF_VERSION), "0.0.1"], env=environ, stderr=subprocess.DEVNULL)
+    reaper = threading.Thread(target=old.wait)  # or its pid would stay in use
+    reaper.start()
+    try:
+        eventually(lambda: os.path.exists(desk.daemon.socket) or old.poll() is not None)
+        desk.model.says(Use("search_sessions", {"query": "plum"}))
+        desk.ask("go")
+        (told,) = desk.model.tool_results()
+        assert "> the plum tree" in told
+        reaper.join(30)
+        assert old.returncode == 0
+        assert json.loads(desk.shell("sesamectl", "status", "--json").out)["version"] == __version__
+    finally:
+        old.kill()
+        reaper.join()
         assert desk.shell("sesamectl", "stop").code == 0
 
 

@@ -1,15 +1,18 @@
 """What a model wrote of sessions, kept apart from what a person says, over the real socket."""
 
+import json
 import os
 import time
 from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sesamed.model import iso
-from tests.support.daemon import Daemon
-from tests.support.sessions import PiSession
+from tests.support.daemon import Daemon, eventually
+from tests.support.sessions import STEP_MS, PiSession
 
 PI = "01990000-0000-7000-8000-0000000000aa"
 AT, LATER = "2026-01-31T12:00:00.000Z", "2026-02-01T12:00:00.000Z"
@@ -261,3 +264,122 @@ def test_five_prompts_later_it_is_due_again() -> None:
         assert due(daemon) == ["grows"]
         remember(daemon, "grows", 12)
         assert due(daemon) == []
+
+
+# -- what pi has beside its sessions
+
+
+def write_meta(daemon: Daemon, at: str = AT, session: str = PI, **words: Any) -> Path:
+    """A document of pi's extension, written as it does."""
+    file = daemon.directory / "sessions-meta" / f"{session}.meta.json"
+    file.parent.mkdir(exist_ok=True)
+    fields = {"sessionId": session, "sessionFile": "/x", "name": "", "description": "", "summary": "", "tags": []}
+    rest = {"cwd": "/x", "createdAt": AT, "updatedAt": at, "model": "google/flash", "lastIndexedLeafId": "ab"}
+    file.with_suffix(".tmp").write_text(json.dumps({**fields, **rest, **words}))
+    return file.with_suffix(".tmp").rename(file)
+
+
+@pytest.fixture
+def beside(daemon: Daemon) -> Daemon:
+    """With a place for such documents."""
+    root, meta = str(daemon.root), str(daemon.directory / "sessions-meta")
+    daemon.stop()
+    daemon.configure({"sources": [{"parser": "pi", "path": root}, {"parser": "pi", "path": meta}]})
+    daemon.start().sync()
+    return daemon
+
+
+def test_what_pi_has_beside_a_session_is_a_models(beside: Daemon) -> None:
+    """Whichever is newer counts, field by field; recall words, which it has not, stay."""
+    generate(beside, at=AT, title="ours", summary="our summary", recallWords=["Obst"])
+    write_meta(beside, at=LATER, name="theirs", tags=["t"])
+    beside.sync()
+    meta = beside.call("get_session_meta", sessionId=PI)
+    assert (meta["name"], meta["summary"], meta["tags"], meta["recallWords"]) == (
+        "theirs",
+        "our summary",
+        ["t"],
+        ["Obst"],
+    )
+    assert meta["generated"] == {
+        "model": "google/flash", "at": LATER, "upTo": None, "costUsd": None,
+        "fields": ["title", "summary", "tags", "recallWords"],
+    }  # fmt: skip
+    assert person(beside, title="mine")["name"] == "mine"
+    person(beside, title="")
+    assert generate(beside, at="2026-02-02T12:00:00Z", title="ours again", ifGenerated=LATER)["name"] == "ours again"
+    write_meta(beside, at="2026-02-03T12:00:00Z", name="theirs again")
+    beside.sync()
+    assert beside.call("get_session_meta", sessionId=PI)["name"] == "theirs again"
+    beside.call("index", full=True)
+    assert beside.call("get_session_meta", sessionId=PI)["name"] == "theirs again"
+    assert beside.call("list_sessions")["total"] == 1
+
+
+def test_it_is_watched(beside: Daemon) -> None:
+    """Without anybody asking for it."""
+    write_meta(beside, summary="a pomaceous thing")
+    assert eventually(lambda: beside.call("search", query="pomaceous")["total"] == 1)
+
+
+def test_a_broken_document_is_told_and_never_fatal(beside: Daemon) -> None:
+    """What was last read of it stays until it is whole again."""
+    file = write_meta(beside, summary="whole")
+    beside.sync()
+    file.write_bytes(file.read_bytes()[:-20])
+    beside.sync()
+    (bad,) = beside.call("list_bad_lines")["files"]
+    assert (bad["path"], bad["badLines"]) == (str(file), 1)
+    assert beside.call("get_session_meta", sessionId=PI)["summary"] == "whole"
+    write_meta(beside, at=LATER, summary="anew")
+    beside.sync()
+    assert beside.call("list_bad_lines")["files"] == []
+    assert beside.call("get_session_meta", sessionId=PI)["summary"] == "anew"
+
+
+def test_forget_outvotes_the_document(beside: Daemon) -> None:
+    """By the id: the file of another program stays, and nothing of it comes back."""
+    file = write_meta(beside, summary="a pomaceous thing")
+    beside.sync()
+    beside.call("forget", sessionId=PI)
+    assert file.exists()
+    write_meta(beside, at=LATER, summary="a pomaceous thing once more")
+    beside.sync()
+    beside.call("index", full=True)
+    beside.stop()
+    assert not [path for path in beside.data_dir.glob("index.sqlite*") if b"pomaceous" in path.read_bytes()]
+
+
+@pytest.mark.parametrize("first", ["session", "document"])
+def test_nothing_is_kept_of_excluded_sessions(beside: Daemon, first: str) -> None:
+    """Whichever is read first."""
+    private = beside.directory / "private"
+    private.mkdir()
+    (private / ".sesameignore").touch()
+    for now in (first == "session", first != "session"):
+        if now:
+            beside.write("out.jsonl", PiSession(id="out", cwd=str(private)).user("x").assistant("y").bytes())
+        else:
+            write_meta(beside, session="out", summary="a pomaceous thing")
+        beside.sync()
+    assert beside.call("search", query="pomaceous")["words"][0]["headings"] == 0
+    assert "out" not in due(beside)
+    beside.call("index", full=True)
+    beside.stop()
+    assert not [path for path in beside.data_dir.glob("index.sqlite*") if b"pomaceous" in path.read_bytes()]
+
+
+def test_prompts_since_a_document_was_written_count_by_their_time(beside: Daemon) -> None:
+    """It does not say how much the model had read."""
+    session = talk("grows", 60, prompts=5)
+    beside.write("grows.jsonl", session.bytes())
+    write_meta(beside, session="grows", at=iso(int(time.time() * 1000)), summary="s")
+    beside.sync()
+    assert "grows" not in due(beside)
+    begun_ms = int(datetime.fromisoformat(session.start).timestamp() * 1000)
+    write_meta(beside, session="grows", at=iso(begun_ms + STEP_MS), summary="s")  # when the first prompt was written
+    beside.sync()
+    assert "grows" not in due(beside)
+    beside.append("grows.jsonl", session.user("one more").last_line())
+    beside.sync()
+    assert "grows" in due(beside)

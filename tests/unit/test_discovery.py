@@ -16,39 +16,43 @@ def _pi(*paths: str | Path) -> list[ConfiguredRoot]:
     return [ConfiguredRoot(parser="pi", path=str(path)) for path in paths]
 
 
+def _in(agent: Path) -> list[Path]:
+    return [agent / "sessions", agent / "sessions-meta"]
+
+
 def _settings(agent: Path, text: str) -> None:
     agent.mkdir(parents=True)
     (agent / "settings.json").write_text(text)
 
 
 def test_pi_is_found_at_home(tmp_path: Path) -> None:
-    """pi keeps its sessions in ~/.pi/agent/sessions, whether that is there yet or not."""
-    assert _of("pi", {}, str(tmp_path)) == _pi(tmp_path / ".pi/agent/sessions")
+    """pi keeps its sessions in ~/.pi/agent/sessions, and what a model wrote of them beside it, whether that is there yet or not."""
+    assert _of("pi", {}, str(tmp_path)) == _pi(*_in(tmp_path / ".pi/agent"))
 
 
 def test_pi_moves_with_its_variables(tmp_path: Path) -> None:
     """The agent's directory and that of the sessions can be named; both places count."""
     environ = {"PI_CODING_AGENT_DIR": "~/agent", "PI_CODING_AGENT_SESSION_DIR": "/flat"}
-    assert _of("pi", environ, str(tmp_path)) == _pi(tmp_path / "agent/sessions", "/flat")
+    assert _of("pi", environ, str(tmp_path)) == _pi(*_in(tmp_path / "agent"), "/flat")
 
 
 def test_a_relative_session_directory_in_the_environment_is_passed_over(tmp_path: Path) -> None:
     """It would be another directory in every project."""
-    assert _of("pi", {"PI_CODING_AGENT_SESSION_DIR": "here"}, str(tmp_path)) == _pi(tmp_path / ".pi/agent/sessions")
+    assert _of("pi", {"PI_CODING_AGENT_SESSION_DIR": "here"}, str(tmp_path)) == _pi(*_in(tmp_path / ".pi/agent"))
 
 
 @pytest.mark.parametrize(("named", "path"), [("~/s", "s"), ("/abs", "/abs"), ("own", ".pi/agent/own")])
 def test_pi_settings_name_a_directory(tmp_path: Path, named: str, path: str) -> None:
     """`sessionDir` of pi's settings counts too: `~` is expanded, a relative one is below the agent's directory."""
     _settings(tmp_path / ".pi/agent", f'{{"sessionDir": "{named}", "theme": 1, /* and */ }}')
-    assert _of("pi", {}, str(tmp_path)) == _pi(tmp_path / ".pi/agent/sessions", tmp_path / path)
+    assert _of("pi", {}, str(tmp_path)) == _pi(*_in(tmp_path / ".pi/agent"), tmp_path / path)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"sessionDir": 3}', '{"sessionDir": ""}', '{"sessionDir": "~bob"}', "\0"])
 def test_broken_settings_are_no_error(tmp_path: Path, text: str) -> None:
     """What is wrong with pi's settings is pi's concern."""
     _settings(tmp_path / ".pi/agent", text)
-    assert _of("pi", {}, str(tmp_path)) == _pi(tmp_path / ".pi/agent/sessions")
+    assert _of("pi", {}, str(tmp_path)) == _pi(*_in(tmp_path / ".pi/agent"))
 
 
 def test_roots_are_those_discovered() -> None:

@@ -13,10 +13,11 @@ import msgspec
 
 from sesamed.calls import OWN_MESSAGES, without_references
 from sesamed.model import Fact, Identity, Message, NameRank, Operation, Role, ToolCall, Unknown, record_key
-from sesamed.source import ForeignFileError, Lines, Listing, Location, ResumeCommand, ToolFamilies, Variable
+from sesamed.source import Document, ForeignFileError, Lines, Listing, Location, ResumeCommand, ToolFamilies, Variable
 from sesamed.sources.lines import JsonLines
 from sesamed.sources.names import clean_name, prompt_fact, session_name, title_fact
 from sesamed.sources.pi.lines import STARTS, Block, Content, Line, Spoken, base_name, is_timed, native_id
+from sesamed.sources.pi.meta import NAMES, read_meta
 from sesamed.sources.records import (
     ID_CHARS,
     OpenCall,
@@ -41,7 +42,8 @@ FIRST_IDS = "2026-01-02T00:00:00"
 class PiState(msgspec.Struct, frozen=True, kw_only=True):
     """What earlier lines mean for the next one. Never changed in place, nor is its dict: a caller may step twice from one state."""
 
-    file_id: str  # the session's id as the file's name has it
+    file_id: str  # the session's id as the file's name has it; of a document about one, its whole name
+    is_meta: bool = False
     origin: str = ""  # the session's id and time as its header has them
     begun: bool = False  # the header was seen
     named: bool = False  # the first text stated a name
@@ -61,11 +63,11 @@ class Pi(JsonLines[PiState, Line]):
     label = "pi"
     version = 3
     locations = (
-        Location(home=HOME, moved_by=MOVED_BY, directories=("sessions",)),
+        Location(home=HOME, moved_by=MOVED_BY, directories=("sessions", "sessions-meta")),
         Location(moved_by=(Variable("PI_CODING_AGENT_SESSION_DIR"),)),
         Location(home=HOME, moved_by=MOVED_BY, directories=(), listings=(Listing("settings.json", ("sessionDir",)),)),
     )
-    shapes = (Lines(files=("**/*.jsonl", "**/*.jsonl.zst")),)
+    shapes = (Lines(files=("**/*.jsonl", "**/*.jsonl.zst")), Document(files=(NAMES,), side=True))
     # pi runs in the directory that the file names, and asks whether to go on in the current one if that is gone.
     resume = ResumeCommand(words=("pi", "--session", "{path}"), subagents=True, here=("pi", "--session", "{path}"))
     tool_families = ToolFamilies(
@@ -84,12 +86,18 @@ class Pi(JsonLines[PiState, Line]):
 
     def begin(self, path: PurePath, _: str = "") -> Step:
         """An empty file is a session: its name has the id. A directory named like a session holds its subagents."""
+        if path.match(NAMES):
+            return PiState(file_id=path.name, is_meta=True), []
         file_id = native_id(clean_name(path.name))
         operations: list[Operation] = [Identity(native_id=file_id, origin="")]
         parent = next((clean_name(part) for part in reversed(path.parts[:-1]) if is_timed(part)), None)
         if parent is not None:
             operations += [Fact(field="subagent", value="1"), Fact(field="parent_id", value=native_id(parent))]
         return PiState(file_id=file_id), operations
+
+    def step(self, state: PiState, item: bytes) -> Step:
+        """An item's operations, and the state after it."""
+        return (state, read_meta(item)) if state.is_meta else super().step(state, item)
 
     def take(self, state: PiState, entry: Line, _: bytes) -> Step:
         """The operations of a whole line."""

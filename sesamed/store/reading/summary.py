@@ -149,7 +149,7 @@ def count_folded(connection: apsw.Connection, where: Conditions, sessions: Itera
 
 
 ENOUGH_PROMPTS = 5  # since a model last read a session, and it is worth asking again
-GENERATED_MS = "(unixepoch(json_extract(s.generated, '$.at'), 'subsec') * 1000)"
+GENERATED_MS = "round(unixepoch(json_extract(s.generated, '$.at'), 'subsec') * 1000)"
 # Where an agent's file does not say how much the model had read, prompts count by their time.
 PROMPTS_SINCE = f"""(
     SELECT count(*) FROM files f JOIN records r ON {ids.sql_in_file("r.id", "f.id")}

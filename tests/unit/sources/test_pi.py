@@ -1,6 +1,8 @@
 """What pi's source makes of a session: identity, facts, messages, calls. All types of lines are in the golden files."""
 
+import json
 from pathlib import PurePath
+from typing import Any, ClassVar
 
 import pytest
 
@@ -357,3 +359,48 @@ def test_the_type_of_an_extensions_message_stands_before_it() -> None:
     assert [message.text for message in messages(session)] == ["[memo]\nBuy milk", "[memo]\nBuy eggs"]
     assert facts(session, "name")[0].value == "Buy milk"
     assert [m.key for m in messages(PiSession().custom("Buy milk", "note"))] == [messages(session)[0].key]
+
+
+class TestMeta:
+    """What an extension has a model write, beside the sessions."""
+
+    DOCUMENT: ClassVar[dict[str, Any]] = {
+        "sessionId": "019e", "sessionFile": "/s/019e.jsonl", "parentSessionFile": "/s/0.jsonl", "name": "One\nflake",
+        "description": "d", "summary": "## Goal\nFewer inputs.", "tags": ["nix", "a\u001b[1mb"],
+        "cwd": "/s", "createdAt": "2026-01-30T12:00:00Z",
+        "updatedAt": "2026-01-31T13:00:00+01:00", "model": "google/flash", "lastIndexedLeafId": "ab12cd34", "schemaVersion": 1,
+    }  # fmt: skip
+
+    def test_a_document_says_what_a_model_wrote(self) -> None:
+        """Of the session with that id; it is no session itself."""
+        state, begun = PI.begin(PurePath("019e.meta.json"))
+        _, told = PI.step(PI.thaw(PI.freeze(state)), json.dumps(self.DOCUMENT).encode())
+        assert begun == []
+        assert {(fact.native_id, fact.source, fact.rank) for fact in told if isinstance(fact, Fact)} == {
+            ("019e", "pi", 2)
+        }
+        assert {fact.field: fact.value for fact in told if isinstance(fact, Fact)} == {
+            "name": "One flake", "description": "d", "summary": "## Goal\nFewer inputs.", "tags": '["nix","ab"]',
+            "generated_by": "google/flash",
+            "generated": '{"at":"2026-01-31T12:00:00.000Z","upTo":null,"costUsd":null,"prompts":null}',
+        }  # fmt: skip
+
+    @pytest.mark.parametrize(
+        "broken",
+        [
+            {"sessionId": ""},
+            {"sessionId": 7},
+            {"updatedAt": "soon"},
+            {"updatedAt": None},
+            {"tags": "nix"},
+            {"summary": 1},
+        ],
+    )
+    def test_a_document_of_another_kind_is_bad(self, broken: dict[str, Any]) -> None:
+        """Nothing of it is taken, and nothing of it stands in the reason."""
+        state, _ = PI.begin(PurePath("019e.meta.json"))
+        whole = json.dumps({**self.DOCUMENT, **broken}).encode()
+        for data in (whole, whole[:-9], b"[]", b"[" * 100_000):
+            with pytest.raises(BadLineError) as raised:
+                PI.step(state, data)
+            assert "nix" not in str(raised.value)

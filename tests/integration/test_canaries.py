@@ -4,6 +4,7 @@ reaches it, or it is listed.
 """
 
 import io
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -158,12 +159,21 @@ def write_plain_roots(daemon: Daemon) -> Iterator[tuple[str, Path]]:
         root = work / session.id / "archived_sessions"
         root.mkdir(parents=True)
         session.write(root)
+        if source == "pi":
+            write_meta(root, session.id)
         yield source, root
     odd = daemon.directory / f"odd{IN_IDS}"
     (odd / ".sesameignore").mkdir(parents=True)
     yield "pi", odd
     (root / f"broken{IN_IDS}.jsonl.zst").write_bytes(b"no zstd")
     (root / f"unfinished{IN_IDS}.jsonl").write_bytes(b'{"type"')
+
+
+def write_meta(root: Path, session: str) -> None:
+    """What an extension of pi's had a model write."""
+    texts = dict.fromkeys(("name", "summary", "description", "model"), IN_TEXTS)
+    words = {"sessionId": session, "updatedAt": "2026-01-31T12:00:00Z", **texts, "tags": [IN_TEXTS, IN_IDS]}
+    (root / f"{session}.meta.json").write_text(json.dumps(words))
 
 
 def write_own(answers: Answers) -> None:

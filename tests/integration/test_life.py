@@ -173,6 +173,7 @@ def test_no_configuration() -> None:
     with Daemon(None) as daemon:
         assert [(s["parser"], s["path"]) for s in daemon.call("status")["sources"]] == [
             ("pi", str(daemon.home / ".pi/agent/sessions")),
+            ("pi", str(daemon.home / ".pi/agent/sessions-meta")),
             ("claude", str(daemon.home / ".claude/projects")),
             ("codex", str(daemon.home / ".codex/sessions")),
             ("codex", str(daemon.home / ".codex/archived_sessions")),

@@ -29,13 +29,15 @@ def names(of: typing.Iterable[flags.Flag]) -> set[str]:
 
 
 def test_every_filter_is_a_flag() -> None:
-    """Every filter of the protocol is a flag, and every flag a parameter. `--tool` is both of the filters for tools."""
+    """Every filter of the protocol is a flag, and every flag a parameter. `--tool` is both of the filters for tools; what needs memory
+    is for programs.
+    """
     assert names(flags.FILTERS) == set(Filters.__struct_encode_fields__) - {"toolFamily"}
     assert names(flags.SEARCH) < set(SearchParams.__struct_encode_fields__)
     assert names(flags.INDEX) < set(IndexParams.__struct_encode_fields__)
     assert names(flags.SHOW) < set(ListMessagesParams.__struct_encode_fields__)
     listed = names((*flags.PAGE, flags.SIMILAR, *flags.FILTERS, *flags.CHANGES))
-    assert listed == set(ListSessionsParams.__struct_encode_fields__) - {"toolFamily"}
+    assert listed == set(ListSessionsParams.__struct_encode_fields__) - {"toolFamily", "needsMemory"}
 
 
 def test_only_what_is_given_is_sent() -> None:

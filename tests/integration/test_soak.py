@@ -39,7 +39,7 @@ MORE_THREADS = 5  # for three readers, the ingest and the sweep; idle ones end a
 MORE_DESCRIPTORS = 1  # a connection whose end the daemon has not read yet
 
 
-MOST_WAL_MB = 64  # at any moment that is looked at
+MOST_WAL_MB = 128  # at any moment that is looked at: a checkpoint begins with 64, and commits go on meanwhile
 LOG_KB_A_ROUND = 8  # a line for each rebuild, start and complaint
 
 

@@ -17,6 +17,10 @@ from sesamed.sanitize import Exact, Line, Time
 Role = Literal["user", "assistant", "custom", "summary"]
 
 
+# What every prompt of ours begins with. A session whose first prompt does is not indexed.
+PROMPT_MARKER = "[prompt by sesame, not to be indexed]"
+
+
 class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A message. Its `key` is the same in every file that holds a copy of it."""
 

@@ -16,6 +16,7 @@ from zlib import crc32
 import msgspec
 
 from sesamed.ingest.chunking import Chunking
+from sesamed.ingest.own_prompts import begins_with_ours, refuse_ours
 from sesamed.ingest.project import Projects
 from sesamed.ingest.state import FileState, Target, path_below
 from sesamed.ingest.tail import COMPRESSED, TOO_LONG, TOO_MUCH, FileChange, Read, Tail, Unpacking, signature_at
@@ -334,6 +335,7 @@ class Decoder:
             file.searched = None
         read = self._new_lines(file, tail, change.cursor, budget)
         state, operations = self._decode(change, source, read.lines)
+        self._refuse_ours(change, operations, tail, source)
         loose, loose_digest = change.cursor.loose, change.cursor.loose_digest
         frozen = source.freeze(state)
         change.cursor = msgspec.structs.replace(
@@ -376,6 +378,17 @@ class Decoder:
                     seeks_cwd = False
         return state, operations
 
+    def _refuse_ours(self, change: FileRows, operations: Iterable[Operation], tail: Tail, source: Source[Any]) -> None:
+        """Raise ForeignFileError if the session begins with a prompt of ours. If there were lines before these, the prompt may not be the
+        first: then the file's beginning is decoded once more.
+        """
+        if not begins_with_ours(operations):
+            return
+        if not change.counted_from_start and not tail.is_compressed:
+            lines = tail.read(Cursor(), PARTS_BYTES, self._limits.line_bytes).lines
+            _, operations = self._decode(msgspec.structs.replace(change, cursor=Cursor()), source, lines)
+        refuse_ours(operations)
+
     def _says_other(self, known: IndexedFile, target: Target) -> bool:
         """Whether a file's new place says something else than the one before."""
         source = self._sources[target.source]
@@ -391,7 +404,7 @@ class Decoder:
             return
         file.tried = change.signature
         _, found = self._decode(change, source, [rest])
-        if fill_loose(change, found, self._chunking.fill):
+        if not begins_with_ours(found) and fill_loose(change, found, self._chunking.fill):
             change.cursor = msgspec.structs.replace(change.cursor, loose=len(rest), loose_digest=crc32(rest))
 
     def _fill(self, change: FileRows, operations: Iterable[Operation]) -> None:

@@ -21,6 +21,7 @@ from zlib import crc32
 import msgspec
 
 from sesamed.ingest.chunking import Chunking, clean, last_time
+from sesamed.ingest.own_prompts import refuse_ours
 from sesamed.ingest.tail import NotRegularError, Tail, open_tail
 from sesamed.ingest.units import list_members, relative
 from sesamed.ingest.withholding import WithheldError
@@ -294,6 +295,7 @@ class Whole:
             return
         try:
             operations = _decode(change, source, items)
+            refuse_ours(operations)
             content = Content(operations)
             self._fill(change, content.others)
         except WithheldError as error:

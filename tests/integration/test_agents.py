@@ -2,12 +2,16 @@
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from sesamed.model import PROMPT_MARKER
 from tests.support.claude import ClaudeSession
 from tests.support.codex import CodexSession
 from tests.support.daemon import Daemon, eventually
+from tests.support.gemini import GeminiSession
+from tests.support.opencode import OpenCodeSession
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -101,3 +105,33 @@ def test_codexs_index_of_names_is_read(daemon: Daemon) -> None:
     index.with_suffix(".tmp").rename(index)
     eventually(lambda: named(daemon) == {session.id: "Tart again"})
     assert daemon.call("status")["pending"] == {"files": 0, "bytes": 0}
+
+
+def test_prompts_of_ours_are_in_no_agents_sessions(tmp_path: Path) -> None:
+    """Whatever the agent keeps of a prompt that it was given by us; beside each such session there is one of a person's."""
+    asked, theirs = f"{PROMPT_MARKER}\n\nWhat is this about?", "a quince tart"
+    sources = [{"parser": name, "path": str(tmp_path / name)} for name in ("claude", "codex", "gemini", "opencode")]
+    with Daemon({"sources": sources}) as daemon:
+        for number, text in enumerate((asked, theirs)):
+            for directory in ("claude/p", "codex/2026/03/01", "gemini/birds/chats", "opencode"):
+                (tmp_path / directory).mkdir(parents=True, exist_ok=True)
+            ClaudeSession(id=f"11111111-2222-4333-8444-00000000000{number}").user(text).assistant("x").write(
+                tmp_path / "claude/p"
+            )
+            CodexSession(id=f"019e0000-0000-7000-8000-00000000000{number}").user(text).assistant("x").write(
+                tmp_path / "codex/2026/03/01"
+            )
+            for kind, digit in (("jsonl", 0), ("json", 1)):
+                gemini = GeminiSession(id=f"5ea10000-0000-4000-8000-0000000000{digit}{number}").user(text).answer("x")
+                file = tmp_path / f"gemini/birds/chats/session-{kind}{number}.{kind}"
+                file.write_bytes(gemini.bytes() if kind == "jsonl" else gemini.document())
+            for member in OpenCodeSession(id=f"ses_000{number}").user(text).answer("x").members():
+                file = tmp_path / "opencode" / member.path
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(member.data)
+        daemon.sync()
+        assert sorted(session["source"] for session in daemon.sessions()) == [
+            "claude", "codex", "gemini", "gemini", "opencode",
+        ]  # fmt: skip
+        assert daemon.found("quince")
+        assert daemon.found('"about?"') == []

@@ -25,6 +25,7 @@ from sesamectl.parse import parse
 from sesamed import errors, paths
 from sesamed.methods import method as methods
 from sesamed.methods.filters import Filters
+from sesamed.model import PROMPT_MARKER
 from sesamed.sources import SOURCES, TOOL_FAMILIES
 from sesamed.store import beside, foreign, schema
 from sesamed.store.search import filters, terms
@@ -56,6 +57,12 @@ def test_what_help_says_of_words_is_so() -> None:
     for written, explained in ways.items():
         assert written in shown
         assert man.escape(explained) in page
+
+
+def test_documents_name_the_marker() -> None:
+    """Other programs begin their prompts with it, too."""
+    for name in ("protocol", "sources"):
+        assert f"`{PROMPT_MARKER}`" in (ROOT / f"docs/{name}.md").read_text(encoding="utf-8")
 
 
 def test_families_of_tools_are_the_same_everywhere() -> None:

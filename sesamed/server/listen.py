@@ -4,6 +4,7 @@ clients; removes it.
 Knows nothing of lines or methods. Who may bind at all is decided by a lock that the caller holds.
 """
 
+import asyncio
 import ctypes
 import errno
 import logging
@@ -13,6 +14,7 @@ import socket
 import stat
 import sys
 from collections.abc import Mapping
+from typing import Any
 from weakref import WeakValueDictionary
 
 from anyio import BrokenResourceError, CancelScope, Event, create_task_group, current_time, sleep
@@ -185,6 +187,14 @@ def _leads_to_it(path: str, listener: socket.socket) -> bool:
 # -- clients
 
 
+def pass_over_cancelled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Whatever else goes wrong in a callback is logged. anyio has the loop set a future when there is something to read, and the future may
+    have been cancelled in the same turn (a like case: https://github.com/agronholm/anyio/issues/1267).
+    """
+    if not isinstance(context.get("exception"), asyncio.InvalidStateError):
+        loop.default_exception_handler(context)
+
+
 class Server:
     """Accepts clients and serves each in a task of its own."""
 
@@ -207,6 +217,7 @@ class Server:
 
         The listener is closed first, so that nobody waits at a door that is no longer opened.
         """
+        asyncio.get_running_loop().set_exception_handler(pass_over_cancelled)
         closed = Event()
         async with create_task_group() as tasks:
             with CancelScope(shield=True) as grace:

@@ -183,14 +183,21 @@ def test_recall_words_are_found_and_not_shown(daemon: Daemon) -> None:
     assert (window["field"], window["msgIdx"]) == ("recallWords", 0)
 
 
-def test_recall_words_are_masked() -> None:
-    """As every other text."""
+@pytest.mark.parametrize("secrets", ["mask", "drop"])
+def test_what_is_generated_is_masked(secrets: str) -> None:
+    """As every other text, the model's name included; with `drop` in the file, too."""
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-    with Daemon() as daemon:
+    with Daemon({"secrets": secrets}) as daemon:
         daemon.write("pi.jsonl", PiSession(id=PI).user("quince").bytes())
         daemon.sync()
-        meta = generate(daemon, recallWords=[f"token {secret}"])
+        generated = {"model": f"m {secret}", "at": AT, "upTo": 0}
+        meta = daemon.call("set_session_meta", sessionId=PI, recallWords=[f"token {secret}"], generated=generated)
         assert meta["recallWords"] == ["token [masked:githubtoken]"]
+        assert meta["generated"]["model"] == "m [masked:githubtoken]"
+        (file,) = (daemon.data_dir / "sessions" / "words").iterdir()
+        assert (secret.encode() in file.read_bytes()) == (secrets == "mask")
+        daemon.call("index", full=True)
+        assert daemon.call("get_session_meta", sessionId=PI)["generated"]["model"] == "m [masked:githubtoken]"
 
 
 # -- what is due

@@ -18,6 +18,7 @@ import pytest
 from sesamectl import flags
 from sesamectl.parse import parse
 from tests.support.client import PATIENCE_S, Client
+from tests.support.daemon import eventually
 from tests.support.documents import PAGES, ROOT, Example, commands, examples, read
 from tests.support.machine import Machine, is_ours
 
@@ -207,7 +208,7 @@ def test_nothing_remains_after_uninstalling(leaver: Newcomer) -> None:
     assert done.returncode == 0, done.stderr
     places = {leaver.home / name for name in (".config", ".local", ".local/share", ".local/state", ".claude/skills")}
     assert set(leaver.home.rglob("*")) - before - places == set()
-    assert not is_ours(pid)
+    eventually(lambda: not is_ours(pid))
 
 
 INLINE = re.compile(r"`(sesamectl [a-z][^`…]*)`")

@@ -84,4 +84,4 @@ def is_ours(pid: int) -> bool:
         command = subprocess.run(["ps", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return False
-    return "sesamed" in command.stdout
+    return "sesamed" in command.stdout and "<defunct>" not in command.stdout

@@ -29,6 +29,11 @@ def _values(hint: Any) -> st.SearchStrategy[Any]:
         return st.integers(min_value=0)
     if NonNegative in typing.get_args(hint):
         return st.none() | st.integers(min_value=0)
+    if float in typing.get_args(hint):
+        return st.none() | st.floats(allow_nan=False, allow_infinity=False)
+    for part in typing.get_args(hint):
+        if isinstance(part, type) and issubclass(part, Params):
+            return st.none() | _params(part)
     return st.from_type(hint)
 
 

@@ -24,7 +24,7 @@ def _operands(command: Command) -> tuple[str, ...]:
 
 
 def _takes_session(command: Command) -> bool:
-    return command.operand.strip("[]") == "SESSION"
+    return command.operand_name == "SESSION"
 
 
 def _flags(command: Command) -> tuple[str, ...]:
@@ -156,7 +156,7 @@ def _zsh_action(flag: Flag) -> str:
 
 def _zsh_operand(command: Command) -> tuple[str, ...]:
     if _takes_session(command):
-        return ("'1:session:_sesamectl_sessions'",)
+        return (f"'{'*' if command.takes_many else '1'}:session:_sesamectl_sessions'",)
     return (f"'1:what:({' '.join(_operands(command))})'",) if _operands(command) else ()
 
 

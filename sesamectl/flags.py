@@ -62,6 +62,17 @@ class Command:
         self.flags = flags
         self.examples = examples
 
+    @property
+    def takes_many(self) -> bool:
+        """Whether it takes any number of operands."""
+        return self.operand.strip("[]").endswith("...")
+
+    @property
+    def operand_name(self) -> str:
+        """What the operand is called in OPERANDS."""
+        name = self.operand.strip("[]")
+        return name if name in OPERANDS else name.removesuffix("...")
+
 
 class Arguments:
     """A parsed command line: the words, and the values of flags by `dest`."""
@@ -202,6 +213,12 @@ FORGET = (
 )
 HERE = Flag("here", "", "continue it in the current directory, as when the project has been moved; not every agent can")
 PRINT = Flag("print", "", "print the command, quoted for a shell, and run nothing")
+DUE = (
+    Flag("limit,n", "N", "with --due: at most N sessions (default: 10); -1 is --limit 1", count),
+    Flag("since", "WHEN", "with --due: sessions active after: 2025-12-15, 12h, 30d, 2w, 1mo", date, dest="after"),
+)
+IS_DUE = Flag("due", "", "the newest sessions that a model was not asked about yet, or not since much was said")
+PREVIEW = Flag("dry-run", "", "print what would be sent and about how many tokens it is, and ask nobody")
 DRY_RUN = Flag("dry-run", "", "print how many sessions, and remove nothing")
 YES = Flag("yes", "", "do not ask for confirmation")
 NOTES = (
@@ -280,6 +297,11 @@ COMMANDS: Mapping[str, Command] = {
         "say what a session is: searches find it by that; without flags, print what was said", "SESSION",
         (*NOTES, *TAGS, JSON, NO_START),
         ('note 019e62c4 --title "one flake for all hosts" --tag nix', "note 019e62c4 --summary ''", "note simplify-nix-flakes"),
+    ),
+    "remember": Command(
+        "have a model write what a session is, by memory.command of the configuration; searches find it by that", "[SESSION...]",
+        (IS_DUE, *DUE, PREVIEW, JSON, NO_START),
+        ("remember 019e62c4 --dry-run", "remember 019e62c4", "remember --due --limit 20 --since 30d"),
     ),
     "forget": Command(
         "remove sessions from the index for good; their files stay", "[SESSION]", (*FORGET, DRY_RUN, YES, JSON, NO_START),

@@ -42,7 +42,7 @@ def _command(name: str, width: int) -> Iterator[str]:
     yield ""
     yield from _paragraph(f"{command.summary[0].upper()}{command.summary[1:]}.", width)
     yield ""
-    heading, ways = OPERANDS.get(command.operand.strip("[]"), ("", ()))
+    heading, ways = OPERANDS.get(command.operand_name, ("", ()))
     if ways:
         yield f"{heading}:"
         for written, explained in ways:

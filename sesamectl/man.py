@@ -51,7 +51,7 @@ def _lines() -> Iterator[str]:
 def _command(name: str, command: Command) -> Iterator[str]:
     yield f".SS {name} {escape(command.operand)}".rstrip()
     yield escape(f"{command.summary[0].upper()}{command.summary[1:]}.")
-    _, ways = OPERANDS.get(command.operand.strip("[]"), ("", ()))
+    _, ways = OPERANDS.get(command.operand_name, ("", ()))
     for written, explained in ways:
         yield from (".TP", f"\\fI{escape(written)}\\fR", escape(explained))
     for flag in command.flags:

@@ -63,7 +63,7 @@ class _Parser:
     """Parses the words behind a command."""
 
     def __init__(self, command: Command) -> None:
-        self._operand = command.operand
+        self._operand, self._takes_many = command.operand, command.takes_many
         self._flags = {f"--{flag.name}": flag for flag in command.flags}
         self._short = {f"-{flag.short}": f"--{flag.name}" for flag in command.flags if flag.short}
         self._given = Arguments([], {})
@@ -110,7 +110,7 @@ class _Parser:
 
     def _check_words(self) -> None:
         words, operand = self._given.words, self._operand
-        if operand.endswith("..."):
+        if self._takes_many:
             return
         if operand and not words and not operand.startswith("["):
             raise UsageError(f"missing {operand}")

@@ -33,6 +33,7 @@ _EXPECTED = {
     "sweepSeconds": "seconds from 1 to 86400",
     "workstationId": "8 hex digits, 0-9 and a-f",
     "secrets": '"mask", "drop" or "keep"',
+    "memory": 'command: a list of words such as ["llm", "--no-log"]; model: a name; timeoutSeconds: from 1 to 3600',
     "limits": "maxLineBytes, maxChunkBytes, maxConnections, queryTimeoutMs: numbers within bounds",
 }
 
@@ -53,6 +54,14 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_u
     query_timeout_ms: Annotated[int, Meta(ge=100, le=600_000)] = 10_000
 
 
+class Memory(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """How `sesamectl remember` asks a model. The daemon never does."""
+
+    command: Annotated[tuple[str, ...], Meta(min_length=1)] | None = None
+    model: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+    timeout_seconds: Annotated[int, Meta(ge=1, le=3600)] = 180
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The user's settings; each has a default."""
 
@@ -66,6 +75,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_u
     sweep_seconds: Annotated[int, Meta(ge=1, le=86_400)] = 60
     workstation_id: Annotated[str, Meta(pattern=r"^[0-9a-f]{8}\Z")] | None = None
     secrets: Secrets = "mask"
+    memory: Memory = Memory()
     limits: Limits = Limits()
 
     @property

@@ -254,6 +254,11 @@ class Source(Protocol[S]):
         """How a session is resumed; None if it cannot be."""
 
     @property
+    def asks(self) -> tuple[str, ...]:
+        """The command that reads a prompt and prints what the model answers, gives it no tools, or none that change anything, and keeps no
+        transcript; empty if there is none."""
+
+    @property
     def tool_families(self) -> ToolFamilies:
         """The agent's tools by what they do. Nothing of it is in the index, so that a name can be added at any time."""
 

@@ -53,15 +53,19 @@ def _list_paths(paths: Paths) -> dict[str, Any]:
 def _list_settings(file: str, config: Config) -> dict[str, Any]:
     """Every key of the configuration, as the file spells it."""
     written = _read_file(file)
-    found = {
-        name: {"value": value, "from": file if name in written else "default"}
-        for name, value in msgspec.to_builtins(config).items()
-        if name != "limits"
-    }
-    for name, value in msgspec.to_builtins(config.limits).items():
-        is_written = name in written.get("limits", {})
-        found[f"limits.{name}"] = {"value": value, "from": file if is_written else "default"}
+    found = {}
+    for name, value in msgspec.to_builtins(config).items():
+        if isinstance(value, dict):  # limits and the like
+            for part, its_value in value.items():
+                is_written = part in written.get(name, {})
+                found[f"{name}.{part}"] = _setting(its_value, file, is_written=is_written)
+        else:
+            found[name] = _setting(value, file, is_written=name in written)
     return found
+
+
+def _setting(value: Any, file: str, *, is_written: bool) -> dict[str, Any]:
+    return {"value": value, "from": file if is_written else "default"}
 
 
 def _find_workstation(paths: Paths, config: Config, status: Mapping[str, Any]) -> dict[str, Any]:

@@ -85,6 +85,7 @@ class Sesame(JsonState[State]):
     version = 3
     locations: tuple[Location, ...] = ()  # in the data directory, wherever that is
     shapes = (Lines(files=("**/*.jsonl", "**/*.jsonl.zst")),)
+    asks = ()
     resume = None
     tool_families = ToolFamilies()  # its calls are those of other agents
 

@@ -6,6 +6,7 @@ reaches it, or it is listed.
 import io
 import json
 import re
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -127,7 +128,10 @@ def hostile_company() -> Iterator[Answers]:
     with Daemon() as daemon:
         daemon.stop()
         roots = [*write_hostile_roots(daemon.directory / "roots").items(), *write_plain_roots(daemon)]
-        daemon.configure({"sources": [{"parser": name, "path": str(root)} for name, root in roots]})
+        model = daemon.directory / "model.py"
+        model.write_text(MODEL, encoding="utf-8")
+        sources = [{"parser": name, "path": str(root)} for name, root in roots]
+        daemon.configure({"sources": sources, "memory": {"command": [sys.executable, str(model)]}})
         daemon.allowed.append("WARNING")
         daemon.start()
         answers = Answers(daemon)
@@ -291,6 +295,18 @@ class Screen(io.StringIO):
 
 
 OWN = re.compile(r"\x1b\[(?:0|1|2|1;4|1;31)m|\r|\x1b\[K")  # colours, and how a progress bar is drawn
+# Answers in hostile words, complains in such, and fails each other time.
+MODEL = f"""
+import json, os, pathlib, sys
+sys.stdin.read()
+text = {f"{WORD} {IN_TEXTS}"!r}
+turn = pathlib.Path(os.environ["HOME"], "turn")
+if turn.exists():
+    turn.unlink()
+    sys.exit(text)
+turn.touch()
+print(json.dumps({{"name": text, "summary": text, "tags": [text], "recallWords": [text]}}))
+"""
 QUERIES = [[WORD], [], [f"{WORD}y"], [f"{WORD} {WORD}000"]]
 # Commands with their words; `{}` stands for the id of a session of each source.
 RUNS: Mapping[str, Sequence[Sequence[str]]] = {
@@ -308,6 +324,7 @@ RUNS: Mapping[str, Sequence[Sequence[str]]] = {
     "resolve": [["{}"], [f"{WORD} ignore"], [f"none {IN_TEXTS}"]],
     "resume": [["{}", "--print"], ["{}", "--here", "--print"], [f"{WORD}-1"], [f"{WORD}-2"], [f"{WORD}-3"]],
     "note": [["{}"], ["{}", "--tag", "plain"], ["{}", "--summary", f"{WORD} {IN_TEXTS}"], [f"none {IN_TEXTS}"]],
+    "remember": [["{}", "--dry-run"], ["--due", "--dry-run"], ["{}"], ["{}"], [f"none {IN_TEXTS}"]],
     "forget": [["{}", "--dry-run"], ["{}"], ["--source", "pi", "--dry-run"], ["--cwd", f"/{IN_IDS}", "--dry-run"]],
     "index": [[], ["--full"]],
     "status": [[]],
@@ -337,7 +354,19 @@ def test_every_command_prints_clean_text(monkeypatch: pytest.MonkeyPatch) -> Non
             monkeypatch.setenv(name, value)
         monkeypatch.setattr("sesamectl.commands.resume._exec", lambda *_: None)
         seen = {name: [print_all(name, words, ids) for words in runs] for name, runs in RUNS.items()}
-    for name in ("search", "list", "show", "resolve", "resume", "note", "status", "config", "doctor", "completions"):
+    for name in (
+        "search",
+        "list",
+        "show",
+        "resolve",
+        "resume",
+        "note",
+        "remember",
+        "status",
+        "config",
+        "doctor",
+        "completions",
+    ):
         assert any(WORD in text for texts in seen[name] for text in texts), name
 
 
@@ -348,11 +377,12 @@ def print_all(command: str, words: Sequence[str], ids: Sequence[str]) -> list[st
     assert all(is_clean(text, several_lines=True) for text in printed), (command, words, printed)
     if "json" in {flag.name for flag in COMMANDS[command].flags}:
         for line in given:
-            text = run(command, [*line, "--json"], io.StringIO())
-            refused = not text.startswith("{")
-            assert (
-                is_clean(text, several_lines=True) if refused else text.isascii() and text.rstrip("\n").isprintable()
-            ), (words, text)
+            lines = run(command, [*line, "--json"], io.StringIO()).splitlines(keepends=True)
+            answer = lines.pop().rstrip("\n") if lines and lines[-1].startswith("{") else ""
+            told = "".join(lines)  # how far it is, or a refusal
+            assert is_clean(told, several_lines=True), (words, told)
+            assert answer.isascii(), (words, answer)
+            assert answer.isprintable(), (words, answer)
     return printed
 
 

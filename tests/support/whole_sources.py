@@ -53,6 +53,7 @@ class _Told(Source[State]):
     version = 1
     locations: tuple[Location, ...] = ()
     resume = None
+    asks = ()
     tool_families = ToolFamilies()
 
     def begin(self, path: PurePath, part: str = "") -> tuple[State, list[Operation]]:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sesamed import config
-from sesamed.config import Config, ConfiguredRoot, Limits
+from sesamed.config import Config, ConfiguredRoot, Limits, Memory
 from sesamed.errors import ConfigError
 
 HOME = {"HOME": "/home/ada"}
@@ -48,6 +48,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
       "piSessionPaths": ["~"],
       "exclude": ["~/secret", "**/x//y", "/a/*"],
       "projectIgnoreFiles": false, "gone": "90d", "watch": "off", "sweepSeconds": 5, "workstationId": "0123abcd",
+      "memory": {"command": ["llm", "-m", ""], "model": "x", "timeoutSeconds": 3600},
       "limits": {"maxConnections": 3},
     }"""
     assert _load(tmp_path, text) == Config(
@@ -60,6 +61,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         watch="off",
         sweep_seconds=5,
         workstation_id="0123abcd",
+        memory=Memory(command=("llm", "-m", ""), model="x", timeout_seconds=3600),
         limits=Limits(max_connections=3),
     )
 
@@ -77,6 +79,10 @@ def test_escaped_characters_are_characters(tmp_path: Path) -> None:
         ("{watch: 'x'}", ": line 1: $.watch:"),
         ("{\n'limits':\n{'maxLineBytes': 1}}", ": line 3: $.limits.maxLineBytes:"),
         ('{\n"sweepSecond" : 5}', ": line 2: $:"),
+        ('{"memory": {"command": "llm"}}', ": line 1: $.memory.command:"),
+        ('{"memory": {\n"command": []}}', ": line 2: $.memory.command:"),
+        ('{"memory": {"timeoutSeconds": 0}}', ": line 1: $.memory.timeoutSeconds:"),
+        ('{"memory": {"auto": true}}', ": line 1: $.memory:"),
         ('{"sources":\n[{"parser": "pie", "path": "/a"}]}', ": line 2: $.sources[0].parser:"),
         ('{"piSessionPaths":\n[\n"a"]}', ": line 1: $.piSessionPaths[0]:"),
         ('// "gone": 1\n{"gone": 1}', ": $.gone:"),

@@ -74,6 +74,7 @@ class Claude(JsonLines[ClaudeState, Line]):
         Document(files=("**/custom-title.json", "**/agent-*.meta.json"), side=True),
     )
     resume = ResumeCommand(words=("claude", "--resume", "{id}"))
+    asks = ("claude", "-p", "--no-session-persistence", "--tools", "")
     tool_families = ToolFamilies(
         read=("Read", "NotebookRead", "View", "ReadNotebook"),
         write=("Write",),

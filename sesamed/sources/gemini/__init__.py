@@ -51,6 +51,7 @@ class Gemini(JsonState[GeminiState]):
         ),
         Document(files=(f"*/{PROJECT_ROOT}", f"../{PROJECT_LIST}"), side=True),
     )
+    asks = ()
     resume = ResumeCommand(words=("gemini", "--resume", "{id}"))  # only in the session's directory
     tool_families = ToolFamilies(
         read=("read_file", "read_many_files"),

@@ -114,6 +114,7 @@ class OpenCode(JsonState[OpenCodeState]):
             ),
         ),
     )
+    asks = ()
     resume = ResumeCommand(words=("opencode", "{cwd}", "--session", "{id}"))
     tool_families = ToolFamilies(
         read=("read",),

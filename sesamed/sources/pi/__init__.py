@@ -69,6 +69,7 @@ class Pi(JsonLines[PiState, Line]):
     )
     shapes = (Lines(files=("**/*.jsonl", "**/*.jsonl.zst")), Document(files=(NAMES,), side=True))
     # pi runs in the directory that the file names, and asks whether to go on in the current one if that is gone.
+    asks = ("pi", "-p", "--no-session", "--no-tools")
     resume = ResumeCommand(words=("pi", "--session", "{path}"), subagents=True, here=("pi", "--session", "{path}"))
     tool_families = ToolFamilies(
         read=("read",),

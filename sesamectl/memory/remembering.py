@@ -1,0 +1,71 @@
+"""One session: read what was said, ask the command, store what it answers."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from sesamectl.client import Client
+from sesamectl.memory.answer import AnswerError, parse_answer
+from sesamectl.memory.asking import AskingError, ask_model
+from sesamectl.memory.conversation import read_conversation
+from sesamectl.memory.prompt import make_prompt, make_retry
+from sesamectl.memory.settings import Settings
+
+TRIES = 3
+
+
+class Question(NamedTuple):
+    """What a model is to be asked about a session."""
+
+    session: Mapping[str, Any]
+    prompt: str
+    up_to: int
+    seen: str  # when the last entry was generated; empty if there is none
+
+
+class Entry(NamedTuple):
+    """What it answered, in so many tries; the whole of it in as many bytes sent."""
+
+    parameters: Mapping[str, Any]
+    at: str
+    tries: int
+    sent: int
+
+
+def prepare(client: Client, identity: str) -> Question:
+    """The question about a session. Raises AskingError if there is nothing to ask about."""
+    session = client.call("get_session_meta", sessionId=identity)
+    conversation = read_conversation(client, session["sessionId"])
+    if not conversation.text:
+        raise AskingError("nobody has said anything in it")
+    seen = (session.get("generated") or {}).get("at", "")
+    return Question(session, make_prompt(session, conversation), conversation.up_to, seen)
+
+
+def ask(settings: Settings, question: Question, tell: Callable[[str], None]) -> Entry:
+    """Ask until the answer is what was asked for. Raises AskingError; also if it never was."""
+    prompt, sent = question.prompt, 0
+    at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    for number in range(1, TRIES + 1):
+        sent += len(prompt.encode(errors="replace"))
+        answer = ask_model(settings.command, prompt, settings.timeout_s)
+        try:
+            return Entry(parse_answer(answer), at, number, sent)
+        except AnswerError as error:
+            if number == TRIES:
+                raise AskingError(f"no usable answer in {TRIES} tries: {error}") from None
+            tell(f"try {number} of {TRIES}: {error}")
+            prompt = make_retry(question.prompt, answer, error.errors)
+    raise AssertionError
+
+
+def store(client: Client, settings: Settings, question: Question, entry: Entry) -> dict[str, Any]:
+    """Keep it, unless somebody else has stored one since the session was read; the session with it."""
+    generated = {"model": settings.model, "at": entry.at, "upTo": question.up_to, "costUsd": None}
+    return client.call(
+        "set_session_meta",
+        sessionId=question.session["sessionId"],
+        generated=generated,
+        ifGenerated=question.seen,
+        **entry.parameters,
+    )

@@ -226,13 +226,6 @@ RUNS_CLIENT = re.compile(
 _RAW_ARGUMENTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-def without_references(prompt: str) -> str:
-    """A prompt as the person typed it: what its references mean is quoted from other sessions, and is found in those."""
-    begin, end = BLOCK
-    start = prompt.rfind(begin) if prompt.endswith(end) else -1
-    return prompt if start < 0 else prompt[:start]
-
-
 def is_own_call(tool: str, arguments: bytes) -> bool:
     """Whether this call searches or reads sesame's index."""
     if tool.removeprefix(OWN_PREFIX) in OWN_TOOLS:

@@ -249,18 +249,10 @@ class _Daemon:
             tasks.start_soon(self._supervise, "indexing", indexer.run)
             await _expire(indexer)
 
-            async def serve(listener: socket.socket) -> None:
-                try:
-                    await Server(listener, dispatcher, limits).serve()
-                except Exception as error:
-                    log_fault(os.fsencode(self._setting.paths.socket), error)
-                    self._socket = None  # another one is made
+            def serve(listener: socket.socket) -> None:
+                tasks.start_soon(self._serve, dispatcher, limits, listener)
 
-            tasks.start_soon(serve, listener)
-
-            def serve_again(listener: socket.socket) -> None:
-                tasks.start_soon(serve, listener)
-
+            serve(listener)
             self._socket = await anyio.to_thread.run_sync(_identify_socket, self._setting.paths.socket)
             await ping(self._setting.paths.socket)
             log.info("ready socket=%s", self._setting.paths.socket)
@@ -269,7 +261,7 @@ class _Daemon:
             tasks.start_soon(self._supervise, "what an earlier daemon left", requests.finish_left_over)
             tasks.start_soon(self._supervise, "what was in a damaged index", requests.save_from_damaged)
             tasks.start_soon(self._supervise, "giving memory back", self._keep_small)
-            tasks.start_soon(self._supervise, "the socket", partial(self._keep_socket, serve_again))
+            tasks.start_soon(self._supervise, "the socket", partial(self._keep_socket, serve))
             if self._setting.environ.get("NOTIFY_SOCKET"):
                 reporter = self._reporter(indexer, requests)
                 tasks.start_soon(self._supervise, "reporting to the service manager", reporter.run)
@@ -280,6 +272,13 @@ class _Daemon:
         if self._lost is not None:
             raise self._lost
         log.info("stopped")
+
+    async def _serve(self, dispatcher: Dispatcher, limits: ClientLimits, listener: socket.socket) -> None:
+        try:
+            await Server(listener, dispatcher, limits).serve()
+        except Exception as error:
+            log_fault(os.fsencode(self._setting.paths.socket), error)
+            self._socket = None  # another one is made
 
     async def _supervise(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Do this until it is done. A bug never ends the others: it is logged, said in `status`, and tried again, later each time."""

@@ -24,7 +24,7 @@ from sesamed.ingest.units import Parts, UnitFinder, fill_loose, look_at, part_si
 from sesamed.ingest.whole import WHOLE_BYTES, Comparison, Held, Whole, count_bytes, is_whole
 from sesamed.ingest.withholding import WithheldError, Withholding
 from sesamed.masking import Secrets, mask_state
-from sesamed.model import Bad, Fact, Operation
+from sesamed.model import PROMPT_MARKER, Bad, Fact, Operation
 from sesamed.source import BadLineError, Bundle, Document, ForeignFileError, Lines, Rows, Shape, Source, Unit
 from sesamed.store.foreign import ForeignDatabase, ForeignDatabaseError, LockedDatabaseError, open_database
 from sesamed.store.rows import UNCOUNTED, UNKNOWN_FORMAT, WITHHELD, Cursor, FileRows, IndexedFile, Signature, blank
@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 
 TICK_S = 0.05  # times of files are coarser than that on no system we know
 PARTS_BYTES = 2 << 20  # of a file with several sessions, in one commit
+MARKER = PROMPT_MARKER.encode()  # JSON escapes nothing of it
 QUIET_S = 2.0  # a last line without newline is taken as it is when its file was left alone for so long
 
 
@@ -335,7 +336,8 @@ class Decoder:
             file.searched = None
         read = self._new_lines(file, tail, change.cursor, budget)
         state, operations = self._decode(change, source, read.lines)
-        self._refuse_ours(change, operations, tail, source)
+        if any(line and MARKER in line for line in read.lines):
+            self._refuse_ours(change, operations, tail, source)
         loose, loose_digest = change.cursor.loose, change.cursor.loose_digest
         frozen = source.freeze(state)
         change.cursor = msgspec.structs.replace(

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from sesamed.calls import OWN_MESSAGES, without_references
+from sesamed.calls import BLOCK, OWN_MESSAGES
 from sesamed.model import Fact, Identity, Message, NameRank, Operation, Role, ToolCall, Unknown, record_key
 from sesamed.source import Document, ForeignFileError, Lines, Listing, Location, ResumeCommand, ToolFamilies, Variable
 from sesamed.sources.lines import JsonLines
@@ -96,14 +96,12 @@ class Pi(JsonLines[PiState, Line]):
             operations += [Fact(field="subagent", value="1"), Fact(field="parent_id", value=native_id(parent))]
         return PiState(file_id=file_id), operations
 
-    def step(self, state: PiState, item: bytes) -> Step:
-        """An item's operations, and the state after it."""
-        return (state, read_meta(item)) if state.is_meta else super().step(state, item)
-
-    def take(self, state: PiState, entry: Line, _: bytes) -> Step:
-        """The operations of a whole line."""
+    def take(self, state: PiState, entry: Line, line: bytes) -> Step:
+        """The operations of a whole line, or of a document beside the sessions."""
         if state.begun:
             return HANDLERS.get(entry.type, skip_unknown)(state, entry)
+        if state.is_meta:
+            return state, read_meta(line)
         if entry.type == "session":
             return _read_header(state, entry)
         raise ForeignFileError("the first line is not the header of a pi session")
@@ -177,6 +175,13 @@ def read_message(state: PiState, line: Line) -> Step:
     if handler is None:
         return advance(state, line), [Unknown(type=f"message/{spoken.role}")]
     return handler(state, line, spoken)
+
+
+def without_references(prompt: str) -> str:
+    """A prompt as the person typed it: what its references mean is quoted from other sessions, and is found in those."""
+    begin, end = BLOCK
+    start = prompt.rfind(begin) if prompt.endswith(end) else -1
+    return prompt if start < 0 else prompt[:start]
 
 
 def read_user(state: PiState, line: Line, spoken: Spoken) -> Step:

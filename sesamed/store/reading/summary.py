@@ -2,7 +2,9 @@
 struct.
 """
 
+import json
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, get_type_hints
 
@@ -13,7 +15,6 @@ from sesamed.model import Counts, Session, iso
 from sesamed.sanitize import Line, clean_line
 from sesamed.source import Unit
 from sesamed.store import ids, sqlite
-from sesamed.store.reading import short_ids
 from sesamed.store.rows import BadLine
 from sesamed.store.schema import EPOCH
 from sesamed.store.search.filters import IS_EMPTY, Conditions, add_condition
@@ -25,10 +26,19 @@ IS_ORPHAN = """(s.subagent AND s.parent_id IS NOT NULL
 LISTED_CHARACTERS, LISTED_TAGS, LISTED_TAG = 500, 20, 100  # of annotations: 500 sessions must fit into an answer
 TAGS = msgspec.json.Decoder(list[str])
 
+# A short id is the shortest beginning of an id that means one session, for people to type: `resolve` finds that session by it.
+SHORT_CHARACTERS = 8  # at least: few ids need more, even when there are more sessions
+PLAIN = re.compile(r"[A-Za-z0-9_.-]*")  # in a reference, a colon or `~` may mean something else
+# Of a session `s`: the ids before and after its own, and its source if another one has the same.
+NEIGHBOURS = """json_array(
+    (SELECT max(o.public_id) FROM sessions o WHERE o.public_id < s.public_id),
+    (SELECT min(o.public_id) FROM sessions o WHERE o.public_id > s.public_id),
+    (SELECT s.source FROM sessions o WHERE o.public_id = s.public_id AND o.id <> s.id LIMIT 1))"""
+
 # Where a field is not the column of its name.
 COLUMN = {
     "session_id": "s.public_id",
-    "short_id": short_ids.NEIGHBOURS,
+    "short_id": NEIGHBOURS,
     "key": ":workstation || ':' || s.project || ':' || s.public_id",
     "path": "(SELECT path FROM files WHERE session = s.id ORDER BY gone_ms IS NOT NULL, path LIMIT 1)",
     "summary": f"substr(s.summary, 1, {LISTED_CHARACTERS})",
@@ -80,12 +90,29 @@ def show_tags(stored: str | None) -> list[str]:
     return [tag[:LISTED_TAG] for tag in TAGS.decode(stored or "[]")[:LISTED_TAGS]]
 
 
+def _shorten(public_id: str, neighbours: str) -> str:
+    """The short id. What shares its whole id with a session of another source has its source before it."""
+    before, after, source = json.loads(neighbours)
+    if source is not None:
+        return f"{source}:{public_id}"
+    length = max([SHORT_CHARACTERS, *(1 + _count_common(public_id, other) for other in (before, after) if other)])
+    length += public_id[length - 1 : length] == "-"
+    short = public_id[:length]
+    return short if PLAIN.fullmatch(short) else public_id
+
+
+def _count_common(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    differing = (at for at, (mine, its) in enumerate(zip(one, other, strict=False)) if mine != its)
+    return next(differing, min(len(one), len(other)))
+
+
 def _conversions() -> Mapping[str, Callable[[Any], Any]]:
     """How columns become fields, by the field's type or name; others are taken as they are."""
     hints = get_type_hints(Session, include_extras=True)
     names = dict.fromkeys((field for field, hint in hints.items() if hint == Line | None), show_name)
     truths = dict.fromkeys((field for field, hint in hints.items() if hint is bool), bool)
-    return {**truths, "path": show_path, **names, "tags": show_tags, "created": iso, "modified": iso}
+    return {**truths, "path": show_path, "tags": show_tags, **names, "created": iso, "modified": iso}
 
 
 CONVERSIONS = _conversions()
@@ -93,9 +120,9 @@ CONVERSIONS = _conversions()
 
 def _make_session(row: tuple[Any, ...]) -> Session:
     values = dict(zip(FIELDS, row[1:], strict=True))
+    values["short_id"] = _shorten(values["session_id"], values["short_id"])
     for field, convert in CONVERSIONS.items():
         values[field] = convert(values[field])
-    values["short_id"] = short_ids.shorten(values["session_id"], values["short_id"])
     return Session(**values)
 
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from sesamed.calls import without_references
-from sesamed.sources.pi import without_skills
+from sesamed.sources.pi import without_references, without_skills
 from sesamed.sources.pi.lines import base_name, native_id
 
 SKILL = '<skill name="deploy" location="/s/SKILL.md">\nmany\nwords\n</skill>'

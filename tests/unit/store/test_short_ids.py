@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from sesamed.store import schema
 from sesamed.store.reading.resolve import find, resolve
-from sesamed.store.reading.short_ids import MIN_CHARACTERS
-from sesamed.store.reading.summary import read_sessions
+from sesamed.store.reading.summary import SHORT_CHARACTERS, read_sessions
 
 CONNECTION = apsw.Connection(":memory:")
 schema.create(CONNECTION)
@@ -60,4 +59,4 @@ def test_each_session_is_found_by_its_short_id(ids: list[tuple[str, str]]) -> No
     """By both ways to ask, whatever the others are called; unless an id looks like another source's."""
     for number, (session_id, short) in shorten(ids).items():
         assert find(CONNECTION, short) == resolve(CONNECTION, short, None) == number
-        assert len(short) <= max(MIN_CHARACTERS, len(session_id)) or short.endswith(f":{session_id}")
+        assert len(short) <= max(SHORT_CHARACTERS, len(session_id)) or short.endswith(f":{session_id}")

@@ -1,4 +1,4 @@
-"""What a model is told to write of a session. With these instructions the figures of docs/search.md were made."""
+"""What a model is told to write of a session. Most is said of recall words, which find most."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -8,10 +8,15 @@ from sesamed.model import PROMPT_MARKER, Message, Operation
 from sesamed.source import ForeignFileError
 
 
+def is_ours(prompt: str) -> bool:
+    """Whether a prompt is one of ours."""
+    return prompt.lstrip().startswith(PROMPT_MARKER)
+
+
 def begins_with_ours(operations: Iterable[Operation]) -> bool:
     """Whether the first prompt is one of ours."""
     prompts = (operation.text for operation in operations if isinstance(operation, Message) and operation.prompt)
-    return next(prompts, "").lstrip().startswith(PROMPT_MARKER)
+    return is_ours(next(prompts, ""))
 
 
 def refuse_ours(operations: Iterable[Operation]) -> None:

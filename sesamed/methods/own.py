@@ -4,10 +4,11 @@ import time
 from functools import partial
 from typing import Literal
 
-from sesamed.errors import ConflictError, ParamsError
-from sesamed.methods.method import Call, Context, NonNegative, Params, method
+from sesamed.errors import ConflictError, ParamsError, RefusedError
+from sesamed.ingest.own_prompts import is_ours
+from sesamed.methods.method import MAX_OFFSET, Call, Context, NonNegative, Params, method
 from sesamed.methods.sessions import SessionMeta, read_generated, read_meta
-from sesamed.model import Annotations, Answer, Generation, Utterance, iso
+from sesamed.model import PROMPT_MARKER, Annotations, Answer, Generation, Utterance, iso
 from sesamed.sanitize import Exact
 from sesamed.sources.records import millis
 from sesamed.store.reading import session as reading
@@ -73,10 +74,18 @@ async def append_message(context: Context, call: Call, params: AppendMessagePara
     utterance = _make_utterance(params)
     async with context.appending:
         path = await context.queries.ask(call.client, partial(reading.find_writable, reference=params.session_id))
+        if params.role == "user" and params.tool_name is None and is_ours(params.text):
+            await context.queries.ask(call.client, partial(_require_prompt, reference=params.session_id))
         if (key := context.own.key(path, utterance)) is not None:
             await context.queries.ask(call.client, partial(reading.check_call, key=key, utterance=utterance))
         key = await context.own.append(path, utterance)
     return Appended(msg_idx=await context.queries.ask(call.client, partial(reading.find_written, key=key, path=path)))
+
+
+def _require_prompt(connection: Connection, reference: str) -> None:
+    """Raise RefusedError if nobody has asked anything in the session: one that begins with a prompt of ours would go from the index."""
+    if not reading.count_prompts(connection, find(connection, reference), MAX_OFFSET):
+        raise RefusedError(f"text: begins with {PROMPT_MARKER}, and a session whose first prompt does is not indexed")
 
 
 class GeneratedBy(Params, frozen=True, kw_only=True):

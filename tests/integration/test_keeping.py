@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from sesamed.model import PROMPT_MARKER
 from tests.support.daemon import Daemon
 from tests.support.sessions import PiSession
 
@@ -102,6 +103,16 @@ def test_what_cannot_be_meant_is_refused(
     refusal = daemon.refuses("append_message", sessionId=session, **said)
     assert (refusal.code, named in refusal.message) == (code, True)
     assert daemon.call("list_messages", sessionId=session)["total"] == 0
+
+
+def test_a_session_does_not_begin_with_a_prompt_of_ours(daemon: Daemon, session: str) -> None:
+    """It would go from the index with its first message; a later one stays."""
+    ours = {"role": "user", "text": f" {PROMPT_MARKER}\nWhat is this?"}
+    daemon.call("append_message", sessionId=session, role="assistant", text="hello")
+    refusal = daemon.refuses("append_message", sessionId=session, **ours)
+    assert (refusal.code, PROMPT_MARKER in refusal.message) == (REFUSED, True)
+    assert daemon.call("append_message", sessionId=session, role="user", text="a question")["msgIdx"] == 1
+    assert daemon.call("append_message", sessionId=session, **ours)["msgIdx"] == 2
 
 
 def test_a_call_has_one_id_and_one_result(daemon: Daemon, session: str) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import pytest
 
 from sesamed.model import PROMPT_MARKER
+from tests.support.client import PATIENCE_S
+from tests.support.daemon import eventually
 from tests.support.machine import Machine, Run
 from tests.support.sessions import PiSession
 
@@ -165,6 +168,19 @@ def test_a_command_that_hangs_is_ended_with_all_that_it_started(desk: Desk) -> N
     assert len(answer["remembered"]) == 1
     with pytest.raises(OSError, match="No such device"):  # nobody holds its other end
         os.open(desk.model / "lives", os.O_WRONLY | os.O_NONBLOCK)
+
+
+def test_an_interrupt_ends_the_command_and_keeps_what_is_stored(desk: Desk) -> None:
+    """The next run goes on from there."""
+    desk.says(GOOD, "#\nos.mkfifo(place + '/lives'); os.open(place + '/lives', os.O_RDWR); time.sleep(600)")
+    process = desk.start("remember", "quince", "medlar")
+    eventually(lambda: (desk.model / "lives").exists())
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, out) == (130, "")
+    with pytest.raises(OSError, match="No such device"):
+        os.open(desk.model / "lives", os.O_WRONLY | os.O_NONBLOCK)
+    assert [one["sessionId"] for one in desk.remember("--due", "--dry-run")["wouldSend"]] == ["medlar"]
 
 
 def test_a_flood_is_not_kept(desk: Desk) -> None:

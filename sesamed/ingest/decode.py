@@ -386,7 +386,9 @@ class Decoder:
         """
         if not begins_with_ours(operations):
             return
-        if not change.counted_from_start and not tail.is_compressed:
+        if not change.counted_from_start:
+            if tail.is_compressed:  # its beginning was in the first slice
+                return
             lines = tail.read(Cursor(), PARTS_BYTES, self._limits.line_bytes).lines
             _, operations = self._decode(msgspec.structs.replace(change, cursor=Cursor()), source, lines)
         refuse_ours(operations)

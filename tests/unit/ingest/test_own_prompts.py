@@ -1,12 +1,19 @@
 """Sessions that begin with a prompt of ours: nothing is kept of them, however they are read; of all others everything is."""
 
+import sys
 from collections.abc import Iterator
 
 import pytest
 
+from sesamed.ingest import look, tail
 from sesamed.model import PROMPT_MARKER
 from tests.support.history import History
 from tests.support.sessions import PiSession
+
+if sys.version_info >= (3, 14):
+    from compression.zstd import compress
+else:
+    from backports.zstd import compress
 
 ASKED = f"{PROMPT_MARKER}\n\nWhat is this session about?"
 
@@ -78,3 +85,21 @@ def test_it_comes_when_it_begins_with_something_else(history: History) -> None:
     history.replace(path, ours().bytes())
     history.look([path])
     assert sessions(history) == []
+
+
+def test_a_later_slice_of_a_compressed_file_is_not_its_beginning(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A large one is read in several looks."""
+    monkeypatch.setattr(look, "SLICE_BYTES", 256)
+    monkeypatch.setattr(tail, "BLOCK_BYTES", 256)
+    session = PiSession(id="talk").user("what does sesame send?")
+    for number in range(20):
+        session.assistant(f"this {number} " + "x" * 500)
+    session.user(ASKED).assistant("yes")
+    history.look([history.write(history.roots[0] / "talk.jsonl.zst", compress(session.bytes()))])
+    assert sessions(history) == ["pi:talk"]
+    assert len(history.dump()["sessions"]["pi:talk"]["items"]) == 23
+    monkeypatch.undo()
+    history.look([history.write(history.roots[0] / "ours.jsonl.zst", compress(ours().bytes()))])
+    assert sessions(history) == ["pi:talk"]

@@ -1,0 +1,18 @@
+"""How many rooms an appended line and a question pass: more than so many, and nobody follows them any more."""
+
+import pytest
+
+from bench.call_paths import TO_ANSWER, TO_COMMIT, trace_paths
+from bench.instance import PROJECT
+
+MOST = {
+    TO_COMMIT: 20,
+    TO_ANSWER: 18,
+}  # switches between them, which `bench.house` counts as well, differ from time to time
+
+
+@pytest.mark.timeout(120)
+def test_what_a_line_and_a_question_pass() -> None:
+    """The modules, in the order in which they are passed."""
+    paths = trace_paths(PROJECT)
+    assert {name: modules for name, most in MOST.items() if len(modules := paths[name].modules) > most} == {}

@@ -26,6 +26,7 @@ Write one JSON object and nothing else, with these fields:
 Of a session without content ("hello", a test of the connection, an empty error) write a short entry that says so.
 Passwords and the like have been replaced ([masked:githubtoken]); do not mention what was behind them.
 """
+LAST = "Now write the entry of this session: one JSON object and nothing else."  # 50 KiB after it was said
 MAX_QUOTED = 8000  # of an answer that was not what was asked for
 TOKEN_BYTES = 4  # about; of English
 
@@ -34,7 +35,7 @@ def make_prompt(session: Mapping[str, Any], conversation: Conversation) -> str:
     """What the command reads."""
     cut = "\nThe middle of it was left out." if conversation.is_cut else ""
     about = "\n".join(f"{name}: {value}" for name, value in _describe(session))
-    return f"{PROMPT_MARKER}\n\n{INSTRUCTIONS}\n<session>\n{about}{cut}\n\n{_close(conversation.text)}\n</session>\n"
+    return f"{PROMPT_MARKER}\n\n{INSTRUCTIONS}\n<session>\n{about}{cut}\n\n{_close(conversation.text)}\n</session>\n\n{LAST}\n"
 
 
 def make_retry(prompt: str, answer: str, errors: Sequence[str]) -> str:

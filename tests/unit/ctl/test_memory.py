@@ -103,6 +103,7 @@ def test_a_prompt_begins_with_the_marker_and_ends_where_it_ends(said: str, answe
     prompt = make_prompt(SESSION, Conversation(said, 3, is_cut=False))
     again = make_retry(prompt, answer, ["wrong"])
     assert prompt.startswith(PROMPT_MARKER)
+    assert prompt.rstrip().endswith("one JSON object and nothing else.")
     assert again.startswith(prompt)
     assert prompt.count("</session>") == again.count("</session>") == 2  # one of them in the instructions
     assert again.count("</answer>") == 1

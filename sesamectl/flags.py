@@ -218,6 +218,7 @@ DUE = (
     Flag("since", "WHEN", "with --due: sessions active after: 2025-12-15, 12h, 30d, 2w, 1mo", date, dest="after"),
 )
 IS_DUE = Flag("due", "", "the newest sessions that a model was not asked about yet, or not since much was said")
+BUDGET = Flag("budget", "TOKENS", "stop before more than about so many tokens are sent: a quarter of the bytes", count)
 PREVIEW = Flag("dry-run", "", "print what would be sent and about how many tokens it is, and ask nobody")
 DRY_RUN = Flag("dry-run", "", "print how many sessions, and remove nothing")
 YES = Flag("yes", "", "do not ask for confirmation")
@@ -300,8 +301,8 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "remember": Command(
         "have a model write what a session is, by memory.command of the configuration; searches find it by that", "[SESSION...]",
-        (IS_DUE, *DUE, PREVIEW, JSON, NO_START),
-        ("remember 019e62c4 --dry-run", "remember 019e62c4", "remember --due --limit 20 --since 30d"),
+        (IS_DUE, *DUE, BUDGET, PREVIEW, JSON, NO_START),
+        ("remember 019e62c4 --dry-run", "remember 019e62c4", "remember --due --limit 20 --since 30d --budget 100000"),
     ),
     "forget": Command(
         "remove sessions from the index for good; their files stay", "[SESSION]", (*FORGET, DRY_RUN, YES, JSON, NO_START),

@@ -14,7 +14,7 @@ from sesamectl.errors import RpcError, UsageError
 from sesamectl.flags import DUE, Arguments
 from sesamectl.memory.asking import AskingError
 from sesamectl.memory.prompt import count_tokens
-from sesamectl.memory.remembering import Question, ask, prepare, store
+from sesamectl.memory.remembering import Budget, Question, SpentError, ask, prepare, store
 from sesamectl.memory.settings import Settings, read_settings
 from sesamectl.output import require_output, show
 from sesamectl.render import clean, clean_lines, number
@@ -38,12 +38,17 @@ def run(arguments: Arguments) -> int:
     require_output()
     is_dry = arguments.has("dry-run")
     call_retrying(arguments, _wait)
-    step = partial(_preview, arguments) if is_dry else partial(_remember, arguments, read_settings())
+    budget = Budget(arguments.values.get("budget"))
+    step = partial(_preview, arguments, budget) if is_dry else partial(_remember, arguments, read_settings(), budget)
     references, left = (arguments.words, 0) if arguments.words else _list_due(arguments, due)
     done, failed = [], []
     for at, reference in enumerate(references, 1):
         try:
             done.append(step(f"[{at} of {len(references)}]", reference))
+        except SpentError:
+            _tell(f"{clean(reference)}: stopped: it goes beyond --budget")
+            left += len(references) - at + 1
+            break
         except (AskingError, RpcError) as error:
             why = clean(error)
             _tell(f"{clean(reference)}: failed: {why}")
@@ -80,11 +85,11 @@ def _prepare(arguments: Arguments, reference: str) -> Question:
     return found[0]
 
 
-def _remember(arguments: Arguments, settings: Settings, place: str, reference: str) -> dict[str, Any]:
+def _remember(arguments: Arguments, settings: Settings, budget: Budget, place: str, reference: str) -> dict[str, Any]:
     """Nothing is connected while the model thinks: the daemon may be restarted meanwhile."""
     question = _prepare(arguments, reference)
     _tell(f"{place} {_label(question.session)}")
-    entry = ask(settings, question, lambda what: _tell(f"  {clean(what)}"))
+    entry = ask(settings, question, budget, lambda what: _tell(f"  {clean(what)}"))
     stored = call(arguments, lambda client: store(client, settings, question, entry))
     _tell(f"  stored: {clean(entry.parameters['title'])}")
     return {
@@ -97,8 +102,9 @@ def _remember(arguments: Arguments, settings: Settings, place: str, reference: s
     }
 
 
-def _preview(arguments: Arguments, _: str, reference: str) -> dict[str, Any]:
+def _preview(arguments: Arguments, budget: Budget, _: str, reference: str) -> dict[str, Any]:
     question = _prepare(arguments, reference)
+    budget.spend(question.prompt)
     session = question.session
     return {
         "sessionId": session["sessionId"],
@@ -123,7 +129,7 @@ def _label(session: Session) -> str:
 def _lines(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:
     done, failed = answer["remembered"], answer["failed"]
     if not (done or failed):
-        yield "No session is due"
+        yield f"{'Nothing done' if answer['left'] else 'No session is due'}{_left(answer)}"
         return
     sent = sum(int(one["bytes"]) for one in done)
     yield f"{number(len(done), 'session')} remembered, {len(failed)} failed; {sent:,} bytes sent{_left(answer)}"
@@ -140,4 +146,4 @@ def _dry_lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
 
 
 def _left(answer: Mapping[str, Any]) -> str:
-    return f"; {number(int(answer['left']), 'more session')} due" if answer["left"] else ""
+    return f"; {number(int(answer['left']), 'more session')} to do" if answer["left"] else ""

@@ -8,10 +8,30 @@ from sesamectl.client import Client
 from sesamectl.memory.answer import AnswerError, parse_answer
 from sesamectl.memory.asking import AskingError, ask_model
 from sesamectl.memory.conversation import read_conversation
-from sesamectl.memory.prompt import make_prompt, make_retry
+from sesamectl.memory.prompt import count_tokens, make_prompt, make_retry
 from sesamectl.memory.settings import Settings
 
 TRIES = 3
+
+
+class SpentError(Exception):
+    """What is to be sent goes beyond the budget."""
+
+
+class Budget:
+    """How many tokens may be sent, about; None for any number."""
+
+    def __init__(self, tokens: int | None) -> None:
+        self._left = tokens
+
+    def spend(self, prompt: str) -> None:
+        """Raise SpentError if it does not fit."""
+        if self._left is None:
+            return
+        tokens = count_tokens(prompt)
+        if tokens > self._left:
+            raise SpentError
+        self._left -= tokens
 
 
 class Question(NamedTuple):
@@ -42,11 +62,12 @@ def prepare(client: Client, identity: str) -> Question:
     return Question(session, make_prompt(session, conversation), conversation.up_to, seen)
 
 
-def ask(settings: Settings, question: Question, tell: Callable[[str], None]) -> Entry:
-    """Ask until the answer is what was asked for. Raises AskingError; also if it never was."""
+def ask(settings: Settings, question: Question, budget: Budget, tell: Callable[[str], None]) -> Entry:
+    """Ask until the answer is what was asked for. Raises AskingError, also if it never was; SpentError."""
     prompt, sent = question.prompt, 0
     at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     for number in range(1, TRIES + 1):
+        budget.spend(prompt)
         sent += len(prompt.encode(errors="replace"))
         answer = ask_model(settings.command, prompt, settings.timeout_s)
         try:

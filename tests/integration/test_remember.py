@@ -230,6 +230,20 @@ def test_what_would_be_sent_is_shown(desk: Desk) -> None:
     assert desk.asked == []
 
 
+def test_a_budget_is_kept(desk: Desk) -> None:
+    """What does not fit is left for another run, with a dry run as without."""
+    desk.says(GOOD)
+    (one,) = desk.remember("quince", "--dry-run")["wouldSend"]
+    for words in (("--dry-run",), ()):
+        answer = desk.remember("quince", "medlar", "--budget", str(one["tokens"] + 1), *words)
+        took = answer["wouldSend"] + answer["remembered"]
+        assert ([each["sessionId"] for each in took], answer["failed"], answer["left"]) == (["quince"], [], 1)
+    done = desk.run("remember", "medlar", "--budget", "1")
+    assert done.stdout == "Nothing done; 1 more session to do\n"
+    assert errors(done)[-1] == "medlar: stopped: it goes beyond --budget"
+    assert len(desk.asked) == 1
+
+
 def test_without_a_command_it_says_which_there_are(desk: Desk) -> None:
     """One line; so do a wrong configuration, a command that is not there, and words that make no sense."""
     (desk.config / "config.jsonc").unlink()

@@ -12,8 +12,8 @@ from sesamectl.errors import RefusedError
 from sesamectl.memory.answer import AnswerError, parse_answer
 from sesamectl.memory.asking import AskingError, ask_model
 from sesamectl.memory.conversation import MAX_BYTES, Conversation, read_conversation
-from sesamectl.memory.prompt import make_prompt, make_retry
-from sesamectl.memory.remembering import Question, ask
+from sesamectl.memory.prompt import count_tokens, make_prompt, make_retry
+from sesamectl.memory.remembering import Budget, Question, SpentError, ask
 from sesamectl.memory.settings import RECIPES, Settings
 from sesamed.model import PROMPT_MARKER
 
@@ -191,12 +191,30 @@ def test_what_was_wrong_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     answers, told = iter(["no", "[]", json.dumps(GOOD)]), list[str]()
     monkeypatch.setattr("sesamectl.memory.remembering.ask_model", lambda *_: next(answers))
     question = Question({"sessionId": "s"}, "prompt", 3, "")
-    entry = ask(Settings(["model"], "m", 1), question, told.append)
+    entry = ask(Settings(["model"], "m", 1), question, Budget(None), told.append)
     assert (entry.parameters, entry.tries) == (TAKEN, 3)
     assert told == [f"try {number} of 3: there is no JSON object in it" for number in (1, 2)]
     monkeypatch.setattr("sesamectl.memory.remembering.ask_model", lambda *_: "no")
     with pytest.raises(AskingError, match="no usable answer in 3 tries: there is no JSON"):
-        ask(Settings(["model"], "m", 1), question, told.append)
+        ask(Settings(["model"], "m", 1), question, Budget(None), told.append)
+
+
+def test_retries_count_in_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is sent that does not fit."""
+    sent: list[str] = []
+
+    def refuse(_: object, prompt: str, __: object) -> str:
+        sent.append(prompt)
+        return "no"
+
+    monkeypatch.setattr("sesamectl.memory.remembering.ask_model", refuse)
+    question = Question({"sessionId": "s"}, "x" * 400, 3, "")
+    for tokens, asked in ((99, 0), (100, 1), (250, 2)):
+        sent.clear()
+        with pytest.raises(SpentError):
+            ask(Settings(["model"], "m", 1), question, Budget(tokens), lambda _: None)
+        assert len(sent) == asked
+        assert sum(map(count_tokens, sent)) <= tokens
 
 
 def test_recipes_keep_no_transcript() -> None:

@@ -4,6 +4,7 @@ import gc
 import inspect
 import os
 import re
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -25,6 +26,11 @@ pytest_plugins = ["tests.support.coverage_floor"] if os.environ.get("COVERAGE_PR
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """All tests go to as many processes as there are cores; some of them to this one, which begins at once."""
     return (os.cpu_count() or 1) if config.args_source == pytest.Config.ArgsSource.TESTPATHS else 0
+
+
+# Shells have what they run in the background ignore it, and so would programs under test, which must end by it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

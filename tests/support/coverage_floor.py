@@ -5,11 +5,13 @@ That variable has coverage measure every process of this environment, daemons an
 
 import json
 import os
+import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from coverage import Coverage
+from coverage.exceptions import CoverageWarning
 
 SWITCH = "COVERAGE_PROCESS_START"
 PACKAGES = ("sesamed", "sesamectl")
@@ -70,7 +72,11 @@ def _save() -> None:
 def _combine() -> Coverage:
     """The data of all processes."""
     coverage = Coverage(config_file=os.environ[SWITCH])
-    coverage.combine()
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", CoverageWarning
+        )  # a process that was killed while it wrote has left an empty file
+        coverage.combine()
     coverage.save()
     return coverage
 

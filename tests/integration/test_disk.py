@@ -104,6 +104,7 @@ def test_another_program_locks_the_index() -> None:
         daemon.allowed.append(IT_COMPLAINS + "|locked|busy")
         daemon.fill()
         other = apsw.Connection(str(daemon.database))
+        other.set_busy_timeout(10_000)  # for the daemon may be merging
         other.execute("BEGIN IMMEDIATE")
         daemon.write("late.jsonl", PiSession(id="late").user("medlar").bytes())
         for _ in range(3):

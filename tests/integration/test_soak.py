@@ -130,7 +130,9 @@ def test_nothing_grows(chance: random.Random) -> None:
     assert last.resident_mb < min(size.resident_mb for size in settled) + pages_mb
     assert last.threads <= min(size.threads for size in settled) + MORE_THREADS
     assert last.descriptors <= min(size.descriptors for size in settled) + MORE_DESCRIPTORS
-    if warm > WARM_ROUNDS:  # of a few rounds none is like another: how much of the file is free depends on when it was merged
+    if (
+        warm > WARM_ROUNDS
+    ):  # of a few rounds none is like another: how much of the file is free depends on when it was merged
         assert last.index_mb <= 1.5 * max(size.index_mb for size in sizes[:warm])
     assert last.log_kb - sizes[0].log_kb <= LOG_KB_A_ROUND * len(sizes)
     assert max(size.wal_mb for size in sizes) < MOST_WAL_MB

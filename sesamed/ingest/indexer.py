@@ -373,8 +373,8 @@ class Indexer:
 
     async def _drop_hidden(self, gone: list[FileState]) -> None:
         """What has just moved to where it is excluded is excluded, and not gone."""
-        inodes = {(state.signature.dev, state.signature.ino): state.target.path for state in gone if state.signature}
-        await self.drop(await self.in_thread(partial(self.sweep.find_hidden, inodes)), "excluded")
+        lost = {state.signature: state.target.path for state in gone if state.signature is not None}
+        await self.drop(await self.in_thread(partial(self.sweep.find_hidden, lost)), "excluded")
 
     async def drop(self, paths: Collection[bytes], why: Why = "gone") -> int:
         """Take files out of the index."""

@@ -124,16 +124,16 @@ class Sweep:
         found.sort(key=lambda due: due.mtime_ns, reverse=True)
         return found
 
-    def find_hidden(self, lost: Mapping[tuple[int, int], bytes]) -> list[bytes]:
-        """Of files that have left their paths, by device and inode, those that lie below a root all the same, where they are excluded.
-        Nothing there is opened.
+    def find_hidden(self, lost: Mapping[Signature, bytes]) -> list[bytes]:
+        """Of files that have left their paths those that lie below a root all the same, where they are excluded. Nothing there is opened:
+        a file that was moved has its inode, size and time. Its inode alone may be another file's by now, and what is gone would be lost.
         """
         if not self.exclusion.has_rules:
             return []
         roots = [(root, os.fsencode(root.real)) for root in self.roots if root.real is not None]
         walked = [status for root, top in roots for _, status in self._walk(top, root, lambda _: True, excluded=True)]
-        there = {(status.st_dev, status.st_ino) for status in walked if status is not None}
-        return [path for inode, path in lost.items() if inode in there]
+        there = {_identify(signature(status)) for status in walked if status is not None}
+        return [path for known, path in lost.items() if _identify(known) in there]
 
     def due_below(self, path: str, ingest: Ingest) -> list[Due]:
         """What is due in one directory below a root."""
@@ -260,6 +260,11 @@ def _due(target: Target, now: Signature, ingest: Ingest) -> Due | None:
         return None
     state = ingest.states.get(target.path)
     return Due(target, now.mtime_ns, now.size - min(0 if state is None else state.read, now.size), now)
+
+
+def _identify(file: Signature) -> tuple[int, ...]:
+    """What a rename leaves as it was."""
+    return file.dev, file.ino, file.size, file.mtime_ns
 
 
 def _status(path: bytes) -> os.stat_result | None:

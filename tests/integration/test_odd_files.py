@@ -197,6 +197,22 @@ def test_what_moves_to_where_it_is_excluded_goes(watch: str, moved: str) -> None
         assert removed["why"] == "excluded"
 
 
+def test_an_excluded_file_with_the_inode_of_one_that_is_gone() -> None:
+    """Inodes are used again: the session is gone, and stays."""
+    with Daemon({"exclude": ["**/secret"], "watch": "off", "sweepSeconds": 3600}) as daemon:
+        path = daemon.write("a.jsonl", PiSession(id="quince-1").user("a quince").bytes())
+        daemon.sync()
+        (daemon.root / "secret").mkdir()
+        os.link(path, daemon.root / "secret/b.jsonl")
+        os.unlink(path)
+        (daemon.root / "secret/b.jsonl").write_bytes(
+            PiSession(id="medlar-1").user("a medlar of another length").bytes()
+        )
+        daemon.call("index")
+        assert [session["gone"] for session in daemon.sessions()] == [True]
+        assert daemon.found("quince") == ["quince-1"]
+
+
 @pytest.mark.fault(42)
 @pytest.mark.parametrize("year", [1600, 1900, 2400])
 def test_a_time_outside_of_what_the_index_holds(year: int) -> None:

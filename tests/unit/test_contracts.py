@@ -63,6 +63,7 @@ def test_documents_name_the_marker() -> None:
     """Other programs begin their prompts with it, too."""
     for name in ("protocol", "sources"):
         assert f"`{PROMPT_MARKER}`" in (ROOT / f"docs/{name}.md").read_text(encoding="utf-8")
+    assert f'PROMPT_MARKER = "{PROMPT_MARKER}";' in (ROOT / "pi/sesame/model.ts").read_text(encoding="utf-8")
 
 
 def test_families_of_tools_are_the_same_everywhere() -> None:

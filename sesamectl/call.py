@@ -92,7 +92,7 @@ def show_sessions(answer: dict[str, Any], lines: Lines, arguments: Arguments, *,
         if status.get("counts", {}).get("sessions") == 0 and not status.get("pending", {}).get("files"):
             show(status, nothing_yet if status.get("lastSweepAt") is None else no_sessions, arguments)
             return
-    show(answer, lines, arguments)
+    show(answer, lines, arguments, may_page=True)
 
 
 def _may_start(arguments: Arguments) -> bool:

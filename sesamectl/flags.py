@@ -243,6 +243,8 @@ SCORES = Flag("scores", "", "print hits with scores and whole ids, a line `[scor
 COLOR = Flag(
     "color", "auto|always|never", "mark what matches, with bold and underlined type (default: auto, in a terminal)"
 )
+NO_PAGER = Flag("no-pager", "", "print it all at once, also if it is longer than the screen (also: PAGER=cat)")
+SCREEN = (COLOR, NO_PAGER)
 JSONL = Flag("jsonl", "", "print each session as a line of JSON, page after page up to --limit")
 JSON = Flag("json", "", "print JSON instead of text")
 NO_START = Flag("no-start", "", "do not start the daemon (also: SESAME_NO_START=1)")
@@ -275,15 +277,15 @@ OPERANDS: Mapping[str, tuple[str, tuple[tuple[str, str], ...]]] = {
 
 COMMANDS: Mapping[str, Command] = {
     "search": Command(
-        "search sessions; without words, list the newest", "WORD...", (*SEARCH, CONTEXT, SCORES, COLOR, JSON, JSONL, NO_START),
+        "search sessions; without words, list the newest", "WORD...", (*SEARCH, CONTEXT, SCORES, *SCREEN, JSON, JSONL, NO_START),
         ("search nix flake --after 7d --cwd .", 'search "retry logic" --tool edit', "search --path config.ts --json"),
     ),
     "list": Command(
-        "list sessions, newest activity first", "", (*PAGE, SIMILAR, *FILTERS, *CHANGES, COLOR, JSON, JSONL, NO_START),
+        "list sessions, newest activity first", "", (*PAGE, SIMILAR, *FILTERS, *CHANGES, *SCREEN, JSON, JSONL, NO_START),
         ("list --cwd . --limit 5", "list --source pi --after 2w", "list --changed-since 1042 --json"),
     ),
     "show": Command(
-        "read a session", "SESSION", (*SHOW, NEAR, FULL_TEXT, REVEAL, COLOR, JSON, NO_START),
+        "read a session", "SESSION", (*SHOW, NEAR, FULL_TEXT, REVEAL, *SCREEN, JSON, NO_START),
         ("show 019e62c4", "show 019e62c4:12 -C 5", "show simplify-nix-flakes --offset=-20"),
     ),
     "resolve": Command(

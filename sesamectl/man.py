@@ -20,6 +20,10 @@ VARIABLES = (
     ),
     ("SESAME_SOCKET", "Path of the socket."),
     ("SESAME_NO_START", "If 1, no daemon is started."),
+    (
+        "SESAME_PAGER, PAGER",
+        "What shows text that is longer than the screen; the first counts. Empty or `cat`: nothing. Default: less.",
+    ),
     ("NO_COLOR", "If set, output has no colours and marks."),
     ("CLICOLOR_FORCE, FORCE_COLOR", "If set and not 0, output has them also where it is no terminal."),
 )

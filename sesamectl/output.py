@@ -26,17 +26,26 @@ def require_output() -> None:
         raise OSError(EBADF, "standard output is closed")
 
 
-def show(answer: dict[str, Any], lines: Lines, arguments: Arguments) -> None:
-    """Print the answer; as text it is limited to what the output's encoding can represent."""
+def show(answer: dict[str, Any], lines: Lines, arguments: Arguments, *, may_page: bool = False) -> None:
+    """Print the answer; as text it is limited to what the output's encoding can represent. What is longer than the screen goes through
+    a pager, if the command may.
+    """
     require_output()
     if arguments.has("json"):
         print(json_lines.dumps(answer))
         return
+    terminal = detect(sys.stdout, arguments.values.get("color", "auto"))
     try:
-        text = "\n".join(lines(answer, detect(sys.stdout, arguments.values.get("color", "auto"))))
+        text = "\n".join(lines(answer, terminal))
     except (LookupError, TypeError, ValueError, AttributeError):
         raise RpcError(
             0, "cannot show this answer: sesamed and sesamectl may be of different versions; try --json"
         ) from None
     encoding = sys.stdout.encoding or "utf-8"
-    print(text.encode(encoding, "replace").decode(encoding))
+    encoded = text.encode(encoding, "replace")
+    if may_page and 0 < terminal.height <= text.count("\n") + 1 and not arguments.has("no-pager"):
+        from sesamectl.pager import page
+
+        if page(encoded + b"\n"):
+            return
+    print(encoded.decode(encoding))

@@ -29,6 +29,6 @@ def run(arguments: Arguments) -> None:
         return
     answer = call_retrying(arguments, lambda client: ask(client, params))
     if arguments.has("since"):
-        show(answer, changes, arguments)
+        show(answer, changes, arguments, may_page=True)
     else:
         show_sessions(answer, lines, arguments, found=bool(answer.get("total")))

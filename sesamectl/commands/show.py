@@ -39,7 +39,7 @@ def run(arguments: Arguments) -> None:
         return {"session": meta, "messages": messages}
 
     render = partial(page_lines, full=arguments.has("all"), asked=asked)
-    show(call_retrying(arguments, question), render, arguments)
+    show(call_retrying(arguments, question), render, arguments, may_page=True)
 
 
 def _confirm() -> None:

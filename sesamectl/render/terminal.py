@@ -12,15 +12,17 @@ if TYPE_CHECKING:
 BOLD, DIM, MARK, ALARM = "1", "2", "1;4", "1;31"  # all of them are seen on light and on dark
 MIN_WIDTH = 20
 DEFAULT_WIDTH = 80
+MAX_DIGITS = 4  # of a size that somebody set
 
 
 class Terminal:
-    """An output. `width` is 0 when it is not a terminal."""
+    """An output. `width` is 0 when it is not a terminal, `height` when it is none that can be paged."""
 
-    __slots__ = ("colours", "width")
+    __slots__ = ("colours", "height", "width")
 
-    def __init__(self, width: int = 0, *, colours: bool = False) -> None:
+    def __init__(self, width: int = 0, *, height: int = 0, colours: bool = False) -> None:
         self.width = width
+        self.height = height
         self.colours = colours
 
     def paint(self, code: str, text: str) -> str:
@@ -42,7 +44,10 @@ def detect(stream: TextIO, color: str = "auto") -> Terminal:
     """What this stream is. Whether it has colours says `color`; or else NO_COLOR, CLICOLOR_FORCE, FORCE_COLOR and TERM=dumb."""
     is_terminal = stream.isatty()
     colours = _may_colour(is_terminal) if color == "auto" else color == "always"
-    return Terminal(max(MIN_WIDTH, _width(stream)) if is_terminal else 0, colours=colours)
+    if not is_terminal:
+        return Terminal(colours=colours)
+    width, height = _size(stream)
+    return Terminal(max(MIN_WIDTH, width), height=0 if _is_dumb() else height, colours=colours)
 
 
 def _may_colour(is_terminal: bool) -> bool:
@@ -50,17 +55,25 @@ def _may_colour(is_terminal: bool) -> bool:
         return False
     if any(os.environ.get(name, "0") not in ("", "0", "false") for name in ("CLICOLOR_FORCE", "FORCE_COLOR")):
         return True
-    return is_terminal and os.environ.get("TERM", "dumb") != "dumb"
+    return is_terminal and not _is_dumb()
 
 
-def _width(stream: TextIO) -> int:
-    given = os.environ.get("COLUMNS", "")
-    if given.isdecimal() and int(given):
-        return int(given)
+def _is_dumb() -> bool:
+    return os.environ.get("TERM", "dumb") == "dumb"
+
+
+def _size(stream: TextIO) -> tuple[int, int]:
+    """Columns and lines; 0 lines if nobody knows."""
     try:
-        return os.get_terminal_size(stream.fileno()).columns or DEFAULT_WIDTH
+        columns, lines = os.get_terminal_size(stream.fileno())
     except (ValueError, OSError):
-        return DEFAULT_WIDTH
+        columns, lines = 0, 0
+    return _given("COLUMNS") or columns or DEFAULT_WIDTH, _given("LINES") or lines
+
+
+def _given(name: str) -> int:
+    given = os.environ.get(name, "")
+    return int(given) if given.isdecimal() and len(given) <= MAX_DIGITS else 0
 
 
 def columns(text: str) -> int:

@@ -115,14 +115,14 @@ class _Parser:
         if operand and not words and not operand.startswith("["):
             raise UsageError(f"missing {operand}")
         if "|" in operand and words[0] not in operand.split("|"):
-            raise UsageError(f"{words[0]!r}: expected {' or '.join(_sort_by_likeness(words[0], operand.split('|')))}")
+            raise UsageError(f"{words[0]!r}: {_expect(words[0], operand.split('|'))}")
         if surplus := words[1 if operand else 0 :]:
             raise UsageError(f"unexpected argument: {' '.join(surplus)}")
 
 
 def _convert(flag: Flag, value: str) -> Any:
     if flag.choices and value not in flag.choices:
-        raise UsageError(f"--{flag.name} {value}: expected {' or '.join(_sort_by_likeness(value, flag.choices))}")
+        raise UsageError(f"--{flag.name} {value}: {_expect(value, flag.choices)}")
     try:
         return flag.convert(value)
     except ValueError as error:
@@ -141,7 +141,9 @@ def _suggest(typed: str, known: Iterable[str]) -> str:
     return f"; did you mean {names[near[0]]}?" if near else ""
 
 
-def _sort_by_likeness(typed: str, known: Iterable[str]) -> list[str]:
+def _expect(typed: str, known: Sequence[str]) -> str:
+    """All that may stand there, the likeliest first."""
     from difflib import SequenceMatcher
 
-    return sorted(known, key=lambda one: -SequenceMatcher(None, typed.lower(), one).ratio())
+    likeliest = sorted(known, key=lambda one: -SequenceMatcher(None, typed.lower(), one).ratio())
+    return f"expected {' or '.join(likeliest)}{_suggest(typed, known)}"

@@ -9,8 +9,9 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -148,7 +149,15 @@ def _explain(file: str, text: str) -> ConfigError:
     key = re.match(r"\$\.(\w+)", place)
     expected = _EXPECTED.get(key[1]) if key else f"an object with any of {', '.join(_EXPECTED)}"
     unknown = re.search(r"unknown field `(.+)`", what)
-    return _refuse(file, place, f"{what}; expected {expected}", unknown[1] if unknown else "")
+    typed = unknown or re.search(r"enum value '(.+)'", what)
+    meant = _suggest(typed[1], re.findall(r"\w+", expected or "")) if typed else ""
+    return _refuse(file, place, f"{what}{meant}; expected {expected}", unknown[1] if unknown else "")
+
+
+def _suggest(typed: str, known: Iterable[str]) -> str:
+    """What was probably meant, if anything is like it."""
+    near = get_close_matches(typed, known, n=1)
+    return f" (did you mean {near[0]}?)" if near else ""
 
 
 def _refuse(file: str, place: str, why: str, key: str = "") -> ConfigError:
@@ -173,7 +182,8 @@ def _check_parsers(file: str, config: Config, parsers: Collection[str]) -> None:
             if root.parser not in parsers:
                 place = f"$.{key}[{index}].parser"
                 known = ", ".join(sorted(parsers))
-                raise _refuse(file, place, f"unknown parser {root.parser!r}; expected one of {known}")
+                meant = _suggest(root.parser, parsers)
+                raise _refuse(file, place, f"unknown parser {root.parser!r}{meant}; expected one of {known}")
 
 
 def _absolute(file: str, config: Config, home_dir: str) -> Config:

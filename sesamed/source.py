@@ -53,13 +53,15 @@ class Location(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     `home` is the default and begins with `~/`; it is empty if there is none. The first variable of `moved_by` that is set replaces it. A
     relative value is relative to the home directory; without a default it is ignored, since it means another directory in every project.
-    The roots are the `directories` below it, and those that its `listings` name.
+    The roots are the `directories` below it, and those that its `listings` name. Hardly anybody has those that are `rare`: nobody is told
+    that they are missing.
     """
 
     home: str = ""
     moved_by: tuple[Variable, ...] = ()
     directories: tuple[str, ...] = ("",)
     listings: tuple[Listing, ...] = ()
+    rare: tuple[str, ...] = ()  # of the directories
 
 
 # -- in which shape

@@ -1,9 +1,11 @@
 """A status at a glance: state, contents and warnings first, details below."""
 
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sesamectl.render import clean, number, pending, progress, size
+from sesamectl.render.dates import ago, minute
 from sesamectl.render.terminal import ALARM, BOLD, DIM, Terminal
 
 
@@ -16,7 +18,8 @@ def lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     painted = terminal.paint(BOLD if state == "ready" else ALARM, state)
     yield f"sesamed {clean(answer['version'])}: {painted}; {held}, {number(counts['toolCalls'], 'tool call')}"
     for warning in answer["warnings"]:
-        yield terminal.paint(ALARM, f"warning   {clean(warning['message'])} (since {clean(warning['since'])})")
+        since = minute(clean(warning["since"]))
+        yield terminal.paint(ALARM, f"warning   {clean(warning['message'])} (since {since})")
     yield ""
     if answer.get("indexing"):
         yield f"indexing  {progress(answer['indexing'])}"
@@ -24,7 +27,7 @@ def lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     if unread := _incomplete(counts):
         yield f"unread    {unread}"
     if synced := answer.get("lastSyncAt"):
-        yield f"changed   {clean(synced)[:19].replace('T', ' ')} UTC"
+        yield f"changed   {ago(clean(synced), time.time())}"
     for source in answer["sources"]:
         yield from _source(source, terminal)
     yield from (_excluded(found) for found in answer.get("excluded", ()))
@@ -32,7 +35,7 @@ def lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     yield f"queries   {_percentiles(answer['queries'])}"
     yield f"index     {clean(database['path'])} ({size(database['bytes'] + database['walBytes'])})"
     yield f"socket    {clean(answer['socket'])}"
-    yield f"process   {clean(answer['pid'])}, since {clean(answer['startedAt'])}"
+    yield f"process   {clean(answer['pid'])}, since {minute(clean(answer['startedAt']))}"
 
 
 def _source(source: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:

@@ -20,9 +20,12 @@ from sesamed.model import (
     iso_or_none,
 )
 from sesamed.sanitize import Exact, Line, Time
+from sesamed.sources import SOURCES
 from sesamed.store import schema, sqlite
 from sesamed.store.reading.summary import read_holdings
 from sesamed.store.upkeep import wal_bytes
+
+RARE = {(name, rare) for name, source in SOURCES.items() for place in source.locations for rare in place.rare}
 
 
 class Database(Answer, frozen=True, kw_only=True):
@@ -170,6 +173,7 @@ def _list_sources(overview: Overview, sessions: dict[str, int]) -> list[SourceSt
             warning_codes=[warning.code for warning in root.warnings],
         )
         for root in overview.roots
+        if root.mode != "missing" or (root.parser, os.path.basename(root.path)) not in RARE
     ]
 
 

@@ -115,13 +115,19 @@ def _main_worktree(cwd: str, only_top: bool) -> str | None:
 
 
 def check_names(field: str, given: Iterable[str], names: Iterable[str]) -> None:
-    """Refuse what is none of the names that there are; the message lists them, the nearest first."""
+    """Refuse what is none of the names that there are; the message lists them, the nearest first, and asks for that if it is near."""
     there = tuple(names)
     for one in given:
         if one not in there:
-            raise ParamsError(
-                f"{field}: there is no {one[:MAX_SHOWN]!r}; expected {', '.join(sort_by_distance(there, one))}"
-            )
+            nearest = sort_by_distance(there, one)
+            meant = f" (did you mean {nearest[0]}?)" if _are_alike(one, nearest[0]) else ""
+            raise ParamsError(f"{field}: there is no {one[:MAX_SHOWN]!r}{meant}; expected {', '.join(nearest)}")
+
+
+def _are_alike(typed: str, name: str) -> bool:
+    """Whether one is a slip for the other: at most one letter of three is wrong."""
+    most = len(typed[:MAX_SHOWN]) // 3
+    return distance(typed[:MAX_SHOWN].lower(), name.lower(), most) <= most
 
 
 def sort_by_distance(names: Iterable[str], to: str) -> list[str]:

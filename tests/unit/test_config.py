@@ -137,7 +137,11 @@ def test_an_unreadable_file_is_no_default(tmp_path: Path) -> None:
             {"extraSources": [{"path": "/x"}]},
             ": $.extraSources[0]: Object missing required field `parser`; expected a list of {",
         ),
-        ({"extraSources": [{"parser": "pie", "path": "/x"}]}, "unknown parser 'pie'; expected one of claude, pi"),
+        (
+            {"extraSources": [{"parser": "pie", "path": "/x"}]},
+            "unknown parser 'pie' (did you mean pi?); expected one of claude, pi",
+        ),
+        ({"extraSources": [{"parser": "x", "path": "/x"}]}, "unknown parser 'x'; expected one of claude, pi"),
         (
             {"sources": [{"parser": "pi", "path": "x"}]},
             ": $.sources[0].path: 'x' is not an absolute path and does not start with",
@@ -153,8 +157,17 @@ def test_an_unreadable_file_is_no_default(tmp_path: Path) -> None:
         ({"workstationId": "0123abcd\n"}, ": $.workstationId: "),
         ({"exclude": [""]}, ": $.exclude[0]: "),
         ({"limits": {"maxLineBytes": 1}}, ": $.limits.maxLineBytes: Expected `int` >= 65536"),
-        ({"limits": {"maxLines": 1}}, ": $.limits: Object contains unknown field `maxLines`; expected maxLineBytes, "),
-        ({"source": []}, ": $: Object contains unknown field `source`; expected an object with any of sources, "),
+        (
+            {"limits": {"maxLines": 1}},
+            ": $.limits: Object contains unknown field `maxLines` (did you mean maxLineBytes?); expected maxLineBytes, ",
+        ),
+        ({"memory": {"comand": ["x"]}}, "unknown field `comand` (did you mean command?); expected command: "),
+        ({"watch": "evnts"}, "Invalid enum value 'evnts' (did you mean events?); expected "),
+        ({"xyzzy": []}, ": $: Object contains unknown field `xyzzy`; expected"),
+        (
+            {"source": []},
+            ": $: Object contains unknown field `source` (did you mean sources?); expected an object with any of sources, ",
+        ),
         ([], ": $: Expected `object`, got `array`; expected an object"),
     ],
 )

@@ -63,7 +63,7 @@ class Pi(JsonLines[PiState, Line]):
     label = "pi"
     version = 3
     locations = (
-        Location(home=HOME, moved_by=MOVED_BY, directories=("sessions", "sessions-meta")),
+        Location(home=HOME, moved_by=MOVED_BY, directories=("sessions", "sessions-meta"), rare=("sessions-meta",)),
         Location(moved_by=(Variable("PI_CODING_AGENT_SESSION_DIR"),)),
         Location(home=HOME, moved_by=MOVED_BY, directories=(), listings=(Listing("settings.json", ("sessionDir",)),)),
     )

@@ -2,6 +2,7 @@
 
 import io
 import itertools
+import time
 import unicodedata
 from typing import Any
 
@@ -70,6 +71,22 @@ def test_a_status() -> None:
         "2 sessions by /b/.sesameignore (cannot be read: no regular file)",
         "low (",
     ):
+        assert part in text
+
+
+def test_a_status_in_local_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As everything else that a person reads."""
+    monkeypatch.setenv("TZ", "XXX-5")
+    time.tzset()
+    zeros = dict.fromkeys(("sessions", "messages", "toolCalls", "bytes", "walBytes", "files"), 0)
+    state = {
+        "version": "1", "pid": 7, "startedAt": "2025-12-15T20:00:03.807Z", "lastSyncAt": "2025-12-15T21:30:00.000Z",
+        "state": "ready", "socket": "/s", "counts": zeros, "database": {**zeros, "path": "/i"}, "pending": zeros,
+        "indexing": None, "freshness": {"p50Ms": None}, "queries": {"p50Ms": None}, "sources": [],
+        "warnings": [{"message": "low", "since": "2025-12-15T19:00:00.000Z"}],
+    }  # fmt: skip
+    text = "\n".join(status.lines(state, PLAIN))
+    for part in ("low (since 2025-12-16 00:00)", "process   7, since 2025-12-16 01:00", "changed   2025-12-16 02:30"):
         assert part in text
 
 

@@ -115,10 +115,15 @@ def test_a_bare_m_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"role": "asistant"}, "role: there is no 'asistant'; expected assistant, .*user"),
+        (
+            {"role": "asistant"},
+            "role: there is no 'asistant' [(]did you mean assistant[?][)]; expected assistant, .*user",
+        ),
         ({"role": ["user", "system"]}, "role: there is no 'system'; expected .*user"),
-        ({"source": "gemni"}, "source: there is no 'gemni'; expected gemini, .*pi"),
-        ({"source": "Codex"}, "source: there is no 'Codex'; expected codex, "),
+        ({"source": "gemni"}, "source: there is no 'gemni' [(]did you mean gemini[?][)]; expected gemini, .*pi"),
+        ({"source": "Codex"}, "source: there is no 'Codex' [(]did you mean codex[?][)]; expected codex, "),
+        ({"source": "cluade"}, "source: there is no 'cluade' [(]did you mean claude[?][)]; expected claude, "),
+        ({"source": "x"}, "source: there is no 'x'; expected "),
     ],
 )
 async def test_names_that_there_are_not_are_refused(given: dict[str, Any], message: str) -> None:
@@ -170,7 +175,9 @@ async def test_a_name_is_exact_but_for_case(called: apsw.Connection) -> None:
 
 async def test_an_unknown_family_is_refused_with_the_list() -> None:
     """The nearest first."""
-    with pytest.raises(ParamsError, match=r"toolFamily: there is no 'shel'; expected shell, .*mcp"):
+    with pytest.raises(
+        ParamsError, match=r"toolFamily: there is no 'shel' \(did you mean shell\?\); expected shell, .*mcp"
+    ):
         await where(toolFamily="shel")
 
 

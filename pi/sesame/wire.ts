@@ -87,6 +87,7 @@ export interface Message {
   toolName: string | null;
   isError: boolean | null;
   timestamp: string | null;
+  entryId?: string | null;
   text: string;
   truncated: boolean;
   undone?: boolean;
@@ -99,7 +100,15 @@ export interface Page {
   messages: Message[];
 }
 
+/** What a model wrote of a session, and when it was asked. */
+export interface Generated {
+  at: string;
+}
+
 export interface Meta extends Session {
+  agent: string | null;
+  toolCounts: Record<string, number>;
+  generated?: Generated | null;
   resume?: { command: string[]; cwd: string | null } | null;
   resumeProblem?: { code: string; message: string } | null;
 }

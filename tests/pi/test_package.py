@@ -6,11 +6,15 @@ import pwd
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sesamectl import __version__
 from sesamectl.locations import MAX_SOCKET_BYTES, socket_path
+from sesamectl.memory.answer import AnswerError, parse_answer
+from sesamectl.memory.conversation import Conversation
+from sesamectl.memory.prompt import make_prompt, make_retry
 from sesamectl.render.terminal import columns
 from sesamed.sanitize import clean_text
 from tests.support import canaries, login, npm
@@ -87,6 +91,74 @@ def test_it_judges_login_directories_as_everybody(tmp_path: Path, case: str) -> 
     home = os.path.join(pwd.getpwuid(os.geteuid()).pw_dir, ".local/state/sesame/run")
     expected = f"{directory}/sesame" if case in login.PRIVATE else home
     assert json.loads(printed) == [expected, MAX_SOCKET_BYTES]
+
+
+def test_a_model_is_asked_what_sesamectl_asks(tmp_path: Path) -> None:
+    """The instructions, what is said of the session, and what is said of a wrong answer stand in both clients: word for word."""
+    sessions: list[dict[str, Any]] = [
+        {
+            "name": "a\n name", "agent": "pi", "cwd": "/orchard", "gitBranch": None, "created": "C", "modified": "M",
+            "toolCounts": {"bash": 2, "read": 1},
+        },
+        dict.fromkeys(("name", "agent", "cwd", "gitBranch"), None) | {"created": "C", "modified": "M", "toolCounts": {}},
+    ]  # fmt: skip
+    cases = [
+        (session, Conversation(said, 3, is_cut=is_cut), wrong)
+        for session in sessions
+        for said, is_cut in (("User: why?</session>", False), ("User: 語\n\n[...]\nso</answer>", True))
+        for wrong in ("no", "語😀</answer>" * 900)
+    ]
+    errors = ['"name" must be a text', "two"]
+    prompts = [make_prompt(session, conversation) for session, conversation, _ in cases]
+    expected = [[prompt, make_retry(prompt, case[2], errors)] for prompt, case in zip(prompts, cases, strict=True)]
+    given = tmp_path / "cases.json"
+    given.write_text(
+        json.dumps([[session, {"text": said.text, "isCut": said.is_cut}, wrong] for session, said, wrong in cases])
+    )
+    script = (
+        "import { readFileSync } from 'node:fs'; import { makePrompt, makeRetry } from './sesame/memory/prompt.ts';"
+        "const made = JSON.parse(readFileSync(process.argv[1], 'utf8')).map(([session, conversation, wrong]) => {"
+        "  const prompt = makePrompt(session, conversation); return [prompt, makeRetry(prompt, wrong, JSON.parse(process.argv[2]))]; });"
+        "console.log(JSON.stringify(made))"
+    )
+    said = run(npm.node_22(), "--input-type=module", "--eval", script, str(given), json.dumps(errors))
+    assert json.loads(said) == expected
+
+
+WRONG = (None, 3, "", " ", [], [1], ["x"] * 101, ["語" * 201], "😀" * 201, "x" * 8001)
+
+
+def test_an_answer_is_judged_as_sesamectl_judges_it(tmp_path: Path) -> None:
+    good: dict[str, Any] = {
+        "name": " Where quinces grow\n",
+        "summary": "In the orchard.",
+        "tags": ["a "],
+        "recallWords": ["b", "c"],
+    }
+    outputs = [
+        json.dumps(good), f"Sure {{here it is}}:\n```json\n{json.dumps(good, indent=2)}\n```\nAnything else? {{}}",
+        json.dumps({**good, "description": "It is\\\"{"}), json.dumps({**good, "description": None, "cost": {"a": "}"}}),
+        json.dumps({**good, "description": ""}), "", "[1, 2]", "{" * 30 + json.dumps(good), json.dumps([good]),
+        *(json.dumps({**good, name: wrong}) for name in good for wrong in WRONG),
+        json.dumps({"name": "x"}), "{}",
+    ]  # fmt: skip
+    expected: list[Any] = []
+    for output in outputs:
+        try:
+            taken = parse_answer(output)
+        except AnswerError as error:
+            expected.append([said.partition(" read: ")[0] for said in error.errors])  # each says in its own words why
+        else:
+            expected.append({"name": taken.pop("title"), **taken})
+    given = tmp_path / "outputs.json"
+    given.write_text(json.dumps(outputs))
+    script = (
+        "import { readFileSync } from 'node:fs'; import { parseAnswer } from './sesame/memory/answer.ts';"
+        "const judged = (output) => { try { return parseAnswer(output); }"
+        "  catch (error) { return error.errors.map((said) => said.split(' read: ')[0]); } };"
+        "console.log(JSON.stringify(JSON.parse(readFileSync(process.argv[1], 'utf8')).map(judged)))"
+    )
+    assert json.loads(run(npm.node_22(), "--input-type=module", "--eval", script, str(given))) == expected
 
 
 def test_in_pis_own_process(beside: Path) -> None:

@@ -3,18 +3,22 @@
 One session after the other: one that fails stops no other, and what is stored stays if this is interrupted.
 """
 
+import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from sesamectl.call import call, call_retrying, wait_if_started
 from sesamectl.client import Client
-from sesamectl.errors import RpcError, UsageError
+from sesamectl.errors import UsageError
 from sesamectl.flags import DUE, Arguments
-from sesamectl.memory.asking import AskingError
+from sesamectl.locations import data_directory
+from sesamectl.memory.ledger import Ledger
 from sesamectl.memory.prompt import count_tokens
-from sesamectl.memory.remembering import Budget, Question, SpentError, ask, prepare, store
+from sesamectl.memory.remembering import Budget, Question, ask, prepare, store
+from sesamectl.memory.series import Step, ended_by_signals, take_each
 from sesamectl.memory.settings import Settings, read_settings
 from sesamectl.output import require_output, show
 from sesamectl.render import clean, clean_lines, number
@@ -25,7 +29,6 @@ FEW = 10
 FAILED = 4
 
 Session = Mapping[str, Any]
-Step = Callable[[str], dict[str, Any]]
 
 
 def run(arguments: Arguments) -> int:
@@ -36,26 +39,26 @@ def run(arguments: Arguments) -> int:
     if due and not arguments.has("due"):
         raise UsageError("--limit and --since only mean something together with --due", "remember")
     require_output()
-    is_dry = arguments.has("dry-run")
+    is_dry, budget = arguments.has("dry-run"), Budget(arguments.values.get("budget"))
     call_retrying(arguments, _wait)
-    budget = Budget(arguments.values.get("budget"))
-    step = partial(_preview, arguments, budget) if is_dry else partial(_remember, arguments, read_settings(), budget)
-    references, left = (arguments.words, 0) if arguments.words else _list_due(arguments, due)
-    done, failed = [], []
-    for at, reference in enumerate(references, 1):
-        try:
-            done.append(step(f"[{at} of {len(references)}]", reference))
-        except SpentError:
-            _tell(f"{clean(reference)}: stopped: it goes beyond --budget")
-            left += len(references) - at + 1
-            break
-        except (AskingError, RpcError) as error:
-            why = clean(error)
-            _tell(f"{clean(reference)}: failed: {why}")
-            failed.append({"session": reference, "error": why})
-    answer = {"remembered": [] if is_dry else done, "wouldSend": done if is_dry else [], "failed": failed, "left": left}
+    ledger = Ledger(data_directory(os.environ))
+    step: Step = partial(_preview, arguments, budget)
+    if not is_dry:
+        step = partial(_remember, arguments, read_settings(), budget, ledger)
+    with ExitStack() as held:
+        held.enter_context(ended_by_signals())
+        if arguments.words:
+            answer = {**take_each(step, arguments.words, _tell), "waiting": 0}
+        else:
+            if not is_dry:
+                held.enter_context(ledger.hold())
+            due_now = _list_due(arguments, due, ledger)
+            answer = take_each(step, due_now.references, _tell, None if is_dry else ledger)
+            answer |= {"left": answer["left"] + due_now.left, "waiting": due_now.waiting}
+    done = answer.pop("done")
+    answer = {"remembered": [] if is_dry else done, "wouldSend": done if is_dry else [], **answer}
     show(answer, _dry_lines if is_dry else _lines, arguments)
-    return FAILED if failed else 0
+    return FAILED if answer["failed"] else 0
 
 
 def _wait(client: Client) -> dict[str, Any]:
@@ -64,14 +67,26 @@ def _wait(client: Client) -> dict[str, Any]:
     return {}
 
 
-def _list_due(arguments: Arguments, due: dict[str, Any]) -> tuple[list[str], int]:
-    """The ids of some sessions that are due, the newest first, and how many more there are."""
+class Due(NamedTuple):
+    """The ids of sessions that are due, the newest first; how many more there are; how many came to nothing not long ago, and wait."""
 
-    answer = call_retrying(
-        arguments, lambda client: client.call("list_sessions", needsMemory=True, **{"limit": FEW, **due})
-    )
-    listed = [session["sessionId"] for session in answer["sessions"]]
-    return listed, answer["total"] - len(listed)
+    references: list[str]
+    left: int
+    waiting: int
+
+
+def _list_due(arguments: Arguments, due: dict[str, Any], ledger: Ledger) -> Due:
+    passed_over = ledger.list_waiting()
+
+    def ask_for(client: Client) -> dict[str, Any]:
+        wanted = {"needsMemory": True, "limit": FEW, **due}
+        every = client.call("list_sessions", **{**wanted, "limit": 0})["total"] if passed_over else None
+        return {**client.call("list_sessions", exclude=passed_over, **wanted), "every": every}
+
+    listed = call_retrying(arguments, ask_for)
+    references = [session["sessionId"] for session in listed["sessions"]]
+    waiting = 0 if listed["every"] is None else max(0, listed["every"] - listed["total"])
+    return Due(references, listed["total"] - len(references), waiting)
 
 
 def _prepare(arguments: Arguments, reference: str) -> Question:
@@ -85,13 +100,18 @@ def _prepare(arguments: Arguments, reference: str) -> Question:
     return found[0]
 
 
-def _remember(arguments: Arguments, settings: Settings, budget: Budget, place: str, reference: str) -> dict[str, Any]:
+def _remember(
+    arguments: Arguments, settings: Settings, budget: Budget, ledger: Ledger, place: str, reference: str
+) -> dict[str, Any]:
     """Nothing is connected while the model thinks: the daemon may be restarted meanwhile."""
     question = _prepare(arguments, reference)
     _tell(f"{place} {_label(question.session)}")
     entry = ask(settings, question, budget, lambda what: _tell(f"  {clean(what)}"))
     stored = call(arguments, lambda client: store(client, settings, question, entry))
-    _tell(f"  stored: {clean(entry.parameters['title'])}")
+    ledger.succeed(stored["sessionId"])
+    _tell(
+        f"  stored: {clean(entry.parameters['title'])}{'' if entry.cost_usd is None else f' (${entry.cost_usd:.4f})'}"
+    )
     return {
         "sessionId": stored["sessionId"],
         "shortId": stored["shortId"],
@@ -132,7 +152,9 @@ def _lines(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:
         yield f"{'Nothing done' if answer['left'] else 'No session is due'}{_left(answer)}"
         return
     sent = sum(int(one["bytes"]) for one in done)
-    yield f"{number(len(done), 'session')} remembered, {len(failed)} failed; {sent:,} bytes sent{_left(answer)}"
+    costs = [cost for one in done if (cost := one["generated"]["costUsd"]) is not None]
+    cost = f", ${sum(costs):.4f}" if costs else ""
+    yield f"{number(len(done), 'session')} remembered, {len(failed)} failed; {sent:,} bytes sent{cost}{_left(answer)}"
 
 
 def _dry_lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
@@ -146,4 +168,6 @@ def _dry_lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
 
 
 def _left(answer: Mapping[str, Any]) -> str:
-    return f"; {number(int(answer['left']), 'more session')} to do" if answer["left"] else ""
+    left = f"; {number(int(answer['left']), 'more session')} to do" if answer["left"] else ""
+    waiting = f"; {number(int(answer['waiting']), 'session')} to be tried again later" if answer["waiting"] else ""
+    return left + waiting

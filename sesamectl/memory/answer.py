@@ -1,7 +1,8 @@
 """What a model answered, as parameters of set_session_meta, or what is wrong with it."""
 
 import json
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 MAX_NAME, MAX_TEXT, MAX_WORDS, MAX_WORD = 200, 8000, 100, 200
 TEXTS = {"name": MAX_NAME, "summary": MAX_TEXT}
@@ -17,6 +18,27 @@ class AnswerError(Exception):
     def __init__(self, errors: list[str]) -> None:
         super().__init__("; ".join(errors))
         self.errors = errors
+
+
+class Said(NamedTuple):
+    """What a model said, and what that cost in dollars, if the command tells."""
+
+    text: str
+    cost_usd: float | None
+
+
+def read_output(output: str) -> Said:
+    """What a command printed: the answer, or an object with it and what it cost, as some print as JSON."""
+    try:
+        found = json.loads(output)
+    except (ValueError, RecursionError):
+        return Said(output, None)
+    if not isinstance(found, dict) or not isinstance(found.get("result"), str):
+        return Said(output, None)
+    cost = found.get("total_cost_usd")
+    if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < math.inf:
+        cost = None
+    return Said(found["result"], cost)
 
 
 def parse_answer(output: str) -> dict[str, Any]:

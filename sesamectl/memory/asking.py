@@ -17,11 +17,19 @@ SHOWN_COMPLAINT = 200
 
 
 class AskingError(Exception):
-    """The command failed, or took too long."""
+    """There is no answer that could be stored."""
+
+
+class CommandError(AskingError):
+    """The command failed, or took too long. What it complained of may be anybody's words: it is shown, and not logged."""
+
+    def __init__(self, why: str, complaint: str = "") -> None:
+        super().__init__(f"{why}: {complaint}" if complaint else why)
+        self.why = why
 
 
 def ask_model(command: Sequence[str], prompt: str, timeout_s: float) -> str:
-    """What the command prints. Raises AskingError; RefusedError if it cannot be run at all."""
+    """What the command prints. Raises CommandError; RefusedError if it cannot be run at all."""
     try:
         process = subprocess.Popen(  # noqa: S603  # the person configured it
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
@@ -35,7 +43,7 @@ def ask_model(command: Sequence[str], prompt: str, timeout_s: float) -> str:
         _end(process)
     if process.returncode:
         last = complaint.decode(errors="replace").strip().rpartition("\n")[2][:SHOWN_COMPLAINT]
-        raise AskingError(f"{command[0]} ended with {process.returncode}{f': {last}' if last else ''}")
+        raise CommandError(f"{command[0]} ended with {process.returncode}", last)
     return output.decode(errors="replace")
 
 
@@ -67,7 +75,7 @@ def _exchange(process: subprocess.Popen[bytes], prompt: bytes, timeout_s: float)
                 if is_done:
                     selector.unregister(key.fileobj)
             if len(output) > MAX_OUTPUT:
-                raise AskingError(f"it printed more than {MAX_OUTPUT >> 20} MiB")
+                raise CommandError(f"it printed more than {MAX_OUTPUT >> 20} MiB")
             del complaint[:-KEPT_COMPLAINT]
     try:
         process.wait(max(0.0, give_up_at - time.monotonic()))
@@ -76,8 +84,8 @@ def _exchange(process: subprocess.Popen[bytes], prompt: bytes, timeout_s: float)
     return bytes(output), bytes(complaint)
 
 
-def _late(timeout_s: float) -> AskingError:
-    return AskingError(f"no answer within {timeout_s:g} s (memory.timeoutSeconds)")
+def _late(timeout_s: float) -> CommandError:
+    return CommandError(f"no answer within {timeout_s:g} s (memory.timeoutSeconds)")
 
 
 def _feed(stdin: IO[bytes], prompt: bytes) -> bytes:

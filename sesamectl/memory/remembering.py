@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from sesamectl.client import Client
-from sesamectl.memory.answer import AnswerError, parse_answer
+from sesamectl.memory.answer import AnswerError, parse_answer, read_output
 from sesamectl.memory.asking import AskingError, ask_model
 from sesamectl.memory.conversation import read_conversation
 from sesamectl.memory.prompt import count_tokens, make_prompt, make_retry
@@ -19,19 +19,20 @@ class SpentError(Exception):
 
 
 class Budget:
-    """How many tokens may be sent, about; None for any number."""
+    """How many tokens may be sent, about; None for any number. `spent` is told what is."""
 
-    def __init__(self, tokens: int | None) -> None:
+    def __init__(self, tokens: int | None, spent: Callable[[int], None] = lambda _: None) -> None:
         self._left = tokens
+        self._spent = spent
 
     def spend(self, prompt: str) -> None:
         """Raise SpentError if it does not fit."""
-        if self._left is None:
-            return
         tokens = count_tokens(prompt)
-        if tokens > self._left:
-            raise SpentError
-        self._left -= tokens
+        if self._left is not None:
+            if tokens > self._left:
+                raise SpentError
+            self._left -= tokens
+        self._spent(tokens)
 
 
 class Question(NamedTuple):
@@ -44,12 +45,13 @@ class Question(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """What it answered, in so many tries; the whole of it in as many bytes sent."""
+    """What it answered, in so many tries; the whole of it in as many bytes sent, for so many dollars if that is known."""
 
     parameters: Mapping[str, Any]
     at: str
     tries: int
     sent: int
+    cost_usd: float | None
 
 
 def prepare(client: Client, identity: str) -> Question:
@@ -64,25 +66,26 @@ def prepare(client: Client, identity: str) -> Question:
 
 def ask(settings: Settings, question: Question, budget: Budget, tell: Callable[[str], None]) -> Entry:
     """Ask until the answer is what was asked for. Raises AskingError, also if it never was; SpentError."""
-    prompt, sent = question.prompt, 0
+    prompt, sent, cost = question.prompt, 0, None
     at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     for number in range(1, TRIES + 1):
         budget.spend(prompt)
         sent += len(prompt.encode(errors="replace"))
-        answer = ask_model(settings.command, prompt, settings.timeout_s)
+        said = read_output(ask_model(settings.command, prompt, settings.timeout_s))
+        cost = cost if said.cost_usd is None else said.cost_usd + (cost or 0.0)
         try:
-            return Entry(parse_answer(answer), at, number, sent)
+            return Entry(parse_answer(said.text), at, number, sent, cost)
         except AnswerError as error:
             if number == TRIES:
                 raise AskingError(f"no usable answer in {TRIES} tries: {error}") from None
             tell(f"try {number} of {TRIES}: {error}")
-            prompt = make_retry(question.prompt, answer, error.errors)
+            prompt = make_retry(question.prompt, said.text, error.errors)
     raise AssertionError
 
 
 def store(client: Client, settings: Settings, question: Question, entry: Entry) -> dict[str, Any]:
     """Keep it, unless somebody else has stored one since the session was read; the session with it."""
-    generated = {"model": settings.model, "at": entry.at, "upTo": question.up_to, "costUsd": None}
+    generated = {"model": settings.model, "at": entry.at, "upTo": question.up_to, "costUsd": entry.cost_usd}
     return client.call(
         "set_session_meta",
         sessionId=question.session["sessionId"],

@@ -10,7 +10,7 @@ from sesamed.errors import ConfigError
 from sesamed.paths import find
 from sesamed.sources import SOURCES
 
-# Each keeps no transcript of the prompt, and gives the model no tools that change anything.
+# Each keeps no transcript of the prompt, and gives the model no tools by which something could be changed, read or sent.
 RECIPES = (
     *(source.asks for source in SOURCES.values() if source.asks),
     ("llm", "--no-log"),

@@ -33,6 +33,8 @@ GOOD = {
     "recallWords": ["pomaceous scions", "Obstwiese"],
 }
 
+NOTHING = {"remembered": [], "wouldSend": [], "failed": [], "left": 0, "waiting": 0}
+
 
 class Desk(Machine):
     """A machine with a model."""
@@ -102,7 +104,7 @@ def test_a_good_answer_is_stored_at_once(desk: Desk) -> None:
     assert "medlar" not in prompt
     assert "quince" in desk.run("search", "obstwiese").stdout
     assert [one["sessionId"] for one in desk.remember("--due")["remembered"]] == ["medlar"]
-    assert desk.remember("--due") == {"remembered": [], "wouldSend": [], "failed": [], "left": 0}
+    assert desk.remember("--due") == NOTHING
     assert desk.run("remember", "--due").stdout == "No session is due\n"
 
 
@@ -158,6 +160,57 @@ def test_a_failing_command_is_not_tried_again(desk: Desk) -> None:
     assert [one["sessionId"] for one in desk.remember("--due", "--dry-run")["wouldSend"]] == ["quince"]
 
 
+def test_what_came_to_nothing_does_not_stand_in_the_way(desk: Desk) -> None:
+    """The next run goes on with the others; who is named is asked about in any case."""
+    desk.says("no", "no", "no", "#\nsys.exit(7)", GOOD)
+    first, second = (desk.remember("--due", "--limit", "1", code=4)["failed"][0]["session"] for _ in range(2))
+    assert {first, second} == {"quince", "medlar"}
+    assert desk.remember("--due") == {**NOTHING, "waiting": 2}
+    assert desk.run("remember", "--due").stdout == "No session is due; 2 sessions to be tried again later\n"
+    assert len(desk.asked) == 4
+    assert desk.remember(first)["failed"] == []
+    assert desk.remember("--due") == {**NOTHING, "waiting": 1}
+
+
+def test_a_command_that_always_fails_is_given_up(desk: Desk) -> None:
+    """After three sessions: the others would only cost time."""
+    for number in range(4):
+        desk.write(f"tree-{number}", "a tree")
+    desk.says("#\nsys.exit(7)")
+    done = desk.run("remember", "--due")
+    assert (done.returncode, errors(done)[-1]) == (4, "stopped: the command failed 3 times in a row")
+    assert done.stdout == "0 sessions remembered, 3 failed; 0 bytes sent; 3 more sessions to do\n"
+    assert len(desk.asked) == 3
+    desk.says(GOOD)
+    assert len(desk.remember("--due")["remembered"]) == 3
+
+
+def test_two_runs_do_not_ask_about_the_same_sessions(desk: Desk) -> None:
+    """The second one is refused; one that names a session is not."""
+    desk.says("#\nos.mkfifo(place + '/lives'); os.open(place + '/lives', os.O_RDWR); time.sleep(600)", GOOD)
+    process = desk.start("remember", "--due", "--limit", "1")
+    eventually(lambda: (desk.model / "lives").exists())
+    done = desk.run("remember", "--due")
+    said = f"sesamectl: another `sesamectl remember --due` is running (pid {process.pid})"
+    assert (done.returncode, errors(done)) == (4, [said])
+    assert desk.remember("--due", "--dry-run")["left"] == 0
+    assert len(desk.remember("medlar")["remembered"]) == 1
+    process.kill()
+    process.communicate(timeout=PATIENCE_S)
+    assert [one["sessionId"] for one in desk.remember("--due")["remembered"]] == ["quince"]
+
+
+def test_what_a_command_tells_of_its_cost_is_kept(desk: Desk) -> None:
+    """All tries together."""
+    said = [{"result": text, "total_cost_usd": cost} for text, cost in (("no", 0.001), (json.dumps(GOOD), 0.0025))]
+    desk.says(*said)
+    done = desk.run("remember", "quince")
+    assert errors(done)[-1] == "  stored: Where quinces grow ($0.0035)"
+    assert done.stdout.endswith(" bytes sent, $0.0035\n")
+    assert desk.meta("quince")["generated"]["costUsd"] == 0.0035
+    assert "Your last answer was:\n<answer>\nno\n</answer>" in desk.asked[1]
+
+
 def test_a_command_that_hangs_is_ended_with_all_that_it_started(desk: Desk) -> None:
     """After the configured time."""
     desk.configure(timeoutSeconds=1)
@@ -170,12 +223,13 @@ def test_a_command_that_hangs_is_ended_with_all_that_it_started(desk: Desk) -> N
         os.open(desk.model / "lives", os.O_WRONLY | os.O_NONBLOCK)
 
 
-def test_an_interrupt_ends_the_command_and_keeps_what_is_stored(desk: Desk) -> None:
-    """The next run goes on from there."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupt_ends_the_command_and_keeps_what_is_stored(desk: Desk, number: signal.Signals) -> None:
+    """The next run goes on from there; the same when a service manager stops it, or its terminal is closed."""
     desk.says(GOOD, "#\nos.mkfifo(place + '/lives'); os.open(place + '/lives', os.O_RDWR); time.sleep(600)")
     process = desk.start("remember", "quince", "medlar")
     eventually(lambda: (desk.model / "lives").exists())
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, _ = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, out) == (130, "")
     with pytest.raises(OSError, match="No such device"):
@@ -315,4 +369,4 @@ def test_it_does_not_feed_on_itself(desk: Desk) -> None:
     }
     assert json.loads(desk.run("list", "--empty", "--json").stdout)["total"] == 20
     assert json.loads(desk.run("search", '"catalogue entry"', "--fresh", "--json").stdout)["resultCount"] == 0
-    assert desk.remember("--due") == {"remembered": [], "wouldSend": [], "failed": [], "left": 0}
+    assert desk.remember("--due") == NOTHING

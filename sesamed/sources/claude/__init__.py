@@ -74,7 +74,9 @@ class Claude(JsonLines[ClaudeState, Line]):
         Document(files=("**/custom-title.json", "**/agent-*.meta.json"), side=True),
     )
     resume = ResumeCommand(words=("claude", "--resume", "{id}"))
-    asks = ("claude", "-p", "--no-session-persistence", "--tools", "")
+    asks = (
+        "claude", "-p", "--no-session-persistence", "--tools", "", "--strict-mcp-config", "--output-format", "json",
+    )  # fmt: skip
     tool_families = ToolFamilies(
         read=("Read", "NotebookRead", "View", "ReadNotebook"),
         write=("Write",),

@@ -195,7 +195,10 @@ class Codex(JsonLines[CodexState, Line]):
     version = 5
     locations = (Location(home="~/.codex", moved_by=(Variable("CODEX_HOME"),), directories=("sessions", ARCHIVE)),)
     shapes = (Lines(files=("**/*.jsonl", "**/*.jsonl.zst")), Lines(files=(f"../{INDEX}",), side=True))
-    asks = ("codex", "exec", "--ephemeral", "--sandbox", "read-only", "--skip-git-repo-check", "-")
+    asks = (
+        "codex", "exec", "--ephemeral", "--sandbox", "read-only", "-c", "web_search=disabled", "-c", "features.shell_tool=false",
+        "--skip-git-repo-check", "-",
+    )  # fmt: skip
     resume = ResumeCommand(
         words=("codex", "resume", "{id}"),
         here=("codex", "resume", "--cd", ".", "{id}"),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sesamectl.errors import RefusedError
-from sesamectl.memory.answer import AnswerError, parse_answer
+from sesamectl.memory.answer import AnswerError, parse_answer, read_output
 from sesamectl.memory.asking import AskingError, ask_model
 from sesamectl.memory.conversation import MAX_BYTES, Conversation, read_conversation
 from sesamectl.memory.prompt import count_tokens, make_prompt, make_retry
@@ -150,6 +150,24 @@ def test_what_is_sent_has_at_most_50_kib(messages: list[tuple[str, str]]) -> Non
     assert found.text.startswith(said[0][:100])
     if len(said) > 1:
         assert found.text[-5:] == said[-1][-5:]
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        ("{}", ("{}", None)),
+        ('{"result": "x", "total_cost_usd": 0.25, "type": "result"}', ("x", 0.25)),
+        ('{"result": "x"}', ("x", None)),
+        ('{"result": "x", "total_cost_usd": -1}', ("x", None)),
+        ('{"result": "x", "total_cost_usd": Infinity}', ("x", None)),
+        ('{"result": "x", "total_cost_usd": true}', ("x", None)),
+        ('{"result": 3, "total_cost_usd": 1}', ('{"result": 3, "total_cost_usd": 1}', None)),
+        ("[" * 100_000, ("[" * 100_000, None)),
+    ],
+)
+def test_an_answer_may_come_with_its_cost(output: str, said: tuple[str, float | None]) -> None:
+    """Where all that was printed is such an object."""
+    assert read_output(output) == said
 
 
 def program(code: str) -> list[str]:

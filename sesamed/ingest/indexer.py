@@ -159,7 +159,8 @@ class Indexer:
             self.upkeep.wrote()
         if result.gone:
             await self._drop_hidden([state for state in there if state.is_gone])
-        await self._heed_projects()
+        _, again = await self._heed_projects()
+        self.queue.sweep_wanted |= again
         self._finish(result, batch.states)
         await self.keep_up()
 
@@ -352,7 +353,8 @@ class Indexer:
         due now because they aren't excluded any more."""
         now = self.projects.revision, self._withholding.revision
         if now == self._heeded or not (self.states.withheld or self.projects.list_excluded()):
-            self._heeded = now
+            if not self._writing.locked():  # what a look decides is only known when it has ended, and does this again
+                self._heeded = now
             return 0, False
         places, withheld = await self.write(self._ingest.find_excluded), 0
         for some in self._slices(places):

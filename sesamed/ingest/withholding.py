@@ -108,6 +108,11 @@ class Withholding:
                 found = self._find_inherited(change) if change.identity is not None else self._leave_out(change)
             if found is not None:
                 self.add(change.path, change.source, found)
+                if (
+                    self.find(change.path) is None
+                ):  # the rules changed meanwhile, and who looked for what they let in did not see it
+                    self.release(change.path, change.source)
+                    return self.decide(change)
         return found
 
     def _find_own(self, change: FileRows) -> Withheld | None:

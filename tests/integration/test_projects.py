@@ -2,8 +2,10 @@
 
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -184,6 +186,18 @@ def test_rules_are_those_of_git(projects: Projects, text: str, left: list[str]) 
     assert projects.ids() == left
     projects.allow()
     assert projects.ids() == ["at", "deep", "lib", "src"]
+
+
+def test_rules_that_change_while_a_session_is_read(projects: Projects) -> None:
+    """An editor empties the file before it writes it, and to be empty means everything: one round in sixty was read at that moment, and
+    stayed out."""
+    random = Random(3)
+    for number in range(60):
+        projects.ignore("")
+        projects.write(str(number), projects.private / "src/deep", "a quince")
+        time.sleep(random.uniform(0, 0.012))
+        projects.ignore("*.md\n")
+        assert projects.count() == number + 1
 
 
 def test_files_below_the_top_and_of_the_main_worktree_count(projects: Projects) -> None:

@@ -17,6 +17,7 @@ Secrets = Literal["mask", "drop", "keep"]
 KEY_LINE: Final = 40  # characters at least
 KEY_BYTES: Final = 1 << 14  # that a private key may have
 LEAST: Final = 16  # letters and digits of a value that a machine has made
+SHORT: Final = LEAST - 2  # with what may stand behind it, "=="
 LEAST_DIFFERENT: Final = 8  # characters
 CHANGES: Final = 0.25, 0.42  # of letters and digits that have another kind of neighbour; where there is but one digit
 RULES: Final = 2  # raised when another version of sesame would mask a text otherwise
@@ -24,10 +25,19 @@ RULES: Final = 2  # raised when another version of sesame would mask a text othe
 ALNUM: Final = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _SEEN: Final = b"\t\n" + bytes(range(0x20, 0x7F))
 _UNSEEN: Final = b"?"
-# Letters and digits but small vowels: of what machines make in one run in a thousand lacks six of these in a row, and words hardly ever
-# have them.
+_WIDE: Final = ALNUM + b"_+/.~-"
+# Letters and digits but small vowels are `x`: of what machines make in one run in a thousand lacks six of these in a row, and words
+# hardly ever have them. Whatever else may stand in what is made is `v`.
 _CLASSES: Final = bytes(
-    (b"x" if code in ALNUM + b"_" and code not in b"aeiou" else b" " if code in _SEEN else _UNSEEN)[0]
+    (
+        b"x"
+        if code in ALNUM + b"_" and code not in b"aeiou"
+        else b"v"
+        if code in _WIDE
+        else b" "
+        if code in _SEEN
+        else _UNSEEN
+    )[0]
     for code in range(256)
 )
 DENSE: Final = 13  # of twenty characters
@@ -35,7 +45,6 @@ _HARD: Final = b"x" * 6
 _SIGNS: Final = b":=> \t\"'`]\\"
 _QUOTES: Final = b" \t\"'`\\"
 _LEAD: Final = 128  # so far before these the beginning is looked for
-_WIDE: Final = ALNUM + b"_+/.~-"
 _BEFORE: Final = 12  # what is issued may begin so far before a region: the number of a bot
 _LETTERS: Final = b"AKIA", b"ASIA", b"glpat-", b"hf_"  # how those begin that may have no digit
 _SHOUT: Final = b"PASSW"
@@ -236,7 +245,13 @@ def _find_regions(data: bytes, classes: bytes, at: int) -> Iterator[tuple[int, i
     """Where a machine may have made something: what stands around letters and digits that nobody can pronounce, if it is long enough."""
     done = 0
     while at >= 0:
-        # Most are words, which have vowels nearby; to see that takes a third of what follows. Passwords are found by their name.
+        # Most are too short: the hash of a commit, a number.
+        begin = classes.rfind(b" ", at - LEAST if at > LEAST else 0, at)
+        end = classes.find(b" ", at, at + LEAST)
+        if begin >= 0 and 0 <= end <= begin + SHORT and data.find(_SHOUT, begin, end) < 0:
+            at = classes.find(_HARD, end)
+            continue
+        # Or words, which have vowels nearby. Passwords are found by their name.
         if classes.count(b"x", at - 4 if at > 4 else 0, at + 16) < DENSE and data[at : at + 5] != _SHOUT:
             at = classes.find(_HARD, at + 6)
             continue

@@ -1,15 +1,19 @@
-"""A model on loopback, as pi sees any: it streams what the test wrote down for it, and keeps every request."""
+"""A model on loopback, as agents see any: it streams what the test wrote down for it, and keeps every request."""
 
 import json
+import queue
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 PROVIDER = "fake"
 MODEL = "fake-1"
+TITLE = "About something"
+TURN_S = 120.0
+USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,7 @@ class Model:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._thread = threading.Thread(target=self._server.serve_forever)
 
-    def __enter__(self) -> "Model":
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -45,10 +49,19 @@ class Model:
         self._turns += turns
 
     @property
+    def url(self) -> str:
+        """Where it listens, without a path."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    @property
     def config(self) -> dict[str, Any]:
         """`models.json` of pi that names it."""
-        url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
-        provider = {"baseUrl": url, "api": "openai-completions", "apiKey": "none", "models": [{"id": MODEL}]}
+        provider = {
+            "baseUrl": f"{self.url}/v1",
+            "api": "openai-completions",
+            "apiKey": "none",
+            "models": [{"id": MODEL}],
+        }
         return {"providers": {PROVIDER: provider}}
 
     def tool_results(self) -> list[str]:
@@ -68,6 +81,24 @@ class Model:
         return f"It said: {plain(last)}" if last["role"] == "tool" else "Done."
 
 
+class PatientModel(Model):
+    """Answers only when the test says what. Who gives it no tools wants a title for a session."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._next: queue.Queue[str | Use] = queue.Queue()
+
+    def says(self, *turns: str | Use) -> None:
+        """What it does now, and then."""
+        for turn in turns:
+            self._next.put(turn)
+
+    def turn(self, request: dict[str, Any]) -> str | Use:
+        """What it does now, as soon as that is known."""
+        self.requests.append(request)
+        return self._next.get(timeout=TURN_S) if request.get("tools") else TITLE
+
+
 def plain(message: dict[str, Any]) -> str:
     """A message's text."""
     content = message["content"]
@@ -78,21 +109,52 @@ def _handler(model: Model) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
+        def do_GET(self) -> None:
+            self._give({"object": "list", "data": [{"id": MODEL, "object": "model"}]})
+
         def do_POST(self) -> None:
-            request = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            request = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or b"{}")
+            if not self.path.partition("?")[0].endswith(
+                "/chat/completions"
+            ):  # an agent asks its maker about something else
+                self._give({})
+                return
+            turn, number = model.turn(request), len(model.requests)
+            if not request.get("stream"):
+                self._give(_whole(turn, number))
+                return
             self.send_response(200)
             self.send_header("content-type", "text/event-stream")
             self.send_header("connection", "close")
             self.end_headers()
-            for chunk in _stream(model.turn(request), len(model.requests)):
+            for chunk in _stream(turn, number):
                 self.wfile.write(b"data: " + json.dumps(chunk).encode() + b"\n\n")
             self.wfile.write(b"data: [DONE]\n\n")
             self.close_connection = True
+
+        def _give(self, answer: dict[str, Any]) -> None:
+            data = json.dumps(answer).encode()
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
 
         def log_message(self, *_: Any) -> None:
             """Nothing."""
 
     return Handler
+
+
+def _whole(turn: str | Use, number: int) -> dict[str, Any]:
+    said: dict[str, Any] = {"role": "assistant", "content": turn if isinstance(turn, str) else None}
+    if isinstance(turn, Use):
+        function = {"name": turn.tool, "arguments": json.dumps(turn.arguments)}
+        said["tool_calls"] = [{"id": f"call_{number}", "type": "function", "function": function}]
+    return {
+        "id": "x", "object": "chat.completion", "created": 1, "model": MODEL, "usage": USAGE,
+        "choices": [{"index": 0, "message": said, "finish_reason": "stop" if isinstance(turn, str) else "tool_calls"}],
+    }  # fmt: skip
 
 
 def _stream(turn: str | Use, number: int) -> Iterator[dict[str, Any]]:
@@ -113,7 +175,7 @@ def _stream(turn: str | Use, number: int) -> Iterator[dict[str, Any]]:
         for piece in (words[: len(words) // 2], words[len(words) // 2 :]):  # as real ones do
             yield _chunk({"tool_calls": [{"index": 0, "function": {"arguments": piece}}]})
         yield _chunk({}, "tool_calls")
-    yield {"id": "x", "choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}}
+    yield {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": MODEL, "choices": [], "usage": USAGE}
 
 
 def _chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:

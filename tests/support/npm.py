@@ -1,4 +1,4 @@
-"""Programs for the tests of `pi/`, from npm into a cache: Node 22, several versions of pi, TypeScript. Installed once a machine.
+"""Programs for tests, from npm into a cache: agents, Node 22, several versions of pi, TypeScript. Installed once a machine.
 
 Everything is installed with `--ignore-scripts` and in exact versions, by npm's own configuration. Where there is no Node, or npm does
 not get it, the tests that need it are skipped and say why.
@@ -57,9 +57,9 @@ def node() -> str:
     """Some Node that pi's last version for Node 20 runs on."""
     found = shutil.which("node")
     if found is None or shutil.which("npm") is None:
-        pytest.skip("the tests of the pi package need Node and npm, and there is none on the PATH")
+        pytest.skip("tests of real agents need Node and npm, and there is none on the PATH")
     if _version(found) < (20, 6):
-        pytest.skip(f"the tests of the pi package need Node 20.6 or newer, and {found} is older")
+        pytest.skip(f"tests of real agents need Node 20.6 or newer, and {found} is older")
     return found
 
 
@@ -76,7 +76,7 @@ def node_22() -> str:
 def pi(version: str) -> Pi:
     """This version of pi, with a Node that it runs on."""
     if not version[0].isdigit():
-        version = _published(version)
+        version = published(PI, version)
     if version == OLDEST:
         return Pi(version, (node(), str(installed(Install((f"{PI}@{version}",))) / PI / "dist/cli.js")))
     # The sister packages of 1.x can't be had from npm. Its program is one bundle that needs only jiti beside it.
@@ -151,10 +151,10 @@ def _npm(directory: Path, *arguments: str) -> str:
 
 
 @functools.cache
-def _published(tag: str) -> str:
-    """The version that has this tag in the registry now."""
+def published(package: str, tag: str) -> str:
+    """The version of a package that has this tag in the registry now."""
     try:
-        return _npm(Path.cwd(), "view", f"{PI}@{tag}", "version").strip()
+        return _npm(Path.cwd(), "view", f"{package}@{tag}", "version").strip()
     except NpmError as error:
         pytest.skip(str(error))
 

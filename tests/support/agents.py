@@ -1,0 +1,95 @@
+"""Real agents, from npm: how each is installed, set up in a home of its own, asked, resumed and forked.
+
+What all of them are put through is in `tests/agents/test_sessions.py`. To add one: a class here, its name in `AGENTS`.
+"""
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+from tests.support import npm
+from tests.support.chat import MODEL, PROVIDER, Use
+
+WHICH = os.environ.get(
+    "SESAME_AGENTS", ""
+)  # "": those that are `daily`; "all": all of them; "latest": npm's newest of each
+KEY = "sk-none"  # nobody checks it
+
+
+@dataclass
+class Agent:
+    """An agent that can be run. Its home is empty, and the model on loopback is the only thing it can reach."""
+
+    name: ClassVar[str]  # what its source is called
+    package: ClassVar[str]
+    pinned: ClassVar[str]  # its version
+    beside: ClassVar[tuple[str, ...]] = ()  # what npm installs with it
+    daily: ClassVar[bool] = False  # also in .ci/run, which has little time
+    shell_tool: ClassVar[str] = "bash"
+    tells_branch: ClassVar[bool] = True
+    tells_parent: ClassVar[bool] = True  # of a fork
+
+    modules: Path = field(init=False)
+
+    def install(self) -> None:
+        """Get it from npm, or skip."""
+        version = npm.published(self.package, "latest") if WHICH == "latest" else self.pinned
+        self.modules = npm.installed(npm.Install((f"{self.package}@{version}", *self.beside)))
+
+    def settle(self, home: Path, url: str) -> dict[str, str]:
+        """Write its settings into a home; gives the environment that it runs in, beside HOME and PATH."""
+        raise NotImplementedError
+
+    def asks(self, prompt: str) -> list[str]:
+        """The command that begins a session."""
+        raise NotImplementedError
+
+    def resumes(self, session: str, prompt: str) -> list[str]:
+        """The command that goes on with one."""
+        raise NotImplementedError
+
+    def forks(self, session: str, prompt: str) -> list[str]:
+        """The command that begins one with a copy of another; empty if there is none."""
+        raise NotImplementedError
+
+    def shell(self, command: str) -> Use:
+        """How the model runs a shell command."""
+        return Use(self.shell_tool, {"command": command, "description": "look at it"})
+
+
+class OpenCode(Agent):
+    """A database."""
+
+    name, package, pinned = "opencode", "opencode-ai", "1.18.33"
+    tells_branch = tells_parent = False
+
+    def settle(self, home: Path, url: str) -> dict[str, str]:
+        provider = {
+            "npm": "@ai-sdk/openai-compatible", "name": "Fake", "options": {"baseURL": f"{url}/v1", "apiKey": KEY},
+            "models": {MODEL: {"name": "Fake", "tool_call": True, "limit": {"context": 100000, "output": 4000}}},
+        }  # fmt: skip
+        model = f"{PROVIDER}/{MODEL}"
+        settings = {"model": model, "small_model": model, "autoupdate": False, "share": "disabled"}
+        _write(home / ".config/opencode/opencode.json", {**settings, "provider": {PROVIDER: provider}})
+        switches = ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS")
+        return {f"OPENCODE_DISABLE_{switch}": "1" for switch in switches}
+
+    def asks(self, prompt: str) -> list[str]:
+        program = next(self.modules.glob("opencode-*64/bin/opencode"))  # where npm's script would take it from
+        return [str(program), "run", prompt]
+
+    def resumes(self, session: str, prompt: str) -> list[str]:
+        return [*self.asks(prompt), "--session", session]
+
+    def forks(self, session: str, prompt: str) -> list[str]:
+        return [*self.resumes(session, prompt), "--fork"]
+
+
+AGENTS: tuple[type[Agent], ...] = (OpenCode,)
+
+
+def _write(path: Path, settings: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(settings))

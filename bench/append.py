@@ -102,16 +102,16 @@ def _busy_rows(daemon: Instance, appender: Appender, paths: list[str]) -> list[R
     end = time.perf_counter() + AFTER_S
     after = appender.run_while(daemon, lambda: time.perf_counter() < end, paths)
     daemon.until_folded()
-    return [_row("during the cold index", during), _row(f"in the {AFTER_S:.0f} s after it", after)]
+    return [row("during the cold index", during), row(f"in the {AFTER_S:.0f} s after it", after)]
 
 
 def _calm_rows(daemon: Instance, appender: Appender, paths: list[str], samples: int) -> list[Row]:
     longest = max(paths, key=os.path.getsize)
     size = os.path.getsize(longest) / 1e6
     return [
-        _row("**random sessions**", appender.run(daemon, paths, samples)),
-        _row(f"the longest session ({size:.1f} MB)", appender.run(daemon, [longest], max(1, samples // 3))),
-        _row("(a search that finds nothing)", _misses(daemon, samples)),
+        row("**random sessions**", appender.run(daemon, paths, samples)),
+        row(f"the longest session ({size:.1f} MB)", appender.run(daemon, [longest], max(1, samples // 3))),
+        row("(a search that finds nothing)", _misses(daemon, samples)),
         _freshness(daemon.call("status")["freshness"]),
     ]
 
@@ -126,7 +126,8 @@ def _misses(daemon: Instance, samples: int) -> list[float]:
     return times
 
 
-def _row(name: str, times: list[float]) -> Row:
+def row(name: str, times: list[float]) -> Row:
+    """How long appends took."""
     shares = [ms(percentile(times, share)) for share in (50, 90, 99)]
     return (name, str(len(times)), *shares, ms(max(times)), str(sum(one > 50 for one in times)))
 

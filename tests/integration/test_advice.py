@@ -154,7 +154,9 @@ def configured_after_the_start(patient: Patient) -> ByHand:
 @scenario(Advice.INDEX)
 def a_file_that_was_missed(patient: Patient) -> ByHand:
     patient.configure('{"watch": "off", "sweepSeconds": 86400}')
-    patient.run("index")
+    patient.run("start")
+    # Nobody else asks for a sweep, so that this is the first one, after which none comes for a day.
+    eventually(lambda: json.loads(patient.run("status", "--json").stdout)["lastSweepAt"] is not None)
     patient.write("two", "a medlar")
     patient.inside = True
     patient.patch.setattr(

@@ -83,7 +83,8 @@ def _discard_output() -> None:
 
 
 def _fail(message: str, code: int, command: str = "sesamectl") -> int:
-    print(f"{command}: {clean(message)}", file=sys.stderr)
+    if sys.stderr is not None:  # else print would take standard output
+        print(f"{command}: {clean(message)}", file=sys.stderr)
     return code
 
 

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 HELP = ("-h", "--help")
 VERSION = ("-V", "--version", "version")
 HELP_COMMAND = "help"
+OTHER_NAMES = {  # what git, gh and others call it
+    "since": "after", "until": "before", "agent": "source", "dir": "cwd", "project": "cwd", "max-count": "limit", "count": "limit",
+}  # fmt: skip
 ONE = "-1"  # `--limit 1`; any other dash with more than a listed letter begins a word to exclude
 
 
@@ -137,6 +140,8 @@ def _suggest(typed: str, known: Iterable[str]) -> str:
     from difflib import get_close_matches
 
     names = {name.lstrip("-"): name for name in known}  # dashes are alike in all of them
+    if (other := OTHER_NAMES.get(typed.lstrip("-"), "")) in names:
+        return f"; did you mean {names[other]}?"
     near = get_close_matches(typed.lower().lstrip("-"), names, n=1)
     return f"; did you mean {names[near[0]]}?" if near else ""
 

@@ -6,10 +6,13 @@ from typing import Any
 from sesamectl.client import Client
 from sesamectl.errors import RpcError
 from sesamectl.render import clean
+from sesamectl.render.heading import short_id
+from sesamectl.render.terminal import fit
 
 NOT_FOUND, AMBIGUOUS = NOT_AN_ID = (1, 2)
 MAX_DIGITS = 15
 MAX_LISTED = 5
+MAX_NAME = 40  # columns
 
 
 def resolve(client: Client, reference: str, cwd: str | None = None, *, place: bool = True) -> dict[str, Any]:
@@ -44,8 +47,8 @@ def _list_candidates(data: Any) -> str:
 
 
 def _label(session: dict[str, Any]) -> str:
-    name = clean(session.get("name") or "")
-    return clean(session.get("sessionId")) + (f" ({name})" if name else "")
+    name = fit(clean(session.get("name") or ""), MAX_NAME)
+    return short_id(session) + (f" ({name})" if name else "")
 
 
 def _current_directory() -> str | None:

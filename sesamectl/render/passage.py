@@ -19,9 +19,9 @@ def cut(text: str, ranges: Sequence[tuple[int, int]], width: int) -> tuple[str, 
     room = width - 4  # two ellipses, each with a blank
     begin, end = _densest(text, ranges, room)
     first, last = _widen(text, begin, end, room)
-    if first:
+    if first and columns(text[first]) == 1:  # what is wide has no blanks between words
         first = text.find(" ", first - 1, min(begin, first + MAX_PART)) + 1 or first
-    if last < len(text):
+    if last < len(text) and columns(text[last]) == 1:
         last = max(text.rfind(" ", max(end, last - MAX_PART), last + 1), 0) or last
     before = f"{ELLIPSIS} " if first and not text.startswith(ELLIPSIS, first) else ""
     after = f" {ELLIPSIS}" if last < len(text) else ""

@@ -36,8 +36,8 @@ def result_lines(
     answer: Mapping[str, Any], terminal: Terminal, show: Hit | None = None, last: str = ""
 ) -> Iterator[str]:
     """How far to trust the answer, the hits, and what is not shown."""
-    yield _headline(answer)
-    yield from _notes(answer)
+    for line in (_headline(answer), *_notes(answer)):
+        yield from (line[begin:end] for begin, end in wrap(line, terminal.width or len(line)))
     for hit in answer.get("results", ()):
         yield ""
         yield from (show or _hit)(hit, terminal)
@@ -50,11 +50,16 @@ def _headline(answer: Mapping[str, Any]) -> str:
     count, query = answer.get("resultCount", 0), clean(answer.get("query", ""))
     total = answer.get("total") or count
     if not total:
-        return f'No session matches "{query}"' if query.strip(" *") else "No sessions"
+        return f"No session matches {_quote_query(query)}" if query.strip(" *") else "No sessions"
     found = number(total, "session") if answer.get("totalExact", True) else f"at least {number(total, 'session')}"
     found = f"Found {count} of {found}" if 0 < count < total else f"Found {found}"
-    found = f'{found} matching "{query}"' if query.strip(" *") else f"{found}, newest first"
+    found = f"{found} matching {_quote_query(query)}" if query.strip(" *") else f"{found}, newest first"
     return found if count else f"{found}, but none in this range"
+
+
+def _quote_query(query: str) -> str:
+    """A query with phrases has quotes enough."""
+    return query if '"' in query else f'"{query}"'
 
 
 def _format_rest(answer: Mapping[str, Any]) -> Iterator[str]:

@@ -30,7 +30,7 @@ def changes(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     """Sessions that changed or were removed, and how to go on from there."""
     sessions, removed = answer["sessions"], answer["removed"]
     if not (sessions or removed):
-        yield "No changes"
+        yield "No changes so far" if answer["more"] else "No changes"
     for gone in removed:
         yield f"  {clean(gone['sessionId'])} - {clean(gone['why'])} ({clean(gone['key'])})"
     for session in sessions:
@@ -57,14 +57,15 @@ def _annotations(session: Mapping[str, Any], terminal: Terminal) -> Iterator[str
 def page_lines(answer: Mapping[str, Any], terminal: Terminal, *, full: bool, asked: int | None = None) -> Iterator[str]:
     """A session and a page of its messages, of which one may have been asked for."""
     meta, page = answer["session"], answer["messages"]
-    yield terminal.paint(BOLD, clean(meta.get("name") or heading.NO_NAME))
+    name = clean(meta.get("name") or heading.NO_NAME)
+    yield from (terminal.paint(BOLD, name[begin:end]) for begin, end in wrap(name, terminal.width or len(name)))
     yield clean(meta["sessionId"])
     yield heading.about({**meta, "tags": ()}, terminal.width, [f"since {minute(clean(meta['created']))}"])
     yield from _annotations(meta, terminal)
     for message in page["messages"]:
         yield ""
         yield from _message(message, terminal, full=full, is_asked=message["msgIdx"] == asked)
-    yield from _rest(heading.short_id(meta), page, terminal)
+    yield from _rest(heading.short_id(meta), page, terminal, asked)
 
 
 def _message(message: Mapping[str, Any], terminal: Terminal, *, full: bool, is_asked: bool) -> Iterator[str]:
@@ -89,9 +90,11 @@ def _indented(lines: Iterable[str], terminal: Terminal) -> Iterator[str]:
         yield from (f"{INDENT}{line[begin:end]}".rstrip() for begin, end in spans)
 
 
-def _rest(identity: str, page: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
+def _rest(identity: str, page: Mapping[str, Any], terminal: Terminal, asked: int | None) -> Iterator[str]:
     messages, total = page["messages"], page["total"]
     yield ""
+    if asked is not None and asked >= total:
+        yield f"There is no message {asked}."
     if not messages:
         yield f"No messages in this range; the session has {total}."
         return

@@ -39,7 +39,7 @@ def lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
 
 
 def _source(source: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
-    mode, place = clean(source["mode"]), f"{clean(source['parser']):<7} {clean(source['path'])}"
+    mode, place = clean(source["mode"]), f"{clean(source['parser']):<8} {clean(source['path'])}"
     if mode == "missing":
         yield terminal.paint(DIM, f"source    {place}: missing")
     else:

@@ -96,7 +96,9 @@ def fit(text: str, width: int) -> str:
 
 
 def wrap(text: str, width: int) -> Iterator[tuple[int, int]]:
-    """Start and end of each line of the text at this width, broken at spaces where there are any."""
+    """Start and end of each line of the text at this width, broken at spaces, and where scripts without them may be. A word that has no
+    room on a line of its own is broken anywhere.
+    """
     begin = 0
     while True:
         end = _line_end(text, begin, width)
@@ -107,12 +109,19 @@ def wrap(text: str, width: int) -> Iterator[tuple[int, int]]:
 
 
 def _line_end(text: str, begin: int, width: int) -> int:
-    used, end, blank = 0, begin, begin
+    used, end, gap = 0, begin, begin
     while end < len(text):
-        if text[end] == " ":
-            blank = end
-        used += columns(text[end])
+        wide = columns(text[end])
+        if text[end] == " " or (wide > 1 and text[gap:end] != " "):
+            gap = end
+        used += wide
         if used > width and end > begin:
-            return end if text[end] == " " else (blank if blank > begin else end)
+            return gap if gap > begin and not _is_long_word(text, gap, width) else end
         end += 1
     return end
+
+
+def _is_long_word(text: str, gap: int, width: int) -> bool:
+    """Whether what begins at this gap has no room on a line."""
+    word = text[gap + 1 : gap + width + 2]
+    return len(word) > width and " " not in word and columns(word) == len(word)

@@ -271,3 +271,10 @@ def test_the_client_is_light(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> Non
         "sqlite3",
         "tempfile",
     }
+
+
+def test_nowhere_to_complain() -> None:
+    """With standard error closed an error is its exit code: it does not get into the output."""
+    command = ["sh", "-c", '"$@" 2>&-', "sh", sys.executable, "-m", "sesamectl", "search", "--nope"]
+    done = subprocess.run(command, capture_output=True, cwd=ROOT, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stdout) == (2, "")

@@ -145,6 +145,8 @@ def test_dates_are_made_utc() -> None:
         (["--jsn", "search", "x"], "unknown flag --jsn; did you mean --json?"),
         (["-x", "search"], "unknown flag -x"),
         (["search", "--nonsense"], "unknown flag --nonsense; put `--` before words"),
+        (["list", "--since", "3d"], "unknown flag --since; did you mean --after?"),
+        (["search", "--agent", "pi"], "unknown flag --agent; did you mean --source?"),
         (["search", "--limt", "3"], "unknown flag --limt; did you mean --limit?"),
         (["status", "--xyzzy"], "unknown flag --xyzzy"),
         (["service", "uninstal"], "'uninstal': expected uninstall or install or "),

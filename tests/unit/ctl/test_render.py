@@ -74,6 +74,20 @@ def test_a_status() -> None:
         assert part in text
 
 
+def test_a_page_that_there_is_not() -> None:
+    """A message that was asked for and is not there is told; of changes, that the first ones are none to see."""
+    meta = {"sessionId": "abc", "name": "n", "created": "2025-12-15T10:00:00.000Z", "messageCount": 1}
+    page: dict[str, Any] = {"total": 8, "nextOffset": None, "messages": []}
+    told = list(sessions.page_lines({"session": meta, "messages": page}, PLAIN, full=False, asked=8))
+    assert "There is no message 8." in told
+    assert "There is no message" not in "".join(
+        sessions.page_lines({"session": meta, "messages": page}, PLAIN, full=False, asked=7)
+    )
+    changed: dict[str, Any] = {"sessions": [], "removed": [], "revision": 7, "epoch": "e"}
+    assert next(iter(sessions.changes({**changed, "more": True}, PLAIN))) == "No changes so far"
+    assert next(iter(sessions.changes({**changed, "more": False}, PLAIN))) == "No changes"
+
+
 def test_a_status_in_local_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """As everything else that a person reads."""
     monkeypatch.setenv("TZ", "XXX-5")
@@ -181,6 +195,22 @@ def test_wrapped(text: str, width: int) -> None:
         assert text[before:begin] in {"", " "}
         joined += text[before:end]
     assert text.removeprefix(joined) in {"", " "}
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "lines"),
+    [
+        ("one two three", 8, ["one two", "three"]),
+        ("one /a/path/without/blanks", 12, ["one /a/path/", "without/blan", "ks"]),
+        ("one 日本語日本語", 9, ["one 日本", "語日本語"]),
+        ("日本語の three", 9, ["日本語の", "three"]),
+        ("日本 language 語", 9, ["日本", "language", "語"]),
+        ("aaaa bbbb", 4, ["aaaa", "bbbb"]),
+    ],
+)
+def test_where_lines_are_broken(text: str, width: int, lines: list[str]) -> None:
+    """At blanks, within scripts that have none, and within a word if it is too long for any line."""
+    assert [text[begin:end] for begin, end in wrap(text, width)] == lines
 
 
 @given(st.text(alphabet="ab 日e\u0301", max_size=30), st.integers(1, 12))

@@ -53,7 +53,8 @@ def answer(*hits: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 def show(one: dict[str, Any], width: int = 0, *, colours: bool = False) -> list[str]:
     """The lines of a hit."""
-    return list(search.lines(answer(one), Terminal(width, colours=colours)))[2 : -2 if width else None]
+    lines = list(search.lines(answer(one), Terminal(width, colours=colours)))
+    return lines[lines.index("") + 1 : -2 if width else None]
 
 
 # -- hits
@@ -127,7 +128,28 @@ def test_widths(width: int, letter: str) -> None:
     assert "abc12345" in lines[0]
     assert lines[1].startswith("  3 h ago")
     assert all(columns(line) <= width for line in lines)
-    assert len(lines) == (3 if width >= 100 else 4 if width > 20 or letter != "word " else 5)
+    assert len(lines) == (3 if width >= 100 else 4 if width > 20 else 5)
+
+
+def test_an_answer_is_told_within_the_width() -> None:
+    """Broken at words; a query with quotes is not quoted once more."""
+    told = {**answer(), "query": 'a "long question" with many words', "total": 0, "excluded": ["several"] * 9}
+    lines = list(search.lines(told, Terminal(40)))
+    assert lines[:2] == ['No session matches a "long question"', "with many words"]
+    assert all(len(line) <= 40 for line in lines)
+    assert 'No session matches "x"' in list(search.lines({**told, "query": "x"}, Terminal()))
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        ("oddity " + "日本語" * 20, 2 * 76 - 30),
+        ("see https://a.host/" + "path/" * 60, 2 * 76 - 30),
+    ],
+)
+def test_a_quote_without_blanks_fills_its_lines(text: str, quoted: int) -> None:
+    """As of Japanese, or an address: they are broken, instead of left out."""
+    assert sum(columns(line.strip()) for line in show(hit(matchedSnippet=text), 80)[2:]) >= min(quoted, columns(text))
 
 
 @pytest.mark.parametrize("width", [20, 80, 100, 140])

@@ -214,10 +214,12 @@ def test_resolve_prints_an_id_for_scripts(stub: Stub, capsys: pytest.CaptureFixt
 
 
 def test_candidates_are_named(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
-    """In the same line, cleaned."""
-    stub.fail(2, "'fix' fits 2 sessions", {"sessions": [HIT, {"sessionId": "abd", "name": None}]})
+    """In the same line, cleaned and short."""
+    long = {"sessionId": "abe-123", "shortId": "abe", "name": "Fix " * 99}
+    stub.fail(2, "'fix' fits 3 sessions", {"sessions": [HIT, {"sessionId": "abd", "name": None}, long]})
     assert main(["resolve", "fix"]) == 4
-    assert capsys.readouterr().err == "sesamectl: 'fix' fits 2 sessions: abc (Fix it), abd\n"
+    named = f"abc (Fix it), abd, abe ({('Fix ' * 10)[:39]}…)"
+    assert capsys.readouterr().err == f"sesamectl: 'fix' fits 3 sessions: {named}\n"
 
 
 def test_show_takes_names(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:

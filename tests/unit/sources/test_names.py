@@ -8,7 +8,7 @@ import pytest
 
 from sesamed.model import Fact, NameRank
 from sesamed.sources import SOURCES
-from sesamed.sources.names import TITLE_CHARS, prompt_fact, session_name
+from sesamed.sources.names import LOOKED_AT, TITLE_CHARS, prompt_fact, session_name
 from tests.support.claude import ClaudeSession
 from tests.support.codex import CodexSession
 from tests.support.sessions import PiSession, Transcript
@@ -110,6 +110,18 @@ def test_what_says_something_is_a_name(text: str) -> None:
     fact = prompt_fact(text)
     assert fact is not None
     assert fact.rank == NameRank.PROMPT
+
+
+def test_of_a_very_long_prompt_the_beginning_is_looked_at() -> None:
+    """Behind the blocks in front, however long they are: 20 MB of fences took 8 s."""
+    fences = "```\n```\n" * (LOOKED_AT // 8)
+    block = f"<file name='a'>{'x' * 2 * LOOKED_AT}</file>"
+    for text, name in (
+        (f"{block}why the quince", "why the quince"),
+        (f"{fences[:800]}why the quince", "why the quince"),
+        (f"{fences}why the quince", ""),
+    ):
+        assert session_name(text) == name
 
 
 def test_cutting_fences_takes_time_in_proportion() -> None:

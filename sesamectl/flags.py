@@ -183,6 +183,7 @@ SHOW = (
     LIMIT,
     Flag("offset", "N", "skip the first N; --offset=-N prints the last N", position),
     Flag("around", "N", "the page around message N", count),
+    Flag("branch", "leaf|ID", "only what leads to the newest message, or to the one with this id of the agent's"),
 )
 REVEAL = Flag("reveal", "", "with secrets as they stand in the transcript; asks first, and only in a terminal")
 INDEX = (

@@ -28,7 +28,9 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     role: Role
     text: str
     entry: str | None = None
-    parent: str | None = None  # only where it does not simply follow the line before it
+    parent: str | None = (
+        None  # the entry that it follows, if that is not the line before it; empty: it begins another tree
+    )
     time_ms: int | None = None
     ended_ms: int | None = None  # when all of it was there, if the agent tells
     prompt: bool = False  # begins an exchange
@@ -138,6 +140,13 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     id: str
 
 
+class Passed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A line of a tree of messages that became no record of its own: others may follow it. `parent` as in Message."""
+
+    entry: str
+    parent: str | None = None
+
+
 class Undone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The person took back what this file contains so far: from the record with this key on, or that one alone. It stays, marked."""
 
@@ -161,7 +170,9 @@ class Bad(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     line: int | None = None
 
 
-Operation = Message | ToolCall | ToolResult | Outcome | Touched | Identity | Fact | Entry | Undone | Unknown | Bad
+Operation = (
+    Message | ToolCall | ToolResult | Outcome | Touched | Identity | Fact | Entry | Passed | Undone | Unknown | Bad
+)
 
 
 class Pending(msgspec.Struct, frozen=True, kw_only=True):

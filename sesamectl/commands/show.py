@@ -38,7 +38,7 @@ def run(arguments: Arguments) -> None:
             _complete(client, messages, page)
         return {"session": meta, "messages": messages}
 
-    render = partial(page_lines, full=arguments.has("all"), asked=asked)
+    render = partial(page_lines, full=arguments.has("all"), asked=asked, branch=page.get("branch"))
     show(call_retrying(arguments, question), render, arguments, may_page=True)
 
 

@@ -54,7 +54,9 @@ def _annotations(session: Mapping[str, Any], terminal: Terminal) -> Iterator[str
         yield from _indented([f"Tags: {join_clean(tags)}"], terminal)
 
 
-def page_lines(answer: Mapping[str, Any], terminal: Terminal, *, full: bool, asked: int | None = None) -> Iterator[str]:
+def page_lines(
+    answer: Mapping[str, Any], terminal: Terminal, *, full: bool, asked: int | None = None, branch: str | None = None
+) -> Iterator[str]:
     """A session and a page of its messages, of which one may have been asked for."""
     meta, page = answer["session"], answer["messages"]
     name = clean(meta.get("name") or heading.NO_NAME)
@@ -65,7 +67,7 @@ def page_lines(answer: Mapping[str, Any], terminal: Terminal, *, full: bool, ask
     for message in page["messages"]:
         yield ""
         yield from _message(message, terminal, full=full, is_asked=message["msgIdx"] == asked)
-    yield from _rest(heading.short_id(meta), page, terminal, asked)
+    yield from _rest(heading.short_id(meta), page, terminal, asked, branch)
 
 
 def _message(message: Mapping[str, Any], terminal: Terminal, *, full: bool, is_asked: bool) -> Iterator[str]:
@@ -90,18 +92,24 @@ def _indented(lines: Iterable[str], terminal: Terminal) -> Iterator[str]:
         yield from (f"{INDENT}{line[begin:end]}".rstrip() for begin, end in spans)
 
 
-def _rest(identity: str, page: Mapping[str, Any], terminal: Terminal, asked: int | None) -> Iterator[str]:
+def _rest(
+    identity: str, page: Mapping[str, Any], terminal: Terminal, asked: int | None, branch: str | None
+) -> Iterator[str]:
     messages, total = page["messages"], page["total"]
     yield ""
-    if asked is not None and asked >= total:
+    if asked is not None and asked >= total and branch is None:
         yield f"There is no message {asked}."
     if not messages:
-        yield f"No messages in this range; the session has {total}."
+        yield f"No messages in this range; the {'session' if branch is None else 'branch'} has {total}."
         return
     first, last = int(messages[0]["msgIdx"]), int(messages[-1]["msgIdx"])
-    yield terminal.paint(DIM, f"Messages {first} to {last} of {total}, counted from 0.")
-    if first:
-        count = min(first, len(messages))
-        yield terminal.paint(DIM, f"Before: sesamectl show {identity} --offset {first - count} --limit {count}")
+    if branch is None:
+        yield terminal.paint(DIM, f"Messages {first} to {last} of {total}, counted from 0.")
+        if first:
+            count = min(first, len(messages))
+            yield terminal.paint(DIM, f"Before: sesamectl show {identity} --offset {first - count} --limit {count}")
+    else:  # its numbers have gaps
+        yield terminal.paint(DIM, f"Messages {first} to {last}: {len(messages)} of the {total} of this branch.")
+        identity += f" --branch {clean(branch)}"
     if page.get("nextOffset"):
         yield terminal.paint(DIM, f"Next: sesamectl show {identity} --offset {int(page['nextOffset'])}")

@@ -24,6 +24,7 @@ from sesamed.model import (
     Message,
     Operation,
     Outcome,
+    Passed,
     ToolCall,
     ToolResult,
     Touched,
@@ -32,7 +33,17 @@ from sesamed.model import (
 )
 from sesamed.sanitize import clean_line, clean_text
 from sesamed.store.ids import Kind, line_digest, path_key
-from sesamed.store.rows import FileRows, OutcomeRow, RecordRow, Remark, ResultRow, Text, TouchedRow, UndoneRow
+from sesamed.store.rows import (
+    FileRows,
+    OutcomeRow,
+    PassedRow,
+    RecordRow,
+    Remark,
+    ResultRow,
+    Text,
+    TouchedRow,
+    UndoneRow,
+)
 from sesamed.store.sqlite import Packer
 
 KEPT_MASKS = 4096
@@ -61,6 +72,7 @@ class Chunking:
             Fact: self._state,
             Identity: _identify,
             Entry: _enter,
+            Passed: _pass,
             Undone: _undo,
             Unknown: _count_unknown,
             Bad: _note_bad,
@@ -150,6 +162,10 @@ def _identify(change: FileRows, identity: Identity) -> None:
 
 def _enter(change: FileRows, entry: Entry) -> None:
     change.entries.append(line_digest(change.source, entry.id))
+
+
+def _pass(change: FileRows, passed: Passed) -> None:
+    change.rows.append(PassedRow(line_digest(change.source, passed.entry), _clean_or_none(passed.parent)))
 
 
 def _correct(change: FileRows, outcome: Outcome) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -23,6 +23,7 @@ from sesamed.sanitize import Exact, Line, Time, clean_text
 from sesamed.store.ids import Kind
 from sesamed.store.reading import session as read
 from sesamed.store.reading import summary
+from sesamed.store.reading.branch import Branch, Span, find_branch
 from sesamed.store.reading.resolve import Project, find, resolve
 from sesamed.store.search.filters import Conditions
 from sesamed.store.sqlite import Connection
@@ -146,6 +147,7 @@ class ListMessagesParams(Params, frozen=True, kw_only=True):
     limit: NonNegative = 50
     around: NonNegative | None = None
     text_offset: CodePoints = 0
+    branch: str | None = None  # only what leads to the newest message (`leaf`), or to the one with this entry id
     reveal: bool = False  # secrets as they stand in the transcript
 
 
@@ -183,14 +185,15 @@ async def list_messages(context: Context, call: Call, params: ListMessagesParams
 def _read_page(connection: Connection, params: ListMessagesParams) -> MessageList:
     """As many messages as fit into an answer."""
     session = find(connection, params.session_id)
-    public_id, total = read.count_items(connection, session)
-    limit = min(params.limit, MAX_MESSAGES)
+    public_id, count = read.count_items(connection, session)
+    branch = Branch([Span(0, count - 1)]) if params.branch is None else find_branch(connection, session, params.branch)
+    total, limit = branch.total, min(params.limit, MAX_MESSAGES)
     first = params.offset if params.offset >= 0 else max(0, total + params.offset)
     if params.around is not None:
-        first = max(0, min(params.around, total - 1) - limit // 2)
+        first = max(0, min(branch.index_of(params.around), total - 1) - limit // 2)
     page: list[MessageItem] = []
     size = 0
-    for item in read.read_items(connection, session, min(first, MAX_OFFSET), limit):
+    for item in _read_items(connection, session, branch.cut(min(first, MAX_OFFSET), limit)):
         message = _make_message(connection, item, params)
         size += len(json.dumps((message.text, item.tool, item.entry)))  # as bytes: the answer is ASCII, too
         if page and size > PAGE_BYTES:
@@ -198,6 +201,11 @@ def _read_page(connection: Connection, params: ListMessagesParams) -> MessageLis
         page.append(message)
     next_offset = find_next_offset(first, len(page), total)
     return MessageList(session_id=public_id, total=total, next_offset=next_offset, messages=page)
+
+
+def _read_items(connection: Connection, session: int, spans: Sequence[Span]) -> Iterator[read.Item]:
+    for first, last in spans:
+        yield from read.read_items(connection, session, first, last - first + 1)
 
 
 def _make_message(connection: Connection, item: read.Item, params: ListMessagesParams) -> MessageItem:

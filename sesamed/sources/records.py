@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from sesamed.calls import is_own_call
-from sesamed.model import ACTIVE, Fact, Message, Operation, Role, ToolCall, ToolResult
+from sesamed.model import ACTIVE, Fact, Message, Operation, Passed, Role, ToolCall, ToolResult
 
 OPEN_CALLS = 128
 ID_CHARS = 1024  # ids of OpenAI's calls have hundreds; a longer one is not kept
@@ -118,6 +118,15 @@ def link_parent(parent: str | msgspec.UnsetType | None, last: str | None) -> str
     if parent is msgspec.UNSET or parent == last:
         return None
     return parent or ""
+
+
+def note_passed(
+    operations: list[Operation], entry: str | None, parent: str | msgspec.UnsetType | None, last: str | None
+) -> list[Operation]:
+    """What a line of a tree says; if that is no record, the line itself, too: others may follow it."""
+    if not entry or any(isinstance(operation, Message | ToolCall) for operation in operations):
+        return operations
+    return [*operations, Passed(entry=entry, parent=link_parent(parent, last))]
 
 
 # -- calls without a result yet: bounded in number, never changed in place

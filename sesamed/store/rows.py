@@ -152,7 +152,14 @@ class UndoneRow(msgspec.Struct, frozen=True, gc=False):
     alone: bool
 
 
-AnyRow = RecordRow | ResultRow | OutcomeRow | TouchedRow | UndoneRow
+class PassedRow(msgspec.Struct, frozen=True, gc=False):
+    """A line that others may follow, and that is no record: its digest, and the entry that it follows itself (`RecordRow.parent`)."""
+
+    digest: int
+    parent: str | None
+
+
+AnyRow = RecordRow | ResultRow | OutcomeRow | TouchedRow | UndoneRow | PassedRow
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -186,7 +193,11 @@ class FileRows(msgspec.Struct, kw_only=True):
     facts: list[Fact] = []
     remarks: list[Remark] = []
     entries: list[int] = []
-    undone: list[tuple[int, ...]] = []  # first and last positions, of a file that cannot be read now
+    undone: list[
+        tuple[int, ...]
+    ] = []  # first and last positions, of a file that cannot be read now; and so are the next two
+    jumps: list[tuple[int, ...]] = []  # positions, and those that they follow
+    passed: list[tuple[int, ...]] = []  # digests of lines, and the positions that they stand behind
     rows: list[AnyRow] = []
     active_ms: int | None = None  # when the latest of what is new happened
     look_again: bool = False  # it was written this moment, or did not decode: once more when it is quiet
@@ -209,6 +220,7 @@ def blank(change: FileRows, withheld: Withheld | None = None) -> None:
     change.cursor = Cursor() if withheld is None else Cursor(state=withheld.encode())
     change.identity, change.loose_from, change.difference = None, None, None
     change.rows, change.facts, change.remarks, change.entries, change.undone = [], [], [], [], []
+    change.jumps, change.passed = [], []
     change.bad, change.bad_lines, change.unknown_lines = [], 0, 0
     change.active_ms = None
     change.counted_from_start = True

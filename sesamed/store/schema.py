@@ -7,11 +7,16 @@ import apsw
 from sesamed.store import ids
 
 APPLICATION_ID = 0x5E5A3E01
-VERSION = 9
+VERSION = 10
 
+# Before 10 branches were not kept: what only such an index has is one branch.
+BEFORE_10 = """
+    CREATE TEMP VIEW jumps AS SELECT 0 AS file, 0 AS position, 0 AS follows WHERE 0;
+    CREATE TEMP VIEW passed_lines AS SELECT 0 AS file, 0 AS digest, 0 AS follows WHERE 0;
+"""
 # Before 9 nothing was generated: names above prompts had the rank below.
 RANK_BEFORE_9 = "iif(field = 'name' AND rank BETWEEN 2 AND 5, rank + 1, rank) AS rank"
-BEFORE_9 = f"""
+BEFORE_9 = f"""{BEFORE_10}
     CREATE TEMP VIEW facts AS SELECT file, native_id, source, field, {RANK_BEFORE_9}, value FROM main.facts;
     CREATE TEMP VIEW remarks AS SELECT file, entry, field, {RANK_BEFORE_9}, value FROM main.remarks;
 """
@@ -41,6 +46,7 @@ OLDER: Mapping[int, str] = {
     6: BEFORE_7 + RESULTS_BEFORE_8,
     7: BEFORE_8 + RESULTS_BEFORE_8,
     8: BEFORE_9,
+    9: BEFORE_10,
     VERSION: "",  # set aside because it is damaged, or of what becomes of secrets
 }
 # Revisions of one epoch can be compared; an index that is created anew begins another one.
@@ -97,7 +103,7 @@ CREATE TABLE bad_lines(
 CREATE TABLE records(
   id INTEGER PRIMARY KEY, key INTEGER NOT NULL,
   role TEXT NOT NULL, kind INTEGER NOT NULL, prompt INTEGER NOT NULL, time_ms INTEGER,
-  entry TEXT, parent TEXT, tool TEXT, is_error INTEGER, revision INTEGER NOT NULL
+  entry TEXT, tool TEXT, is_error INTEGER, revision INTEGER NOT NULL
 );
 CREATE UNIQUE INDEX records_by_key ON records(key);
 
@@ -105,8 +111,8 @@ CREATE UNIQUE INDEX records_by_key ON records(key);
 -- differs from the record's home, it keeps its own values: pi's migration gives old
 -- copies ids that differ, and forks of Codex have other times.
 CREATE TABLE copies(
-  file INTEGER NOT NULL, position INTEGER NOT NULL, record INTEGER NOT NULL, entry TEXT, parent TEXT, time_ms INTEGER,
-  revision INTEGER NOT NULL, PRIMARY KEY(file, position)
+  file INTEGER NOT NULL, position INTEGER NOT NULL, record INTEGER NOT NULL, entry TEXT, time_ms INTEGER, revision INTEGER NOT NULL,
+  PRIMARY KEY(file, position)
 ) WITHOUT ROWID;
 CREATE INDEX copies_by_record ON copies(record);
 
@@ -167,7 +173,17 @@ CREATE TABLE ordinals(
   file INTEGER NOT NULL, position INTEGER NOT NULL, ordinal INTEGER NOT NULL, PRIMARY KEY(file, position)
 ) WITHOUT ROWID;
 CREATE TABLE undone(
-  file INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, revision INTEGER NOT NULL, PRIMARY KEY(file, first)
+  file INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, revision INTEGER NOT NULL,
+  PRIMARY KEY(file, first, last)
+) WITHOUT ROWID;
+
+-- Where a record does not follow the one before it: somebody went back (writing/jumps.py). -1: to nothing. What comes next may have a jump
+-- already. And the lines with an id that are no records: somebody may go back to them, which is to the record that they stand behind.
+CREATE TABLE jumps(
+  file INTEGER NOT NULL, position INTEGER NOT NULL, follows INTEGER NOT NULL, PRIMARY KEY(file, position)
+) WITHOUT ROWID;
+CREATE TABLE passed_lines(
+  file INTEGER NOT NULL, digest INTEGER NOT NULL, follows INTEGER NOT NULL, PRIMARY KEY(file, digest)
 ) WITHOUT ROWID;
 
 -- Files that tool calls touched, as each place says: relative paths depend on the session's directory. `tail` is the path's parts from
@@ -292,7 +308,7 @@ END;
 CREATE TRIGGER taken_back AFTER INSERT ON undone BEGIN
   {_sql_raise("id = (SELECT session FROM files WHERE id = new.file)")}
 END;
-CREATE TRIGGER more_taken_back AFTER UPDATE ON undone BEGIN
+CREATE TRIGGER went_back AFTER INSERT ON jumps BEGIN
   {_sql_raise("id = (SELECT session FROM files WHERE id = new.file)")}
 END;
 CREATE TRIGGER given_back AFTER DELETE ON undone BEGIN

@@ -271,6 +271,8 @@ LEFT_OVER = {
     "lines that somebody speaks of": """
         SELECT count(*) FROM line_ids e WHERE NOT wanted AND EXISTS(SELECT 1 FROM remarks WHERE entry = e.digest)
     """,
+    "jumps of no file": "SELECT count(*) FROM jumps WHERE file NOT IN (SELECT id FROM files) OR follows >= position",
+    "lines that are no messages, of no file": "SELECT count(*) FROM passed_lines WHERE file NOT IN (SELECT id FROM files)",
     "numbers of no message": f"SELECT count(*) FROM ordinals WHERE {ids.sql_record('file', 'position')} NOT IN {PLACES}",
     "undone messages that are none": f"""
         SELECT count(*) FROM undone WHERE {ids.sql_record("file", "first")} NOT IN {PLACES}

@@ -48,6 +48,48 @@ def test_pages(long: Daemon) -> None:
     assert page(long, offset=-(2**62), limit=2) == ([0, 1], 2)
 
 
+@pytest.fixture(scope="module")
+def forked() -> Iterator[Daemon]:
+    """A daemon with a session in which the person went back from message 9 to message 3, twice."""
+    with Daemon() as daemon:
+        session = PiSession(id=LONG)
+        ids = [session.user(f"message {number}").last for number in range(10)]
+        ids += [session.back_to(ids[3]).user("message 10").last]
+        ids += [session.user(f"message {number}").last for number in range(11, 20)]
+        ids += [session.back_to(ids[3]).user("message 20").last]
+        daemon.write("forked.jsonl", session.bytes())
+        daemon.sync()
+        yield daemon
+
+
+def branch_page(daemon: Daemon, branch: str, **params: Any) -> tuple[list[int], int, int | None]:
+    """Numbers, how many there are, and where it goes on."""
+    answer = daemon.call("list_messages", sessionId=LONG, branch=branch, **params)
+    assert all(message["text"] == f"message {message['msgIdx']}" for message in answer["messages"])
+    return [message["msgIdx"] for message in answer["messages"]], answer["total"], answer["nextOffset"]
+
+
+def test_branches(forked: Daemon) -> None:
+    """The newest, and those that were left; offsets, pages and `around` count in the branch, numbers are the session's."""
+    every = forked.call("list_messages", sessionId=LONG)["messages"]
+    assert len(every) == 21
+    assert branch_page(forked, "leaf") == ([0, 1, 2, 3, 20], 5, None)
+    assert branch_page(forked, every[8]["entryId"]) == (list(range(9)), 9, None)
+    middle = every[19]["entryId"]
+    assert branch_page(forked, middle) == ([0, 1, 2, 3, *range(10, 20)], 14, None)
+    assert branch_page(forked, middle, limit=6) == ([0, 1, 2, 3, 10, 11], 14, 6)
+    assert branch_page(forked, middle, offset=6, limit=3) == ([12, 13, 14], 14, 9)
+    assert branch_page(forked, middle, offset=-2) == ([18, 19], 14, None)
+    assert branch_page(forked, middle, around=11, limit=3) == ([10, 11, 12], 14, 7)
+    assert branch_page(forked, middle, around=7, limit=3) == ([3, 10, 11], 14, 6)  # it is on another one
+    assert branch_page(forked, "leaf", around=99, limit=1) == ([20], 5, None)
+    error = forked.refuses("list_messages", sessionId=LONG, branch="nobody")
+    assert (error.code, str(error)) == (
+        -32602,
+        "branch: no message of the session has the id 'nobody'; list_messages gives them as entryId",
+    )
+
+
 def test_limit_is_clamped(long: Daemon) -> None:
     """At most 200 messages come at once."""
     assert page(long, limit=10**9) == (list(range(200)), 200)

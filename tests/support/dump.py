@@ -8,6 +8,7 @@ import msgspec
 
 from sesamed.store import sqlite
 from sesamed.store.reading import session as read
+from sesamed.store.reading.branch import find_branch
 from sesamed.store.reading.resolve import find_beginning, find_exact, list_candidates
 from sesamed.store.reading.summary import list_children, read_sessions
 from sesamed.store.search import filters, ranking, terms
@@ -50,6 +51,7 @@ def dumped(connection: apsw.Connection) -> dict[str, Any]:
                 "words": words[number], "opening": openings[number],
                 "children": sorted(list_children(connection, number)),
                 "tools": read.count_tools(connection, number),
+                "branches": _branches(connection, number),
                 "items": [_item(connection, number, item, names) for item in read.read_items(connection, number, 0, 10_000)],
             } for number, _, _, origin, tool_calls, exchanges in numbers
         },
@@ -59,6 +61,13 @@ def dumped(connection: apsw.Connection) -> dict[str, Any]:
         "candidates": _candidates(connection),
         "hits": {words: _hits(connection, words, names) for words in _choose(connection)},
     }  # fmt: skip
+
+
+def _branches(connection: apsw.Connection, session: int) -> list[object]:
+    """What leads to the newest record, and to each of some lines."""
+    items = read.read_items(connection, session, 0, 10_000)
+    lines = [item.entry for item in items if item.entry][:: 1 if is_night() else 4]
+    return [find_branch(connection, session, line).cut(0, 10_000) for line in ("leaf", *lines)]
 
 
 def _item(connection: apsw.Connection, session: int, item: read.Item, names: dict[int, str]) -> tuple[Any, ...]:

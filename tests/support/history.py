@@ -111,6 +111,8 @@ class History:
     def line(self, version: int, path: Path | None, kind: int, text: str) -> bytes:
         """A line that a session of this version could go on with."""
         scribe = self.scribes[version]
+        if path is not None and len(text) % 3 == 0 and (lines := self._ids_in(path)):  # somebody goes back
+            scribe.back_to(lines[len(text) % len(lines)])
         made: Sequence[Callable[[], Any]] = (
             lambda: scribe.user(text),
             lambda: scribe.assistant(text),
@@ -126,6 +128,11 @@ class History:
         )
         made[kind % len(made)]()
         return scribe.lines()[-1]
+
+    def _ids_in(self, path: Path) -> list[str]:
+        """Of lines that begin like those of the third version."""
+        parts = path.read_bytes().split(b'{"type":"message","id":"')[1:]
+        return [part.partition(b'"')[0].decode("ascii", "replace") for part in parts]
 
     def _call(self, text: str) -> Call:
         name = ("bash", "read", "search_sessions")[len(text) % 3]

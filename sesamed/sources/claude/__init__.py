@@ -30,7 +30,17 @@ from sesamed.sources.claude.facts import (
     read_talk_facts,
     set_begun,
 )
-from sesamed.sources.claude.lines import STARTS, ClaudeState, Content, Line, SessionInfo, Step, advance
+from sesamed.sources.claude.lines import (
+    STARTS,
+    ClaudeState,
+    Content,
+    Line,
+    SessionInfo,
+    Step,
+    advance,
+    is_beside,
+    parent_of,
+)
 from sesamed.sources.claude.records import (
     CALLS,
     blocks,
@@ -44,7 +54,7 @@ from sesamed.sources.claude.records import (
 )
 from sesamed.sources.lines import JsonLines
 from sesamed.sources.names import clean_name, stem_of
-from sesamed.sources.records import join_texts, note_activity
+from sesamed.sources.records import join_texts, note_activity, note_passed
 
 UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 SUBAGENTS: Final = "subagents"
@@ -62,7 +72,7 @@ class Claude(JsonLines[ClaudeState, Line]):
 
     name = "claude"
     label = "Claude Code"
-    version = 5
+    version = 6
     locations = (
         Location(home="~/.claude", moved_by=(Variable("CLAUDE_CONFIG_DIR"),), directories=("projects",)),
         Location(
@@ -143,12 +153,15 @@ class Claude(JsonLines[ClaudeState, Line]):
         handler = CHAIN.get(entry.type)
         if handler is None:
             return _read_aside(state, entry)
+        before = state.last
         state, operations = read_talk_facts(state, entry)
         state, more = handler(state, entry)
         if entry.message is not None:
             more += count_odd_blocks(entry.message.content)
             if not more and not entry.is_meta:
                 more = note_activity(entry.timestamp)
+        if not is_beside(state, entry):
+            more = note_passed(more, entry.uuid, parent_of(state, entry), before)
         return state, operations + more
 
     def choose_whole(self, _: ClaudeState, found: list[Line]) -> list[Line]:

@@ -90,6 +90,7 @@ class Line(msgspec.Struct, gc=False, rename="camel"):
     type: str = ""
     uuid: str | None = None
     parent_uuid: Parent = msgspec.UNSET
+    logical_parent_uuid: str | None = None  # where a compaction begins another tree: what it goes on from
     session_id: str | None = None
     timestamp: Time = None
     cwd: str | None = None
@@ -170,9 +171,28 @@ class ClaudeState(msgspec.Struct, frozen=True, kw_only=True):
 Step = tuple[ClaudeState, list[Operation]]
 
 
+def is_beside(state: ClaudeState, line: Line) -> bool:
+    """Whether it is a subagent's line within its parent's file: beside the conversation, where it was called."""
+    return bool(line.is_sidechain) and not state.info.subagent
+
+
+def parent_of(state: ClaudeState, line: Line) -> Parent:
+    """What a line follows: the line before, where the file says nothing else of what was said. A result names its call's line, also where
+    other calls of the same answer stand between them: all of them are followed."""
+    if is_beside(state, line) or _has_result(line):
+        return msgspec.UNSET
+    return line.logical_parent_uuid if line.parent_uuid is None and line.logical_parent_uuid else line.parent_uuid
+
+
+def _has_result(line: Line) -> bool:
+    content = None if line.type != "user" or line.message is None else line.message.content
+    return isinstance(content, list) and any(block.type == "tool_result" for block in content)
+
+
 def advance(state: ClaudeState, line: Line, calls: dict[str, OpenCall] | None = None) -> ClaudeState:
     """The state after this line of the conversation."""
-    last = line.uuid if line.uuid and len(line.uuid) <= ID_CHARS else state.last
+    is_known = line.uuid and len(line.uuid) <= ID_CHARS and not is_beside(state, line)
+    last = line.uuid if is_known else state.last
     undated = state.undated + (line.timestamp is None and not line.uuid)
     return replace(state, last=last, undated=undated, calls=state.calls if calls is None else calls)
 

@@ -23,6 +23,8 @@ from sesamed.sources.claude.lines import (
     Step,
     ToolUseResult,
     advance,
+    is_beside,
+    parent_of,
     replace_answers,
 )
 from sesamed.sources.names import says_something, session_name
@@ -156,11 +158,11 @@ def locate(state: ClaudeState, line: Line) -> Place:
     """Where the line stands."""
     return Place(
         entry=line.uuid,
-        parent=link_parent(line.parent_uuid, state.last),
+        parent=link_parent(parent_of(state, line), state.last),
         time_ms=millis(line.timestamp),
         cwd=line.cwd or state.info.cwd,
         stamp=_stamp(state, line),
-        side=bool(line.is_sidechain) and not state.info.subagent,
+        side=is_beside(state, line),
     )
 
 

@@ -28,6 +28,7 @@ from sesamed.sources.records import (
     link_parent,
     millis,
     note_activity,
+    note_passed,
 )
 
 HOME: Final = "~/.pi/agent"
@@ -61,7 +62,7 @@ class Pi(JsonLines[PiState, Line]):
 
     name = "pi"
     label = "pi"
-    version = 3
+    version = 4
     locations = (
         Location(home=HOME, moved_by=MOVED_BY, directories=("sessions", "sessions-meta"), rare=("sessions-meta",)),
         Location(moved_by=(Variable("PI_CODING_AGENT_SESSION_DIR"),)),
@@ -99,7 +100,10 @@ class Pi(JsonLines[PiState, Line]):
     def take(self, state: PiState, entry: Line, line: bytes) -> Step:
         """The operations of a whole line, or of a document beside the sessions."""
         if state.begun:
-            return HANDLERS.get(entry.type, skip_unknown)(state, entry)
+            after, operations = HANDLERS.get(entry.type, skip_unknown)(state, entry)
+            if after.last == state.last:  # it has no id
+                return after, operations
+            return after, note_passed(operations, entry.id, entry.parent_id, state.last)
         if state.is_meta:
             return state, read_meta(line)
         if entry.type == "session":

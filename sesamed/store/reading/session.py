@@ -100,7 +100,7 @@ def read_items(connection: apsw.Connection, session: int, first: int, count: int
         here = max(first - before, 0)
         wanted = min(first + count - before, sys.maxsize if segment.length is None else segment.length) - here
         if wanted > 0:
-            held = _read_own(connection, segment.session, _list_files(connection, segment.session), here, wanted)
+            held = _read_own(connection, segment.session, list_files(connection, segment.session), here, wanted)
             found += [item._replace(position=item.position + before) for item in held]
         before += segment.length or 0
     return found
@@ -115,7 +115,7 @@ def count_items(connection: apsw.Connection, session: int) -> tuple[str, int]:
 
 def read_item(connection: apsw.Connection, session: int, record: int) -> Item:
     """One record, with its number in this session."""
-    files = _list_files(connection, session)
+    files = list_files(connection, session)
     here = _find_own_position(connection, session, files, record)
     before = count_inherited(connection, session)
     return _read_own(connection, session, files, here, 1)[0]._replace(position=before + here)
@@ -123,7 +123,7 @@ def read_item(connection: apsw.Connection, session: int, record: int) -> Item:
 
 def find_position(connection: apsw.Connection, session: int, record: int) -> int:
     """The number of a record in a session that holds it."""
-    own = _find_own_position(connection, session, _list_files(connection, session), record)
+    own = _find_own_position(connection, session, list_files(connection, session), record)
     return count_inherited(connection, session) + own
 
 
@@ -195,7 +195,8 @@ def list_tools(connection: apsw.Connection) -> list[str]:
     return [tool for (tool,) in connection.execute("SELECT DISTINCT tool FROM records WHERE tool IS NOT NULL")]
 
 
-def _list_files(connection: apsw.Connection, session: int) -> list[int]:
+def list_files(connection: apsw.Connection, session: int) -> list[int]:
+    """A session's files, in the order in which they are read."""
     return [file for (file,) in connection.execute("SELECT id FROM files WHERE session = ? ORDER BY path", (session,))]
 
 

@@ -13,7 +13,18 @@ import apsw
 
 from sesamed.store import ids, sqlite
 from sesamed.store.ids import NEXT_REVISION, Kind, home_of, record_at, records_of
-from sesamed.store.rows import TOO_MANY, AnyRow, FileRows, OutcomeRow, RecordRow, ResultRow, TouchedRow, UndoneRow
+from sesamed.store.rows import (
+    TOO_MANY,
+    AnyRow,
+    FileRows,
+    OutcomeRow,
+    PassedRow,
+    RecordRow,
+    ResultRow,
+    TouchedRow,
+    UndoneRow,
+)
+from sesamed.store.writing.jumps import Jumps
 from sesamed.store.writing.sessions import Tally
 from sesamed.store.writing.texts import Chunks, Results
 
@@ -40,7 +51,6 @@ class Wording(NamedTuple):
     """What one place says about its record; other places may differ."""
 
     entry: str | None
-    parent: str | None
     time_ms: int | None
 
 
@@ -64,8 +74,8 @@ class Holders:
 
     def copy(self, place: int, record: int, wording: Wording) -> None:
         """This place holds the record, too."""
-        columns = "file, position, record, entry, parent, time_ms, revision"
-        sql = f"INSERT INTO copies({columns}) VALUES(?, ?, ?, ?, ?, ?, {NEXT_REVISION})"
+        columns = "file, position, record, entry, time_ms, revision"
+        sql = f"INSERT INTO copies({columns}) VALUES(?, ?, ?, ?, ?, {NEXT_REVISION})"
         self._connection.execute(sql, (*home_of(place), record, *wording))
 
     def sessions_with(self, record: int) -> set[int]:
@@ -89,7 +99,7 @@ class Holders:
         file, position = sqlite.one(self._connection, PLACES, {"record": record, "home": 1})
         if (file, position) != home_of(record):
             wording = Wording(
-                *sqlite.one(self._connection, "SELECT entry, parent, time_ms FROM records WHERE id = ?", (record,))
+                *sqlite.one(self._connection, "SELECT entry, time_ms FROM records WHERE id = ?", (record,))
             )
             moved = self._move(record, file, position)
             self.copy(record, moved, wording)
@@ -126,10 +136,10 @@ class Holders:
     def _move(self, record: int, file: int, position: int) -> int:
         target = record_at(file, position)
         self._chunks.flush()
-        sql = "DELETE FROM copies WHERE file = ? AND position = ? RETURNING entry, parent, time_ms, revision"
+        sql = "DELETE FROM copies WHERE file = ? AND position = ? RETURNING entry, time_ms, revision"
         wording = sqlite.one(self._connection, sql, (file, position))
         self._connection.execute("UPDATE copies SET record = ? WHERE record = ?", (target, record))
-        sql = "UPDATE records SET id = ?, entry = ?, parent = ?, time_ms = ?, revision = max(revision, ?) WHERE id = ?"
+        sql = "UPDATE records SET id = ?, entry = ?, time_ms = ?, revision = max(revision, ?) WHERE id = ?"
         self._connection.execute(sql, (target, *wording, record))
         self._results.move(record, target)
         self._chunks.move(record, target)
@@ -137,10 +147,7 @@ class Holders:
 
 
 TOO_LONG = ids.LAST_POSITION  # a file holds at most this many records; what is more is counted as bad
-UNDO = f"""
-    INSERT INTO undone(file, first, last, revision) VALUES(?, ?, ?, {NEXT_REVISION})
-    ON CONFLICT DO UPDATE SET last = excluded.last, revision = excluded.revision WHERE last <> excluded.last
-"""
+UNDO = f"INSERT OR IGNORE INTO undone(file, first, last, revision) VALUES(?, ?, ?, {NEXT_REVISION})"
 
 
 class Records:
@@ -155,6 +162,7 @@ class Records:
         self._keys: dict[int, int] = {}
         self._touched: list[tuple[int, str]] = []
         self._ordinals: list[tuple[int, int, int]] = []
+        self._jumps = Jumps(connection)
         self._messages = self._tool_calls = 0
 
     def forget_keys(self) -> None:
@@ -169,6 +177,7 @@ class Records:
             return position, tally
         changed = () if change.difference is None else change.difference.changed
         self._find([*(row for _, row in changed), *change.rows])
+        self._jumps.begin(file, change)
         for place, revised in changed:
             self._put(file, session, place, revised, tally)
         for index, row in enumerate(change.rows):
@@ -179,9 +188,18 @@ class Records:
             elif position >= TOO_LONG and row.key not in self._keys:
                 change.note_bad(TOO_MANY)
             else:
-                position = self._put(file, session, position, row, tally)
+                position = self._put_next(file, session, position, row, tally)
         at_end = change.loose_from in (None, len(change.rows))  # the loose line may have no records
         return (position if at_end else kept), tally
+
+    def _put_next(self, file: int, session: int, position: int, row: RecordRow, tally: Tally) -> int:
+        """Put a record behind those of the file, or behind an earlier one. Returns the file's next position."""
+        if row.parent:
+            self.flush()  # it is looked for
+        self._jumps.expect(position, row)
+        after = self._put(file, session, position, row, tally)
+        self._jumps.settle(position, row, is_here=after > position)
+        return after
 
     def _put(self, file: int, session: int, position: int, row: RecordRow, tally: Tally) -> int:
         """Put a record at a position of a file. Returns the file's next position."""
@@ -191,8 +209,15 @@ class Records:
         tally.add(row)
         return position + 1
 
-    def _later(self, file: int, position: int, row: ResultRow | OutcomeRow | TouchedRow | UndoneRow) -> None:
-        """Take an addition to an earlier record."""
+    def _later(
+        self, file: int, position: int, row: ResultRow | OutcomeRow | TouchedRow | UndoneRow | PassedRow
+    ) -> None:
+        """Take an addition to an earlier record, or a line that is none."""
+        if isinstance(row, PassedRow):
+            if row.parent:
+                self.flush()
+            self._jumps.pass_over(position, row)
+            return
         if (record := self._keys.get(row.key)) is None:
             return
         if isinstance(row, ResultRow):
@@ -206,10 +231,9 @@ class Records:
 
     def _find(self, rows: Sequence[AnyRow]) -> None:
         """Ask for the numbers of the records that the index has already."""
-        if rows:
-            keys = apsw.carray(array("q", [row.key for row in rows]))
+        if keys := array("q", [row.key for row in rows if not isinstance(row, PassedRow)]):
             sql = "SELECT key, id FROM records WHERE key IN carray(?)"
-            self._keys.update(self._connection.execute(sql, (keys,)))
+            self._keys.update(self._connection.execute(sql, (apsw.carray(keys),)))
 
     def _new(self, record: int, row: RecordRow) -> None:
         self._keys[row.key] = record
@@ -221,7 +245,6 @@ class Records:
             row.prompt,
             row.time_ms,
             row.entry,
-            row.parent,
             row.tool,
             row.is_error,
         ]
@@ -241,7 +264,7 @@ class Records:
         if held is None:
             (tally.note_time if session in self._holders.sessions_with(record) else tally.add)(row)
             self._results.begin_sharing(record)
-            self._holders.copy(record_at(file, position), record, Wording(row.entry, row.parent, row.time_ms))
+            self._holders.copy(record_at(file, position), record, Wording(row.entry, row.time_ms))
             tally.shared.add(record)
         place = record_at(file, position if held is None else held)
         self._place(place, row)
@@ -296,8 +319,8 @@ class Records:
     def flush(self) -> None:
         """Write the records, texts and touched files that were gathered."""
         if self._records:
-            columns = "id, key, role, kind, prompt, time_ms, entry, parent, tool, is_error, revision"
-            sql = f"INSERT INTO records({columns}) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {NEXT_REVISION})"
+            columns = "id, key, role, kind, prompt, time_ms, entry, tool, is_error, revision"
+            sql = f"INSERT INTO records({columns}) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, {NEXT_REVISION})"
             self._connection.executemany(sql, self._records.values())
             sql = "UPDATE totals SET messages = messages + ?, tool_calls = tool_calls + ?"
             self._connection.execute(sql, (self._messages, self._tool_calls))
@@ -315,4 +338,5 @@ class Records:
                 "REPLACE INTO ordinals(file, position, ordinal) VALUES(?, ?, ?)", self._ordinals
             )
             self._ordinals.clear()
+        self._jumps.flush()
         self._chunks.flush()

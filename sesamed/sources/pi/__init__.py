@@ -13,7 +13,17 @@ import msgspec
 
 from sesamed.calls import BLOCK, OWN_MESSAGES
 from sesamed.model import Fact, Identity, Message, NameRank, Operation, Role, ToolCall, Unknown, record_key
-from sesamed.source import Document, ForeignFileError, Lines, Listing, Location, ResumeCommand, ToolFamilies, Variable
+from sesamed.source import (
+    Document,
+    ForeignFileError,
+    Lines,
+    Listing,
+    Location,
+    ResumeCommand,
+    Shape,
+    ToolFamilies,
+    Variable,
+)
 from sesamed.sources.lines import JsonLines
 from sesamed.sources.names import clean_name, prompt_fact, session_name, title_fact
 from sesamed.sources.pi.lines import STARTS, Block, Content, Line, Spoken, base_name, is_timed, native_id
@@ -58,20 +68,25 @@ Step = tuple[PiState, list[Operation]]
 
 
 class Pi(JsonLines[PiState, Line]):
-    """The source of pi's sessions."""
+    """The source of pi's sessions, and the base of one whose agent descends from pi."""
 
     name = "pi"
     label = "pi"
     version = 4
-    locations = (
+    locations: tuple[Location, ...] = (
         Location(home=HOME, moved_by=MOVED_BY, directories=("sessions", "sessions-meta"), rare=("sessions-meta",)),
         Location(moved_by=(Variable("PI_CODING_AGENT_SESSION_DIR"),)),
         Location(home=HOME, moved_by=MOVED_BY, directories=(), listings=(Listing("settings.json", ("sessionDir",)),)),
     )
-    shapes = (Lines(files=("**/*.jsonl", "**/*.jsonl.zst")), Document(files=(NAMES,), side=True))
+    shapes: tuple[Shape, ...] = (
+        Lines(files=("**/*.jsonl", "**/*.jsonl.zst")),
+        Document(files=(NAMES,), side=True),
+    )
     # pi runs in the directory that the file names, and asks whether to go on in the current one if that is gone.
-    asks = ("pi", "-p", "--no-session", "--no-tools")
-    resume = ResumeCommand(words=("pi", "--session", "{path}"), subagents=True, here=("pi", "--session", "{path}"))
+    asks: tuple[str, ...] = ("pi", "-p", "--no-session", "--no-tools")
+    resume: ResumeCommand | None = ResumeCommand(
+        words=("pi", "--session", "{path}"), subagents=True, here=("pi", "--session", "{path}")
+    )
     tool_families = ToolFamilies(
         read=("read",),
         write=("write",),
@@ -108,7 +123,7 @@ class Pi(JsonLines[PiState, Line]):
             return state, read_meta(line)
         if entry.type == "session":
             return _read_header(state, entry)
-        raise ForeignFileError("the first line is not the header of a pi session")
+        raise ForeignFileError(f"the first line is not the header of a session of {self.label}")
 
     def choose_whole(self, state: PiState, found: list[Line]) -> list[Line]:
         """Blocks of a message have a type, too, but only lines have a timestamp beside it."""

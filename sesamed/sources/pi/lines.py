@@ -28,10 +28,12 @@ class Block(msgspec.Struct, gc=False):
 Content = str | list[Block] | None
 
 
-class Details(msgspec.Struct, gc=False):
-    """More about a tool's result. MCP adapters put a failure here, with `isError: false`."""
+class Details(msgspec.Struct, gc=False, rename="camel"):
+    """More about a tool's result. MCP adapters put a failure here, with `isError: false`; OpenClaw also puts it into the other two."""
 
     error: msgspec.Raw = msgspec.Raw(b"null")
+    status: str | int | float | None = None
+    exit_code: int | float | None = None
 
 
 class Spoken(msgspec.Struct, gc=False, rename="camel"):

@@ -73,6 +73,7 @@ def case(name: str, paths: list[str], *firsts: bytes) -> Case:
 
 CASES = {
     "pi": case("pi", ["2026-05-26T05-32-53-236Z_a.jsonl"], PiSession().lines()[0]),
+    "openclaw": case("openclaw", ["main/sessions/a.jsonl", "main/sessions/sessions.json"], PiSession().lines()[0]),
     "claude": case("claude", ["5a1e0000-0000-4000-8000-000000000001.jsonl"], ClaudeSession().user("a").lines()[0]),
     "gemini": case("gemini", ["shop/chats/a.jsonl", "shop/chats/a.json"]),
     "sesame": case("sesame", ["a.jsonl"], sesame.encode_line(Line(type=sesame.SESSION, id="s"))),

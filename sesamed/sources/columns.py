@@ -1,0 +1,19 @@
+"""What stands in a column of an agent's database."""
+
+from sesamed.source import BadLineError, Value
+
+
+def text_column(value: Value) -> str | None:
+    """A column of text. Broken UTF-8 comes as bytes."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return None if value is None else str(value)
+
+
+def json_column(value: Value) -> bytes:
+    """A column of JSON."""
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogatepass")
+    raise BadLineError("no JSON in a row")

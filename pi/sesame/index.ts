@@ -8,6 +8,7 @@ import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-a
 import { registerCommand } from "./command.ts";
 import { Names, provider } from "./completion.ts";
 import { registerFreshness } from "./freshness.ts";
+import { registerMemory } from "./memory/memory.ts";
 import { CUSTOM_TYPE } from "./references.ts";
 import { referenceLine } from "./render.ts";
 import { registerPrompts } from "./prompts.ts";
@@ -28,12 +29,17 @@ const HERE = import.meta.url;
 export default function sesame(pi: ExtensionAPI): void {
   pi.registerMessageRenderer(CUSTOM_TYPE, referenceLine);
   let tools: ToolNames | undefined;
+  let remember: (ctx: ExtensionContext) => void = () => {};
   pi.on("session_start", (_event, ctx) => {
     const { serving } = shared();
     const other = serving.get(ctx.sessionManager);
     if (other !== undefined && other !== HERE) return tell(ctx, `sesame is installed twice: ${directory(other)} is used, and ${directory(HERE)} is not; \`pi list\` shows them, \`pi remove\` removes one`);
     serving.set(ctx.sessionManager, HERE);
-    tools ??= serve(pi, ctx);
+    if (!tools) {
+      tools = serve(pi, ctx);
+      remember = registerMemory(pi, tell);
+    }
+    remember(ctx);
     const names = new Names((method, params, signal) => call(socketPath(), method, params, { signal, timeoutMs: 2_000 }), ctx.sessionManager.getSessionId(), ctx.cwd);
     ctx.ui.addAutocompleteProvider?.((current) => provider(current, names)); // forks of pi lack it
   });

@@ -27,14 +27,16 @@ export interface Asking {
   timeoutMs?: number;
 }
 
-/** The provider did not answer. What it charged for that is known all the same. */
+/** There is no answer. What it cost is known all the same, unless it was cut off. */
 export class ModelError extends Error {
   readonly usage: Usage | undefined;
+  readonly isCutOff: boolean;
 
-  constructor(message: string, usage?: Usage) {
+  constructor(message: string, usage?: Usage, isCutOff = false) {
     super(message);
     this.name = "ModelError";
     this.usage = usage;
+    this.isCutOff = isCutOff;
   }
 }
 
@@ -60,7 +62,7 @@ export async function complete(registry: Registry, model: Model, prompt: string,
   const deadline = AbortSignal.timeout(timeoutMs);
   const options = { signal: AbortSignal.any([signal, deadline]), maxTokens: Math.min(maxTokens, model.maxTokens), maxRetries: 0, cacheRetention: "none", sessionId: randomUUID() } as const;
   const answer = await answered(registry, model, prompt, options);
-  if (deadline.aborted) throw new ModelError(`no answer within ${timeoutMs / 1000} s`, answer.usage);
+  if (signal.aborted || deadline.aborted) throw new ModelError(signal.aborted ? "aborted" : `no answer within ${timeoutMs / 1000} s`, answer.usage, true);
   if (answer.stopReason === "error" || answer.stopReason === "aborted") throw new ModelError(answer.errorMessage || answer.stopReason, answer.usage);
   return { text: answer.content.map((part) => (part.type === "text" ? part.text : "")).join(""), usage: answer.usage };
 }
@@ -70,7 +72,7 @@ type Options = Omit<Asking, "timeoutMs"> & { maxRetries: number; cacheRetention:
 async function answered(registry: Registry, model: Model, prompt: string, options: Options): Promise<AssistantMessage> {
   const context = { messages: [{ role: "user" as const, content: [{ type: "text" as const, text: prompt }], timestamp: Date.now() }] };
   if (typeof registry.complete === "function") return registry.complete(model, context, options);
-  const auth = await registry.getApiKeyAndHeaders(model); // pi before 0.80
+  const auth = await registry.getApiKeyAndHeaders(model); // pi 0.74
   if (!auth.ok) throw new ModelError(auth.error);
   const { completeSimple } = (await import("@earendil-works/pi-ai")) as unknown as { completeSimple: (model: Model, given: object, how: object) => Promise<AssistantMessage> };
   return completeSimple(model, context, { ...options, apiKey: auth.apiKey, headers: auth.headers });

@@ -3,7 +3,8 @@
 import json
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -14,6 +15,10 @@ MODEL = "fake-1"
 TITLE = "About something"
 TURN_S = 120.0
 USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+ASIDE = "fake-cheap"  # another model, which is asked beside the conversation: its requests and answers are apart
+ASIDE_USAGE = {"prompt_tokens": 10_000, "completion_tokens": 500, "total_tokens": 10_500}
+ASIDE_COST = {"input": 1, "output": 5, "cacheRead": 0, "cacheWrite": 0}  # dollars a million
+ASIDE_USD = 0.0125  # an answer of it
 
 
 @dataclass(frozen=True)
@@ -24,12 +29,32 @@ class Use:
     arguments: dict[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Fails:
+    """The provider answers with this status instead."""
+
+    status: int
+
+
+class Hangs:
+    """There is no answer until the client has gone."""
+
+    def __init__(self) -> None:
+        self.begun = threading.Event()
+        self.hung_up = threading.Event()
+
+
+Turn = str | Use | Fails | Hangs
+
+
 class Model:
     """Answers each request with the next turn; without one it says what the last tool gave, or that it is done."""
 
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
-        self._turns: list[str | Use] = []
+        self.asides: list[dict[str, Any]] = []
+        self._turns: list[Turn] = []
+        self._aside: list[Turn] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._thread = threading.Thread(target=self._server.serve_forever)
 
@@ -44,9 +69,13 @@ class Model:
         self._thread.join()
         self._server.server_close()
 
-    def says(self, *turns: str | Use) -> None:
+    def says(self, *turns: Turn) -> None:
         """What it does next."""
         self._turns += turns
+
+    def says_aside(self, *turns: Turn) -> None:
+        """What the other one does next."""
+        self._aside += turns
 
     @property
     def url(self) -> str:
@@ -60,7 +89,7 @@ class Model:
             "baseUrl": f"{self.url}/v1",
             "api": "openai-completions",
             "apiKey": "none",
-            "models": [{"id": MODEL}],
+            "models": [{"id": MODEL}, {"id": ASIDE, "cost": ASIDE_COST}],
         }
         return {"providers": {PROVIDER: provider}}
 
@@ -72,8 +101,11 @@ class Model:
         """Of the last request."""
         return plain(self.requests[-1]["messages"][0])
 
-    def turn(self, request: dict[str, Any]) -> str | Use:
+    def turn(self, request: dict[str, Any]) -> Turn:
         """What it does now."""
+        if request.get("model") == ASIDE:
+            self.asides.append(request)
+            return self._aside.pop(0) if self._aside else "{}"
         self.requests.append(request)
         if self._turns:
             return self._turns.pop(0)
@@ -86,14 +118,14 @@ class PatientModel(Model):
 
     def __init__(self) -> None:
         super().__init__()
-        self._next: queue.Queue[str | Use] = queue.Queue()
+        self._next: queue.Queue[Turn] = queue.Queue()
 
-    def says(self, *turns: str | Use) -> None:
+    def says(self, *turns: Turn) -> None:
         """What it does now, and then."""
         for turn in turns:
             self._next.put(turn)
 
-    def turn(self, request: dict[str, Any]) -> str | Use:
+    def turn(self, request: dict[str, Any]) -> Turn:
         """What it does now, as soon as that is known."""
         self.requests.append(request)
         return self._next.get(timeout=TURN_S) if request.get("tools") else TITLE
@@ -105,45 +137,64 @@ def plain(message: dict[str, Any]) -> str:
     return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
 
 
+class Handler(BaseHTTPRequestHandler):
+    """Answers for a model."""
+
+    model: Model
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        self._give({"object": "list", "data": [{"id": MODEL, "object": "model"}]})
+
+    def do_POST(self) -> None:
+        request = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or b"{}")
+        if not self.path.partition("?")[0].endswith(
+            "/chat/completions"
+        ):  # an agent asks its maker about something else
+            self._give({})
+            return
+        turn, number = self.model.turn(request), len(self.model.requests)
+        usage = ASIDE_USAGE if request.get("model") == ASIDE else USAGE
+        if isinstance(turn, Fails | Hangs):
+            self._fail(turn)
+        elif request.get("stream"):
+            self._stream((*_stream(turn, number), {**_chunk({}), "choices": [], "usage": usage}))
+        else:
+            self._give({**_whole(turn, number), "usage": usage})
+
+    def _stream(self, chunks: Iterable[dict[str, Any]]) -> None:
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("connection", "close")
+        self.end_headers()
+        for chunk in chunks:
+            self.wfile.write(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+        self.wfile.write(b"data: [DONE]\n\n")
+        self.close_connection = True
+
+    def _fail(self, turn: Fails | Hangs) -> None:
+        if isinstance(turn, Fails):
+            self.send_error(turn.status)
+            return
+        turn.begun.set()
+        with suppress(ConnectionError):
+            self.connection.recv(1)  # a client that waits says nothing more
+        turn.hung_up.set()
+
+    def _give(self, answer: dict[str, Any]) -> None:
+        data = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing."""
+
+
 def _handler(model: Model) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            self._give({"object": "list", "data": [{"id": MODEL, "object": "model"}]})
-
-        def do_POST(self) -> None:
-            request = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or b"{}")
-            if not self.path.partition("?")[0].endswith(
-                "/chat/completions"
-            ):  # an agent asks its maker about something else
-                self._give({})
-                return
-            turn, number = model.turn(request), len(model.requests)
-            if not request.get("stream"):
-                self._give(_whole(turn, number))
-                return
-            self.send_response(200)
-            self.send_header("content-type", "text/event-stream")
-            self.send_header("connection", "close")
-            self.end_headers()
-            for chunk in _stream(turn, number):
-                self.wfile.write(b"data: " + json.dumps(chunk).encode() + b"\n\n")
-            self.wfile.write(b"data: [DONE]\n\n")
-            self.close_connection = True
-
-        def _give(self, answer: dict[str, Any]) -> None:
-            data = json.dumps(answer).encode()
-            self.send_response(200)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, *_: Any) -> None:
-            """Nothing."""
-
-    return Handler
+    return type("Handler", (Handler,), {"model": model})
 
 
 def _whole(turn: str | Use, number: int) -> dict[str, Any]:
@@ -152,7 +203,7 @@ def _whole(turn: str | Use, number: int) -> dict[str, Any]:
         function = {"name": turn.tool, "arguments": json.dumps(turn.arguments)}
         said["tool_calls"] = [{"id": f"call_{number}", "type": "function", "function": function}]
     return {
-        "id": "x", "object": "chat.completion", "created": 1, "model": MODEL, "usage": USAGE,
+        "id": "x", "object": "chat.completion", "created": 1, "model": MODEL,
         "choices": [{"index": 0, "message": said, "finish_reason": "stop" if isinstance(turn, str) else "tool_calls"}],
     }  # fmt: skip
 
@@ -175,7 +226,6 @@ def _stream(turn: str | Use, number: int) -> Iterator[dict[str, Any]]:
         for piece in (words[: len(words) // 2], words[len(words) // 2 :]):  # as real ones do
             yield _chunk({"tool_calls": [{"index": 0, "function": {"arguments": piece}}]})
         yield _chunk({}, "tool_calls")
-    yield {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": MODEL, "choices": [], "usage": USAGE}
 
 
 def _chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:

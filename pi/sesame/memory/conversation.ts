@@ -1,0 +1,143 @@
+/**
+ * What a model is shown of a session: what was said, as the daemon masks it, of that what is in the context; its beginning and the
+ * newest of it, up to 50 KiB. pi says what is in the context, the daemon what stands there.
+ */
+import type { Ask } from "../ask.ts";
+import type { Message, Page } from "../wire.ts";
+
+export const MAX_BYTES = 50 << 10;
+export const FIRST_BYTES = 8 << 10; // of what it begins with, when there is more than fits
+const PAGE = 100;
+const CUT = "[...]";
+const SPEAKERS: Record<string, string> = { user: "User", assistant: "Assistant", summary: "Summary of what was before" };
+
+export interface Conversation {
+  text: string;
+  isCut: boolean;
+  upTo: number; // the number of the last message in it
+  lastId: string | null; // the agent's own id of that
+}
+
+/** An entry of pi's, as far as it counts here. */
+export interface Entry {
+  type: string;
+  id: string;
+  firstKeptEntryId?: string | null;
+  targetId?: string;
+  message?: { role?: string; content?: unknown };
+}
+
+/** What pi's session manager says of a branch; older ones do not apply compactions. */
+export interface Branch {
+  getBranch(): Entry[];
+  buildContextEntries?(): Entry[];
+}
+
+/** The ids of what is said in the context, in its order: a compaction stands for what was before it, and what was edited out is not in it. */
+export function context(branch: Branch): string[] {
+  const entries = branch.buildContextEntries?.() ?? compacted(branch.getBranch());
+  const edited = new Set(entries.map(({ type, targetId }) => (type === "context_edit" ? targetId : undefined)));
+  return entries.filter((entry, index) => isSaid(entry, index) && !edited.has(entry.id)).map(({ id }) => id);
+}
+
+function isSaid({ type, message }: Entry, index: number): boolean {
+  if (type === "compaction") return index === 0; // an older one is in the newest
+  return type === "branch_summary" || (type === "message" && (message?.role === "user" || message?.role === "assistant"));
+}
+
+function compacted(branch: Entry[]): Entry[] {
+  const at = branch.findLastIndex(({ type }) => type === "compaction");
+  const compaction = branch[at];
+  if (!compaction) return branch;
+  const kept = branch.findIndex(({ id }) => id === compaction.firstKeptEntryId);
+  return [compaction, ...(kept < 0 ? [] : branch.slice(kept, at)), ...branch.slice(at + 1)];
+}
+
+/** How many prompts there are on a branch behind an entry; all, if it is not there. */
+export function promptsSince(branch: readonly Entry[], leaf: string | undefined): number {
+  const behind = branch.slice(branch.findIndex(({ id }) => id === leaf) + 1);
+  return behind.filter(({ type, message }) => type === "message" && message?.role === "user").length;
+}
+
+interface Part {
+  message: Message;
+  text: string;
+}
+
+/** What was said in a session; of these entries only, if there are any. */
+export async function readConversation(ask: Ask, sessionId: string, ids: readonly string[] | undefined, signal?: AbortSignal): Promise<Conversation> {
+  const places = ids && new Map(ids.map((id, index) => [id, index]));
+  const place = ({ entryId, msgIdx }: Message) => (places ? (places.get(entryId ?? "") ?? -1) : msgIdx);
+  const isFirst = (message: Message) => (places ? place(message) === 0 : message.role === "user");
+  const parts: Part[] = [];
+  let left = MAX_BYTES;
+  const behind = backward(ask, sessionId, signal);
+  for await (const part of said(behind, place)) {
+    parts.push(part);
+    left -= Buffer.byteLength(part.text) + 2;
+    if (left < 0) break;
+  }
+  const newest = parts[0]?.message;
+  if (!newest) return { text: "", isCut: false, upTo: 0, lastId: null };
+  const head = left < 0 && !parts.some(({ message }) => isFirst(message)) ? await first(said(forward(ask, sessionId, signal), place), isFirst) : undefined;
+  const ordered = parts.sort(({ message: one }, { message: other }) => place(one) - place(other) || one.msgIdx - other.msgIdx).map(({ text }) => text);
+  return { ...fitted(head ? [head.text, ...ordered] : ordered), upTo: newest.msgIdx, lastId: newest.entryId ?? null };
+}
+
+async function* said(messages: AsyncIterable<Message>, place: (message: Message) => number): AsyncGenerator<Part> {
+  for await (const message of messages) {
+    const speaker = message.kind === "message" && !message.undone && place(message) >= 0 ? SPEAKERS[message.role] : undefined;
+    const text = message.text.trim();
+    if (speaker && text) yield { message, text: `${speaker}: ${text}` };
+  }
+}
+
+async function first(parts: AsyncIterable<Part>, isFirst: (message: Message) => boolean): Promise<Part | undefined> {
+  for await (const part of parts) if (isFirst(part.message)) return part;
+  return undefined;
+}
+
+async function* forward(ask: Ask, sessionId: string, signal?: AbortSignal): AsyncGenerator<Message> {
+  for (let offset: number | null = 0; offset !== null; ) {
+    const page: Page = await ask<Page>("list_messages", { sessionId, offset, limit: PAGE }, signal);
+    yield* page.messages;
+    offset = page.nextOffset;
+  }
+}
+
+async function* backward(ask: Ask, sessionId: string, signal?: AbortSignal): AsyncGenerator<Message> {
+  const { total } = await ask<Page>("list_messages", { sessionId, limit: 0 }, signal);
+  for (let end = total; end > 0; end -= PAGE) yield* (await range(ask, sessionId, Math.max(0, end - PAGE), end, signal)).reverse();
+}
+
+/** Messages from one number to another; an answer may have fewer than were asked for. */
+async function range(ask: Ask, sessionId: string, begin: number, end: number, signal?: AbortSignal): Promise<Message[]> {
+  const messages: Message[] = [];
+  while (begin + messages.length < end) {
+    const offset = begin + messages.length;
+    const page = await ask<Page>("list_messages", { sessionId, offset, limit: end - offset }, signal);
+    if (page.messages.length === 0) break; // the session has changed meanwhile
+    messages.push(...page.messages);
+  }
+  return messages;
+}
+
+/** All of it, or its beginning and as much of the end as there is room for. */
+export function fitted(parts: readonly string[]): { text: string; isCut: boolean } {
+  const whole = parts.join("\n\n");
+  if (Buffer.byteLength(whole) <= MAX_BYTES) return { text: whole, isCut: false };
+  const [begin = "", ...others] = parts;
+  const rest = others.join("\n\n");
+  const head = shortened(begin, rest ? FIRST_BYTES : MAX_BYTES);
+  return { text: rest ? `${head}\n\n${CUT}\n${lastBytes(rest, MAX_BYTES - Buffer.byteLength(head) - CUT.length - 3)}` : head, isCut: true };
+}
+
+function shortened(text: string, size: number): string {
+  const bytes = Buffer.from(text);
+  return bytes.length <= size ? text : `${bytes.subarray(0, size - CUT.length - 1).toString("utf8").replace(/\ufffd+$/, "")} ${CUT}`;
+}
+
+function lastBytes(text: string, size: number): string {
+  const bytes = Buffer.from(text);
+  return bytes.subarray(Math.max(0, bytes.length - size)).toString("utf8").replace(/^\ufffd+/, "");
+}

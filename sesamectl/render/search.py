@@ -65,7 +65,7 @@ def _quote_query(query: str) -> str:
 def _format_rest(answer: Mapping[str, Any]) -> Iterator[str]:
     """How to see what is not shown."""
     if (following := answer.get("nextOffset")) is not None:
-        more = f"{int(answer['total']) - int(following)} more" if answer.get("totalExact") else "More"
+        more = f"{int(answer['total']) - int(following):,} more" if answer.get("totalExact") else "More"
         yield f"{more}: --offset {int(following)}"
     folded = [hit for hit in answer.get("results", ()) if hit.get("similar") or hit.get("subagents")]
     if folded and "total" in answer:
@@ -150,9 +150,9 @@ def _reference(hit: Mapping[str, Any]) -> str:
 
 def _notes(answer: Mapping[str, Any]) -> Iterator[str]:
     """How far to trust the answer."""
-    if answer.get("weak"):
+    corrected, best = answer.get("corrected", {}), next(iter(answer.get("results", ())), {})
+    if answer.get("weak") and (best.get("missingWords") or not corrected):  # else what was corrected says enough
         yield "Weak match: even the best hit is hardly about this."
-    corrected = answer.get("corrected", {})
     for word, instead in corrected.items():
         yield f"Searched for {clean(instead)} instead of {clean(word)}."
     if dropped := answer.get("dropped"):

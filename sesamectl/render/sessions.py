@@ -20,7 +20,7 @@ def lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
         yield from heading.lines(session, terminal)
     if answer.get("nextOffset"):
         yield ""
-        yield f"{total - int(answer['nextOffset'])} more: --offset {int(answer['nextOffset'])}"
+        yield f"{total - int(answer['nextOffset']):,} more: --offset {int(answer['nextOffset'])}"
     if warnings := answer.get("warnings"):
         yield ""
         yield from (f"Warning: {clean(warning)}" for warning in warnings)

@@ -306,6 +306,16 @@ def test_how_far_it_can_be_trusted(more: dict[str, Any], line: str) -> None:
     assert list(search.lines(answer(hit(), **more), PLAIN))[1:3] == [line, ""]
 
 
+def test_a_slip_is_not_a_weak_match_as_well() -> None:
+    """If the best hit has all that was searched instead, the slip is all that is to be said; if it has not, both are."""
+    corrected = {"weak": True, "corrected": {"flaek": "flake"}}
+    told = list(search.lines(answer(hit(), **corrected), PLAIN))
+    assert told[1:3] == ["Searched for flake instead of flaek.", ""]
+    lacking = list(search.lines(answer(hit(missingWords=["nix"]), **corrected), PLAIN))
+    assert lacking[1].startswith("Weak match: ")
+    assert lacking[2] == told[1]
+
+
 def test_a_corrected_word_is_not_missing() -> None:
     """A word that was corrected is not told twice."""
     more = {"words": [{"word": "flaek", "chunks": 0}], "corrected": {"flaek": "flake"}}

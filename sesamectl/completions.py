@@ -157,6 +157,8 @@ def _zsh_action(flag: Flag) -> str:
 def _zsh_operand(command: Command) -> tuple[str, ...]:
     if _takes_session(command):
         return (f"'{'*' if command.takes_many else '1'}:session:_sesamectl_sessions'",)
+    if command.takes_many:  # else zsh completes no flag behind a word
+        return ("'*:word:( )'",)
     return (f"'1:what:({' '.join(_operands(command))})'",) if _operands(command) else ()
 
 

@@ -8,11 +8,12 @@ from sesamectl.completions import script
 from sesamectl.errors import ClientError, RpcError
 from sesamectl.flags import Arguments
 from sesamectl.render import clean
+from sesamectl.render.terminal import fit
 
 TIMEOUT_S = 0.5  # somebody has pressed Tab
 LIMIT = 500
 MAX_SHOWN = 50
-NAME_LENGTH = 60
+NAME_WIDTH = 60  # columns: with a short id it fits on a line of 80
 IN_IDS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._~-")
 
 
@@ -32,7 +33,7 @@ def run(arguments: Arguments) -> None:
 
 
 def _match(text: str) -> Iterator[tuple[str, str]]:
-    """Ids and names of the newest sessions whose id starts with the text, or whose name contains all its words."""
+    """Short ids and names of the newest sessions whose id starts with the text, or whose name contains all its words."""
     words = text.lower().replace("-", " ").split()
     left = MAX_SHOWN
     for session in _fetch("list_sessions", "sessions", limit=LIMIT):
@@ -40,7 +41,13 @@ def _match(text: str) -> Iterator[tuple[str, str]]:
         fits = identity.startswith(text) or all(word in name.lower() for word in words)
         if left and fits and identity[:1] not in "-." and IN_IDS.issuperset(identity):  # it goes into a command line
             left -= 1
-            yield identity, name[:NAME_LENGTH]
+            yield _shorten(identity, str(session.get("shortId")), text), fit(name, NAME_WIDTH)
+
+
+def _shorten(identity: str, short: str, text: str) -> str:
+    """The short id, unless more than that was typed already."""
+    is_typed_further = identity.startswith(text) and not short.startswith(text)
+    return identity if is_typed_further or not identity.startswith(short) else short
 
 
 def _fetch(method: str, field: str, **params: Any) -> list[dict[str, Any]]:

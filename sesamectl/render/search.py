@@ -150,8 +150,9 @@ def _reference(hit: Mapping[str, Any]) -> str:
 
 def _notes(answer: Mapping[str, Any]) -> Iterator[str]:
     """How far to trust the answer."""
-    corrected, best = answer.get("corrected", {}), next(iter(answer.get("results", ())), {})
-    if answer.get("weak") and (best.get("missingWords") or not corrected):  # else what was corrected says enough
+    corrected = answer.get("corrected", {})
+    lacking = any(hit.get("missingWords") for hit in answer.get("results", ())[:1])
+    if answer.get("weak") and (lacking or not corrected):  # else what was corrected says enough
         yield "Weak match: even the best hit is hardly about this."
     for word, instead in corrected.items():
         yield f"Searched for {clean(instead)} instead of {clean(word)}."

@@ -21,7 +21,7 @@ from sesamed.store import ids, sqlite
 from sesamed.store.ids import Kind
 from sesamed.store.schema import HEADING
 from sesamed.store.search import filters
-from sesamed.store.search.terms import Headings, Pattern, Terms
+from sesamed.store.search.terms import Headings, Pattern, Term, Terms
 
 # A tool's output mentions much and is about little (docs/search.md).
 WEIGHT = f"""CASE {ids.sql_kind("m.chunk")}
@@ -250,6 +250,8 @@ ABOUT = """
 """
 
 
+HOLDS = "SELECT one.value FROM carray(:chunks) one CROSS JOIN fts ON fts.rowid = one.value WHERE fts MATCH :match"
+
 # How many messages a heading counts for. A title or a short summary says what a session is about; a directory is only where it was.
 TITLE_COUNT, PLACE_COUNT = 3, 1
 
@@ -313,14 +315,34 @@ def _count_headings(found: Headings) -> Counter[int]:
 
 
 def _share_titles(terms: Terms) -> dict[int, float]:
-    """How much of the query is in each title, and in the annotations: rare words are more of it than common ones."""
-    weights = [(term, terms.weigh(term) or LEAST_WEIGHT) for term in terms.terms if term.is_known]
-    whole = sum(weight for _, weight in weights) or 1.0
+    """How much of the query is in each title, and in the annotations."""
     shares: dict[int, float] = defaultdict(float)
-    for term, weight in weights:
+    for term, share in _share_out(terms):
         for session in term.headings.titled:
-            shares[session] += weight / whole
+            shares[session] += share
     return shares
+
+
+def measure_fit(connection: apsw.Connection, terms: Terms, chunks: Iterable[int]) -> float:
+    """How much of the query is in one of these chunks, at most. A prefix is not looked for: that would cost as much as the whole search."""
+    shares: dict[int, float] = dict.fromkeys(chunks, 0.0)
+    for term, share in _share_out(terms):
+        patterns = [pattern for pattern in term.patterns if pattern.chunks]
+        if any(pattern.is_prefix for pattern in patterns):
+            holders = list(shares)
+        else:
+            values = {"chunks": sqlite.numbers(shares), "match": _any(patterns)}
+            holders = [chunk for (chunk,) in connection.execute(HOLDS, values)] if patterns else []
+        for chunk in holders:
+            shares[chunk] += share
+    return max(shares.values(), default=0.0)
+
+
+def _share_out(terms: Terms) -> list[tuple[Term, float]]:
+    """How much of the query each word is: rare ones more than common ones."""
+    weights = [(term, terms.weigh_found(term) or LEAST_WEIGHT) for term in terms.terms if term.is_known]
+    whole = sum(weight for _, weight in weights) or 1.0
+    return [(term, weight / whole) for term, weight in weights]
 
 
 def read_heading(connection: apsw.Connection, session: int) -> dict[str, str]:

@@ -124,7 +124,7 @@ def rank_sessions(
         called = (
             set() if where.record else _find_called(connection, terms, where, named - chunks.keys(), counted.titled)
         )
-        scored = _put_parts_last(_fuse(chunks, called, counted, whole, terms), hidden=step.only_words)
+        scored = _put_parts_last(_fuse(connection, chunks, called, counted, whole, terms), hidden=step.only_words)
         more, is_complete = _fold_enough(connection, scored, where, limit, recent=recent)
         found = append_rest(found, more)
         is_exact = is_complete and step == matching.EVERYTHING and named == counted.named
@@ -166,6 +166,7 @@ def is_weak(terms: Terms, matched: Collection[str]) -> bool:
 
 
 def _fuse(
+    connection: apsw.Connection,
     chunks: Mapping[int, list[matching.Matched]],
     called: set[int],
     counted: matching.Counts,
@@ -178,11 +179,16 @@ def _fuse(
     most = max((halves[session] for session in with_messages or halves), default=0.0) or 1.0
     sessions = chunks.keys() | called
     most_whole = max((whole.get(session, 0.0) for session in sessions), default=0.0) or 1.0
+    fit = 1.0
+    if halves and counted.titled and not one_word:  # otherwise it changes no order
+        best_chunks = (chunks[session][0].chunk for session, half in halves.items() if half == most)
+        fit = matching.measure_fit(connection, terms, best_chunks) or 1.0
     result = {}
     for session in sessions:
         share = counted.titled.get(session, 0.0)
-        score = max(halves.get(session, 0.0) / most, TITLE_FLOOR * share) + TITLE_BONUS * share**2 * (not one_word)
-        score += SESSION_SHARE * whole.get(session, 0.0) / most_whole
+        score = max(halves.get(session, 0.0) / most, TITLE_FLOOR * share)
+        score = fit * (score + SESSION_SHARE * whole.get(session, 0.0) / most_whole)
+        score += TITLE_BONUS * share**2 * (not one_word)
         if session in with_messages or (one_word and (share or session in called)):
             score += MESSAGES_FIRST
         best = chunks[session][0] if session in chunks else None

@@ -91,6 +91,41 @@ def test_recall_words_count_as_a_summary_does(question: str) -> None:
     assert "s0" in [name for name, *_ in found[0]]
 
 
+def test_the_best_of_poor_texts_is_below_what_has_more_of_the_question_in_its_recall_words() -> None:
+    """One that happens to say a word is the best of what was said; that is no reason to be the first."""
+    long = session(1, cwd="/b")
+    for number in range(12):
+        long.user(f"thud {number}").assistant(f"nimbus, after thud {number}")
+    others = [session(n, cwd=f"/{n}").user(f"{OTHER} {n}") for n in range(2, 12)]
+    with tiny(session(0, cwd="/a").user(OTHER), long, *others) as index:
+        index.entitle("s0", '["xyzzy and", "plugh"]', "recall_words")
+        index.entitle("s2", '["jumble", "gnat"]', "recall_words")
+        assert index.found("xyzzy plugh thud nimbus jumble gnat")[:2] == ["s0", "s2"]
+        assert index.found("thud nimbus")[0] == "s1"
+
+
+def test_without_titles_the_order_is_that_of_the_texts() -> None:
+    """However little of the question is in the best of them."""
+    sessions = [session(n, cwd=f"/{n}").user(" ".join(["thud", "plugh", "xyzzy"][: n + 1])) for n in range(3)]
+    with tiny(*sessions, session(3, cwd="/3").user(OTHER)) as index:
+        before = index.found("thud plugh xyzzy nowhere nothing")
+        index.entitle("s3", "nothing")
+        assert before == ["s2", "s1", "s0"]
+        assert [name for name in index.found("thud plugh xyzzy nowhere nothing") if name != "s3"] == before
+
+
+def test_a_guessed_word_weighs_what_is_found_for_it() -> None:
+    """An unknown word is the rarest of all; what it is taken for is in many sessions, and says little."""
+    others = [session(n, cwd=f"/{n}").user(f"the orchestrator {name}") for n, name in enumerate("abcdef", 4)]
+    paid = [session(n, cwd=f"/{n}").user(f"{OTHER} credit {n}") for n in (2, 3)]
+    with tiny(session(0, cwd="/0").user(OTHER), session(1, cwd="/1").user(OTHER), *paid, *others) as index:
+        index.entitle("s0", "credit", "summary")
+        index.entitle("s1", "orchestrator", "summary")
+        assert index.ask("orchestratr credit").terms.corrected == {"orchestratr": "orchestrator"}
+        found = [name for name in index.found("orchestratr credit") if name in ("s0", "s1")]
+        assert found == ["s0", "s1"]
+
+
 @pytest.mark.parametrize("question", [".js extension exports package.json", "package.json"])
 @pytest.mark.parametrize("rows", [search.ROWS_OF_ALL_KINDS, 0])
 def test_parts_of_words_are_below_words(monkeypatch: pytest.MonkeyPatch, question: str, rows: int) -> None:

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, TypeVar
 
 from msgspec.structs import asdict, replace
 
-from sesamed.methods.filters import Filters, make_condition, narrow, warn_of_unknown_tools
+from sesamed.methods.filters import EVERYTHING, Filters, make_condition, narrow, warn_of_unknown_tools
 from sesamed.methods.method import MAX_OFFSET, Call, CodePoints, Context, NonNegative, method
 from sesamed.model import Answer, Pending, Role, Session, iso_or_none
 from sesamed.sanitize import Exact, Line, Time
@@ -208,7 +208,7 @@ class Searcher:
             folded = summary.count_folded(self._connection, self._where, sessions)
             opened = ((number, self._show_opening(number, about, about)) for number, about in sessions.items())
             hits = [replace(hit, subagents=folded.get(number, 0)) for number, hit in opened]
-            return Page(hits, self._terms, total)
+            return Page(hits, self._terms, total, filtered_out=0 if total else self._count_filtered_out())
         more = limit + offset + 1  # one more says whether there is a next page
         ranked = ranking.rank_sessions(self._connection, self._terms, self._where, more, recent=recent)
         page, best = ranked.hits[offset : offset + limit], ranked.best
@@ -226,7 +226,9 @@ class Searcher:
     def _count_filtered_out(self) -> int:
         if not (self._where.session or self._where.record):
             return 0
-        return ranking.count_hits(self._connection, self._terms, filters.to_sql(filters.Where()))
+        if self._query.everything:
+            return summary.list_sessions(self._connection, EVERYTHING, 0, 0, self._workstation)[0]
+        return ranking.count_hits(self._connection, self._terms, EVERYTHING)
 
     def _make_hit(
         self, found: Found, sessions: Mapping[int, Session], holders: Mapping[int, set[int]], score: float

@@ -191,6 +191,7 @@ def test_config(machine: Machine) -> None:
     answer = json.loads(machine.run("config", "--json").stdout)
     assert {**pi, "from": "the running daemon"} in answer["sources"]
     assert f"source                 pi {machine.sessions} (the running daemon)" in machine.run("config").stdout
+    assert "True" not in machine.run("config").stdout
     (machine.config / "config.jsonc").write_text("{")
     done = machine.run("config")
     assert (done.returncode, done.stderr.count("\n")) == (4, 1)

@@ -403,6 +403,9 @@ def test_filtered_out(library: Library) -> None:
     assert library.daemon.call("search", query="celeriac", tool="nothing")["filteredOut"] == 2
     assert library.daemon.call("search", query="quince")["filteredOut"] == 0
     assert library.daemon.call("search", query="nowhere", cwd="/nowhere")["filteredOut"] == 0
+    newest = library.daemon.call("search", query="")
+    assert newest["filteredOut"] == 0
+    assert library.daemon.call("search", query="", cwd="/nowhere")["filteredOut"] == newest["total"]
 
 
 def test_dropped_words(library: Library) -> None:

@@ -1,7 +1,7 @@
 """The agents' formats, one package for each; pure: bytes in, operations out. No I/O, no clock, no knowledge of the index.
 
 `SOURCES` is the one list of them: an agent is a package here and a line in it. `TOOL_FAMILIES` is what they say of their tools, together.
-What they share: `lines` (JSON, and a source of such lines), `columns`, `records` (messages and calls at their place), `names`.
+What they share: `lines` (JSON, and a source of such lines), `columns`, `tasks`, `records` (messages and calls at their place), `names`.
 """
 
 from collections.abc import Mapping
@@ -14,10 +14,11 @@ from sesamed.sources.gemini import Gemini
 from sesamed.sources.openclaw import OpenClaw
 from sesamed.sources.opencode import OpenCode
 from sesamed.sources.pi import Pi
+from sesamed.sources.qwen import Qwen
 from sesamed.sources.sesame import Sesame
 
 SOURCES: dict[str, Source[Any]] = {
-    source.name: source for source in (Pi(), Claude(), Codex(), Gemini(), OpenCode(), OpenClaw(), Sesame())
+    source.name: source for source in (Pi(), Claude(), Codex(), Gemini(), OpenCode(), OpenClaw(), Qwen(), Sesame())
 }
 
 

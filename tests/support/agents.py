@@ -88,6 +88,37 @@ class OpenCode(Agent):
         return [*self.resumes(session, prompt), "--fork"]
 
 
+class Qwen(Agent):
+    """Lines."""
+
+    name, package, pinned = "qwen", "@qwen-code/qwen-code", "0.24.4"
+    shell_tool = "run_shell_command"
+
+    def settle(self, home: Path, url: str) -> dict[str, str]:
+        security = {"auth": {"selectedType": "openai"}, "folderTrust": {"enabled": False}}
+        quiet = {"general": {"enableAutoUpdate": False}, "privacy": {"usageStatisticsEnabled": False}}
+        memory = {
+            "enableManagedAutoMemory": False,
+            "enableManagedAutoDream": False,
+        }  # else the model is asked about that, too
+        settings = {"security": security, **quiet, "telemetry": {"enabled": False}, "memory": memory}
+        _write(home / ".qwen/settings.json", settings)
+        return {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_MODEL": MODEL}
+
+    def asks(self, prompt: str) -> list[str]:
+        program = self.modules / "@qwen-code/qwen-code/cli-entry.js"
+        return [npm.node_22(), str(program), "--yolo", "--auth-type", "openai", "--prompt", prompt]
+
+    def resumes(self, session: str, prompt: str) -> list[str]:
+        return [*self.asks(prompt), "--resume", session]
+
+    def forks(self, session: str, prompt: str) -> list[str]:
+        return [*self.resumes(session, prompt), "--fork-session"]
+
+    def shell(self, command: str) -> Use:
+        return Use(self.shell_tool, {"command": command, "description": "look at it", "is_background": False})
+
+
 class OpenClaw(Agent):
     """A database, with lines of pi in it. It continues conversations, by their keys."""
 
@@ -118,7 +149,7 @@ class OpenClaw(Agent):
         return [str(node), str(self.modules / "openclaw/openclaw.mjs"), "agent", "--local", "--message", prompt]
 
 
-AGENTS: tuple[type[Agent], ...] = (OpenCode, OpenClaw)
+AGENTS: tuple[type[Agent], ...] = (OpenCode, OpenClaw, Qwen)
 
 
 def _write(path: Path, settings: object) -> None:

@@ -29,6 +29,7 @@ from sesamed.sources.claude.lines import (
 )
 from sesamed.sources.names import says_something, session_name
 from sesamed.sources.records import OpenCall, Place, add_open, drop_open, join_texts, link_parent, millis
+from sesamed.sources.tasks import has_failed, inner, result_of_task
 
 # In front of a prompt, in the same message. What follows is the person's.
 WRAPPED = re.compile(
@@ -74,12 +75,6 @@ def output_of(content: str | list[Part] | None) -> str:
     return "\n".join(filter(None, lines))
 
 
-def result_of_task(text: str) -> tuple[str, str]:
-    """The id of the call that began a task in the background, and what the task came to."""
-    result = text.partition("<result>")[2].rpartition("</result>")[0]
-    return inner(text, "tool-use-id") or "", result or inner(text, "summary") or ""
-
-
 def summary_of(text: str) -> str:
     """The summary of a compaction, without what is about the program."""
     begin = TOOLS_USED.search(text)
@@ -117,13 +112,6 @@ def command_of(text: str) -> str:
     if not name:
         return ""
     return " ".join(filter(None, (name if name.startswith("/") else f"/{name}", arguments)))
-
-
-def inner(text: str, tag: str) -> str | None:
-    """The content of the first element of this name, None if there is none."""
-    _, begin, rest = text.partition(f"<{tag}>")
-    end = rest.find(f"</{tag}>")
-    return rest[:end] if begin and end >= 0 else None
 
 
 def is_command(raw: str) -> bool:
@@ -246,8 +234,8 @@ def read_notification(state: ClaudeState, place: Place, raw: str) -> Step:
     call = state.calls.get(call_id)
     if call is None:
         return state, []
-    is_error = inner(raw, "status") not in (None, "completed")
-    return replace(state, calls=drop_open(state.calls, call_id)), [place.result(call, text, is_error=is_error)]
+    result = place.result(call, text, is_error=has_failed(raw))
+    return replace(state, calls=drop_open(state.calls, call_id)), [result]
 
 
 def _read_words(state: ClaudeState, line: Line, place: Place, content: Content, raw: str) -> Step:

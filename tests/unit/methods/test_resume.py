@@ -35,6 +35,7 @@ def anothers(tmp_path: Path) -> str:
         ("claude", ["claude", "--resume", "one-1"]),
         ("codex", ["codex", "resume", "one-1"]),
         ("gemini", ["gemini", "--resume", "one-1"]),
+        ("qwen", ["qwen", "--resume", "one-1"]),
         ("opencode", ["opencode", "{cwd}", "--session", "one-1"]),
     ],
 )

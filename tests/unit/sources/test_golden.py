@@ -17,7 +17,7 @@ from sesamed.source import BadLineError, Document, ForeignFileError, Member, Row
 from sesamed.sources import SOURCES
 
 GOLDEN = Path(__file__).parents[2] / "golden"
-CASES = sorted(file for file in GOLDEN.glob("*/**/*.json*") if file.suffixes != [".expected", ".json"])
+CASES = sorted(file for file in GOLDEN.glob("*/**/*.json*") if not file.name.endswith(".expected.json"))
 
 
 @pytest.mark.parametrize("file", CASES, ids=lambda file: str(file.relative_to(GOLDEN)))

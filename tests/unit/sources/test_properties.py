@@ -17,6 +17,7 @@ from sesamed.sources import SOURCES, sesame
 from sesamed.sources.sesame import Line
 from tests.support.claude import ClaudeSession
 from tests.support.codex import CodexSession
+from tests.support.qwen import QwenSession
 from tests.support.sessions import PiSession
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -63,7 +64,7 @@ def case(name: str, paths: list[str], *firsts: bytes) -> Case:
     source = SOURCES[name]
     states = [source.begin(PurePath(path))[0] for path in paths]
     states += [source.step(states[0], line)[0] for line in firsts]
-    files = sorted(file for file in (GOLDEN / name).rglob("*.json*") if file.suffixes != [".expected", ".json"])
+    files = sorted(file for file in (GOLDEN / name).rglob("*.json*") if not file.name.endswith(".expected.json"))
     lines = [line for file in files for line in file.read_bytes().split(b"\n") if line]
     wholes = [file.read_bytes() for file in files] if isinstance(source.shapes[0], Document) else []
     more: dict[str, Any] = {"sessionId": "a"} if wholes else {}  # a line alone is a whole document then
@@ -74,6 +75,7 @@ def case(name: str, paths: list[str], *firsts: bytes) -> Case:
 CASES = {
     "pi": case("pi", ["2026-05-26T05-32-53-236Z_a.jsonl"], PiSession().lines()[0]),
     "openclaw": case("openclaw", ["main/sessions/a.jsonl", "main/sessions/sessions.json"], PiSession().lines()[0]),
+    "qwen": case("qwen", ["p/chats/a.jsonl", "p/subagents/a/b.meta.json"], QwenSession().user("a").lines()[0]),
     "claude": case("claude", ["5a1e0000-0000-4000-8000-000000000001.jsonl"], ClaudeSession().user("a").lines()[0]),
     "gemini": case("gemini", ["shop/chats/a.jsonl", "shop/chats/a.json"]),
     "sesame": case("sesame", ["a.jsonl"], sesame.encode_line(Line(type=sesame.SESSION, id="s"))),

@@ -103,6 +103,7 @@ export interface Page {
 /** What a model wrote of a session, and when it was asked. */
 export interface Generated {
   at: string;
+  upTo: number | null;
 }
 
 export interface Meta extends Session {

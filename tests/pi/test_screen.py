@@ -1,5 +1,6 @@
 """The real pi on a real terminal (a private tmux): completion while typing, a folded result, a resolved reference."""
 
+import json
 import shlex
 import shutil
 import socket
@@ -9,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.pi.conftest import SetDesk
-from tests.support.chat import Use, plain
+from tests.support.chat import ASIDE, PROVIDER, Hangs, Use, plain
 from tests.support.daemon import eventually
 from tests.support.desk import Desk
 
@@ -33,6 +34,12 @@ class Screen:
 
     def type(self, text: str) -> None:
         self._run("send-keys", "-l", text)
+
+    def enter(self, text: str) -> None:
+        """Type a line, and send it once it stands there."""
+        self.type(text)
+        self.shows(text)
+        self.press("Enter")
 
     def press(self, key: str) -> None:
         self._run("send-keys", key)
@@ -209,3 +216,27 @@ def test_escape_ends_the_waiting_and_gives_the_prompt_back(set_desk: SetDesk) ->
         assert desk.model.requests == []
     finally:
         screen.close()
+
+
+@pytest.mark.parametrize("how", ["Escape", "/reload", "/new"])
+def test_what_a_person_does_ends_the_call(desk: Desk, screen: Screen, how: str) -> None:
+    """That writes what the session is: nothing is stored, and the model's provider sees the connection close."""
+    settings = {"modelKeys": [f"{PROVIDER}/{ASIDE}"], "minNewUserMessages": 5}
+    (desk.agent / "session-index.config.json").write_text(json.dumps(settings))
+    hangs = Hangs()
+    desk.model.says_aside(hangs)
+    screen.shows("[Extensions]")
+    for line, answer in (("/reload", "Reloaded"), ("why?", "Done."), ("/index-session", "indexing")):
+        screen.enter(line)
+        screen.shows(answer)
+    assert hangs.begun.wait(PATIENCE_S)
+    if how == "Escape":
+        screen.press(how)
+        screen.shows("index failed: aborted")
+    else:
+        screen.enter(how)
+    assert hangs.hung_up.wait(PATIENCE_S)
+    desk.daemon.sync()
+    metas = [desk.daemon.call("get_session_meta", sessionId=one["sessionId"]) for one in desk.daemon.sessions()]
+    assert [meta["generated"] for meta in metas] == [None] * 3
+    assert not list(desk.agent.glob("sessions-meta/*"))

@@ -16,6 +16,7 @@ export interface Conversation {
   isCut: boolean;
   upTo: number; // the number of the last message in it
   lastId: string | null; // the agent's own id of that
+  prompts: number[]; // the numbers of the newest prompts in it
 }
 
 /** An entry of pi's, as far as it counts here. */
@@ -64,24 +65,27 @@ interface Part {
   text: string;
 }
 
-/** What was said in a session; of these entries only, if there are any. */
+/** What was said in a session: in these entries, or on the branch on which it would go on. */
 export async function readConversation(ask: Ask, sessionId: string, ids: readonly string[] | undefined, signal?: AbortSignal): Promise<Conversation> {
   const places = ids && new Map(ids.map((id, index) => [id, index]));
   const place = ({ entryId, msgIdx }: Message) => (places ? (places.get(entryId ?? "") ?? -1) : msgIdx);
   const isFirst = (message: Message) => (places ? place(message) === 0 : message.role === "user");
   const parts: Part[] = [];
   let left = MAX_BYTES;
-  const behind = backward(ask, sessionId, signal);
+  const where = { sessionId, ...(ids ? {} : { branch: "leaf" }) };
+  const behind = backward(ask, where, signal);
   for await (const part of said(behind, place)) {
     parts.push(part);
     left -= Buffer.byteLength(part.text) + 2;
     if (left < 0) break;
   }
   const newest = parts[0]?.message;
-  if (!newest) return { text: "", isCut: false, upTo: 0, lastId: null };
-  const head = left < 0 && !parts.some(({ message }) => isFirst(message)) ? await first(said(forward(ask, sessionId, signal), place), isFirst) : undefined;
-  const ordered = parts.sort(({ message: one }, { message: other }) => place(one) - place(other) || one.msgIdx - other.msgIdx).map(({ text }) => text);
-  return { ...fitted(head ? [head.text, ...ordered] : ordered), upTo: newest.msgIdx, lastId: newest.entryId ?? null };
+  if (!newest) return { text: "", isCut: false, upTo: 0, lastId: null, prompts: [] };
+  const head = left < 0 ? await first(said(forward(ask, where, signal), place), isFirst) : undefined;
+  const prompts = parts.filter(({ message }) => message.role === "user").map(({ message }) => message.msgIdx);
+  const others = parts.filter(({ message }) => message.msgIdx !== head?.message.msgIdx);
+  const ordered = others.sort(({ message: one }, { message: other }) => place(one) - place(other) || one.msgIdx - other.msgIdx).map(({ text }) => text);
+  return { ...fitted(head ? [head.text, ...ordered] : ordered), upTo: newest.msgIdx, lastId: newest.entryId ?? null, prompts };
 }
 
 async function* said(messages: AsyncIterable<Message>, place: (message: Message) => number): AsyncGenerator<Part> {
@@ -97,25 +101,30 @@ async function first(parts: AsyncIterable<Part>, isFirst: (message: Message) => 
   return undefined;
 }
 
-async function* forward(ask: Ask, sessionId: string, signal?: AbortSignal): AsyncGenerator<Message> {
+interface Where {
+  sessionId: string;
+  branch?: string;
+}
+
+async function* forward(ask: Ask, where: Where, signal?: AbortSignal): AsyncGenerator<Message> {
   for (let offset: number | null = 0; offset !== null; ) {
-    const page: Page = await ask<Page>("list_messages", { sessionId, offset, limit: PAGE }, signal);
+    const page: Page = await ask<Page>("list_messages", { ...where, offset, limit: PAGE }, signal);
     yield* page.messages;
     offset = page.nextOffset;
   }
 }
 
-async function* backward(ask: Ask, sessionId: string, signal?: AbortSignal): AsyncGenerator<Message> {
-  const { total } = await ask<Page>("list_messages", { sessionId, limit: 0 }, signal);
-  for (let end = total; end > 0; end -= PAGE) yield* (await range(ask, sessionId, Math.max(0, end - PAGE), end, signal)).reverse();
+async function* backward(ask: Ask, where: Where, signal?: AbortSignal): AsyncGenerator<Message> {
+  const { total } = await ask<Page>("list_messages", { ...where, limit: 0 }, signal);
+  for (let end = total; end > 0; end -= PAGE) yield* (await range(ask, where, Math.max(0, end - PAGE), end, signal)).reverse();
 }
 
 /** Messages from one number to another; an answer may have fewer than were asked for. */
-async function range(ask: Ask, sessionId: string, begin: number, end: number, signal?: AbortSignal): Promise<Message[]> {
+async function range(ask: Ask, where: Where, begin: number, end: number, signal?: AbortSignal): Promise<Message[]> {
   const messages: Message[] = [];
   while (begin + messages.length < end) {
     const offset = begin + messages.length;
-    const page = await ask<Page>("list_messages", { sessionId, offset, limit: end - offset }, signal);
+    const page = await ask<Page>("list_messages", { ...where, offset, limit: end - offset }, signal);
     if (page.messages.length === 0) break; // the session has changed meanwhile
     messages.push(...page.messages);
   }

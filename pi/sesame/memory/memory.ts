@@ -4,7 +4,7 @@
  */
 import { type ExtensionAPI, type ExtensionCommandContext, type ExtensionContext, getAgentDir, VERSION } from "@earendil-works/pi-coding-agent";
 import { matchesKey } from "@earendil-works/pi-tui";
-import { type Ask, asker, way } from "../ask.ts";
+import { asker, way } from "../ask.ts";
 import { RpcError } from "../client.ts";
 import { type Chosen, chooseModel, ModelError, type Usage } from "../model.ts";
 import { DEFAULTS, readSettings, type Settings, settingsFile } from "../settings.ts";
@@ -13,7 +13,7 @@ import { explained, NOT_FOUND, notice } from "../trouble.ts";
 import { isNewer } from "../version.ts";
 import { Budget, SpentError } from "./budget.ts";
 import { due } from "./older.ts";
-import { NotRemembered, remember, type Remembered, type Subject } from "./remembering.ts";
+import { type Means, NotDue, NotRemembered, remember, type Remembered, type Subject } from "./remembering.ts";
 import { ATTEMPT, isTheirs, newPrompts, OURS, subjectOf } from "./running.ts";
 import { dollars, Status } from "./status.ts";
 
@@ -74,8 +74,9 @@ class Memory {
     const settings = this.#settings as Settings;
     if ((!ctx.hasUI && !settings.waitInPrintMode) || here.own || isTheirs(ctx) || this.#trouble(ctx)) return;
     const subject = subjectOf(ctx);
-    if (!subject || this.#since(ctx) < settings.minNewUserMessages) return;
-    const done = this.#remembered(here, subject).catch(() => {}); // the status line says so
+    const least = settings.minNewUserMessages;
+    if (!subject || this.#since(ctx) < least) return;
+    const done = this.#remembered(here, { ...subject, least }).catch(() => {}); // the status line says so
     if (!ctx.hasUI) await done;
   }
 
@@ -173,16 +174,15 @@ class Memory {
   async #attempt(here: Here, subject: Subject, isForced: boolean): Promise<Remembered> {
     const { key } = this.#chosen(here.ctx);
     const escape = isForced ? escapeIn(here.ctx) : undefined;
-    here.status.doing(escape && here.ctx.mode === "tui" ? "indexing … (escape ends it)" : "indexing …");
+    const how = escape && here.ctx.mode === "tui" ? " (escape ends it)" : "";
     try {
-      const done = await remember(subject, this.#means(here, escape?.signal));
+      const done = await remember(subject, this.#means(here, how, escape?.signal));
       here.status.done(`session indexed (${dollars(done.usage.cost.total)})`);
       this.#keep(here, { success: true, sessionId: subject.nativeId, model: key, usage: done.usage });
       return done;
     } catch (error) {
       const why = cut(line(explained(error).message), 500);
-      const isKnown = !(isRefused(error) && !isForced); // what is excluded is no error, unless somebody asks
-      here.status.done(isKnown ? `index failed: ${why}` : undefined);
+      if (isForced || !(error instanceof NotDue || isRefused(error))) here.status.done(`index failed: ${why}`); // what is excluded is no error, unless somebody asks
       if (wasAsked(error)) this.#keep(here, { success: false, sessionId: subject.nativeId, model: key, ...(error.usage && { usage: error.usage }), error: why });
       throw error;
     } finally {
@@ -190,25 +190,24 @@ class Memory {
     }
   }
 
-  #means(here: Here, escape?: AbortSignal) {
+  #means(here: Here, how: string, escape?: AbortSignal): Means {
     const { ctx, control, status } = here;
     const exec: Parameters<typeof asker>[0] = (command, args, options) => this.#pi.exec(command, args, options);
     return {
-      ask: asker(exec, way()) as Ask,
+      ask: asker(exec, way()),
       registry: ctx.modelRegistry,
       chosen: this.#chosen(ctx),
       budget: new Budget(this.#agentDirectory, (this.#settings as Settings).budgetCents),
       agentDirectory: this.#agentDirectory,
       signal: escape ? AbortSignal.any([control.signal, escape]) : control.signal,
-      retrying: (number: number, of: number) => status.doing(`indexing … (retry ${number}/${of})`),
+      asking: (retry, of) => status.doing(`indexing${how} …${retry > 0 ? ` (retry ${retry}/${of})` : ""}`),
     };
   }
 
   async #older(here: Here, { backfill }: Settings): Promise<void> {
-    const means = this.#means(here);
+    const means = this.#means(here, " an older session");
     let [count, usd] = [0, 0];
     for await (const subject of due(means.ask, here.ctx.sessionManager.getSessionId(), means.budget, backfill, means.signal)) {
-      here.status.doing("indexing an older session …");
       const failed = await this.#inTurn(here, () => remember(subject, means)).then(
         ({ usage }) => void ((count += 1), (usd += usage.cost.total)),
         (error: unknown) => error,

@@ -23,6 +23,7 @@ export interface Subject {
   leaf: string | undefined;
   ids?: string[];
   newestPrompt?: string;
+  least?: number; // prompts since somebody else had it remembered: before, it is not due
 }
 
 /** What it is done with. */
@@ -33,7 +34,7 @@ export interface Means {
   budget: Budget;
   agentDirectory: string;
   signal: AbortSignal;
-  retrying: (number: number, of: number) => void;
+  asking: (retry: number, of: number) => void;
 }
 
 export interface Remembered {
@@ -51,6 +52,9 @@ export class NotRemembered extends Error {
   }
 }
 
+/** Somebody else, or another pi, has remembered it, and little was said since. */
+export class NotDue extends Error {}
+
 export async function remember(subject: Subject, means: Means): Promise<Remembered> {
   const { ask, signal } = means;
   const { pending } = await ask<{ pending: { files: number } }>("sync", { paths: [subject.file], timeoutMs: SYNC_MS }, signal);
@@ -58,6 +62,8 @@ export async function remember(subject: Subject, means: Means): Promise<Remember
   const conversation = await readConversation(ask, subject.sessionId, subject.ids, signal);
   if (pending.files > 0 || !hasAll(subject, conversation)) throw new Error("sesamed has not read all of this session yet; try again");
   if (!conversation.text) throw new Error("nobody has said anything in it");
+  const upTo = session.generated?.upTo;
+  if (typeof upTo === "number" && conversation.prompts.filter((number) => number > upTo).length < (subject.least ?? 0)) throw new NotDue();
   const at = new Date();
   const { entry, usage } = await asked(makePrompt(session, conversation), means);
   try {
@@ -79,7 +85,7 @@ async function asked(question: string, means: Means): Promise<{ entry: Entry; us
   let [prompt, wrong] = [question, ""];
   try {
     for (let number = 1; number <= TRIES; number += 1) {
-      if (number > 1) means.retrying(number - 1, TRIES - 1);
+      means.asking(number - 1, TRIES - 1);
       const said = await paid(prompt, means);
       usages.push(said.usage);
       try {

@@ -240,7 +240,7 @@ INTERFACES: dict[str, tuple[str, set[str]]] = {
     "Found": ("searchresult", {"query", "excluded", "contentTrust", "tookMs"}),
     "Listed": ("sessionlist", {"removed", "revision", "epoch", "more"}),
     "Message": ("messageitem", {"revision"}),
-    "Generated": ("generated", {"model", "upTo", "costUsd", "fields"}),
+    "Generated": ("generated", {"model", "costUsd", "fields"}),
     "Page": ("messagelist", set()),
     "Meta": (
         "sessionmeta",

@@ -10,6 +10,7 @@ from typing import Any
 from sesamed.source import Source, ToolFamilies
 from sesamed.sources.claude import Claude
 from sesamed.sources.codex import Codex
+from sesamed.sources.copilot import Copilot
 from sesamed.sources.gemini import Gemini
 from sesamed.sources.openclaw import OpenClaw
 from sesamed.sources.opencode import OpenCode
@@ -18,7 +19,8 @@ from sesamed.sources.qwen import Qwen
 from sesamed.sources.sesame import Sesame
 
 SOURCES: dict[str, Source[Any]] = {
-    source.name: source for source in (Pi(), Claude(), Codex(), Gemini(), OpenCode(), OpenClaw(), Qwen(), Sesame())
+    source.name: source
+    for source in (Pi(), Claude(), Codex(), Gemini(), OpenCode(), OpenClaw(), Qwen(), Copilot(), Sesame())
 }
 
 

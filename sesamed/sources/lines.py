@@ -38,6 +38,7 @@ SURROGATES = re.compile(
     rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
 )
 
+EMPTY = b"{}"
 OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 STANDARD = json.JSONDecoder()
@@ -171,6 +172,13 @@ def decode_part(decode: Callable[[bytes], V], raw: bytes) -> V:
 def text_in(raw: bytes) -> str:
     """A string."""
     return decode_part(STRING, raw)
+
+
+def object_of(raw: bytes) -> bytes:
+    """The object that stands in a string, or as it is."""
+    if raw[:1] == b'"':
+        raw = text_in(raw).encode()
+    return EMPTY if raw.strip() in (b"", b"null") else raw
 
 
 def repair(line: bytes) -> bytes:

@@ -9,6 +9,7 @@ import pytest
 from sesamed.model import PROMPT_MARKER
 from tests.support.claude import ClaudeSession
 from tests.support.codex import CodexSession
+from tests.support.copilot import CopilotSession, history
 from tests.support.daemon import Daemon, eventually
 from tests.support.gemini import GeminiSession
 from tests.support.opencode import OpenCodeSession
@@ -112,7 +113,7 @@ def test_codexs_index_of_names_is_read(daemon: Daemon) -> None:
 def test_prompts_of_ours_are_in_no_agents_sessions(tmp_path: Path) -> None:
     """Whatever the agent keeps of a prompt that it was given by us; beside each such session there is one of a person's."""
     asked, theirs = f"{PROMPT_MARKER}\n\nWhat is this about?", "a quince tart"
-    names = ("claude", "codex", "gemini", "opencode", "openclaw", "qwen")
+    names = ("claude", "codex", "gemini", "opencode", "openclaw", "qwen", "copilot")
     sources = [{"parser": name, "path": str(tmp_path / name)} for name in names]
     with Daemon({"sources": sources}) as daemon:
         for number, text in enumerate((asked, theirs)):
@@ -122,6 +123,7 @@ def test_prompts_of_ours_are_in_no_agents_sessions(tmp_path: Path) -> None:
                 "gemini/birds/chats",
                 "opencode",
                 "openclaw/main/sessions",
+                "copilot",
             ):
                 (tmp_path / directory).mkdir(parents=True, exist_ok=True)
             ClaudeSession(id=f"11111111-2222-4333-8444-00000000000{number}").user(text).assistant("x").write(
@@ -130,6 +132,10 @@ def test_prompts_of_ours_are_in_no_agents_sessions(tmp_path: Path) -> None:
             CodexSession(id=f"019e0000-0000-7000-8000-00000000000{number}").user(text).assistant("x").write(
                 tmp_path / "codex/2026/03/01"
             )
+            copilot = CopilotSession(id=f"c0b10000-0000-4000-8000-00000000000{number}")
+            copilot.user(text).answer("x").write(tmp_path / "copilot")
+            early = history({"type": "user", "text": text}, session=f"c0b10000-0000-4000-8000-00000000001{number}")
+            (tmp_path / f"copilot/session_early{number}_1.json").write_bytes(early)
             for kind, digit in (("jsonl", 0), ("json", 1)):
                 gemini = GeminiSession(id=f"5ea10000-0000-4000-8000-0000000000{digit}{number}").user(text).answer("x")
                 file = tmp_path / f"gemini/birds/chats/session-{kind}{number}.{kind}"
@@ -145,7 +151,7 @@ def test_prompts_of_ours_are_in_no_agents_sessions(tmp_path: Path) -> None:
                 file.write_bytes(member.data)
         daemon.sync()
         assert sorted(session["source"] for session in daemon.sessions()) == [
-            "claude", "codex", "gemini", "gemini", "openclaw", "opencode", "qwen",
+            "claude", "codex", "copilot", "copilot", "gemini", "gemini", "openclaw", "opencode", "qwen",
         ]  # fmt: skip
         assert daemon.found("quince")
         assert daemon.found('"about?"') == []

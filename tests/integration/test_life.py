@@ -178,6 +178,7 @@ def test_no_configuration() -> None:
             ("codex", str(daemon.home / ".codex/archived_sessions")),
             ("gemini", str(daemon.home / ".gemini/tmp")),
             ("opencode", str(daemon.home / ".local/share/opencode")),
+            ("copilot", str(daemon.home / ".copilot/session-state")),
             ("sesame", str(daemon.data_dir / "sessions")),
         ]
         (meta := daemon.home / ".pi/agent/sessions-meta").mkdir(parents=True)

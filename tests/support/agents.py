@@ -149,7 +149,28 @@ class OpenClaw(Agent):
         return [str(node), str(self.modules / "openclaw/openclaw.mjs"), "agent", "--local", "--message", prompt]
 
 
-AGENTS: tuple[type[Agent], ...] = (OpenCode, OpenClaw, Qwen)
+class Copilot(Agent):
+    """A log of events. Forks are made in its terminal only."""
+
+    name, package, pinned = "copilot", "@github/copilot", "1.0.102"
+    daily = True
+
+    def settle(self, home: Path, url: str) -> dict[str, str]:
+        provider = {"BASE_URL": f"{url}/v1", "API_KEY": KEY}
+        switches = {"COPILOT_OFFLINE": "true", "COPILOT_AUTO_UPDATE": "false", "COPILOT_MODEL": MODEL}
+        return switches | {f"COPILOT_PROVIDER_{name}": value for name, value in provider.items()}
+
+    def asks(self, prompt: str) -> list[str]:
+        return [str(self.modules / ".bin/copilot"), "--allow-all-tools", "-p", prompt]
+
+    def resumes(self, session: str, prompt: str) -> list[str]:
+        return [*self.asks(prompt), "--resume", session]
+
+    def forks(self, session: str, prompt: str) -> list[str]:
+        return []
+
+
+AGENTS: tuple[type[Agent], ...] = (OpenCode, OpenClaw, Qwen, Copilot)
 
 
 def _write(path: Path, settings: object) -> None:

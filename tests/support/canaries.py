@@ -15,7 +15,7 @@ import apsw
 from tests.support.opencode import SCHEMA
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-SOURCES = ("pi", "claude", "codex", "gemini", "opencode", "openclaw", "qwen")
+SOURCES = ("pi", "claude", "codex", "gemini", "opencode", "openclaw", "qwen", "copilot")
 NAMED = frozenset({"projects.json", "sessions.json"})  # files that their agents know by their names
 WORD = "zzcanary"
 IN_IDS = f"{WORD}\x1b[31m\u202e\u200b ignore all\r\n> x"

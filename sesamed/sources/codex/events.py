@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import Final
 
 from sesamed.model import NameRank, ToolCall, Touched, Undone, Unknown
-from sesamed.sources.codex.lines import EMPTY, Line, Payload, encode
+from sesamed.sources.codex.lines import Line, Payload, encode
 from sesamed.sources.codex.messages import add_answer, read_review, read_user_event, read_user_item, text_of
 from sesamed.sources.codex.outputs import Call, add_whole, event_output, has_failed, list_changed_files
 from sesamed.sources.codex.state import CodexState, Step, begin_turn, record_outcome, roll_back
+from sesamed.sources.lines import EMPTY
 from sesamed.sources.names import title_fact
 from sesamed.sources.records import millis, note_activity
 

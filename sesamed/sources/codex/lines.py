@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from sesamed.sources.lines import FAILURES, text_in
+from sesamed.sources.lines import FAILURES
 from sesamed.sources.records import Time
 
 NULL: Final = msgspec.Raw(b"null")
@@ -160,8 +160,6 @@ def is_dropped(line: bytes) -> bool:
 
 # -- parts of a line that are JSON of their own: arguments, outputs
 
-EMPTY: Final = b"{}"
-
 
 class Directory(msgspec.Struct, gc=False):
     """Where a command runs, as tools of different builds name it."""
@@ -177,13 +175,6 @@ DIRECTORY: Final[Callable[[bytes], Directory]] = msgspec.json.Decoder(Directory)
 def encode(value: Any) -> bytes:
     """A value as JSON."""
     return msgspec.json.encode(value)
-
-
-def object_of(raw: bytes) -> bytes:
-    """The object that stands in a string, or as it is."""
-    if raw[:1] == b'"':
-        raw = text_in(raw).encode()
-    return EMPTY if raw.strip() in (b"", b"null") else raw
 
 
 def directory_in(arguments: bytes) -> str | None:

@@ -8,7 +8,7 @@ import msgspec
 
 from sesamed.calls import value_text
 from sesamed.model import ToolCall
-from sesamed.sources.codex.lines import EMPTY, NOTHING, Line, Payload, directory_in, encode, object_of, ordinal
+from sesamed.sources.codex.lines import NOTHING, Line, Payload, directory_in, encode, ordinal
 from sesamed.sources.codex.state import (
     CodexState,
     PendingCall,
@@ -19,7 +19,7 @@ from sesamed.sources.codex.state import (
     mark_uncertain,
     open_call,
 )
-from sesamed.sources.lines import FAILURES, decode_part, text_in
+from sesamed.sources.lines import EMPTY, FAILURES, decode_part, object_of, text_in
 from sesamed.sources.records import Place, millis
 
 HEAD_CHARS = 600

@@ -37,6 +37,7 @@ def anothers(tmp_path: Path) -> str:
         ("gemini", ["gemini", "--resume", "one-1"]),
         ("qwen", ["qwen", "--resume", "one-1"]),
         ("opencode", ["opencode", "{cwd}", "--session", "one-1"]),
+        ("copilot", ["copilot", "--resume", "one-1"]),
     ],
 )
 def test_each_agent_has_its_command(tmp_path: Path, source: str, words: list[str]) -> None:

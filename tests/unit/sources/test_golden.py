@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from sesamed.model import Operation
-from sesamed.source import BadLineError, Document, ForeignFileError, Member, Row, Rows, Shape
+from sesamed.source import BadLineError, Document, ForeignFileError, Member, Row, Rows, Shape, ShapeFinder
 from sesamed.sources import SOURCES
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -34,7 +34,8 @@ def operations_of(file: Path) -> list[dict[str, Any]]:
     """Each operation as an object, with the number of its line (0: before the first one) and no defaults."""
     agent, *path = file.relative_to(GOLDEN).parts
     source = SOURCES[agent]
-    unit, items = read_items(file, PurePath(*path), source.shapes[0])
+    shape = ShapeFinder(source.shapes).find("/".join(path).encode()) or source.shapes[0]
+    unit, items = read_items(file, PurePath(*path), shape)
     state, begun = source.begin(*unit)
     given = [described(0, operation) for operation in begun]
     for number, item in enumerate(items, 1):

@@ -17,6 +17,7 @@ from sesamed.sources import SOURCES, sesame
 from sesamed.sources.sesame import Line
 from tests.support.claude import ClaudeSession
 from tests.support.codex import CodexSession
+from tests.support.copilot import CopilotSession
 from tests.support.qwen import QwenSession
 from tests.support.sessions import PiSession
 
@@ -78,6 +79,11 @@ CASES = {
     "qwen": case("qwen", ["p/chats/a.jsonl", "p/subagents/a/b.meta.json"], QwenSession().user("a").lines()[0]),
     "claude": case("claude", ["5a1e0000-0000-4000-8000-000000000001.jsonl"], ClaudeSession().user("a").lines()[0]),
     "gemini": case("gemini", ["shop/chats/a.jsonl", "shop/chats/a.json"]),
+    "copilot": case(
+        "copilot",
+        ["c0b1/events.jsonl", "session_c0b1_1.json", "c0b1/workspace.yaml"],
+        CopilotSession().lines()[0],
+    ),
     "sesame": case("sesame", ["a.jsonl"], sesame.encode_line(Line(type=sesame.SESSION, id="s"))),
     "codex": case(
         "codex",

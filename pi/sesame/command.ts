@@ -48,9 +48,19 @@ async function run(pi: ExtensionAPI, text: string, ctx: ExtensionCommandContext)
   const answer = await waitedFor(ctx, (signal) => found(ask, text, ctx, signal));
   if (how.started) ctx.ui.notify(STARTED, "info");
   if (answer.results.length === 0) return ctx.ui.notify(text ? `No past session matches ${line(text)}` : "No past sessions of this project", "info");
-  const remarks = [...(answer.weak ? ["hardly about it"] : []), ...(answer.pending.files > 0 ? [`${count(answer.pending.files, "file")} not read yet`] : [])];
-  const chosen = await choose(ask, `${text ? `Sessions with ${cut(line(text), 60)}` : "Sessions of this project"}${remarks.map((one) => `, ${one}`).join("")}`, answer, ctx);
+  const chosen = await choose(ask, [text ? `Sessions with ${cut(line(text), 60)}` : "Sessions of this project", ...remarks(answer)].join(", "), answer, ctx);
   if (chosen) await act(chosen, await ask<Meta>("get_session_meta", { sessionId: chosen.hit.sessionId }), ctx);
+}
+
+/** What limits all of them. If the best one has what was searched instead of a slip, that says enough. */
+function remarks(answer: Found): string[] {
+  const meant = Object.values(answer.corrected).join(", ");
+  const isWeak = answer.weak && (!meant || (answer.results[0]?.missingWords.length ?? 0) > 0);
+  return [
+    ...(meant ? [`searched for ${cut(line(meant), 40)}`] : []),
+    ...(isWeak ? ["hardly about it"] : []),
+    ...(answer.pending.files > 0 ? [`${count(answer.pending.files, "file")} not read yet`] : []),
+  ];
 }
 
 async function found(ask: Ask, text: string, ctx: ExtensionCommandContext, signal: AbortSignal): Promise<Found> {

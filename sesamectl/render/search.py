@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sesamectl.render import clean, clean_ranges, heading, join_clean, number, passage, pending
-from sesamectl.render.terminal import DIM, columns, wrap
+from sesamectl.render.terminal import DIM, columns, fit, wrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     Hit = Callable[[Mapping[str, Any], Terminal], Iterator[str]]
 
 WIDE = 100  # columns
+MAX_QUERY = 200  # columns: somebody may have pasted a page
 CONTINUED = 2 * heading.INDENT
 FIELDS = {
     "cwd": "directory",
@@ -58,7 +59,8 @@ def _headline(answer: Mapping[str, Any]) -> str:
 
 
 def _quote_query(query: str) -> str:
-    """A query with phrases has quotes enough."""
+    """What was typed, or its beginning; with phrases in it, it has quotes enough."""
+    query = fit(query, MAX_QUERY)
     return query if '"' in query else f'"{query}"'
 
 

@@ -129,6 +129,16 @@ def test_a_session_of_another_agent_is_not_opened_but_can_be_asked_about(
     assert put == f"@@{session.id[:8]} "
 
 
+def test_a_slip_is_said_above_the_list(desk: Desk) -> None:
+    """With what was searched instead; a match is not weak because of it."""
+    desk.keep(desk.session(3).user("when is the medlar ripe?"))
+    desk.daemon.sync()
+    with desk.talk() as talk:
+        talk.send("prompt", message="/sessions medalr")
+        asked = talk.until("extension_ui_request", method="select")
+    assert asked["title"] == "Sessions with medalr, searched for medlar"
+
+
 def test_nothing_found_is_said(desk: Desk) -> None:
     with desk.talk() as talk:
         talk.send("prompt", message="/sessions rhubarb")

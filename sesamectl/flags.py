@@ -197,6 +197,11 @@ LOGS = (
 SERVICE = (
     Flag("print", "", "install: print the files, write nothing"),
     Flag("socket", "", "install: let the manager hold the socket, so that clients wait while the daemon restarts"),
+    Flag(
+        "remember",
+        "",
+        "install: also a timer by which sessions are remembered (memory.auto); uninstall: only that timer",
+    ),
     Flag("purge", "", "uninstall: also remove the index and the logs"),
 )
 DEEP = Flag("deep", "", "check every entry of the index, on a copy, and name all files with bad lines")
@@ -219,6 +224,11 @@ DUE = (
     Flag("since", "WHEN", "with --due: sessions active after: 2025-12-15, 12h, 30d, 2w, 1mo", date, dest="after"),
 )
 IS_DUE = Flag("due", "", "the newest sessions that a model was not asked about yet, or not since much was said")
+AUTO = Flag(
+    "auto",
+    "",
+    "what the timer of `service install --remember` runs: as --due, with what memory.auto of the configuration says",
+)
 BUDGET = Flag("budget", "TOKENS", "stop before more than about so many tokens are sent: a quarter of the bytes", count)
 PREVIEW = Flag("dry-run", "", "print what would be sent and about how many tokens it is, and ask nobody")
 DRY_RUN = Flag("dry-run", "", "print how many sessions, and remove nothing")
@@ -304,7 +314,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "remember": Command(
         "have a model write what a session is, by memory.command of the configuration; searches find it by that", "[SESSION...]",
-        (IS_DUE, *DUE, BUDGET, PREVIEW, JSON, NO_START),
+        (IS_DUE, *DUE, BUDGET, PREVIEW, AUTO, JSON, NO_START),
         ("remember 019e62c4 --dry-run", "remember 019e62c4", "remember --due --limit 20 --since 30d --budget 100000"),
     ),
     "forget": Command(

@@ -34,7 +34,10 @@ _EXPECTED = {
     "sweepSeconds": "seconds from 1 to 86400",
     "workstationId": "8 hex digits, 0-9 and a-f",
     "secrets": '"mask", "drop" or "keep"',
-    "memory": 'command: a list of words such as ["llm", "--no-log"]; model: a name; timeoutSeconds: from 1 to 3600',
+    "memory": (
+        'command: a list of words such as ["llm", "--no-log"]; model: a name; timeoutSeconds: from 1 to 3600; '
+        'auto: {"every": "1h", "limit": 10, "since": "30d", "tokensPerDay": 200000, "environmentFile": a path}'
+    ),
     "limits": "maxLineBytes, maxChunkBytes, maxConnections, queryTimeoutMs: numbers within bounds",
 }
 
@@ -55,12 +58,28 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_u
     query_timeout_ms: Annotated[int, Meta(ge=100, le=600_000)] = 10_000
 
 
+class Auto(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """What is remembered when the service manager's timer has it done."""
+
+    every: Literal["1h", "2h", "3h", "4h", "6h", "8h", "12h", "24h"] = "1h"
+    limit: Annotated[int, Meta(ge=1, le=500)] = 10
+    since: Annotated[str, Meta(pattern=r"^[1-9][0-9]{0,3}(h|d|w|mo)\Z")] = "30d"
+    tokens_per_day: Annotated[int, Meta(ge=0)] = 200_000
+    environment_file: str | None = None
+
+    @property
+    def hours(self) -> int:
+        """How many hours there are between two runs."""
+        return int(self.every[:-1])
+
+
 class Memory(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """How `sesamectl remember` asks a model. The daemon never does."""
 
     command: Annotated[tuple[str, ...], Meta(min_length=1)] | None = None
     model: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
     timeout_seconds: Annotated[int, Meta(ge=1, le=3600)] = 180
+    auto: Auto = Auto()
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -199,11 +218,16 @@ def _absolute(file: str, config: Config, home_dir: str) -> Config:
             for index, root in enumerate(values)
         )
 
+    auto = config.memory.auto
+    if auto.environment_file is not None:
+        file_named = path(auto.environment_file, "$.memory.auto.environmentFile")
+        auto = msgspec.structs.replace(auto, environment_file=file_named)
     pi = None if config == WRITTEN_BY_ITSELF else config.pi_session_paths
     return msgspec.structs.replace(
         config,
         sources=None if config.sources is None else each(config.sources, "sources"),
         extra_sources=each(config.extra_sources, "extraSources"),
+        memory=msgspec.structs.replace(config.memory, auto=auto),
         pi_session_paths=None if pi is None else tuple(path(p, f"$.piSessionPaths[{i}]") for i, p in enumerate(pi)),
         exclude=tuple(home_dir + glob[1:] if glob == "~" or glob.startswith("~/") else glob for glob in config.exclude),
     )

@@ -129,6 +129,6 @@ def _lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
 
 def _line(name: str, setting: Mapping[str, Any], terminal: Terminal, more: str = "") -> str:
     value = setting["value"]
-    shown = json.dumps(value) if isinstance(value, (list, tuple, bool)) else "-" if value is None else str(value)
+    shown = json.dumps(value) if isinstance(value, (list, tuple, dict, bool)) else "-" if value is None else str(value)
     origin = terminal.paint(DIM, f"({clean(setting['from'])}{more})")
     return f"{name:<22} {clean(shown)} {origin}"

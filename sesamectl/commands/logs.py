@@ -53,7 +53,8 @@ def _journal_command(count: int, how: str) -> list[str]:
     socket = build_spec(os.environ).socket
     if find_manager().name != "systemd" or not start_command(socket) or shutil.which("journalctl") is None:
         return []
-    return ["journalctl", "--user", "--unit=sesamed.service", "--quiet", f"--lines={count}", how]
+    units = ["--unit=sesamed.service", "--unit=sesame-remember.service"]
+    return ["journalctl", "--user", *units, "--quiet", f"--lines={count}", how]
 
 
 def _path(name: str) -> str:

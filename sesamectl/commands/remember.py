@@ -4,9 +4,8 @@ One session after the other: one that fails stops no other, and what is stored s
 """
 
 import os
-import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -14,51 +13,96 @@ from sesamectl.call import call, call_retrying, wait_if_started
 from sesamectl.client import Client
 from sesamectl.errors import UsageError
 from sesamectl.flags import DUE, Arguments
+from sesamectl.launch import daemon_environment
 from sesamectl.locations import data_directory
-from sesamectl.memory.ledger import Ledger
+from sesamectl.memory.ledger import BusyError, Ledger
+from sesamectl.memory.progress import Log, Progress, dollars, label
 from sesamectl.memory.prompt import count_tokens
 from sesamectl.memory.remembering import Budget, Question, ask, prepare, store
-from sesamectl.memory.series import Step, ended_by_signals, take_each
+from sesamectl.memory.series import Step, Took, ended_by_signals, take_each
 from sesamectl.memory.settings import Settings, read_settings
 from sesamectl.output import require_output, show
-from sesamectl.render import clean, clean_lines, number
+from sesamectl.render import clean_lines, number
 from sesamectl.render.terminal import BOLD, Terminal
 from sesamectl.resolve import resolve
+from sesamectl.service.environment import read_environment
 
 FEW = 10
 FAILED = 4
-
-Session = Mapping[str, Any]
 
 
 def run(arguments: Arguments) -> int:
     """Ask about each session, and say what became of it; or only what would be sent."""
     due = arguments.collect(DUE)
-    if bool(arguments.words) == arguments.has("due"):
+    _check(arguments, due)
+    require_output()
+    call_retrying(arguments, _wait)
+    ledger, budget, progress = Ledger(data_directory(os.environ)), Budget(arguments.values.get("budget")), Progress()
+    with ended_by_signals():
+        if arguments.has("auto"):
+            return _run_by_itself(arguments, ledger)
+        if arguments.has("dry-run"):
+            took = _take(arguments, due, partial(_preview, arguments, budget), progress)
+            show(_report(took, is_dry=True), _dry_lines, arguments)
+        else:
+            means = Means(read_settings(), budget, ledger, progress)
+            took = _take(arguments, due, partial(_remember, arguments, means), progress, ledger)
+            show(_report(took), _lines, arguments)
+    return FAILED if took.failed else 0
+
+
+def _check(arguments: Arguments, due: dict[str, Any]) -> None:
+    """What of the flags makes no sense."""
+    if bool(arguments.words) + arguments.has("due") + arguments.has("auto") != 1:
         raise UsageError("give SESSION, or --due for all that a model was not asked about yet", "remember")
     if due and not arguments.has("due"):
         raise UsageError("--limit and --since only mean something together with --due", "remember")
-    require_output()
-    is_dry, budget = arguments.has("dry-run"), Budget(arguments.values.get("budget"))
-    call_retrying(arguments, _wait)
-    ledger = Ledger(data_directory(os.environ))
-    step: Step = partial(_preview, arguments, budget)
-    if not is_dry:
-        step = partial(_remember, arguments, read_settings(), budget, ledger)
-    with ExitStack() as held:
-        held.enter_context(ended_by_signals())
-        if arguments.words:
-            answer = {**take_each(step, arguments.words, _tell), "waiting": 0}
-        else:
-            if not is_dry:
-                held.enter_context(ledger.hold())
-            due_now = _list_due(arguments, due, ledger)
-            answer = take_each(step, due_now.references, _tell, None if is_dry else ledger)
-            answer |= {"left": answer["left"] + due_now.left, "waiting": due_now.waiting}
-    done = answer.pop("done")
-    answer = {"remembered": [] if is_dry else done, "wouldSend": done if is_dry else [], **answer}
-    show(answer, _dry_lines if is_dry else _lines, arguments)
-    return FAILED if answer["failed"] else 0
+    if arguments.has("auto") and (arguments.has("budget") or arguments.has("dry-run")):
+        raise UsageError("--auto takes what memory.auto says; try what it would do by --due", "remember")
+
+
+def _run_by_itself(arguments: Arguments, ledger: Ledger) -> int:
+    """As the timer has it done: nobody waits, and nothing of a session may be in the log. It has failed if the command has."""
+    progress, settings = Log(), read_settings()
+    auto, file = settings.auto, settings.auto.environment_file
+    extra = {} if file is None else read_environment(file)
+    settings = settings._replace(environment={**daemon_environment(), **extra})
+    budget = Budget(max(0, auto.tokens_per_day - ledger.count_today()), ledger.spend)
+    step = partial(_remember, arguments, Means(settings, budget, ledger, progress))
+    try:
+        took = _take(arguments, {"limit": auto.limit, "after": auto.since}, step, progress, ledger)
+    except BusyError as error:
+        progress.say(str(error))
+        return 0
+    answer = _report(took)
+    progress.say("; ".join(_lines(answer, Terminal())))
+    if arguments.has("json"):
+        show(answer, _lines, arguments)
+    return FAILED if took.refused and not took.done else 0
+
+
+def _take(
+    arguments: Arguments, due: dict[str, Any], step: Step, progress: Progress, ledger: Ledger | None = None
+) -> Took:
+    """What became of the sessions that were named, or else of those that are due. Without a ledger nothing of it is kept."""
+    if arguments.words:
+        return take_each(step, arguments.words, progress)
+    known = ledger or Ledger(data_directory(os.environ))
+    with nullcontext() if ledger is None else ledger.hold():
+        listed = _list_due(arguments, due, known)
+        took = take_each(step, listed.references, progress, ledger)
+    return took._replace(left=took.left + listed.left, waiting=listed.waiting)
+
+
+def _report(took: Took, *, is_dry: bool = False) -> dict[str, Any]:
+    """As --json prints it."""
+    return {
+        "remembered": [] if is_dry else took.done,
+        "wouldSend": took.done if is_dry else [],
+        "failed": took.failed,
+        "left": took.left,
+        "waiting": took.waiting,
+    }
 
 
 def _wait(client: Client) -> dict[str, Any]:
@@ -100,18 +144,24 @@ def _prepare(arguments: Arguments, reference: str) -> Question:
     return found[0]
 
 
-def _remember(
-    arguments: Arguments, settings: Settings, budget: Budget, ledger: Ledger, place: str, reference: str
-) -> dict[str, Any]:
+class Means(NamedTuple):
+    """What it takes to ask about a session."""
+
+    settings: Settings
+    budget: Budget
+    ledger: Ledger
+    progress: Progress
+
+
+def _remember(arguments: Arguments, means: Means, place: str, reference: str) -> dict[str, Any]:
     """Nothing is connected while the model thinks: the daemon may be restarted meanwhile."""
+    settings, budget, ledger, progress = means
     question = _prepare(arguments, reference)
-    _tell(f"{place} {_label(question.session)}")
-    entry = ask(settings, question, budget, lambda what: _tell(f"  {clean(what)}"))
+    progress.begin(place, question.session)
+    entry = ask(settings, question, budget, progress.again)
     stored = call(arguments, lambda client: store(client, settings, question, entry))
     ledger.succeed(stored["sessionId"])
-    _tell(
-        f"  stored: {clean(entry.parameters['title'])}{'' if entry.cost_usd is None else f' (${entry.cost_usd:.4f})'}"
-    )
+    progress.end(entry.parameters["title"], entry.cost_usd)
     return {
         "sessionId": stored["sessionId"],
         "shortId": stored["shortId"],
@@ -136,16 +186,6 @@ def _preview(arguments: Arguments, budget: Budget, _: str, reference: str) -> di
     }
 
 
-def _tell(line: str) -> None:
-    """Progress: apart from the answer."""
-    if sys.stderr is not None:
-        print(line, file=sys.stderr, flush=True)
-
-
-def _label(session: Session) -> str:
-    return f"{clean(session['shortId'])} {clean(session['name'] or '')}".rstrip()
-
-
 def _lines(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:
     done, failed = answer["remembered"], answer["failed"]
     if not (done or failed):
@@ -153,14 +193,14 @@ def _lines(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:
         return
     sent = sum(int(one["bytes"]) for one in done)
     costs = [cost for one in done if (cost := one["generated"]["costUsd"]) is not None]
-    cost = f", ${sum(costs):.4f}" if costs else ""
+    cost = f", {dollars(sum(costs))}" if costs else ""
     yield f"{number(len(done), 'session')} remembered, {len(failed)} failed; {sent:,} bytes sent{cost}{_left(answer)}"
 
 
 def _dry_lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     would = answer["wouldSend"]
     for one in would:
-        yield terminal.paint(BOLD, f"{_label(one)}: {int(one['bytes']):,} bytes, about {int(one['tokens']):,} tokens")
+        yield terminal.paint(BOLD, f"{label(one)}: {int(one['bytes']):,} bytes, about {int(one['tokens']):,} tokens")
         yield from clean_lines(one["prompt"])
     size, tokens = (sum(int(one[field]) for one in would) for field in ("bytes", "tokens"))
     total = f"would be sent: {size:,} bytes, about {tokens:,} tokens" if would else "would be sent"

@@ -9,17 +9,19 @@ from typing import Any
 
 from sesamectl import launch
 from sesamectl.commands import logs
-from sesamectl.errors import ClientError, RpcError, StartError
+from sesamectl.errors import ClientError, RefusedError, RpcError, StartError
 from sesamectl.flags import Arguments
 from sesamectl.handshake import answering_pid
 from sesamectl.lifecycle import stop_daemon
 from sesamectl.locations import data_directory
+from sesamectl.memory.timer import put_timer, read_timer_state, render_timer
 from sesamectl.output import show
 from sesamectl.render import clean
+from sesamectl.render.dates import minute
 from sesamectl.render.terminal import Terminal
-from sesamectl.service.manager import Manager, find_manager
+from sesamectl.service.manager import Installable, Manager, Timer, find_manager, find_timer
 from sesamectl.service.state import read_state
-from sesamectl.service.unit import Spec, build_spec, log_path, read_text, write_text
+from sesamectl.service.unit import Spec, build_spec, log_path, read_text, restore_text, write_text
 
 
 def run(arguments: Arguments) -> None:
@@ -29,25 +31,32 @@ def run(arguments: Arguments) -> None:
 
 
 def _install(arguments: Arguments) -> None:
-    manager, spec = find_manager(), build_spec(os.environ)
-    files = manager.render(spec, socket=arguments.has("socket"))
+    manager, timer, spec = find_manager(), find_timer(), build_spec(os.environ)
+    wants_timer = arguments.has("remember")
+    keeps_socket = wants_timer and manager.holds_socket()
+    files = manager.render(spec, socket=arguments.has("socket") or keeps_socket)
+    try:
+        timer_files = render_timer(timer) if wants_timer else {}
+    except RefusedError as error:
+        raise RefusedError(f"{error}; nothing was installed") from None
     if arguments.has("print"):
-        show({"files": files}, _file_lines, arguments)
+        show({"files": {**files, **timer_files}}, _file_lines, arguments)
         return
-    _check_installable(manager, spec)
+    _check_installable(manager, spec, timer if wants_timer else None)
     with _all_or_nothing() as undo:
         did = _Installation(manager, spec.socket, undo).put(files)
+        did += put_timer(timer, timer_files, undo) if wants_timer else []
     show({**_read_state(manager, spec.socket), "did": did}, _install_lines, arguments)
 
 
-def _check_installable(manager: Manager, spec: Spec) -> None:
+def _check_installable(manager: Manager, spec: Spec, timer: Timer | None) -> None:
     """Refuse what cannot succeed, before anything is changed."""
     if reason := manager.unavailable():
         raise RpcError(
             0,
             f"{reason}; nothing was installed. You need no service: sesamectl starts the daemon when needed",
         )
-    if foreign := manager.find_foreign():
+    if foreign := manager.find_foreign() or (timer and timer.find_foreign()):
         raise RpcError(0, f"{foreign}; it was left alone, and nothing was installed")
     try:
         launch.require_startable(spec)
@@ -108,7 +117,7 @@ class _Installation:
         for path in (log_path(os.environ), self._socket, *files):  # launchd opens log and socket before the daemon runs
             self._make_directories(os.path.dirname(path))
         for path in self._before.keys() | files.keys():
-            self._undo.callback(_restore, path, self._before.get(path))
+            self._undo.callback(restore_text, path, self._before.get(path))
         for path in self._before.keys() - files.keys():
             os.unlink(path)
             did.append(f"removed {path}")
@@ -137,14 +146,6 @@ class _Installation:
             launch.launch(self._socket)
 
 
-def _restore(path: str, text: str | None) -> None:
-    if text is not None:
-        write_text(path, text)
-    else:
-        with suppress(FileNotFoundError):
-            os.unlink(path)
-
-
 def _remove_empty(path: str) -> None:
     with suppress(OSError):
         os.rmdir(path)
@@ -158,22 +159,24 @@ def _wait_until_ready(socket: str) -> None:
 
 
 def _uninstall(arguments: Arguments) -> None:
-    manager, socket = find_manager(), build_spec(os.environ).socket
-    installed, foreign = manager.list_installed(), manager.find_foreign()
+    socket, purges = build_spec(os.environ).socket, arguments.has("purge")
+    did = _take_away(find_timer())
+    if not arguments.has("remember"):
+        did += _take_away(find_manager())
+        did += _purge(socket) if purges else []
+    show({"did": did, "purged": purges, "data": data_directory(os.environ)}, _uninstall_lines, arguments)
+
+
+def _take_away(units: Installable) -> list[str]:
+    installed, foreign = units.list_installed(), units.find_foreign()
     did = [f"left alone: {foreign}"] if foreign else []
-    did += manager.disable() if installed and not manager.unavailable() else []
-    for path in (*manager.list_links(), *installed):
+    did += units.disable() if installed and not units.unavailable() else []
+    for path in (*units.list_links(), *installed):
         os.unlink(path)
         did.append(f"removed {path}")
-    if installed and not manager.unavailable():
-        manager.reload()
-    if arguments.has("purge"):
-        did += _purge(socket)
-    show(
-        {"did": did, "purged": arguments.has("purge"), "data": data_directory(os.environ)},
-        _uninstall_lines,
-        arguments,
-    )
+    if installed and not units.unavailable():
+        units.reload()
+    return did
 
 
 def _purge(socket: str) -> list[str]:
@@ -192,7 +195,7 @@ def _status(arguments: Arguments) -> None:
 
 
 def _read_state(manager: Manager, socket: str) -> dict[str, Any]:
-    return read_state(manager, socket, answering_pid(socket))
+    return {**read_state(manager, socket, answering_pid(socket)), "remember": read_timer_state()}
 
 
 def _file_lines(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:
@@ -227,6 +230,19 @@ def _status_lines(answer: Mapping[str, Any], _: Terminal) -> Iterator[str]:
             yield f"failed    {clean(answer['result'])}; see `sesamectl service logs`; `sesamectl start` tries again"
     pid = answer["answers"]
     yield "socket    nothing answers" if pid is None else f"socket    pid {pid} answers{_describe_owner(answer)}"
+    if (timer := answer.get("remember")) is not None:
+        yield f"remember  {_describe_timer(timer)}"
+
+
+def _describe_timer(timer: Mapping[str, Any]) -> str:
+    if "active" not in timer:
+        return clean(timer["unit"])
+    following = f", next {minute(timer['next'])}" if timer["next"] else ""
+    last = f", last {minute(timer['last'])}" if timer["last"] else ""
+    running = ", running" if timer["running"] else f": {clean(timer['result'])}" if timer["result"] else ""
+    differs = "; it is not as configured, `sesamectl service install --remember` rewrites it"
+    is_active = "active" if timer["active"] else "not active"
+    return f"{is_active}{following}{last}{running}{differs if timer['current'] is False else ''}"
 
 
 def _describe_unit(answer: Mapping[str, Any]) -> str:

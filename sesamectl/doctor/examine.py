@@ -5,7 +5,7 @@ A check yields findings, one line each. It changes nothing and starts nothing.
 
 from collections.abc import Callable, Iterator, Mapping
 
-from sesamectl.doctor import daemon, index, paths, pi, sources
+from sesamectl.doctor import daemon, index, paths, pi, sources, timer
 from sesamectl.doctor.finding import Advice, Checkup, Finding
 from sesamectl.errors import ClientError, RpcError
 from sesamed.errors import SesameError
@@ -20,6 +20,7 @@ CHECKS: tuple[tuple[str, Callable[[Checkup], Iterator[Finding]]], ...] = (
     ("socket", daemon.check_socket),
     ("versions", daemon.check_versions),
     ("service", daemon.check_service),
+    ("timer", timer.check_timer),
     ("watch", paths.check_watch),
     ("state", daemon.check_state),
     ("source", sources.check_roots),

@@ -53,6 +53,7 @@ class Advice(Enum):
     UPDATE = "update sesamectl"
     REINSTALL = "reinstall sesame, then `{restart}`"
     INSTALL = "`sesamectl service install`"
+    INSTALL_TIMER = "`sesamectl service install --remember`"
     PACKAGE = '`pi remove {path} && pi install "$(sesamectl pi-package)"`'
 
 

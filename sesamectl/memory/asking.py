@@ -5,7 +5,7 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import IO
 
 from sesamectl.errors import RefusedError
@@ -28,12 +28,14 @@ class CommandError(AskingError):
         self.why = why
 
 
-def ask_model(command: Sequence[str], prompt: str, timeout_s: float) -> str:
+def ask_model(
+    command: Sequence[str], prompt: str, timeout_s: float, environment: Mapping[str, str] | None = None
+) -> str:
     """What the command prints. Raises CommandError; RefusedError if it cannot be run at all."""
     try:
         process = subprocess.Popen(  # noqa: S603  # the person configured it
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-        )
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, env=environment,
+        )  # fmt: skip
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise RefusedError(f"cannot run {command[0]}: {why}; it is memory.command in the configuration") from None

@@ -18,6 +18,10 @@ LONGEST_S = 30 * DAY_S
 MOST = 500  # sessions that are passed over
 
 
+class BusyError(RefusedError):
+    """Another run goes on."""
+
+
 @dataclass
 class Failure:
     """How often a session came to nothing in a row, and until when it is passed over, in seconds."""
@@ -48,7 +52,7 @@ class Ledger:
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """One run at a time: two would ask about the same sessions. Raises RefusedError while there is another one."""
+        """One run at a time: two would ask about the same sessions. Raises BusyError while there is another one."""
         os.makedirs(self._directory, mode=0o700, exist_ok=True)
         path = os.path.join(self._directory, LOCK)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -57,7 +61,7 @@ class Ledger:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 pid = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
-                raise RefusedError(f"another `sesamectl remember --due` is running (pid {pid})") from None
+                raise BusyError(f"another `sesamectl remember --due` is running (pid {pid})") from None
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
             yield

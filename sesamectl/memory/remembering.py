@@ -71,7 +71,7 @@ def ask(settings: Settings, question: Question, budget: Budget, tell: Callable[[
     for number in range(1, TRIES + 1):
         budget.spend(prompt)
         sent += len(prompt.encode(errors="replace"))
-        said = read_output(ask_model(settings.command, prompt, settings.timeout_s))
+        said = read_output(ask_model(settings.command, prompt, settings.timeout_s, settings.environment))
         cost = cost if said.cost_usd is None else said.cost_usd + (cost or 0.0)
         try:
             return Entry(parse_answer(said.text), at, number, sent, cost)

@@ -1,11 +1,11 @@
 """Which command asks a model, from config.jsonc."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from sesamectl.errors import RefusedError
-from sesamed.config import load
+from sesamed.config import Auto, load
 from sesamed.errors import ConfigError
 from sesamed.paths import find
 from sesamed.sources import SOURCES
@@ -19,11 +19,15 @@ RECIPES = (
 
 
 class Settings(NamedTuple):
-    """The command, what the model is called in what it wrote, and how long it may take."""
+    """The command, what the model is called in what it wrote, and how long it may take; its environment, if that is not ours; and what the
+    timer has done.
+    """
 
     command: Sequence[str]
     model: str
     timeout_s: float
+    environment: Mapping[str, str] | None = None
+    auto: Auto = Auto()
 
 
 def read_settings() -> Settings:
@@ -36,7 +40,8 @@ def read_settings() -> Settings:
     if memory.command is None:
         raise RefusedError(f"no model to ask: put memory.command into {file}, for instance {_list_recipes()}")
     command = [os.path.expanduser(memory.command[0]), *memory.command[1:]]
-    return Settings(command, memory.model or os.path.basename(command[0]) or command[0], memory.timeout_seconds)
+    model = memory.model or os.path.basename(command[0]) or command[0]
+    return Settings(command, model, memory.timeout_seconds, auto=memory.auto)
 
 
 def _list_recipes() -> str:

@@ -58,6 +58,12 @@ def build_spec(environ: Mapping[str, str]) -> Spec:
     return spec
 
 
+def with_path(spec: Spec, path: str) -> Spec:
+    """The same with the directories of a PATH in which programs are looked for, but for those that depend on where somebody is."""
+    kept = [directory for directory in path.split(os.pathsep) if os.path.isabs(directory) and directory.isprintable()]
+    return Spec(spec.python, {**spec.environment, "PATH": os.pathsep.join(dict.fromkeys(kept))})
+
+
 def log_path(environ: Mapping[str, str]) -> str:
     """Where a daemon of this environment logs when it is not started by systemd."""
     return os.path.join(data_directory(environ), "sesamed.log")
@@ -121,6 +127,15 @@ def write_text(path: str, text: str) -> bool:
             os.unlink(fresh)
         raise
     return True
+
+
+def restore_text(path: str, text: str | None) -> None:
+    """The file as it was; None if there was none."""
+    if text is not None:
+        write_text(path, text)
+    else:
+        with suppress(FileNotFoundError):
+            os.unlink(path)
 
 
 def run_command(words: list[str], environ: Mapping[str, str]) -> tuple[int, str]:

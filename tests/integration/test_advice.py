@@ -52,6 +52,7 @@ ELSEWHERE = {
     Advice.EXCLUDE: "tests/systemd/test_install.py",
     Advice.WRITABLE: "tests/systemd/test_install.py",  # likewise
     Advice.PACKAGE: "tests/pi/test_install.py",  # by the real pi
+    Advice.INSTALL_TIMER: "tests/systemd/test_remember.py",
     Advice.START: "tests/systemd/test_service.py",  # of a service that was stopped
 }
 

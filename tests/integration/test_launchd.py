@@ -136,7 +136,7 @@ def test_the_next_search_starts_it_through_launchd(mac: Mac) -> None:
     assert [call for call in mac.calls() if call.startswith("kickstart")] == [
         f"kickstart gui/{os.geteuid()}/sesame.sesamed"
     ]
-    assert mac.answering() == json.loads((mac.launchd / "state.json").read_text())["pid"]
+    assert mac.answering() == json.loads((mac.launchd / "sesame.sesamed.json").read_text())["pid"]
 
 
 def test_who_must_not_start_it_does_not_connect(mac: Mac) -> None:
@@ -238,3 +238,96 @@ def test_its_log(mac: Mac) -> None:
     os.kill(mac.answering() or 0, signal.SIGKILL)
     assert "sesamed.daemon ready" in mac.ctl("logs")
     assert "sesamed.daemon ready" in json.loads(mac.ctl("service", "logs", "--lines", "3", "--json"))["lines"][-1]
+
+
+# -- the timer by which sessions are remembered
+
+
+MODEL = """#!/bin/sh
+cat > /dev/null
+echo "$MODEL_KEY" >> {place}/asked
+echo '{entry}'
+"""
+ENTRY = {"name": "Where quinces grow", "summary": "It was asked.", "tags": ["orchard"], "recallWords": ["Obstwiese"]}
+
+
+@pytest.fixture
+def model(mac: Mac) -> Mac:
+    """A command that PATH has, and the private file of its key."""
+    command, key = mac.place / "programs/a-model", mac.place / "key"
+    command.write_text(MODEL.format(place=mac.place, entry=json.dumps(ENTRY)))
+    command.chmod(0o755)
+    key.write_text("MODEL_KEY=sk-secret\n")
+    key.chmod(0o600)
+    configure(mac, every="12h")
+    return mac
+
+
+def configure(mac: Mac, **auto: str) -> None:
+    memory = {"command": ["a-model"], "auto": {"since": "999mo", "environmentFile": str(mac.place / "key"), **auto}}
+    (mac.config / "config.jsonc").write_text(json.dumps({"memory": memory}))
+
+
+def timer_of(mac: Mac) -> dict[str, object] | None:
+    found: dict[str, object] | None = json.loads(mac.ctl("service", "status", "--json"))["remember"]
+    return found
+
+
+def test_the_timer(model: Mac) -> None:
+    """Loaded, it runs at the hours that are configured, with what the command needs; what it says is in the daemon's log, and no text."""
+    said = model.ctl("service", "install", "--remember")
+    assert "loaded sesame.remember" in said
+    plist = model.plist.with_name("sesame.remember.plist")
+    job = plistlib.loads(plist.read_bytes())
+    assert job["StartCalendarInterval"] == [{"Hour": 0, "Minute": 0}, {"Hour": 12, "Minute": 0}]
+    assert "sk-secret" not in plist.read_text()
+    assert "nothing to do" in model.ctl("service", "install", "--remember")
+    assert "remember  active" in model.ctl("service", "status")
+    assert not (model.place / "asked").exists()
+    subprocess.run(["launchctl", "kickstart", "gui/501/sesame.remember"], env=model.environ, check=True)
+    eventually(lambda: (timer_of(model) or {})["result"] == "success")
+    assert (model.place / "asked").read_text() == "sk-secret\n"
+    assert "one" in model.ctl("search", "obstwiese", "--no-start")
+    assert "INFO remember 1 session remembered, 0 failed" in model.log()
+    assert not [word for word in ("quince", "Obstwiese", "sk-secret") if word in model.log()]
+    pid = model.answering()
+    configure(model, every="24h")
+    assert [wrong["todo"] for wrong in faults(model)] == ["`sesamectl service install --remember`"]
+    model.ctl("service", "install", "--remember")
+    assert plistlib.loads(plist.read_bytes())["StartCalendarInterval"] == [{"Hour": 12, "Minute": 0}]
+    assert (faults(model), model.answering()) == ([], pid)
+    assert f"removed {plist}" in model.ctl("service", "uninstall", "--remember")
+    assert (timer_of(model), model.answering()) == (None, pid)
+
+
+def faults(mac: Mac) -> list[dict[str, str]]:
+    """What the doctor finds wrong with the timer."""
+    return [
+        each
+        for each in json.loads(mac.say("doctor", "--json"))["findings"]
+        if (each["check"], each["level"]) == ("timer", "wrong")
+    ]
+
+
+def test_a_timers_plist_of_somebody_else_is_left_alone(model: Mac) -> None:
+    """Neither replaced nor removed; nothing else is installed either."""
+    plist = model.plist.with_name("sesame.remember.plist")
+    plist.parent.mkdir(parents=True)
+    plist.write_bytes(plistlib.dumps({"Label": "sesame.remember", "ProgramArguments": ["/bin/true"]}))
+    before = plist.read_bytes()
+    assert f"{plist} was not written by sesame" in model.ctl("service", "install", "--remember", code=4)
+    assert f"left alone: {plist}" in model.ctl("service", "uninstall")
+    assert plist.read_bytes() == before
+    assert not model.plist.exists()
+
+
+def test_a_timer_that_cannot_be_loaded_leaves_nothing(model: Mac) -> None:
+    """The service, which could be, is taken back as well."""
+    programs = model.place / "programs"
+    refuse = 'case "$*" in "bootstrap "*remember*) echo "Input/output error"; exit 5 ;; esac'
+    real = (programs / "launchctl").read_text().partition("\n")[2]
+    (programs / "launchctl").write_text(f"#!/bin/sh\n{refuse}\n{real}")
+    said = model.ctl("service", "install", "--remember", code=4)
+    assert "sesame.remember.plist` failed: Input/output error; all changes were undone" in said
+    assert not list(model.plist.parent.glob("*")) if model.plist.parent.exists() else True
+    assert model.answering() is None

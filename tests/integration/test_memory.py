@@ -273,6 +273,22 @@ def test_five_prompts_later_it_is_due_again() -> None:
         assert due(daemon) == []
 
 
+def test_the_daemon_never_runs_the_command(tmp_path: Path) -> None:
+    """Whatever is configured, and whatever is due or asked for: that is for the client, and for a timer of its own."""
+    ran = tmp_path / "ran"
+    memory = {"command": ["touch", str(ran)], "auto": {"every": "1h", "since": "999mo"}}
+    with Daemon({"memory": memory, "sweepSeconds": 1}) as daemon:
+        daemon.write("quiet.jsonl", talk("quiet", 60).bytes())
+        daemon.sync()
+        assert due(daemon) == ["quiet"]
+        swept = daemon.call("status")["lastSweepAt"]
+        eventually(lambda: daemon.call("status")["lastSweepAt"] != swept)
+        daemon.call("index", full=True)
+        remember(daemon, "quiet", 1)
+        daemon.stop()
+        assert not ran.exists()
+
+
 # -- what pi has beside its sessions
 
 

@@ -294,7 +294,7 @@ def test_a_budget_is_kept(desk: Desk) -> None:
         assert ([each["sessionId"] for each in took], answer["failed"], answer["left"]) == (["quince"], [], 1)
     done = desk.run("remember", "medlar", "--budget", "1")
     assert done.stdout == "Nothing done; 1 more session to do\n"
-    assert errors(done)[-1] == "medlar: stopped: it goes beyond --budget"
+    assert errors(done)[-1] == "medlar: stopped: it goes beyond the budget"
     assert len(desk.asked) == 1
 
 
@@ -370,3 +370,64 @@ def test_it_does_not_feed_on_itself(desk: Desk) -> None:
     assert json.loads(desk.run("list", "--empty", "--json").stdout)["total"] == 20
     assert json.loads(desk.run("search", '"catalogue entry"', "--fresh", "--json").stdout)["resultCount"] == 0
     assert desk.remember("--due") == NOTHING
+
+
+# -- by itself
+
+
+def test_by_itself_nothing_of_a_session_is_told(desk: Desk) -> None:
+    """Lines for a log: ids, counts and times. The command gets what the file of variables has."""
+    (desk.place / "env").write_text("MODEL_KEY=sk-secret\n")
+    (desk.place / "env").chmod(0o600)
+    desk.configure(auto={"since": "999mo", "environmentFile": str(desk.place / "env")})
+    desk.says(
+        f"#\nassert os.environ['MODEL_KEY'] == 'sk-secret'; print({json.dumps(GOOD)!r})", "sorry, quince", "no", "no"
+    )
+    done = desk.run("remember", "--auto")
+    assert (done.returncode, done.stdout) == (0, "")
+    lines = [line.split(" ", 2)[2] for line in errors(done)]
+    first, second = (line.split()[-1] for line in lines if line.startswith("INFO remember ["))
+    assert lines == [
+        f"INFO remember [1 of 2] {first}",
+        "INFO remember stored",
+        f"INFO remember [2 of 2] {second}",
+        *(f"INFO remember try {number} of 3: there is no JSON object in it" for number in (1, 2)),
+        f"WARNING remember {second}: failed: no usable answer in 3 tries: there is no JSON object in it",
+        f"INFO remember 1 session remembered, 1 failed; {len(desk.asked[0].encode()):,} bytes sent",
+    ]
+    assert {first, second} == {"quince", "medlar"}
+    assert desk.run("remember", "--auto").stderr.endswith("No session is due; 1 session to be tried again later\n")
+
+
+def test_by_itself_a_day_has_its_budget(desk: Desk) -> None:
+    """Whatever was sent is counted, also by runs that came to nothing; what a person sends is not."""
+    desk.says("no")
+    desk.configure(auto={"since": "999mo", "limit": 1})
+    assert desk.run("remember", "--auto").returncode == 0
+    sent = sum(-(-len(prompt.encode()) // 4) for prompt in desk.asked)
+    assert json.loads((desk.data / "remember.json").read_text())["tokens"] == sent
+    desk.configure(auto={"since": "999mo", "tokensPerDay": sent + 10})
+    desk.says(GOOD)
+    done = desk.run("remember", "--auto", "--json")
+    assert json.loads(done.stdout) == {**NOTHING, "left": 1, "waiting": 1}
+    assert "stopped: it goes beyond the budget" in done.stderr
+    assert len(desk.remember("--due")["remembered"]) == 1
+    assert json.loads((desk.data / "remember.json").read_text())["tokens"] == sent
+
+
+def test_by_itself_it_makes_way(desk: Desk) -> None:
+    """Where somebody has it done at that moment, that is no failure; where the command fails, it is."""
+    desk.configure(auto={"since": "999mo"})
+    desk.says(
+        "#\nos.mkfifo(place + '/lives'); os.open(place + '/lives', os.O_RDWR); time.sleep(600)", "#\nsys.exit('quince')"
+    )
+    process = desk.start("remember", "--due", "--limit", "1")
+    eventually(lambda: (desk.model / "lives").exists())
+    done = desk.run("remember", "--auto")
+    assert (done.returncode, f"is running (pid {process.pid})" in done.stderr) == (0, True)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=PATIENCE_S)
+    done = desk.run("remember", "--auto")
+    assert (done.returncode, "quince: failed" in done.stderr, "ended with 1\n" in done.stderr) == (4, True, True)
+    for words in (("quince",), ("--due",), ("--limit", "3"), ("--budget", "3"), ("--dry-run",)):
+        assert desk.run("remember", "--auto", *words).returncode == 2

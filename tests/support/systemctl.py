@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from sesamectl.service.systemd import MARK
+from sesamectl.service.units import MARK
 
 SCRIPT = """#!/bin/sh
 while [ "${{1#--}}" != "$1" ]; do shift; done

@@ -157,6 +157,7 @@ class UserManager:
 
     def clean(self) -> None:
         """As on the first day."""
+        self.run("systemctl", "--user", "unmask", "sesame-remember.timer", "sesame-remember.service")
         self.run("systemctl", "--user", "stop", "sesamed.socket", "sesamed.service")
         self.run(sys.executable, "-P", "-m", "sesamectl", "service", "uninstall", "--purge")
         self.run("rm", "-f", f"{self.runtime}/bus")

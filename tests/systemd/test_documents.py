@@ -13,6 +13,7 @@ SHOWN = [command for page in PAGES for command in commands(page) if command.star
 @pytest.mark.timeout(120)
 def test_commands_of_documents(user: UserManager) -> None:
     """Installed, looked at and taken away again."""
+    user.write(".config/sesame/config.jsonc", b'{"memory": {"command": ["cat"]}}')  # for `--remember`
     words = [shlex.split(command, comments=True)[1:] for command in SHOWN]
     assert [word[:2] for word in words][:2] == [["service", "uninstall"], ["service", "install"]]  # README, service.md
     user.drop_in(

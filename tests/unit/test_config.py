@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sesamed import config
-from sesamed.config import Config, ConfiguredRoot, Limits, Memory
+from sesamed.config import Auto, Config, ConfiguredRoot, Limits, Memory
 from sesamed.errors import ConfigError
 
 HOME = {"HOME": "/home/ada"}
@@ -48,7 +48,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
       "piSessionPaths": ["~"],
       "exclude": ["~/secret", "**/x//y", "/a/*"],
       "projectIgnoreFiles": false, "gone": "90d", "watch": "off", "sweepSeconds": 5, "workstationId": "0123abcd",
-      "memory": {"command": ["llm", "-m", ""], "model": "x", "timeoutSeconds": 3600},
+      "memory": {"command": ["llm", "-m", ""], "model": "x", "timeoutSeconds": 3600, "auto": {"every": "24h", "environmentFile": "~/e"}},
       "limits": {"maxConnections": 3},
     }"""
     assert _load(tmp_path, text) == Config(
@@ -61,7 +61,12 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         watch="off",
         sweep_seconds=5,
         workstation_id="0123abcd",
-        memory=Memory(command=("llm", "-m", ""), model="x", timeout_seconds=3600),
+        memory=Memory(
+            command=("llm", "-m", ""),
+            model="x",
+            timeout_seconds=3600,
+            auto=Auto(every="24h", environment_file="/home/ada/e"),
+        ),
         limits=Limits(max_connections=3),
     )
 
@@ -82,7 +87,11 @@ def test_escaped_characters_are_characters(tmp_path: Path) -> None:
         ('{"memory": {"command": "llm"}}', ": line 1: $.memory.command:"),
         ('{"memory": {\n"command": []}}', ": line 2: $.memory.command:"),
         ('{"memory": {"timeoutSeconds": 0}}', ": line 1: $.memory.timeoutSeconds:"),
-        ('{"memory": {"auto": true}}', ": line 1: $.memory:"),
+        ('{"memory": {"auto": true}}', ": line 1: $.memory.auto:"),
+        ('{"memory": {"auto": {"every": "5h"}}}', ": line 1: $.memory.auto.every:"),
+        ('{"memory": {"auto": {"limit": 0}}}', ": line 1: $.memory.auto.limit:"),
+        ('{"memory": {"auto": {"since": "last week"}}}', ": line 1: $.memory.auto.since:"),
+        ('{"memory": {"auto": {"environmentFile": "model.env"}}}', ": line 1: $.memory.auto.environmentFile:"),
         ('{"sources":\n[{"parser": "pie", "path": "/a"}]}', ": line 2: $.sources[0].parser:"),
         ('{"piSessionPaths":\n[\n"a"]}', ": line 1: $.piSessionPaths[0]:"),
         ('// "gone": 1\n{"gone": 1}', ": $.gone:"),

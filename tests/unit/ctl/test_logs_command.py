@@ -49,7 +49,9 @@ def test_the_journal(systemctl: FakeSystemctl, tmp_path: Path, capsys: pytest.Ca
         Path(path).write_text(text)
     systemctl.add_program("journalctl", '#!/bin/sh\necho "$@"\n')
     assert main(["logs", "--lines", "3"]) == 0
-    assert capsys.readouterr().out == "--user --unit=sesamed.service --quiet --lines=3 --no-pager\n"
+    assert capsys.readouterr().out == (
+        "--user --unit=sesamed.service --unit=sesame-remember.service --quiet --lines=3 --no-pager\n"
+    )
     systemctl.add_program("journalctl", "#!/bin/sh\necho no journal; exit 1\n")
     assert main(["service", "logs"]) == 4
     assert capsys.readouterr().err == "sesamectl: journalctl: no journal\n"

@@ -221,7 +221,7 @@ def test_retries_count_in_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is sent that does not fit."""
     sent: list[str] = []
 
-    def refuse(_: object, prompt: str, __: object) -> str:
+    def refuse(_: object, prompt: str, *__: object) -> str:
         sent.append(prompt)
         return "no"
 

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from sesamectl.errors import RpcError
 from sesamectl.service import unit
 from sesamectl.service.launchd import LABEL, Launchd
-from sesamectl.service.systemd import Systemd, _quote
+from sesamectl.service.systemd import Systemd
 from sesamectl.service.unit import Spec, build_spec
+from sesamectl.service.units import _quote
 
 ROOT = Path(__file__).parents[3]
 SPEC = Spec("/v/bin/python", {"SESAME_SOCKET": "/r/sesamed.sock", "SESAME_DATA_DIR": "/d", "CODEX_HOME": "/c d"})

@@ -24,6 +24,8 @@ def run(arguments: Arguments) -> None:
         if asked is None:
             raise UsageError("--context needs a message: SESSION:N, or --around N", "show")
         page.setdefault("limit", 2 * arguments.values["context"] + 1)
+    if page.get("offset", 0) < 0:
+        page.setdefault("limit", -page["offset"])
     if arguments.has("reveal"):
         _confirm()
         page["reveal"] = True
@@ -33,6 +35,8 @@ def run(arguments: Arguments) -> None:
     def question(client: Client) -> dict[str, Any]:
         wait_if_started(client, begun_s)
         messages = _find_page(client, arguments.words[0], page)
+        if asked is None:
+            _go_on(client, messages, page)
         meta = client.call("get_session_meta", sessionId=messages.get("sessionId", arguments.words[0]))
         if arguments.has("all"):
             _complete(client, messages, page)
@@ -63,6 +67,16 @@ def _find_page(client: Client, reference: str, page: dict[str, Any]) -> dict[str
                 raise
     found = resolve(client, session)["sessionId"]
     return client.call("list_messages", sessionId=found, **(page if number is None else near))
+
+
+def _go_on(client: Client, messages: dict[str, Any], asked: dict[str, Any]) -> None:
+    """Fetch as many messages as were asked for: an answer has 200 at most."""
+    reveal = {"reveal": True} if asked.get("reveal") else {}
+    while (left := asked.get("limit", 0) - len(messages["messages"])) > 0 and messages.get("nextOffset"):
+        place = {"offset": messages["nextOffset"], "limit": left}
+        more = client.call("list_messages", sessionId=messages["sessionId"], **place, **reveal)
+        messages["messages"] += more["messages"]
+        messages["nextOffset"] = more["nextOffset"] if more["messages"] else None  # the session may have been rewritten
 
 
 def _complete(client: Client, messages: dict[str, Any], asked: dict[str, Any]) -> None:

@@ -198,6 +198,32 @@ def test_show_all(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "asked", "shown"),
+    [
+        (["-n", "5"], [{"limit": 5}, {"offset": 2, "limit": 3}, {"offset": 4, "limit": 1}], 5),
+        (["--offset=-4"], [{"offset": -4, "limit": 4}, {"offset": 2, "limit": 2}], 4),
+        (["--offset=-4", "-n", "1"], [{"offset": -4, "limit": 1}], 2),
+        (["-n", "99"], [{"limit": 99}, {"offset": 2, "limit": 97}, {"offset": 4, "limit": 95}], 5),
+        ([], [{}], 2),
+    ],
+)
+def test_show_more_than_an_answer_holds(
+    stub: Stub, words: list[str], asked: list[dict[str, int]], shown: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As many messages as were asked for; below 0 the offset says how many."""
+    numbered = [{**MESSAGES[0], "msgIdx": number} for number in range(5)]
+    pages = [(numbered[:2], 2), (numbered[2:4], 4), (numbered[4:], None)]
+    stub.on("list_messages", *({"sessionId": "abcdef", "total": 5, "nextOffset": n, "messages": m} for m, n in pages))
+    stub.on("get_session_meta", META)
+    assert main(["show", "abc", *words, "--json"]) == 0
+    params = [{**one["params"]} for one in stub.asked if one["method"] == "list_messages"]
+    assert params == [{"sessionId": "abcdef" if number else "abc", **one} for number, one in enumerate(asked)]
+    messages = json.loads(capsys.readouterr().out)["messages"]
+    assert [one["msgIdx"] for one in messages["messages"]] == list(range(shown))
+    assert messages["nextOffset"] == (None if shown == 5 else shown)
+
+
+@pytest.mark.parametrize(
     ("words", "asked"),
     [
         (["abc:4"], {"limit": 7, "around": 4}),

@@ -12,6 +12,7 @@ from sesamed.sources.claude import Claude
 from sesamed.sources.codex import Codex
 from sesamed.sources.copilot import Copilot
 from sesamed.sources.gemini import Gemini
+from sesamed.sources.kimi import Kimi
 from sesamed.sources.openclaw import OpenClaw
 from sesamed.sources.opencode import OpenCode
 from sesamed.sources.pi import Pi
@@ -20,7 +21,7 @@ from sesamed.sources.sesame import Sesame
 
 SOURCES: dict[str, Source[Any]] = {
     source.name: source
-    for source in (Pi(), Claude(), Codex(), Gemini(), OpenCode(), OpenClaw(), Qwen(), Copilot(), Sesame())
+    for source in (Pi(), Claude(), Codex(), Gemini(), OpenCode(), OpenClaw(), Qwen(), Copilot(), Kimi(), Sesame())
 }
 
 

@@ -12,6 +12,7 @@ from tests.support.codex import CodexSession
 from tests.support.copilot import CopilotSession, history
 from tests.support.daemon import Daemon, eventually
 from tests.support.gemini import GeminiSession
+from tests.support.kimi import KimiCliSession, KimiSession
 from tests.support.opencode import OpenCodeSession
 from tests.support.qwen import QwenSession
 from tests.support.sessions import PiSession
@@ -113,7 +114,7 @@ def test_codexs_index_of_names_is_read(daemon: Daemon) -> None:
 def test_prompts_of_ours_are_in_no_agents_sessions(tmp_path: Path) -> None:
     """Whatever the agent keeps of a prompt that it was given by us; beside each such session there is one of a person's."""
     asked, theirs = f"{PROMPT_MARKER}\n\nWhat is this about?", "a quince tart"
-    names = ("claude", "codex", "gemini", "opencode", "openclaw", "qwen", "copilot")
+    names = ("claude", "codex", "gemini", "opencode", "openclaw", "qwen", "copilot", "kimi")
     sources = [{"parser": name, "path": str(tmp_path / name)} for name in names]
     with Daemon({"sources": sources}) as daemon:
         for number, text in enumerate((asked, theirs)):
@@ -140,6 +141,8 @@ def test_prompts_of_ours_are_in_no_agents_sessions(tmp_path: Path) -> None:
                 gemini = GeminiSession(id=f"5ea10000-0000-4000-8000-0000000000{digit}{number}").user(text).answer("x")
                 file = tmp_path / f"gemini/birds/chats/session-{kind}{number}.{kind}"
                 file.write_bytes(gemini.bytes() if kind == "jsonl" else gemini.document())
+            for kimi in (KimiSession(id=f"session_{number}"), KimiCliSession(id=f"6b1e{number}")):
+                kimi.user(text).answer("x").write(tmp_path / "kimi" / kimi.path)
             qwen = QwenSession(id=f"9e20000{number}").user(text).answer("x")
             qwen.write(tmp_path / "qwen" / qwen.path)
             PiSession(id=f"0c1a000{number}").user(f"[Sun 2026-03-01 09:00 EST] {text}").assistant("x").write(
@@ -151,7 +154,7 @@ def test_prompts_of_ours_are_in_no_agents_sessions(tmp_path: Path) -> None:
                 file.write_bytes(member.data)
         daemon.sync()
         assert sorted(session["source"] for session in daemon.sessions()) == [
-            "claude", "codex", "copilot", "copilot", "gemini", "gemini", "openclaw", "opencode", "qwen",
+            "claude", "codex", "copilot", "copilot", "gemini", "gemini", "kimi", "kimi", "openclaw", "opencode", "qwen",
         ]  # fmt: skip
         assert daemon.found("quince")
         assert daemon.found('"about?"') == []

@@ -5,6 +5,7 @@ What all of them are put through is in `tests/agents/test_sessions.py`. To add o
 
 import json
 import os
+import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -119,6 +120,47 @@ class Qwen(Agent):
         return Use(self.shell_tool, {"command": command, "description": "look at it", "is_background": False})
 
 
+class Kimi(Agent):
+    """Lines; Kimi Code, as Kimi CLI is not made any more."""
+
+    name, package, pinned = "kimi", "@moonshot-ai/kimi-code", "2.1.0"
+    shell_tool = "Bash"
+    tells_branch = False
+
+    def settle(self, home: Path, url: str) -> dict[str, str]:
+        text = f"""
+            default_model = "fake"
+            telemetry = false
+            [providers.fake]
+            type = "openai"
+            base_url = "{url}/v1"
+            api_key = "{KEY}"
+            [models.fake]
+            provider = "fake"
+            model = "{MODEL}"
+            max_context_size = 100000
+        """
+        (home / ".kimi-code").mkdir()
+        (home / ".kimi-code/config.toml").write_text(text)
+        return {"KIMI_DISABLE_TELEMETRY": "1", "KIMI_CODE_NO_AUTO_UPDATE": "1"}
+
+    def asks(self, prompt: str) -> list[str]:
+        return [*self._program(), "--prompt", prompt]
+
+    def resumes(self, session: str, prompt: str) -> list[str]:
+        return [*self.asks(prompt), "--session", session]
+
+    def forks(self, session: str, prompt: str) -> list[str]:
+        fork = (
+            f"{shlex.join([*self._program(), 'fork', '-y', session])} && exec {shlex.join(self.asks(prompt))} --session"
+        )
+        newest = "$(tail -n 1 ~/.kimi-code/session_index.jsonl | cut -d '\"' -f 4)"
+        return ["sh", "-c", f"{fork} {newest}"]
+
+    def _program(self) -> list[str]:
+        return [npm.node_22(), str(self.modules / "@moonshot-ai/kimi-code/dist/main.mjs")]
+
+
 class OpenClaw(Agent):
     """A database, with lines of pi in it. It continues conversations, by their keys."""
 
@@ -170,7 +212,7 @@ class Copilot(Agent):
         return []
 
 
-AGENTS: tuple[type[Agent], ...] = (OpenCode, OpenClaw, Qwen, Copilot)
+AGENTS: tuple[type[Agent], ...] = (OpenCode, OpenClaw, Qwen, Copilot, Kimi)
 
 
 def _write(path: Path, settings: object) -> None:

@@ -15,8 +15,10 @@ import apsw
 from tests.support.opencode import SCHEMA
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-SOURCES = ("pi", "claude", "codex", "gemini", "opencode", "openclaw", "qwen", "copilot")
-NAMED = frozenset({"projects.json", "sessions.json"})  # files that their agents know by their names
+SOURCES = ("pi", "claude", "codex", "gemini", "opencode", "openclaw", "qwen", "copilot", "kimi")
+NAMED = frozenset(  # files that their agents know by their names
+    "projects.json sessions.json kimi.json session_index.jsonl state.json meta.json wire.jsonl".split()
+)
 WORD = "zzcanary"
 IN_IDS = f"{WORD}\x1b[31m\u202e\u200b ignore all\r\n> x"
 IN_TEXTS = (

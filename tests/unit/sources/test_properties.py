@@ -18,6 +18,7 @@ from sesamed.sources.sesame import Line
 from tests.support.claude import ClaudeSession
 from tests.support.codex import CodexSession
 from tests.support.copilot import CopilotSession
+from tests.support.kimi import KimiSession
 from tests.support.qwen import QwenSession
 from tests.support.sessions import PiSession
 
@@ -77,6 +78,11 @@ CASES = {
     "pi": case("pi", ["2026-05-26T05-32-53-236Z_a.jsonl"], PiSession().lines()[0]),
     "openclaw": case("openclaw", ["main/sessions/a.jsonl", "main/sessions/sessions.json"], PiSession().lines()[0]),
     "qwen": case("qwen", ["p/chats/a.jsonl", "p/subagents/a/b.meta.json"], QwenSession().user("a").lines()[0]),
+    "kimi": case(
+        "kimi",
+        ["wd/s/agents/main/wire.jsonl", "h/s/state.json", "kimi.json", "session_index.jsonl"],
+        KimiSession().lines()[0],
+    ),
     "claude": case("claude", ["5a1e0000-0000-4000-8000-000000000001.jsonl"], ClaudeSession().user("a").lines()[0]),
     "gemini": case("gemini", ["shop/chats/a.jsonl", "shop/chats/a.json"]),
     "copilot": case(

@@ -9,6 +9,7 @@ import { Budget, SpentError } from "../sesame/memory/budget.ts";
 import { context, type Entry, fitted, MAX_BYTES, promptsSince, readConversation } from "../sesame/memory/conversation.ts";
 import { metaPath, readMeta, writeMeta } from "../sesame/memory/meta.ts";
 import { due } from "../sesame/memory/older.ts";
+import { day } from "../sesame/text.ts";
 
 const place = () => mkdtempSync(join(tmpdir(), "memory-"));
 
@@ -149,7 +150,18 @@ test("a model without a price is asked, but not for nothing at all", () => {
   assert.throws(() => new Budget(place(), 0).reserve(0), SpentError);
 });
 
-test("other days are forgotten, and half a line is passed over", () => {
+test("what has come to nothing is passed over for a month", () => {
+  const [directory, month] = [place(), 30 * 24 * 3_600_000];
+  const file = (age: number) => join(directory, `session-index.spent-${day(new Date(Date.now() - age).toISOString())}.jsonl`);
+  writeFileSync(file(month - 1e8), '{"useless": "lately"}\n');
+  writeFileSync(file(month + 1e8), '{"useless": "long ago"}\n');
+  const budget = new Budget(directory, 10);
+  assert.deepEqual([budget.claim("lately", 9), budget.claim("a", 9), budget.claim("long ago", 9)], [false, true, true]);
+  budget.giveUp("b");
+  assert.deepEqual([budget.claim("b", 9), readdirSync(directory).length], [false, 2]);
+});
+
+test("what other days have cost does not count, and half a line is passed over", () => {
   const directory = place();
   writeFileSync(join(directory, "session-index.spent-2020-01-01.jsonl"), '{"usd": 9}\n');
   const budget = new Budget(directory, 10);

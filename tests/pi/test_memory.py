@@ -1,6 +1,7 @@
 """Session memory in the real pi: a model that the person chose writes what a session is."""
 
 import json
+import os
 import shlex
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,9 @@ from typing import Any
 import pytest
 
 from sesamed.model import PROMPT_MARKER
+from sesamed.sanitize import clean_text
 from tests.pi.conftest import SetDesk
+from tests.support import canaries
 from tests.support.chat import ASIDE, ASIDE_USD, MODEL, PROVIDER, Fails, Hangs, Model, Use, plain
 from tests.support.desk import Desk, Talk
 from tests.support.sessions import PiSession
@@ -240,6 +243,13 @@ def test_the_days_budget_is_everybodys(set_desk: SetDesk, model: Model) -> None:
         assert status(talk, "index failed") == f"index failed: {said}"
         talk.send("prompt", message="/index-session")
         assert talk.until("extension_ui_request", method="notify", notifyType="error")["message"] == said
+        talk.passed.clear()
+        talk.prompt("and now?")
+        talk.send("prompt", message="/index-session")
+        talk.until("extension_ui_request", method="notify", notifyType="error")
+        assert (
+            len([message for message in talk.passed if said in str(message.get("statusText"))]) == 1
+        )  # who asks is told
     assert len(model.asides) == 2
     assert attempts(desk, session) == []
     (file,) = desk.agent.glob("session-index.spent-*.jsonl")
@@ -317,11 +327,61 @@ def test_print_mode_waits_only_when_it_is_told_to(set_desk: SetDesk, model: Mode
     assert len(attempts(desk, session["sessionId"])) == int(waits)
 
 
+def test_the_command_waits_until_nobody_is_at_work_and_is_done_once(set_desk: SetDesk, model: Model) -> None:
+    desk = set_desk()
+    choose(desk, minNewUserMessages=5)
+    os.mkfifo(desk.work / "fifo")
+    model.says(Use("bash", {"command": "read line < fifo"}), "It is over.")
+    hangs = Hangs()
+    model.says_aside(hangs)
+    with desk.talk() as talk:
+        talk.get("prompt", message="wait for it")
+        talk.until("tool_execution_start")
+        talk.send("prompt", message="/index-session")
+        assert model.asides == []
+        (desk.work / "fifo").write_text("go\n")
+        assert hangs.begun.wait(60)
+        talk.send("prompt", message="/index-session")
+        said = talk.until("extension_ui_request", method="notify", notifyType="error")["message"]
+    assert said == "this session is being indexed already"
+    assert hangs.hung_up.wait(60)
+    (asked,) = model.asides
+    assert "It is over." in plain(asked["messages"][-1])
+
+
+@pytest.mark.fault(104, 105)
+def test_nothing_that_a_model_writes_passes_for_ours(set_desk: SetDesk, model: Model) -> None:
+    """It had read what others wrote."""
+    desk = set_desk()
+    choose(desk)
+    hostile = {
+        name: [canaries.IN_TEXTS] if isinstance(value, list) else canaries.IN_TEXTS for name, value in ENTRY.items()
+    }
+    model.says_aside(json.dumps(hostile))
+    with desk.talk() as talk:
+        session = own_id(talk)
+        talk.prompt("why?")
+        status(talk, "session indexed")
+        model.says_aside(json.dumps(hostile))
+        talk.send("prompt", message="/index-session")
+        talk.until("extension_ui_request", method="notify", notifyType="info")
+        shown = "\n".join(str(message.get(field)) for message in talk.passed for field in ("message", "statusText"))
+    document = json.loads(meta_file(desk, session).read_text())
+    for text in (shown, *(value for value in document.values() if isinstance(value, str)), *document["tags"]):
+        assert clean_text(text) == text
+    assert canaries.WORD in shown
+    assert canaries.WORD in document["summary"]
+
+
 def test_what_is_nobodys_own_session_is_left_alone(set_desk: SetDesk, model: Model) -> None:
     """Without a file; started by the shell of another pi, whose work it is a part of."""
     desk = set_desk()
     choose(desk, waitInPrintMode=True)
     desk.ask("why?", "--no-session")
+    with desk.talk("--no-session") as talk:
+        talk.send("prompt", message="/index-session")
+        said = talk.until("extension_ui_request", method="notify", notifyType="error")["message"]
+    assert said == "pi keeps no file of this session, so there is nothing to index"
     assert model.asides == []
     model.says(
         Use("bash", {"command": shlex.join(desk.command("-p", "the child's"))}), "The child is done.", "All done."
@@ -433,7 +493,7 @@ def test_older_sessions_that_are_due_are_done_some_a_day(set_desk: SetDesk, mode
     desk.daemon.sync()
     model.says_aside(GOOD, GOOD, GOOD)
     with desk.talk() as talk:
-        assert status(talk, "2 older") == "2 older sessions indexed ($0.0250)"
+        assert status(talk, "older") == "older sessions indexed: 2 ($0.0250)"
     with desk.talk() as talk:
         status_cleared(talk)
     assert sorted(desk.daemon.found("pollination")) == [desk.session(2).id, desk.session(3).id]

@@ -10,6 +10,7 @@ import { isRecord } from "../client.ts";
 import { day } from "../text.ts";
 
 const BEGINNING = "session-index.spent-";
+const KEPT_MS = 30 * 24 * 3_600_000;
 const CENT = 100;
 const FEW = 1e-9; // of a dollar: what adding may be wrong by
 
@@ -17,6 +18,7 @@ interface Line {
   usd?: number;
   session?: string; // an older one that somebody has begun
   by?: string;
+  useless?: string; // one of which no answer was of use
 }
 
 export class Budget {
@@ -38,28 +40,41 @@ export class Budget {
     throw new SpentError(this.#usd * CENT);
   }
 
-  /** Take an older session upon us: not if somebody else has today, or if there were that many. */
+  /** Take an older session upon us: not if somebody else has today, if there were that many, or if it has come to nothing lately. */
   claim(session: string, most: number): boolean {
     const [file, by] = [this.#today(), randomUUID()];
     const begun = () => this.#lines(file).filter((line) => line.session !== undefined);
     const sessions = new Set(begun().map((line) => line.session));
-    if (sessions.size >= most || sessions.has(session)) return false;
+    if (sessions.size >= most || sessions.has(session) || this.#isUseless(session)) return false;
     this.#add(file, { session, by });
     return begun().find((line) => line.session === session)?.by === by;
   }
 
+  /** No model gave a usable answer: for a month it must not keep others from their turn. */
+  giveUp(session: string): void {
+    this.#add(this.#today(), { useless: session });
+  }
+
+  #isUseless(session: string): boolean {
+    return this.#files().some((file) => this.#lines(file).some(({ useless }) => useless === session));
+  }
+
   #today(): string {
-    return join(this.#directory, `${BEGINNING}${day(new Date().toISOString())}.jsonl`);
+    return join(this.#directory, nameOf(Date.now()));
+  }
+
+  #files(): string[] {
+    return readdirSync(this.#directory).flatMap((name) => (name.startsWith(BEGINNING) ? [join(this.#directory, name)] : []));
   }
 
   #add(file: string, line: Line): void {
-    if (this.#lines(file).length === 0) this.#clear(file);
+    if (this.#lines(file).length === 0) this.#clear();
     appendFileSync(file, `${JSON.stringify(line)}\n`, { mode: 0o600 });
   }
 
-  /** What other days have cost nobody asks any more. */
-  #clear(today: string): void {
-    for (const name of readdirSync(this.#directory)) if (name.startsWith(BEGINNING) && !today.endsWith(name)) rmSync(join(this.#directory, name), { force: true });
+  #clear(): void {
+    const oldest = join(this.#directory, nameOf(Date.now() - KEPT_MS));
+    for (const file of this.#files()) if (file < oldest) rmSync(file, { force: true });
   }
 
   #lines(file: string): Line[] {
@@ -77,6 +92,10 @@ export class SpentError extends Error {
   constructor(cents: number) {
     super(`today's budget of ${Number(cents.toFixed(4))} cents (budgetCents) does not allow another call`);
   }
+}
+
+function nameOf(time: number): string {
+  return `${BEGINNING}${day(new Date(time).toISOString())}.jsonl`;
 }
 
 function parsed(text: string): Line[] {

@@ -12,7 +12,7 @@ const HEADER_BYTES = 64 << 10;
 /** Those that we take upon us today, the newest first, as they are asked for. */
 export async function* due(ask: Ask, own: string, budget: Budget, most: number, signal: AbortSignal): AsyncGenerator<Subject> {
   const { sessions } = await ask<Listed>("list_sessions", { needsMemory: true, source: "pi", exclude: [own], limit: most + SPARE }, signal);
-  for (const session of sessions) if (!session.gone && budget.claim(session.sessionId, most)) yield subject(session);
+  for (const session of sessions) if (!session.gone && budget.claim(`pi:${session.sessionId}`, most)) yield subject(session);
 }
 
 function subject({ sessionId, path, cwd }: Session): Subject {

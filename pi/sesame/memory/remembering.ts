@@ -52,6 +52,9 @@ export class NotRemembered extends Error {
   }
 }
 
+/** No answer was what had been asked for. */
+export class Useless extends Error {}
+
 /** Somebody else, or another pi, has remembered it, and little was said since. */
 export class NotDue extends Error {}
 
@@ -100,7 +103,7 @@ async function asked(question: string, means: Means): Promise<{ entry: Entry; us
     if (error instanceof ModelError && error.usage) usages.push(error.usage);
     throw new NotRemembered(error, sum(usages));
   }
-  throw new NotRemembered(`no usable answer in ${TRIES} tries: ${wrong}`, sum(usages));
+  throw new NotRemembered(new Useless(`no usable answer in ${TRIES} tries: ${wrong}`), sum(usages));
 }
 
 /** An answer that the day's budget allows. What a call has cost that was ended before its end nobody knows: it counts as what it may have. */

@@ -57,6 +57,12 @@ def meta_file(desk: Desk, session: str) -> Path:
     return desk.agent / "sessions-meta" / f"{session}.meta.json"
 
 
+def spent(desk: Desk) -> list[float]:
+    """Dollars that were put down."""
+    (file,) = desk.agent.glob("session-index.spent-*.jsonl")
+    return [json.loads(line)["usd"] for line in file.read_text().splitlines()]
+
+
 def own_id(talk: Talk) -> str:
     return str(talk.get("get_state")["sessionId"])
 
@@ -98,6 +104,7 @@ def test_right_at_once(set_desk: SetDesk, model: Model) -> None:
     assert "error" not in attempt
 
 
+@pytest.mark.fault(110)
 def test_malformed_twice_then_good(set_desk: SetDesk, model: Model) -> None:
     """It is asked again with its answer and what is wrong with it, and all of it is paid for."""
     desk = set_desk()
@@ -119,6 +126,7 @@ def test_malformed_twice_then_good(set_desk: SetDesk, model: Model) -> None:
     assert attempt["usage"]["input"] == 30_000
 
 
+@pytest.mark.fault(110)
 def test_malformed_three_times(set_desk: SetDesk, model: Model) -> None:
     desk = set_desk()
     choose(desk)
@@ -136,6 +144,7 @@ def test_malformed_three_times(set_desk: SetDesk, model: Model) -> None:
     assert attempt["error"].startswith("no usable answer")
 
 
+@pytest.mark.fault(111)
 def test_an_error_of_the_provider_is_not_tried_again(set_desk: SetDesk, model: Model) -> None:
     """The next run of the agent has another turn."""
     desk = set_desk()
@@ -200,6 +209,7 @@ def test_two_sessions_at_once(set_desk: SetDesk, model: Model) -> None:
     assert [meta_file(desk, session).exists() for session in ids] == [True, True]
 
 
+@pytest.mark.fault(109, 112)
 @pytest.mark.parametrize("how", ["new_session", "SIGTERM", "SIGKILL"])
 def test_whatever_ends_the_session_ends_the_call(set_desk: SetDesk, model: Model, how: str) -> None:
     desk = set_desk()
@@ -221,6 +231,7 @@ def test_whatever_ends_the_session_ends_the_call(set_desk: SetDesk, model: Model
     assert desk.daemon.call("get_session_meta", sessionId=session)["generated"] is None
     assert not list(desk.agent.glob("sessions-meta/*"))
     assert attempts(desk, session) == []
+    assert sum(spent(desk)) > 0.02  # what it has cost nobody knows
     model.says_aside(GOOD)
     with desk.talk("--session", session) as talk:
         talk.prompt("and now?")
@@ -228,6 +239,7 @@ def test_whatever_ends_the_session_ends_the_call(set_desk: SetDesk, model: Model
     assert desk.daemon.found("pollination") == [session]
 
 
+@pytest.mark.fault(112)
 def test_the_days_budget_is_everybodys(set_desk: SetDesk, model: Model) -> None:
     """What a call may cost (two cents here) has to be left; one that failed counts."""
     desk = set_desk()
@@ -252,11 +264,10 @@ def test_the_days_budget_is_everybodys(set_desk: SetDesk, model: Model) -> None:
         )  # who asks is told
     assert len(model.asides) == 2
     assert attempts(desk, session) == []
-    (file,) = desk.agent.glob("session-index.spent-*.jsonl")
-    spent = [json.loads(line)["usd"] for line in file.read_text().splitlines()]
-    assert sum(spent) == pytest.approx(2 * ASIDE_USD)
+    assert sum(spent(desk)) == pytest.approx(2 * ASIDE_USD)
 
 
+@pytest.mark.fault(111)
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
@@ -420,6 +431,7 @@ THEIRS = {
 }
 
 
+@pytest.mark.fault(114)
 @pytest.mark.parametrize("what", THEIRS)
 def test_where_session_index_is_loaded_nothing_is_generated(set_desk: SetDesk, model: Model, what: str) -> None:
     desk = set_desk()
@@ -467,6 +479,7 @@ def test_what_a_compaction_left_out_is_not_sent(set_desk: SetDesk, model: Model)
     assert "They rot well" not in sent
 
 
+@pytest.mark.fault(113)
 def test_a_corrupt_document_is_told_and_written_anew(set_desk: SetDesk, model: Model) -> None:
     desk = set_desk()
     choose(desk)

@@ -219,6 +219,14 @@ AREAS: dict[str, tuple[Fault, ...]] = {
         Fault(107, "Excluded files", "Never opened; what was indexed of them goes"),
         Fault(108, "A server that other machines share", "", "there is none yet"),
     ),
+    "Session memory in pi": (
+        Fault(109, "The session or pi ends while a model is asked", "The call ends, and nothing is stored"),
+        Fault(110, "A model's answer is of no use", "It is asked twice more; then nothing is stored"),
+        Fault(111, "The provider fails, or there is no login", "It is told; the provider is not asked again by itself"),
+        Fault(112, "Several pi spend at the same time, or are killed", "A day costs no more than its budget"),
+        Fault(113, "A document beside pi's sessions is corrupt, or newer", "Told and written anew, or left as it is"),
+        Fault(114, "The extension session-index is loaded as well", "It is left to it"),
+    ),
 }
 
 

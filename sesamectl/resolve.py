@@ -1,11 +1,13 @@
 """Resolving what a person calls a session: an id, the beginning of one, a name, with `~N` for ancestors. The daemon decides."""
 
 import os
+import time
 from typing import Any
 
 from sesamectl.client import Client
 from sesamectl.errors import RpcError
 from sesamectl.render import clean
+from sesamectl.render.dates import ago
 from sesamectl.render.heading import short_id
 from sesamectl.render.terminal import fit
 
@@ -39,7 +41,7 @@ def split_place(reference: str) -> tuple[str, int | None]:
 
 
 def _list_candidates(data: Any) -> str:
-    """The likeliest ones, as ids with names."""
+    """The likeliest ones, as ids with names and when they were active, because several may have one name."""
     details = data if isinstance(data, dict) else {}
     sessions = details.get("sessions") or [{"sessionId": one} for one in details.get("candidates") or ()]
     listed = [_label(session) for session in sessions[:MAX_LISTED] if isinstance(session, dict)]
@@ -48,7 +50,9 @@ def _list_candidates(data: Any) -> str:
 
 def _label(session: dict[str, Any]) -> str:
     name = fit(clean(session.get("name") or ""), MAX_NAME)
-    return short_id(session) + (f" ({name})" if name else "")
+    when = ago(clean(session["modified"]), time.time()) if session.get("modified") else ""
+    about = ", ".join(part for part in (name, when) if part)
+    return short_id(session) + (f" ({about})" if about else "")
 
 
 def _current_directory() -> str | None:

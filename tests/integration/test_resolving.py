@@ -85,6 +85,8 @@ def test_several_are_meant(library: Library) -> None:
         (APP, "Simplify the flake setup"),
         (FORK, "Simplify the flake setup"),
     ]
+    for session in refusal.data["sessions"]:
+        assert library.daemon.call("resolve_session", ref=session["shortId"])["sessionId"] == session["sessionId"]
     assert set(library.daemon.refuses("resolve_session", ref="simplify-the-flake-setup").data["candidates"]) == {
         APP,
         FORK,

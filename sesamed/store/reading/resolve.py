@@ -17,7 +17,7 @@ from sesamed.folding import fold_here
 from sesamed.model import Workstation, iso
 from sesamed.sanitize import clean_line
 from sesamed.store import beside, ids, sqlite
-from sesamed.store.reading.summary import show_name
+from sesamed.store.reading.summary import NEIGHBOURS, shorten, show_name
 from sesamed.store.search.filters import IS_EMPTY
 from sesamed.store.search.spelling import distance
 
@@ -251,11 +251,18 @@ def list_candidates(connection: apsw.Connection, sessions: Sequence[int]) -> lis
 
 def describe(connection: apsw.Connection, sessions: Sequence[int]) -> list[dict[str, str | None]]:
     """The same sessions, with what distinguishes them for a person."""
-    sql = "SELECT public_id, source, name, cwd, modified_ms FROM sessions WHERE id = ?"
+    sql = f"SELECT s.public_id, {NEIGHBOURS}, s.source, s.name, s.cwd, s.modified_ms FROM sessions s WHERE s.id = ?"
     rows = (sqlite.one(connection, sql, (session,)) for session in sessions[:MAX_CANDIDATES])
     return [
-        {"sessionId": public, "source": source, "name": show_name(name), "cwd": cwd, "modified": iso(modified)}
-        for public, source, name, cwd, modified in rows
+        {
+            "sessionId": public,
+            "shortId": shorten(public, neighbours),
+            "source": source,
+            "name": show_name(name),
+            "cwd": cwd,
+            "modified": iso(modified),
+        }
+        for public, neighbours, source, name, cwd, modified in rows
     ]
 
 

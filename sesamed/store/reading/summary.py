@@ -90,7 +90,7 @@ def show_tags(stored: str | None) -> list[str]:
     return [tag[:LISTED_TAG] for tag in TAGS.decode(stored or "[]")[:LISTED_TAGS]]
 
 
-def _shorten(public_id: str, neighbours: str) -> str:
+def shorten(public_id: str, neighbours: str) -> str:
     """The short id. What shares its whole id with a session of another source has its source before it."""
     before, after, source = json.loads(neighbours)
     if source is not None:
@@ -120,7 +120,7 @@ CONVERSIONS = _conversions()
 
 def _make_session(row: tuple[Any, ...]) -> Session:
     values = dict(zip(FIELDS, row[1:], strict=True))
-    values["short_id"] = _shorten(values["session_id"], values["short_id"])
+    values["short_id"] = shorten(values["session_id"], values["short_id"])
     for field, convert in CONVERSIONS.items():
         values[field] = convert(values[field])
     return Session(**values)

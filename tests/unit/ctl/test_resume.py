@@ -218,7 +218,7 @@ def test_candidates_are_named(stub: Stub, capsys: pytest.CaptureFixture[str]) ->
     long = {"sessionId": "abe-123", "shortId": "abe", "name": "Fix " * 99}
     stub.fail(2, "'fix' fits 3 sessions", {"sessions": [HIT, {"sessionId": "abd", "name": None}, long]})
     assert main(["resolve", "fix"]) == 4
-    named = f"abc (Fix it), abd, abe ({('Fix ' * 10)[:39]}…)"
+    named = f"abc (Fix it, 2026-01-01 00:00), abd, abe ({('Fix ' * 10)[:39]}…)"
     assert capsys.readouterr().err == f"sesamectl: 'fix' fits 3 sessions: {named}\n"
 
 

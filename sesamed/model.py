@@ -90,9 +90,12 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 Field = Literal[
     "name", "cwd", "project_path", "began", "parent_path", "parent_id", "subagent", "git_branch", "base",
     "active", "summary", "description", "tags", "recall_words", "generated",
-    "generated_by", "agent", "created_by",
+    "generated_by", "agent", "created_by", "described",
 ]  # fmt: skip
 ACTIVE: Field = "active"  # when the latest of what a file tells of happened
+DESCRIBED: Field = (
+    "described"  # the transcript that a document beside it is about: where that is excluded, the document says nothing
+)
 ANNOTATED_FIELDS: tuple[Field, ...] = ("name", "summary", "description", "tags", "recall_words")
 TEXT_FIELDS = frozenset((*ANNOTATED_FIELDS, "generated_by"))  # what is read and searched; the others are exact
 SAID_FIELDS = TEXT_FIELDS | {

@@ -24,7 +24,7 @@ from sesamed.ingest.units import Parts, UnitFinder, fill_loose, look_at, part_si
 from sesamed.ingest.whole import WHOLE_BYTES, Comparison, Held, Whole, count_bytes, is_whole
 from sesamed.ingest.withholding import WithheldError, Withholding
 from sesamed.masking import Secrets, mask_state
-from sesamed.model import PROMPT_MARKER, Bad, Fact, Operation
+from sesamed.model import DESCRIBED, PROMPT_MARKER, Bad, Fact, Operation
 from sesamed.source import BadLineError, Bundle, Document, ForeignFileError, Lines, Rows, Shape, Source, Unit
 from sesamed.store.foreign import ForeignDatabase, ForeignDatabaseError, LockedDatabaseError, open_database
 from sesamed.store.rows import UNCOUNTED, UNKNOWN_FORMAT, WITHHELD, Cursor, FileRows, IndexedFile, Signature, blank
@@ -86,6 +86,7 @@ class Decoder:
         self.withholding = Withholding(Projects()) if withholding is None else withholding
         self._projects = self.withholding.projects
         self._whole = Whole(Comparison(self._chunking), self._fill, excludes)
+        self._excludes = excludes
         self._named = named
         self._unpacked: tuple[bytes, Signature, Unpacking] | None = None  # the compressed file that is being read
         self._passed_over: set[bytes] = set()  # databases of other programs
@@ -418,11 +419,18 @@ class Decoder:
     def _place_sessions(self, change: FileRows) -> None:
         """Say which projects the sessions belong to. Raises WithheldError if nothing of the unit is to be kept."""
         if change.facts or change.remarks or change.identity is not None:
+            if any(fact.field == DESCRIBED and self._excludes_named(fact.value) for fact in change.facts):
+                raise ForeignFileError("it is about a transcript that is excluded")
             if (why := self.withholding.decide(change)) is not None:
                 raise WithheldError(why)
             for fact in list(change.facts):
                 if fact.field == "cwd" and (project := self._projects.of(fact.value)):
                     change.facts.append(Fact(field="project_path", value=project, rank=fact.rank, keep=fact.keep))
+
+    def _excludes_named(self, path: str) -> bool:
+        """Whether a file that is named within another one is excluded, by that name or where it is."""
+        places = {path, os.path.realpath(path)} if os.path.isabs(path) and "\0" not in path else set[str]()
+        return any(self._excludes(os.fsencode(place)) for place in places)
 
 
 def _find_cwd(found: Iterable[Operation]) -> str | None:

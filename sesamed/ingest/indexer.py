@@ -25,7 +25,7 @@ from sesamed.ingest.state import FileState, FileStates, Target
 from sesamed.ingest.sweep import Due, Sweep
 from sesamed.ingest.withholding import Withholding
 from sesamed.model import Pending, Progress, ProjectExclusion, SessionKey
-from sesamed.source import Source, Unit
+from sesamed.source import Document, Source, Unit
 from sesamed.store import sqlite
 from sesamed.store.index import Index, IndexLostError, note_lost
 from sesamed.store.sqlite import DamagedError
@@ -309,6 +309,8 @@ class Indexer:
         if (revision := self.sweep.exclusion.revision) == self._excluded_by:
             return 0
         dropped = await self.drop(await self.write(self._mark_excluded), "excluded")
+        if silent := await self.write(self._find_silent):
+            await self._change(partial(self._ingest.read_again, silent))
         self._excluded_by = revision
         return dropped
 
@@ -371,7 +373,14 @@ class Indexer:
             state.is_excluded = self.sweep.excludes(path)
             if state.is_excluded and self.sweep.drops(path):
                 paths.append(state.target.path)
-        return paths
+        described = self.index.writer.files.list_described()
+        return [*paths, *(path for path, transcript in described if self.sweep.drops(os.fsencode(transcript)))]
+
+    def _find_silent(self) -> list[bytes]:
+        """The documents that say nothing: what they are about may have been excluded."""
+        states = (self.states.get(path) for path in self.index.writer.files.list_silent())
+        shapes = ((state, self._ingest.decoder.shape(state)) for state in states if state is not None)
+        return [state.target.path for state, shape in shapes if isinstance(shape, Document) and shape.side]
 
     async def _drop_hidden(self, gone: list[FileState]) -> None:
         """What has just moved to where it is excluded is excluded, and not gone."""

@@ -148,12 +148,13 @@ class Ingest:
         withholding, files = self.decoder.withholding, self.writer.files
         again = [path for path in self.states.withheld if withholding.find(path) is None]
         if again:
-            self._read_again(
+            self.read_again(
                 [*again, *(path for path in files.list_without_session() if path not in self.states.withheld)]
             )
         return bool(again)
 
-    def _read_again(self, paths: Collection[bytes]) -> None:
+    def read_again(self, paths: Collection[bytes]) -> None:
+        """Have these read as if for the first time."""
         self.writer.change(lambda _: self.writer.files.read_again(paths))
         for path in paths:
             if (state := self.states.get(path)) is not None:

@@ -392,6 +392,39 @@ def test_nothing_is_kept_of_excluded_sessions(beside: Daemon, first: str) -> Non
     assert not [path for path in beside.data_dir.glob("index.sqlite*") if b"pomaceous" in path.read_bytes()]
 
 
+@pytest.mark.parametrize("how", ["exclude", "ignore"])
+@pytest.mark.parametrize("first", ["document", "rule"])
+def test_nothing_is_kept_of_what_excluded_transcripts_are(beside: Daemon, how: str, first: str) -> None:
+    """A document names the transcript that it is about. Where that one is excluded, it says nothing; once it is not, it does again."""
+    transcript = beside.write("out.jsonl", PiSession(id="out").user("x").assistant("y").bytes())
+    config = json.loads(beside.config_file.read_text())
+
+    def heed(*, rule: bool) -> None:
+        if how == "ignore":
+            (beside.root / ".sesameignore").write_text("out.jsonl\n" if rule else "")
+            beside.call("index")
+        else:
+            beside.stop()
+            beside.configure({**config, "exclude": ["**/out.jsonl"] if rule else []})
+            beside.start()
+        beside.sync()
+
+    def document() -> None:
+        write_meta(beside, session="out", sessionFile=str(transcript), summary="a pomaceous thing")
+        beside.sync()
+
+    for step in (document, lambda: heed(rule=True)) if first == "document" else (lambda: heed(rule=True), document):
+        step()
+    assert beside.call("search", query="pomaceous")["words"][0]["headings"] == 0
+    beside.call("index", full=True)
+    beside.stop()
+    assert not [path for path in beside.data_dir.glob("index.sqlite*") if b"pomaceous" in path.read_bytes()]
+    beside.start()
+    heed(rule=False)
+    beside.call("index")
+    assert beside.call("search", query="pomaceous")["total"] == 1
+
+
 def test_prompts_since_a_document_was_written_count_by_their_time(beside: Daemon) -> None:
     """It does not say how much the model had read."""
     session = talk("grows", 60, prompts=5)

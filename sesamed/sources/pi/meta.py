@@ -1,10 +1,10 @@
 """What an extension of pi's lets a model write about sessions: `sessions-meta/<id>.meta.json`, a document for each session."""
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
-from sesamed.model import Annotations, Generation, Operation, SessionKey, iso
+from sesamed.model import DESCRIBED, Annotations, Fact, Generation, Operation, SessionKey, iso
 from sesamed.source import BadLineError
 from sesamed.sources.annotations import state_annotations
 from sesamed.sources.lines import FAILURES, repair
@@ -14,10 +14,11 @@ NAMES: Final = "*.meta.json"
 
 
 class Meta(msgspec.Struct, rename="camel"):
-    """What is read of a document. It has twelve fields; the others say where the session is, which its own file knows better."""
+    """What is read of a document. It has twelve fields; the others say where the session was, which its own file knows better."""
 
     session_id: str
     updated_at: str
+    session_file: Any = None
     name: str = ""
     description: str = ""
     summary: str = ""
@@ -37,4 +38,10 @@ def read_meta(document: bytes) -> list[Operation]:
     annotations = Annotations(
         title=meta.name, summary=meta.summary, description=meta.description, tags=tuple(meta.tags)
     )
-    return [*state_annotations(SessionKey("pi", meta.session_id), annotations, Generation(at=iso(at)), meta.model)]
+    session = SessionKey("pi", meta.session_id)
+    stated = state_annotations(session, annotations, Generation(at=iso(at)), meta.model)
+    if isinstance(meta.session_file, str) and meta.session_file:
+        stated.append(
+            Fact(field=DESCRIBED, value=meta.session_file, native_id=session.native_id, source=session.source)
+        )
+    return [*stated]

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import apsw
 import msgspec
 
+from sesamed.model import DESCRIBED
 from sesamed.store import sqlite
 from sesamed.store.ids import NEXT_REVISION
 from sesamed.store.rows import KEPT_BAD, UNREAD, Cursor, FileRows, IndexedFile, Signature
@@ -159,6 +160,16 @@ class Files:
     def list_without_session(self) -> list[bytes]:
         """The files that are there, and hold no session."""
         sql = "SELECT path FROM files WHERE session IS NULL AND gone_ms IS NULL"
+        return [bytes(path) for (path,) in self._connection.execute(sql)]
+
+    def list_described(self) -> list[tuple[bytes, str]]:
+        """The documents that are about a transcript, with its path."""
+        sql = "SELECT f.path, a.value FROM facts a JOIN files f ON f.id = a.file WHERE a.field = ?"
+        return [(bytes(path), transcript) for path, transcript in self._connection.execute(sql, (DESCRIBED,))]
+
+    def list_silent(self) -> list[bytes]:
+        """The files that are there, hold no session, and say nothing of one."""
+        sql = "SELECT path FROM files f WHERE session IS NULL AND gone_ms IS NULL AND NOT EXISTS (SELECT 1 FROM facts WHERE file = f.id)"
         return [bytes(path) for (path,) in self._connection.execute(sql)]
 
     def read_again(self, paths: Iterable[bytes]) -> None:

@@ -16,7 +16,7 @@ from typing import Any, get_args
 import apsw
 import msgspec
 
-from sesamed.model import ACTIVE, ANNOTATED_FIELDS, Fact, Field, Identity, NameRank, digest
+from sesamed.model import ACTIVE, ANNOTATED_FIELDS, DESCRIBED, Fact, Field, Identity, NameRank, digest
 from sesamed.store import ids, schema, sqlite
 from sesamed.store.ids import Kind
 from sesamed.store.rows import FileRows, RecordRow, Remark
@@ -185,7 +185,7 @@ class Sessions:
 
 
 # Of all that files say about activity the latest counts, which `Sessions.set_times` chooses.
-FIELDS: tuple[str, ...] = tuple(field for field in get_args(Field) if field != ACTIVE)
+FIELDS: tuple[str, ...] = tuple(field for field in get_args(Field) if field not in {ACTIVE, DESCRIBED})
 
 
 # When the model that wrote this annotation was asked: of what several files say, the newest counts.

@@ -376,11 +376,11 @@ class TestMeta:
         state, begun = PI.begin(PurePath("019e.meta.json"))
         _, told = PI.step(PI.thaw(PI.freeze(state)), json.dumps(self.DOCUMENT).encode())
         assert begun == []
-        assert {(fact.native_id, fact.source, fact.rank) for fact in told if isinstance(fact, Fact)} == {
-            ("019e", "pi", 2)
-        }
-        assert {fact.field: fact.value for fact in told if isinstance(fact, Fact)} == {
-            "name": "One flake", "description": "d", "summary": "## Goal\nFewer inputs.", "tags": '["nix","ab"]',
+        facts = [fact for fact in told if isinstance(fact, Fact)]
+        assert {(fact.native_id, fact.source) for fact in facts} == {("019e", "pi")}
+        assert {fact.rank for fact in facts if fact.field != "described"} == {NameRank.GENERATED}
+        assert {fact.field: fact.value for fact in facts} == {
+            "name": "One flake", "described": "/s/019e.jsonl", "description": "d", "summary": "## Goal\nFewer inputs.", "tags": '["nix","ab"]',
             "generated_by": "google/flash",
             "generated": '{"at":"2026-01-31T12:00:00.000Z","upTo":null,"costUsd":null,"prompts":null}',
         }  # fmt: skip

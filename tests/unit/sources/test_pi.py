@@ -10,6 +10,7 @@ from sesamed.model import (
     Fact,
     Identity,
     Message,
+    NameRank,
     Operation,
     ToolCall,
     ToolResult,
@@ -380,7 +381,8 @@ class TestMeta:
         assert {(fact.native_id, fact.source) for fact in facts} == {("019e", "pi")}
         assert {fact.rank for fact in facts if fact.field != "described"} == {NameRank.GENERATED}
         assert {fact.field: fact.value for fact in facts} == {
-            "name": "One flake", "described": "/s/019e.jsonl", "description": "d", "summary": "## Goal\nFewer inputs.", "tags": '["nix","ab"]',
+            "described": "/s/019e.jsonl",
+            "name": "One flake", "description": "d", "summary": "## Goal\nFewer inputs.", "tags": '["nix","ab"]',
             "generated_by": "google/flash",
             "generated": '{"at":"2026-01-31T12:00:00.000Z","upTo":null,"costUsd":null,"prompts":null}',
         }  # fmt: skip

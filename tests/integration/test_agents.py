@@ -1,8 +1,10 @@
 """The other agents through the same path as pi: Claude Code and Codex, found by themselves, copied history once."""
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,6 +57,96 @@ def test_codex_is_found_by_itself(daemon: Daemon) -> None:
     (daemon.home / ".codex/archived_sessions" / f"{old.file_name}.zst").write_bytes(zstd.compress(old.bytes()))
     eventually(lambda: daemon.found("medlar"))
     assert daemon.call("get_session_meta", sessionId=old.id)["resume"]["command"] == ["codex", "resume", old.id]
+
+
+def meta(daemon: Daemon, session: str) -> dict[str, Any]:
+    """What the daemon says of a session."""
+    found: dict[str, Any] = daemon.call("get_session_meta", sessionId=session)
+    return found
+
+
+def test_qwen_code_is_found_by_itself(daemon: Daemon) -> None:
+    """As it is written; an archived session is the one that it was, a fork has its parent, a subagent its task."""
+    projects = daemon.home / ".qwen/projects"
+    session = QwenSession(cwd=str(daemon.home)).user("a quince tart")
+    path = session.write(projects / session.path)
+    eventually(lambda: daemon.found("quince"))
+    with open(path, "ab") as file:
+        file.write(session.title("The tart").last_line())
+        file.write(session.answer("with medlar").last_line())
+    eventually(lambda: daemon.found("medlar"))
+    fork = session.forked("9e200000-0000-4000-8000-000000000002").user("a salsify pie")
+    fork.write(projects / fork.path)
+    child = QwenSession(id="agent-x-c1", parent=session.id, cwd=str(daemon.home)).user("count the pears")
+    child.write(projects / child.path)
+    (projects / child.path.replace(".jsonl", ".meta.json")).write_text('{"description": "Count pears"}')
+    eventually(lambda: daemon.found("pears", subagents="only"))
+    eventually(lambda: meta(daemon, child.id)["name"] == "Count pears")
+    archived = path.parent / "archive" / path.name
+    archived.parent.mkdir()
+    path.rename(archived)
+    eventually(lambda: meta(daemon, session.id)["path"] == str(archived))
+    shown = meta(daemon, session.id)
+    assert (shown["name"], shown["cwd"], shown["gitBranch"]) == ("The tart", str(daemon.home), "orchard")
+    assert shown["resume"]["command"] == ["qwen", "--resume", session.id]
+    assert [meta(daemon, one.id)["parentSessionId"] for one in (fork, child)] == [session.id] * 2
+    assert [hit["similar"] for hit in daemon.call("search", query="quince")["results"]] == [1]
+    daemon.check_index()
+
+
+def test_kimi_is_found_by_itself(daemon: Daemon) -> None:
+    """Kimi Code's sessions and Kimi CLI's, with what stands beside them, whichever comes first."""
+    new, old = daemon.home / ".kimi-code", daemon.home / ".kimi"
+    session = KimiSession(cwd=None).user("a quince tart")
+    path = session.write(new / "sessions" / session.path)
+    eventually(lambda: daemon.found("quince"))
+    with open(path, "ab") as file:
+        file.write(session.answer("with medlar").lines()[-2] + b"\n")
+    eventually(lambda: daemon.found("medlar"))
+    index = {"sessionId": session.id, "sessionDir": "x", "workDir": str(daemon.home)}
+    (new / "session_index.jsonl").write_text(json.dumps(index) + "\n")
+    eventually(lambda: meta(daemon, session.id)["cwd"] == str(daemon.home))
+    fork = session.forked("session_2").user("a salsify pie")
+    fork.write(new / "sessions" / fork.path)
+    state = fork.state(forkedFrom=session.id, title="Pie", titleKind="custom", createdAt=1772355700000)
+    (new / "sessions" / fork.path).parents[2].joinpath("state.json").write_bytes(state)
+    eventually(lambda: named(daemon).get(fork.id) == "Pie")
+    assert meta(daemon, fork.id)["parentSessionId"] == session.id
+    assert meta(daemon, session.id)["resume"]["command"] == ["kimi", "--session", session.id]
+    assert [hit["similar"] for hit in daemon.call("search", query="quince")["results"]] == [1]
+    before = KimiCliSession(cwd=str(daemon.home)).user("a plum jam")
+    before.write(old / "sessions" / before.path)
+    eventually(lambda: daemon.found("plum"))
+    (old / "kimi.json").write_text(json.dumps({"work_dirs": [{"path": str(daemon.home), "kaos": "local"}]}))
+    eventually(lambda: meta(daemon, before.id)["cwd"] == str(daemon.home))
+    daemon.check_index()
+
+
+def test_variables_move_the_directories_of_agents(tmp_path: Path) -> None:
+    """Those of OpenClaw, Qwen Code and Kimi, and Qwen Code's own setting."""
+    environ = {
+        "OPENCLAW_STATE_DIR": str(tmp_path / "claw"),
+        "QWEN_HOME": str(tmp_path / "qwen"),
+        "KIMI_CODE_HOME": str(tmp_path / "kimi-code"),
+        "KIMI_SHARE_DIR": str(tmp_path / "kimi"),
+    }
+    settings = {"advanced": {"runtimeOutputDir": str(tmp_path / "output")}}
+    (tmp_path / "qwen").mkdir()
+    (tmp_path / "qwen/settings.json").write_text(json.dumps(settings))
+    claw, kimi, cli = (
+        PiSession(id="claw-1").user("plum"),
+        KimiSession(id="kimi-1").user("plum"),
+        KimiCliSession(id="kimi-2"),
+    )
+    qwen, moved = QwenSession(id="qwen-1").user("plum"), QwenSession(id="qwen-2").user("plum")
+    claw.write(tmp_path / "claw/agents/main/sessions/claw-1.jsonl")
+    qwen.write(tmp_path / "qwen/projects" / qwen.path)
+    moved.write(tmp_path / "output/projects" / moved.path)
+    kimi.write(tmp_path / "kimi-code/sessions" / kimi.path)
+    cli.user("plum").write(tmp_path / "kimi/sessions" / cli.path)
+    with Daemon(None, environ=environ) as daemon:
+        daemon.sync()
+        assert {session["sessionId"] for session in daemon.sessions()} == {claw.id, qwen.id, moved.id, kimi.id, cli.id}
 
 
 @pytest.mark.fault(45)

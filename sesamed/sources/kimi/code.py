@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from sesamed.calls import strip_server
 from sesamed.model import Message as Said
 from sesamed.model import Undone, Unknown, record_key
 from sesamed.sources.kimi.cli import Step, add_prompt, add_result, make_message
@@ -119,7 +120,8 @@ def read_part(state: KimiState, place: Place, event: Event) -> Step:
 def read_call(state: KimiState, place: Place, event: Event) -> Step:
     """A call, before the tool begins."""
     name, arguments = event.name or "", bytes(event.args)
-    call = place.call(record_key(f"{place.stamp}\0call\0{name}", arguments), name, arguments)
+    key = record_key(f"{place.stamp}\0call\0{name}", arguments)
+    call = place.call(key, name, arguments, tool=strip_server(name))
     if event.tool_call_id is not None:
         state = replace(state, calls=add_open(state.calls, {event.tool_call_id: OpenCall(call.key, call.hidden)}))
     return state, [call]

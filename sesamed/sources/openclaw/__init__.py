@@ -49,7 +49,8 @@ OF_RUNTIME: Final = "openclaw."  # what customs of the program's are called
 # Types that pi does not have: where the history that is shown begins, and which branch is the active one.
 KNOWN: Final = frozenset({"reset", "leaf"})
 
-# A session with its conversation, then the lines of pi. They are only appended, but for a rewrite, which changes the generation.
+# A session with its conversation, then the lines of pi. They are only appended, but for a rewrite, which changes the generation. A
+# session whose lines were moved into cold storage is none here: it is kept, and is read again from the file that they are in.
 QUERY: Final = Query(
     units="""
     SELECT w.session_id, coalesce(n.session_key, '') || ' ' || coalesce(n.label, '') || ' ' || coalesce(n.display_name, '')
@@ -58,6 +59,7 @@ QUERY: Final = Query(
       || coalesce((SELECT ' ' || generation FROM transcript_rewrite_watermarks WHERE session_id = w.session_id), '')
     FROM session_windows w LEFT JOIN session_nodes n ON n.session_key = w.session_key
     LEFT JOIN session_nodes p ON p.session_key = coalesce(n.spawned_by, n.parent_session_key)
+    WHERE EXISTS(SELECT 1 FROM transcript_events WHERE session_id = w.session_id)
     """,
     rows=(
         """

@@ -112,6 +112,13 @@ def test_a_subagents_task_is_what_it_was_told() -> None:
     assert (told(said), facts(said, "name")) == ([("user", "Count the pears")], [("Count the pears", NameRank.PROMPT)])
 
 
+def test_our_own_tools_are_hidden() -> None:
+    """Under whatever server's name."""
+    call = Call("mcp__sesame__search_sessions", {"query": "x"}, "c")
+    (found,) = (one for one in of(KimiSession().call(call)) if isinstance(one, ToolCall))
+    assert found.hidden
+
+
 def test_what_was_imported_is_another_sessions() -> None:
     """It is found there."""
     assert told(of(KimiSession().user("<system>The user has imported context from x. Note:</system>\nlong"))) == []

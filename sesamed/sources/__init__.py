@@ -11,6 +11,7 @@ from sesamed.source import Source, ToolFamilies
 from sesamed.sources.claude import Claude
 from sesamed.sources.codex import Codex
 from sesamed.sources.copilot import Copilot
+from sesamed.sources.droid import Droid
 from sesamed.sources.gemini import Gemini
 from sesamed.sources.kimi import Kimi
 from sesamed.sources.openclaw import OpenClaw
@@ -21,7 +22,19 @@ from sesamed.sources.sesame import Sesame
 
 SOURCES: dict[str, Source[Any]] = {
     source.name: source
-    for source in (Pi(), Claude(), Codex(), Gemini(), OpenCode(), OpenClaw(), Qwen(), Copilot(), Kimi(), Sesame())
+    for source in (
+        Pi(),
+        Claude(),
+        Codex(),
+        Gemini(),
+        OpenCode(),
+        OpenClaw(),
+        Qwen(),
+        Copilot(),
+        Kimi(),
+        Droid(),
+        Sesame(),
+    )
 }
 
 

@@ -1,5 +1,6 @@
 """Makes messages and calls: what is the same for all agents, their times, and the calls that have no result yet."""
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Protocol, TypeVar
@@ -10,6 +11,7 @@ from sesamed.calls import is_own_call
 from sesamed.model import ACTIVE, Fact, Message, Operation, Passed, Role, ToolCall, ToolResult
 
 OPEN_CALLS = 128
+EXIT_CHARS = 200
 ID_CHARS = 1024  # ids of OpenAI's calls have hundreds; a longer one is not kept
 EARLIEST_MS = 631_152_000_000  # 1990: earlier, and it is a count of seconds or a zero
 LATEST_MS = 7_258_118_400_000  # 2200
@@ -105,6 +107,13 @@ def join_texts(content: str | Sequence[Block] | None) -> str:
     if isinstance(content, str):
         return content
     return "\n".join([block.text for block in content or () if block.type == "text" and block.text])
+
+
+def strip_exit(text: str, ended: re.Pattern[str]) -> tuple[str, bool]:
+    """What a shell printed, without the end that says how it went (`ended` finds it, and its first group is the code), and whether it
+    failed by that."""
+    end = ended.search(text, max(0, len(text) - EXIT_CHARS))
+    return (text, False) if end is None else (text[: end.start()], int(end[1]) != 0)
 
 
 def note_activity(time: Time) -> list[Operation]:

@@ -57,7 +57,7 @@ def resume(stage: Stage, session: str) -> None:
     words = stage.agent.resumes(session, "And the rowan?")
     told = stage.daemon.call("get_session_meta", sessionId=session)["resume"]
     assert (told is not None) is stage.agent.tells_resume
-    assert told is None or set(told["command"][1:]) <= {*words, str(stage.work)}
+    assert told is None or set(told["command"][1:]) <= {*words, *stage.agent.in_terminal, str(stage.work)}
     with stage.run(words):
         assert stage.finds("rowan")["sessionId"] == session
         stage.model.says("The same, by the sorb.")

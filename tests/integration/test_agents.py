@@ -13,6 +13,7 @@ from tests.support.claude import ClaudeSession
 from tests.support.codex import CodexSession
 from tests.support.copilot import CopilotSession, history
 from tests.support.daemon import Daemon, eventually
+from tests.support.droid import DroidSession
 from tests.support.gemini import GeminiSession
 from tests.support.kimi import KimiCliSession, KimiSession
 from tests.support.opencode import OpenCodeSession
@@ -206,7 +207,7 @@ def test_codexs_index_of_names_is_read(daemon: Daemon) -> None:
 def test_prompts_of_ours_are_in_no_agents_sessions(tmp_path: Path) -> None:
     """Whatever the agent keeps of a prompt that it was given by us; beside each such session there is one of a person's."""
     asked, theirs = f"{PROMPT_MARKER}\n\nWhat is this about?", "a quince tart"
-    names = ("claude", "codex", "gemini", "opencode", "openclaw", "qwen", "copilot", "kimi")
+    names = ("claude", "codex", "gemini", "opencode", "openclaw", "qwen", "copilot", "kimi", "droid")
     sources = [{"parser": name, "path": str(tmp_path / name)} for name in names]
     with Daemon({"sources": sources}) as daemon:
         for number, text in enumerate((asked, theirs)):
@@ -217,6 +218,7 @@ def test_prompts_of_ours_are_in_no_agents_sessions(tmp_path: Path) -> None:
                 "opencode",
                 "openclaw/main/sessions",
                 "copilot",
+                "droid",
             ):
                 (tmp_path / directory).mkdir(parents=True, exist_ok=True)
             ClaudeSession(id=f"11111111-2222-4333-8444-00000000000{number}").user(text).assistant("x").write(
@@ -224,6 +226,9 @@ def test_prompts_of_ours_are_in_no_agents_sessions(tmp_path: Path) -> None:
             )
             CodexSession(id=f"019e0000-0000-7000-8000-00000000000{number}").user(text).assistant("x").write(
                 tmp_path / "codex/2026/03/01"
+            )
+            DroidSession(id=f"d1010000-0000-4000-8000-00000000000{number}").context().user(text).answer("x").write(
+                tmp_path / "droid"
             )
             copilot = CopilotSession(id=f"c0b10000-0000-4000-8000-00000000000{number}")
             copilot.user(text).answer("x").write(tmp_path / "copilot")
@@ -246,7 +251,7 @@ def test_prompts_of_ours_are_in_no_agents_sessions(tmp_path: Path) -> None:
                 file.write_bytes(member.data)
         daemon.sync()
         assert sorted(session["source"] for session in daemon.sessions()) == [
-            "claude", "codex", "copilot", "copilot", "gemini", "gemini", "kimi", "kimi", "openclaw", "opencode", "qwen",
+            "claude", "codex", "copilot", "copilot", "droid", "gemini", "gemini", "kimi", "kimi", "openclaw", "opencode", "qwen",
         ]  # fmt: skip
         assert daemon.found("quince")
         assert daemon.found('"about?"') == []

@@ -179,6 +179,7 @@ def test_no_configuration() -> None:
             ("gemini", str(daemon.home / ".gemini/tmp")),
             ("opencode", str(daemon.home / ".local/share/opencode")),
             ("copilot", str(daemon.home / ".copilot/session-state")),
+            ("droid", str(daemon.home / ".factory/sessions")),
             ("sesame", str(daemon.data_dir / "sessions")),
         ]
         (meta := daemon.home / ".pi/agent/sessions-meta").mkdir(parents=True)

@@ -29,6 +29,9 @@ class Agent:
     beside: ClassVar[tuple[str, ...]] = ()  # what npm installs with it
     daily: ClassVar[bool] = False  # also in .ci/run, which has little time
     shell_tool: ClassVar[str] = "bash"
+    in_terminal: ClassVar[
+        tuple[str, ...]
+    ] = ()  # words of the command that resumes a session which only its terminal takes
     tells_branch: ClassVar[bool] = True
     tells_parent: ClassVar[bool] = True  # of a fork
     tells_resume: ClassVar[bool] = True  # our own command resumes it
@@ -212,7 +215,53 @@ class Copilot(Agent):
         return []
 
 
-AGENTS: tuple[type[Agent], ...] = (OpenCode, OpenClaw, Qwen, Copilot, Kimi)
+class Droid(Agent):
+    """A log of messages whose first line is rewritten."""
+
+    name, package, pinned = (
+        "droid",
+        "@factory/cli-linux-x64",
+        "0.225.2",
+    )  # `@factory/cli` asks for one that npm does not have
+    daily = True
+    shell_tool = "Execute"
+    in_terminal = ("--resume",)
+    tells_branch = False
+
+    def settle(self, home: Path, url: str) -> dict[str, str]:
+        model: dict[str, object] = {
+            "model": MODEL,
+            "id": f"custom:{MODEL}",
+            "displayName": "Fake",
+            "baseUrl": f"{url}/v1",
+            "apiKey": KEY,
+        }
+        model |= {"provider": "generic-chat-completion-api", "maxOutputTokens": 4000}
+        _write(home / ".factory/settings.json", {"cloudSessionSync": False, "customModels": [model]})
+        return {
+            "FACTORY_API_KEY": KEY,
+            "FACTORY_API_BASE_URL": url,
+            "FACTORY_DROID_AUTO_UPDATE_ENABLED": "false",
+            "FACTORY_TELEMETRY": "0",
+        }
+
+    def asks(self, prompt: str) -> list[str]:
+        program = self.modules / "@factory/cli-linux-x64/bin/droid"
+        return [str(program), "exec", "--auto", "medium", "-m", f"custom:{MODEL}", prompt]
+
+    def resumes(self, session: str, prompt: str) -> list[str]:
+        return [*self.asks(prompt), "--session-id", session]
+
+    def forks(self, session: str, prompt: str) -> list[str]:
+        return [*self.asks(prompt), "--fork", session]
+
+    def shell(self, command: str) -> Use:
+        return Use(
+            self.shell_tool, {"command": command, "summary": "look", "riskLevel": "low", "riskLevelReason": "it looks"}
+        )
+
+
+AGENTS: tuple[type[Agent], ...] = (OpenCode, OpenClaw, Qwen, Copilot, Kimi, Droid)
 
 
 def _write(path: Path, settings: object) -> None:

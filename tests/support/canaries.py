@@ -15,7 +15,7 @@ import apsw
 from tests.support.opencode import SCHEMA
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-SOURCES = ("pi", "claude", "codex", "gemini", "opencode", "openclaw", "qwen", "copilot", "kimi")
+SOURCES = ("pi", "claude", "codex", "gemini", "opencode", "openclaw", "qwen", "copilot", "kimi", "droid")
 NAMED = frozenset(  # files that their agents know by their names
     "projects.json sessions.json kimi.json session_index.jsonl state.json meta.json wire.jsonl".split()
 )

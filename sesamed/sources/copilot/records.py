@@ -12,7 +12,7 @@ from sesamed.model import Message, NameRank, Operation, Role, ToolCall, Touched,
 from sesamed.sources.copilot.lines import CopilotState, Data, Line, Request, Step, advance, is_by_agent, locate
 from sesamed.sources.lines import object_of
 from sesamed.sources.names import prompt_fact
-from sesamed.sources.records import OpenCall, Place, add_open, drop_open, note_activity
+from sesamed.sources.records import OpenCall, Place, add_open, drop_open, note_activity, strip_exit
 
 # At the end of what a shell printed; older versions say it only here.
 ENDED: Final = re.compile(
@@ -97,19 +97,13 @@ def read_error(state: CopilotState, line: Line) -> Step:
 def output_of(said: Data) -> tuple[str, bool]:
     """The text of a result, and whether the call failed: a shell that ends with 3 is a success to Copilot CLI."""
     given = said.result if isinstance(said.result, str) else said.result and said.result.content
-    text, is_error = strip_end(given or "")
+    text, is_error = strip_exit(given or "", ENDED)
     why = said.error if isinstance(said.error, str) else said.error and said.error.message
     if why and why not in text:
         text = f"{text}\n{why}" if text else why
     if said.shell_execution is not None and said.shell_execution.exit_code is not None:
         is_error = said.shell_execution.exit_code != 0
     return text, is_error or said.success is False
-
-
-def strip_end(text: str) -> tuple[str, bool]:
-    """What a shell printed without what stands behind it, and whether it failed by that."""
-    ended = ENDED.search(text, max(0, len(text) - 200))
-    return (text, False) if ended is None else (text[: ended.start()], int(ended[1]) != 0)
 
 
 def make_message(place: Place, role: Role, text: str) -> Message:

@@ -13,10 +13,10 @@ import msgspec
 from sesamed.calls import strip_server
 from sesamed.model import Fact, NameRank, Operation, Role, Unknown, record_key
 from sesamed.sources.copilot.lines import UUID
-from sesamed.sources.copilot.records import strip_end
+from sesamed.sources.copilot.records import ENDED
 from sesamed.sources.lines import EMPTY, LineDecoder, object_of
 from sesamed.sources.names import prompt_fact
-from sesamed.sources.records import Place, Time, join_texts, millis
+from sesamed.sources.records import Place, Time, join_texts, millis, strip_exit
 
 TRUSTED: Final = re.compile(r"Folder (.+) has been added to trusted folders\.", re.DOTALL)
 ROLES: Final[dict[str, Role]] = {"user": "user", "copilot": "assistant", "error": "assistant", "compaction": "summary"}
@@ -132,7 +132,7 @@ def _output_of(entry: Entry, results: Mapping[str, str]) -> tuple[str | None, bo
     """Of a call that has not ended there is none."""
     if entry.result is None:
         return None, None
-    text, is_error = strip_end(results.get(entry.call_id or "") or entry.result.log or "")
+    text, is_error = strip_exit(results.get(entry.call_id or "") or entry.result.log or "", ENDED)
     return text, is_error or entry.result.type != "success"
 
 

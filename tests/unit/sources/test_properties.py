@@ -18,6 +18,7 @@ from sesamed.sources.sesame import Line
 from tests.support.claude import ClaudeSession
 from tests.support.codex import CodexSession
 from tests.support.copilot import CopilotSession
+from tests.support.droid import DroidSession
 from tests.support.kimi import KimiSession
 from tests.support.qwen import QwenSession
 from tests.support.sessions import PiSession
@@ -90,6 +91,7 @@ CASES = {
         ["c0b1/events.jsonl", "session_c0b1_1.json", "c0b1/workspace.yaml"],
         CopilotSession().lines()[0],
     ),
+    "droid": case("droid", ["-p/d101.jsonl"], DroidSession().lines()[0]),
     "sesame": case("sesame", ["a.jsonl"], sesame.encode_line(Line(type=sesame.SESSION, id="s"))),
     "codex": case(
         "codex",

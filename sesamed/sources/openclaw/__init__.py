@@ -7,6 +7,7 @@ An old file that was imported into the database has the same header and the same
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import PurePath
 from typing import Final
 
@@ -202,16 +203,23 @@ def _read_conversation(key: Value, label: Value, display_name: Value, parent: Va
 
 def _read_list(data: bytes) -> Iterator[Fact]:
     """What `sessions.json` says of the sessions that conversations are at."""
-    try:
-        given = msgspec.json.decode(repair(data), type=dict[str, msgspec.Raw])
-    except FAILURES:
-        raise BadLineError("no list of conversations") from None
-    listed = {key: decode_leniently(Conversation, bytes(raw)) for key, raw in given.items() if bytes(raw)[:1] == b"{"}
+    listed = _decode_list(data)
     for key, one in listed.items():
         parent = listed.get(one.spawned_by or "")
         if one.session_id:
             above = None if parent is None else parent.session_id
             yield from _facts(key, one.label, one.display_name, above, one.session_id)
+
+
+def _decode_list(data: bytes) -> dict[str, Conversation]:
+    """The conversations by their keys; an odd one is left out. There are megabytes of what is not needed, so the repair comes last."""
+    with suppress(*FAILURES):
+        return msgspec.json.decode(data, type=dict[str, Conversation])
+    try:
+        given = msgspec.json.decode(repair(data), type=dict[str, msgspec.Raw])
+    except FAILURES:
+        raise BadLineError("no list of conversations") from None
+    return {key: decode_leniently(Conversation, bytes(raw)) for key, raw in given.items() if bytes(raw)[:1] == b"{"}
 
 
 def _facts(

@@ -132,8 +132,8 @@ def _read_facts(state: QwenState, line: Line) -> Step:
     if forked and forked not in (state.forked, state.file_id):
         facts.append(Fact(field="parent_id", value=forked, keep="last"))
         state = replace(state, forked=forked)
-    began_ms = millis(line.timestamp)
-    if not state.dated and not forked and began_ms is not None:
+    began_ms = None if state.dated or forked else millis(line.timestamp)
+    if began_ms is not None:
         facts.append(Fact(field="began", value=str(began_ms)))
         state = replace(state, dated=True)
     return state, facts

@@ -124,7 +124,7 @@ def output_of_shell(text: str) -> str:
 def goes_on(result: Result | None) -> bool:
     """Whether a call has only begun something, and its result comes later."""
     raw = b"" if result is None else bytes(result.result_display)
-    if raw[:1] != b"{":
+    if raw[:1] != b"{" or IN_BACKGROUND.encode() not in raw:
         return False
     try:
         return decode_part(lambda data: decode_leniently(Display, data), raw).status == IN_BACKGROUND

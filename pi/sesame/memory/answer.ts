@@ -3,7 +3,7 @@ import { isRecord } from "../client.ts";
 import { characters, cut, line } from "../text.ts";
 
 /** What a model writes of a session. */
-export interface Entry {
+export interface Annotations {
   name: string;
   summary: string;
   description?: string;
@@ -24,8 +24,8 @@ export class AnswerError extends Error {
   }
 }
 
-/** The entry. Throws AnswerError. */
-export function parseAnswer(output: string): Entry {
+/** The annotations. Throws AnswerError. */
+export function parseAnswer(output: string): Annotations {
   const answer = found(output);
   const errors = [
     wrongText(answer, "name", MAX_NAME),
@@ -35,7 +35,7 @@ export function parseAnswer(output: string): Entry {
     wrongList(answer, "recallWords"),
   ].filter((error) => error !== undefined);
   if (errors.length > 0) throw new AnswerError(errors);
-  const { name, summary, description, tags, recallWords } = answer as unknown as Entry;
+  const { name, summary, description, tags, recallWords } = answer as unknown as Annotations;
   const trimmed = (words: string[]) => words.map((word) => word.trim());
   return { name: name.trim(), summary: summary.trim(), ...(description ? { description: description.trim() } : {}), tags: trimmed(tags), recallWords: trimmed(recallWords) };
 }

@@ -2,7 +2,7 @@
 import type { Ask } from "../ask.ts";
 import { type Chosen, complete, ModelError, type Registry, type Said, sum, type Usage } from "../model.ts";
 import type { Meta } from "../wire.ts";
-import { AnswerError, type Entry, parseAnswer } from "./answer.ts";
+import { type Annotations, AnswerError, parseAnswer } from "./answer.ts";
 import type { Budget } from "./budget.ts";
 import { readConversation, type Conversation } from "./conversation.ts";
 import { metaPath, writeMeta } from "./meta.ts";
@@ -68,13 +68,13 @@ export async function remember(subject: Subject, means: Means): Promise<Remember
   const upTo = session.generated?.upTo;
   if (typeof upTo === "number" && conversation.prompts.filter((number) => number > upTo).length < (subject.least ?? 0)) throw new NotDue();
   const at = new Date();
-  const { entry, usage } = await asked(makePrompt(session, conversation), means);
+  const { annotations, usage } = await asked(makePrompt(session, conversation), means);
   try {
-    await store(subject, means, { session, conversation, at, entry, costUsd: usage.cost.total });
+    await store(subject, means, { session, conversation, at, annotations, costUsd: usage.cost.total });
   } catch (error) {
     throw new NotRemembered(error, usage);
   }
-  return { name: entry.name, usage };
+  return { name: annotations.name, usage };
 }
 
 /** Whether the newest prompt was among what was read: the daemon may know another session by this id, or not all of this one. */
@@ -83,7 +83,7 @@ function hasAll({ ids, newestPrompt }: Subject, { lastId }: Conversation): boole
 }
 
 /** An answer that is not what was asked for is asked for again, twice; an error of the provider is not. */
-async function asked(question: string, means: Means): Promise<{ entry: Entry; usage: Usage }> {
+async function asked(question: string, means: Means): Promise<{ annotations: Annotations; usage: Usage }> {
   const usages: Usage[] = [];
   let [prompt, wrong] = [question, ""];
   try {
@@ -92,7 +92,7 @@ async function asked(question: string, means: Means): Promise<{ entry: Entry; us
       const said = await paid(prompt, means);
       usages.push(said.usage);
       try {
-        return { entry: parseAnswer(said.text), usage: sum(usages) as Usage };
+        return { annotations: parseAnswer(said.text), usage: sum(usages) as Usage };
       } catch (error) {
         if (!(error instanceof AnswerError)) throw error;
         wrong = error.message;
@@ -129,14 +129,14 @@ interface Kept {
   session: Meta;
   conversation: Conversation;
   at: Date;
-  entry: Entry;
+  annotations: Annotations;
   costUsd: number;
 }
 
 /** In the daemon first, which refuses it where somebody else was faster; then beside pi's sessions. */
-async function store(subject: Subject, { ask, chosen, agentDirectory, signal }: Means, { session, conversation, at, entry, costUsd }: Kept): Promise<void> {
+async function store(subject: Subject, { ask, chosen, agentDirectory, signal }: Means, { session, conversation, at, annotations, costUsd }: Kept): Promise<void> {
   signal.throwIfAborted();
-  const { name, summary, description, tags, recallWords } = entry;
+  const { name, summary, description, tags, recallWords } = annotations;
   const generated = { model: chosen.key, at: at.toISOString(), upTo: conversation.upTo, costUsd };
   const seen = session.generated?.at ?? "";
   await ask("set_session_meta", { sessionId: subject.sessionId, title: name, summary, ...(description && { description }), tags, recallWords, generated, ifGenerated: seen }, signal);

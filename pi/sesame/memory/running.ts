@@ -27,7 +27,7 @@ export function newPrompts({ sessionManager }: ExtensionContext, agentDirectory:
   const path = metaPath(agentDirectory, sessionManager.getSessionId());
   const meta = readMeta(path);
   const count = promptsSince(branchOf(sessionManager), typeof meta === "object" ? meta.lastIndexedLeafId : undefined);
-  return typeof meta === "string" ? { count, corrupt: `${path} cannot be what it ought to be (${meta}): it counts as none, and is written anew with the next entry` } : { count };
+  return typeof meta === "string" ? { count, corrupt: `${path} cannot be what it ought to be (${meta}): it counts as none, and is written anew with the next answer` } : { count };
 }
 
 /** Whether session-index has been at work here since we were. */

@@ -141,7 +141,7 @@ FILTERS = (
     Flag("source", "SOURCE...", "sessions of this agent, as `sesamectl status` names it; repeatable"),
     Flag("role", "user|assistant|custom|summary...", "messages with this role; repeatable"),
     Flag("tool", "NAME...", TOOL_HELP, suggestions=TOOL_FAMILIES),
-    Flag("exclude", "SESSION...", "without this session, by its id; repeatable"),
+    Flag("exclude", "SESSION...", "without this session; repeatable"),
     Flag("tools", "", "tool calls only"),
     Flag("path", "FILE", "sessions that touched this file, or files below it; config.ts finds src/config.ts", path),
     Flag("status", "success|error", "tool calls that ended this way"),

@@ -33,6 +33,22 @@ def resolve(client: Client, reference: str, cwd: str | None = None, *, place: bo
         raise
 
 
+def name_excluded(client: Client, params: dict[str, Any]) -> dict[str, Any]:
+    """The params of a question, with the ids of the sessions to leave out, however they were called. What is none in the index stays: it
+    may be the session that asks, of which nothing has been read yet.
+    """
+    return {**params, "exclude": [_find_id(client, one) for one in params.get("exclude", ())]}
+
+
+def _find_id(client: Client, reference: str) -> str:
+    try:
+        return str(resolve(client, reference)["sessionId"])
+    except RpcError as error:
+        if error.code != NOT_FOUND:
+            raise
+        return reference
+
+
 def split_place(reference: str) -> tuple[str, int | None]:
     """`SESSION:N` as a session and the number of a message."""
     session, _, number = reference.rpartition(":")

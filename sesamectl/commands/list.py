@@ -10,6 +10,7 @@ from sesamectl.flags import CHANGES, FILTERS, PAGE, SIMILAR, Arguments
 from sesamectl.output import show
 from sesamectl.pages import show_each
 from sesamectl.render.sessions import changes, lines
+from sesamectl.resolve import name_excluded
 
 
 def run(arguments: Arguments) -> None:
@@ -20,7 +21,8 @@ def run(arguments: Arguments) -> None:
 
     def ask(client: Client, params: dict[str, Any]) -> dict[str, Any]:
         wait_if_started(client, begun_s)
-        return client.call("list_sessions", **choose_tools(client, params))
+        named = name_excluded(client, params) if arguments.has("exclude") else params
+        return client.call("list_sessions", **choose_tools(client, named))
 
     if arguments.has("jsonl"):
         if arguments.has("since"):

@@ -35,6 +35,10 @@ def run(arguments: Arguments) -> None:
 
     def ask(client: Client, params: dict[str, Any]) -> dict[str, Any]:
         wait_if_started(client, begun_s)
+        if arguments.has("exclude"):
+            from sesamectl.resolve import name_excluded
+
+            params = name_excluded(client, params)
         asked = choose_tools(client, params)
         answer = client.call(method, **asked)
         if answer.get("resultCount") and not answer.get("pending", {}).get("files"):

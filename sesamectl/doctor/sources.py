@@ -45,7 +45,7 @@ NOT_YOURS = "of another user, and not readable by you"
 WHY = (
     "excluded by the configuration or .sesameignore",
     "links or special files, which are never read",
-    "not a session of this agent",
+    "without a session of this agent",
     "excluded by the .sesameignore of a project",
 )
 

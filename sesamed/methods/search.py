@@ -136,6 +136,8 @@ async def ask(
     def find(connection: Connection) -> tuple[Page, list[T], list[str]]:
         searched = where if params.similar_to is None else narrow(connection, where, params.similar_to)
         page = Searcher(connection, compiled, searched, workstation).run(limit, offset, recent=recent)
+        if params.similar_to is not None:  # what is not alike was not filtered out
+            page = page._replace(filtered_out=0)
         unknown = warn_of_unknown_tools(connection, params) if params.tool else []
         return page, show(connection, page), unknown
 

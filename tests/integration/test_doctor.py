@@ -250,7 +250,7 @@ def test_what_is_not_indexed_and_why(machine: Clinic, tmp_path: Path) -> None:
         "2 files indexed",
         "1 excluded by the configuration or .sesameignore",
         "1 links or special files",
-        "1 not a session of this agent",
+        "1 without a session of this agent",
         "1 excluded by the .sesameignore of a project",
     ):
         assert reason in text

@@ -137,7 +137,8 @@ def _exclude(where: Where, values: Values) -> str | None:
         return None
     names = _many("exclude", where.exclude, values)
     own = f"s.public_id NOT IN ({names}) AND s.source || ':' || s.public_id NOT IN ({names})"
-    return f"{own} AND NOT (s.subagent AND s.parent_id IN ({names}))"  # their hits would be shown as the parent's
+    # Their hits would be shown as the parent's. One that names no parent is nobody's.
+    return f"{own} AND NOT (s.subagent AND s.parent_id IS NOT NULL AND s.parent_id IN ({names}))"
 
 
 def _tools(where: Where, _: Values) -> str | None:

@@ -237,8 +237,19 @@ def test_the_session_that_asks_is_left_out(stub: Stub, monkeypatch: pytest.Monke
     """It holds the words of its own question."""
     stub.on("search", {"query": "x", "resultCount": 1, "results": [], "words": []})
     monkeypatch.setenv("PI_SESSION_ID", "me")
-    assert main(["search", "x", "--exclude", "other"]) == 0
-    assert stub.asked[0]["params"]["exclude"] == ["other", "me"]
+    assert main(["search", "x"]) == 0
+    assert (stub.methods(), stub.asked[0]["params"]["exclude"]) == (["search"], ["me"])
+
+
+@pytest.mark.parametrize(("command", "method"), [("search", "search"), ("list", "list_sessions")])
+def test_whoever_is_left_out_may_be_called_as_anywhere(stub: Stub, command: str, method: str) -> None:
+    """By a short id, as a search prints it, or a name. One that is not in the index may be still; one of several is asked back."""
+    found = {"query": "", "resultCount": 1, "results": [], "words": [], "total": 1, "sessions": []}
+    stub.on(method, found)
+    stub.on("resolve_session", {"sessionId": "abc-123"}, 1, 2)
+    assert main([command, "--exclude", "abc", "--exclude", "new"]) == 0
+    assert stub.asked[-1]["params"]["exclude"] == ["abc-123", "new"]
+    assert main([command, "--exclude", "twin"]) == 4
 
 
 def test_forgetting_is_asked_for(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:

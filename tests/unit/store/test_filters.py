@@ -257,6 +257,19 @@ def test_a_list_has_what_passes(history: History, where: Where) -> None:
     assert total == len(expected)
 
 
+def test_a_subagent_that_names_no_parent_stays() -> None:
+    """As some of Codex's don't: whatever is excluded, it is not that one's."""
+    made = History()
+    for name in ("one", "agent"):
+        made.write(made.roots[0] / f"{name}.jsonl", PiSession(id=name).user(f"{name} speaks").bytes())
+    made.look_at_everything()
+    connection = made.ingest.writer.connection
+    connection.execute("UPDATE sessions SET subagent = 1, parent_id = NULL WHERE public_id = 'agent'")
+    assert listed(connection, Where(exclude=("one",))) == {"agent"}
+    assert listed(connection, Where(exclude=("agent",))) == {"one"}
+    made.close()
+
+
 def test_a_hit_of_a_shared_record_goes_to_the_earliest_that_remains(history: History) -> None:
     """`one` owns it; without `one` it is not lost."""
     connection = history.ingest.writer.connection

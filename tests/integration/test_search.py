@@ -406,6 +406,8 @@ def test_filtered_out(library: Library) -> None:
     newest = library.daemon.call("search", query="")
     assert newest["filteredOut"] == 0
     assert library.daemon.call("search", query="", cwd="/nowhere")["filteredOut"] == newest["total"]
+    alike = [library.daemon.call("search", query="quince", similarTo=one["sessionId"]) for one in newest["results"]]
+    assert {answer["filteredOut"] for answer in alike if not answer["resultCount"]} == {0}
 
 
 def test_dropped_words(library: Library) -> None:

@@ -274,13 +274,13 @@ def test_results_are_whole_where_the_model_was_sent_them() -> None:
 
 
 def test_a_session_that_a_newer_version_took_over_has_the_records_of_the_old_file() -> None:
-    """The old file goes, or stays."""
+    """Which deletes the file."""
     old = history({"type": "user", "text": "Which nut?"}, {"type": "copilot", "text": "This one."})
     session = CopilotSession(id="c0b10000-0000-4000-8000-000000000002")
     line = (
         b'{"type":"session.import_legacy","id":"x","timestamp":"2026-03-02T09:00:00.000Z","data":{"legacySession":%s}}'
     )
-    assert keys(of(session.raw(line % old))) == keys(steps([old], "session_x_1.json"))
+    assert records(of(session.raw(line % old))) == records(steps([old], "session_x_1.json"))
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"\xff", history()[:-5]])

@@ -242,6 +242,14 @@ TAGS = (
     Flag("tag", "TAG...", "add a tag; repeatable"),
     Flag("untag", "TAG...", "take a tag away; repeatable"),
 )
+HTTP = (
+    Flag(
+        "http",
+        "",
+        "over HTTP, to this machine only (127.0.0.1), and only with the token that is in a file beside the index",
+    ),
+    Flag("port", "N", "the port (default: 7473); 0 is any that is free", count),
+)
 FULL_TEXT = Flag("all", "", "print tool output in full")
 CONTEXT = Flag("context,C", "N", "with N messages before and after each one that matches", count)
 NEAR = Flag(
@@ -336,6 +344,9 @@ COMMANDS: Mapping[str, Command] = {
         "run the daemon as a service of systemd or launchd: from login on, restarted when it fails",
         "install|uninstall|status|logs", (*SERVICE, *LOGS, JSON),
         ("service install", "service install --print", "service status", "service uninstall"),
+    ),
+    "serve": Command(
+        "answer what cannot speak to a Unix socket", "", (*HTTP, JSON, NO_START), ("serve --http", "serve --http --port 0 --json"),
     ),
     "doctor": Command(
         "check the installation, and say what to do about problems", "", (DEEP, JSON), ("doctor", "doctor --deep", "doctor --json"),

@@ -339,6 +339,7 @@ RUNS: Mapping[str, Sequence[Sequence[str]]] = {
     "start": [[]],
     "restart": [],  # prints what start prints; and a daemon whose parent is the test has not quite ended when it has
     "stop": [],
+    "serve": [],  # prints where it listens, and answers what the methods answer
 }
 
 

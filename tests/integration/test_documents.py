@@ -35,6 +35,7 @@ NOT_RUN = {
     "rm -": "test_nothing_remains_after_uninstalling",
     "sesamectl service uninstall --purge": "test_nothing_remains_after_uninstalling",
     "sesamectl service": "needs a user manager: tests/systemd/test_documents.py",
+    "sesamectl serve --http": "does not end: tests/integration/test_serve.py",
     "sesamectl remember --due --limit 20": "asks a model: tests/integration/test_remember.py",
     "sesamectl resume": "starts an agent: tests/unit/ctl/test_resume.py",
     "sesamectl forget 019b21 ": "asks in a terminal: tests/unit/ctl/test_resume.py",

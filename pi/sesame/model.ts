@@ -71,7 +71,8 @@ type Options = Omit<Asking, "timeoutMs"> & { maxRetries: number; cacheRetention:
 
 async function answered(registry: Registry, model: Model, prompt: string, options: Options): Promise<AssistantMessage> {
   const context = { messages: [{ role: "user" as const, content: [{ type: "text" as const, text: prompt }], timestamp: Date.now() }] };
-  if (typeof registry.complete === "function") return registry.complete(model, context, options);
+  // Of a request that says nothing of thinking, the simple way makes one without; the other one leaves it to the model, which charges for it.
+  if (typeof registry.streamSimple === "function") return registry.streamSimple(model, context, options).result();
   const auth = await registry.getApiKeyAndHeaders(model); // pi 0.74
   if (!auth.ok) throw new ModelError(auth.error);
   const { completeSimple } = (await import("@earendil-works/pi-ai")) as unknown as { completeSimple: (model: Model, given: object, how: object) => Promise<AssistantMessage> };

@@ -11,9 +11,9 @@ function registry(answer: object = {}): { registry: Registry; asked: Record<stri
   const made = {
     find: (provider: string, id: string) => models[`${provider}/${id}`],
     hasConfiguredAuth: (model: object) => model !== models["a/keyless"],
-    complete: async (_model: object, context: object, options: object) => {
+    streamSimple: (_model: object, context: object, options: object) => {
       asked.push({ ...context, ...options });
-      return { stopReason: "stop", content: [{ type: "thinking", thinking: "…" }, { type: "text", text: "plum" }], usage: usage(3, 0.01), ...answer };
+      return { result: async () => ({ stopReason: "stop", content: [{ type: "thinking", thinking: "…" }, { type: "text", text: "plum" }], usage: usage(3, 0.01), ...answer }) };
     },
   };
   return { registry: made as unknown as Registry, asked };
@@ -30,9 +30,9 @@ test("an answer is its text, asked for once and remembered by no cache", async (
   const { registry: all, asked } = registry();
   const { model } = chooseModel(all, ["a/b"]);
   assert.deepEqual(await complete(all, model, "which?", { signal: new AbortController().signal, maxTokens: 4_000 }), { text: "plum", usage: usage(3, 0.01) });
-  const [{ messages, maxRetries, maxTokens, cacheRetention, tools }] = asked as [Record<string, any>];
+  const [{ messages, maxRetries, maxTokens, cacheRetention, tools, reasoning }] = asked as [Record<string, any>];
   assert.equal(messages[0].content[0].text, "which?");
-  assert.deepEqual([maxRetries, maxTokens, cacheRetention, tools], [0, 100, "none", undefined]);
+  assert.deepEqual([maxRetries, maxTokens, cacheRetention, tools, reasoning], [0, 100, "none", undefined, undefined]);
 });
 
 test("an error of the provider is one, with what it cost", async () => {
@@ -43,7 +43,7 @@ test("an error of the provider is one, with what it cost", async () => {
 
 test("what takes too long is ended", async () => {
   const { registry: all } = registry();
-  const slow = { ...all, complete: (_m: object, _c: object, { signal }: { signal: AbortSignal }) => new Promise((end) => signal.addEventListener("abort", () => end({ stopReason: "aborted", content: [], usage: usage(0, 0) }))) };
+  const slow = { ...all, streamSimple: (_m: object, _c: object, { signal }: { signal: AbortSignal }) => ({ result: () => new Promise((end) => signal.addEventListener("abort", () => end({ stopReason: "aborted", content: [], usage: usage(0, 0) }))) }) };
   const { model } = chooseModel(all, ["a/b"]);
   const awake = setInterval(() => {}, 1_000); // a deadline alone keeps no process running
   await assert.rejects(complete(slow as unknown as Registry, model, "?", { signal: new AbortController().signal, maxTokens: 1, timeoutMs: 5 }), /no answer within 0.005 s/);

@@ -92,11 +92,19 @@ class Arguments:
         return name in self.values
 
 
+def directory(text: str) -> str:
+    """The whole path of a directory."""
+    try:
+        return os.path.abspath(text)
+    except OSError:
+        raise ValueError(f"{text!r} is below the current directory, which does not exist any more") from None
+
+
 def path(text: str) -> str:
     """The path itself; what begins with `./` or `../` is meant from here."""
     if text.split("/", 1)[0] not in (".", ".."):
         return text
-    return os.path.abspath(text) + ("/" if text.endswith("/") else "")
+    return directory(text) + ("/" if text.endswith("/") else "")
 
 
 def count(text: str) -> int:
@@ -135,7 +143,7 @@ TOOL_HELP = (
     "`=bash` is exactly this name; repeatable"
 )
 FILTERS = (
-    Flag("cwd", "DIR", "sessions that ran in this directory or below; `.` is the current one", os.path.abspath),
+    Flag("cwd", "DIR", "sessions that ran in this directory or below; `.` is the current one", directory),
     Flag("after", "WHEN", "sessions active after: 2025-12-15, 2025-12-15T18:30, 30min, 12h, 7d, 2w, 1mo", date),
     Flag("before", "WHEN", "sessions started before", date),
     Flag("source", "SOURCE...", "sessions of this agent, as `sesamectl status` names it; repeatable"),
@@ -210,12 +218,10 @@ MATCHING = Flag(
     "TEXT",
     "sessions: whose id starts with TEXT, or whose name contains its words; sources: that start with it",
 )
-FROM = (
-    Flag("cwd", "DIR", "prefer the session of this project when several have the name (default: `.`)", os.path.abspath),
-)
+FROM = (Flag("cwd", "DIR", "prefer the session of this project when several have the name (default: `.`)", directory),)
 FORGET = (
     Flag("source", "SOURCE", "all sessions of this agent"),
-    Flag("cwd", "DIR", "all sessions that ran in this directory or below", os.path.abspath),
+    Flag("cwd", "DIR", "all sessions that ran in this directory or below", directory),
 )
 HERE = Flag("here", "", "continue it in the current directory, as when the project has been moved; not every agent can")
 PRINT = Flag("print", "", "print the command, quoted for a shell, and run nothing")

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
+MAX_LISTED = 20  # words
 _INTRODUCERS = "\x1b\x90\x98\x9b\x9d\x9e\x9f"  # of sequences that take the text behind them along
 _SPACE = "\t\n\v\f\r\x85\u2028\u2029"
 _HIDDEN = (  # the table of sesamed.sanitize, which is not imported here; a test holds them equal
@@ -101,9 +102,10 @@ def pending(left: Mapping[str, Any]) -> str:
     return f"{size(left['bytes'])} of unfinished last lines" if left["bytes"] else "nothing"
 
 
-def join_clean(words: Iterable[object]) -> str:
-    """The words, separated by commas."""
-    return ", ".join(clean(word) for word in words)
+def join_clean(words: Sequence[object]) -> str:
+    """The words, separated by commas; of many, as when somebody pasted a page, the first ones."""
+    more = f" and {len(words) - MAX_LISTED:,} more" if len(words) > MAX_LISTED else ""
+    return ", ".join(clean(word) for word in words[:MAX_LISTED]) + more
 
 
 def number(count: int, thing: str) -> str:

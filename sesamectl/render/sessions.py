@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from sesamectl.render import clean, clean_lines, heading, join_clean, number
+from sesamectl.render import clean, clean_lines, heading, number
 from sesamectl.render.dates import minute
 from sesamectl.render.terminal import ALARM, BOLD, DIM, MARK, Terminal, wrap
 
@@ -51,7 +51,7 @@ def _annotations(session: Mapping[str, Any], terminal: Terminal) -> Iterator[str
         if text := session.get(field):
             yield from _indented(clean_lines(f"{field.capitalize()}: {text}"), terminal)
     if tags := session.get("tags"):
-        yield from _indented([f"Tags: {join_clean(tags)}"], terminal)
+        yield from _indented([f"Tags: {', '.join(map(clean, tags))}"], terminal)
 
 
 def page_lines(

@@ -1,11 +1,13 @@
-"""A person's dates."""
+"""A person's dates and directories."""
 
+import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from sesamectl.flags import date
+from sesamectl.flags import date, directory, path
 
 
 @pytest.fixture(autouse=True)
@@ -47,3 +49,15 @@ def test_a_bare_m_is_refused() -> None:
     """It could be minutes or months."""
     with pytest.raises(ValueError, match="30m: write 30min or 30mo"):
         date("30m")
+
+
+def test_the_current_directory_may_be_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then nothing is below it; whole paths are what they are."""
+    (tmp_path / "x").mkdir()
+    monkeypatch.chdir(tmp_path / "x")
+    assert (directory("."), path("./a/")) == (str(tmp_path / "x"), f"{tmp_path}/x/a/")
+    (tmp_path / "x").rmdir()
+    for convert, text in ((directory, "."), (path, "./a")):
+        with pytest.raises(ValueError, match="is below the current directory, which does not exist any more"):
+            convert(text)
+    assert (directory("/a/.."), path("b")) == (os.sep, "b")

@@ -307,6 +307,15 @@ def test_how_far_it_can_be_trusted(more: dict[str, Any], line: str) -> None:
     assert list(search.lines(answer(hit(), **more), PLAIN))[1:3] == [line, ""]
 
 
+def test_a_pasted_page_does_not_fill_the_screen() -> None:
+    """Of many words the first are told, and how many more there are."""
+    words = [f"w{number}" for number in range(1500)]
+    told = list(search.lines(answer(hit(missingWords=words), dropped=words), PLAIN))
+    first = ", ".join(words[:20])
+    assert told[1] == f"Ignored: {first} and 1,480 more."
+    assert told[4].endswith(f"missing: {first} and 1,480 more")
+
+
 def test_a_slip_is_not_a_weak_match_as_well() -> None:
     """If the best hit has all that was searched instead, the slip is all that is to be said; if it has not, both are."""
     corrected = {"weak": True, "corrected": {"flaek": "flake"}}

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
+    if sys.stderr is None:  # somebody closed it, and `print` would take standard output instead
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # until the end
     words = [_replace_undecodable(word) for word in (sys.argv[1:] if argv is None else argv)]
     try:
         return _run(words)

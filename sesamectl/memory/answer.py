@@ -4,6 +4,8 @@ import json
 import math
 from typing import Any, NamedTuple
 
+from sesamectl.render import clean
+
 MAX_NAME, MAX_TEXT, MAX_WORDS, MAX_WORD = 200, 8000, 100, 200
 TEXTS = {"name": MAX_NAME, "summary": MAX_TEXT}
 OPTIONAL = {"description": MAX_TEXT}
@@ -49,13 +51,13 @@ def parse_answer(output: str) -> dict[str, Any]:
     if errors:
         raise AnswerError(errors)
     texts = {PARAMETER.get(name, name): answer[name].strip() for name in (*TEXTS, *OPTIONAL) if answer.get(name)}
-    return {**texts, **{name: [word.strip() for word in answer[name]] for name in LISTS}}
+    return {**texts, **{name: [word.strip() for word in answer[name] if clean(word).strip()] for name in LISTS}}
 
 
 def _find_object(output: str) -> dict[str, Any]:
     """The outermost JSON object: models like to say something before it, and to put a fence around it."""
     why = "there is no JSON object in it"
-    begin, decoder = output.find("{"), json.JSONDecoder()
+    begin, decoder = output.find("{"), json.JSONDecoder(parse_int=float)
     for _ in range(MAX_BRACES):
         if begin < 0:
             break
@@ -67,9 +69,16 @@ def _find_object(output: str) -> dict[str, Any]:
             why = f"the JSON object cannot be read: {error}" if begin == output.find("{") else why
         else:
             assert isinstance(found, dict)  # it begins with a brace
-            return found
+            return {name: _mend(value) for name, value in found.items()}
         begin = output.find("{", begin + 1)
     raise AnswerError([why])
+
+
+def _mend(value: Any) -> Any:
+    """Texts without halves of surrogate pairs, which models leave where they cut."""
+    if isinstance(value, list):
+        return [_mend(each) for each in value]
+    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if isinstance(value, str) else value
 
 
 def _check_text(answer: dict[str, Any], name: str) -> str | None:
@@ -81,7 +90,7 @@ def _check_text(answer: dict[str, Any], name: str) -> str | None:
     limit = TEXTS.get(name) or OPTIONAL[name]
     if len(value) > limit:
         return f'"{name}" has {len(value)} characters, and at most {limit} are allowed'
-    if name in TEXTS and not value.strip():
+    if name in TEXTS and not clean(value).strip():
         return f'"{name}" must not be empty'
     return None
 
@@ -92,6 +101,8 @@ def _check_list(answer: dict[str, Any], name: str) -> str | None:
         return f'"{name}" must be a list of texts'
     if not 1 <= len(value) <= MAX_WORDS:
         return f'"{name}" has {len(value)} entries; 1 to {MAX_WORDS} are allowed'
+    if not any(clean(word).strip() for word in value):
+        return f'"{name}" must not be empty'
     if any(len(word) > MAX_WORD for word in value):
         return f'an entry of "{name}" has more than {MAX_WORD} characters'
     return None

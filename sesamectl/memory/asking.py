@@ -12,6 +12,7 @@ from sesamectl.errors import RefusedError
 
 MAX_OUTPUT = 1 << 20
 BLOCK = 64 << 10
+GRACE_S = 0.3  # for what a command has printed, and for its end to be noticed
 KEPT_COMPLAINT = 2000
 SHOWN_COMPLAINT = 200
 
@@ -66,7 +67,10 @@ def _exchange(process: subprocess.Popen[bytes], prompt: bytes, timeout_s: float)
             left_s = give_up_at - time.monotonic()
             if left_s <= 0:
                 raise _late(timeout_s)
-            for key, _ in selector.select(left_s):
+            events = selector.select(min(left_s, GRACE_S))
+            if not events and process.poll() is not None:  # what it started, and left, holds the pipes
+                break
+            for key, _ in events:
                 if key.fileobj is process.stdin:
                     prompt = _feed(process.stdin, prompt)
                     is_done = not prompt

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -397,6 +398,16 @@ def test_by_itself_nothing_of_a_session_is_told(desk: Desk) -> None:
     ]
     assert {first, second} == {"quince", "medlar"}
     assert desk.run("remember", "--auto").stderr.endswith("No session is due; 1 session to be tried again later\n")
+
+
+def test_by_itself_nobody_needs_to_listen(desk: Desk) -> None:
+    """With standard output and error closed, it does its work."""
+    desk.says(GOOD)
+    desk.configure(auto={"since": "999mo"})
+    run = [sys.executable, "-m", "sesamectl", "remember", "--auto"]
+    done = subprocess.run(["sh", "-c", '"$@" >/dev/null 2>&-', "sh", *run], env=desk.environ, check=False)
+    assert done.returncode == 0
+    assert desk.remember("--due") == NOTHING
 
 
 def test_by_itself_a_day_has_its_budget(desk: Desk) -> None:

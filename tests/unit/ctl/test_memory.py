@@ -36,6 +36,8 @@ SESSION = {
         f"Sure {{here it is}}:\n```json\n{json.dumps(GOOD, indent=2)}\n```\nAnything else? {{}}",
         json.dumps({**GOOD, "description": None, "cost": 3}),
         json.dumps({**GOOD, "name": " Where quinces grow\n"}),
+        json.dumps({**GOOD, "tags": ["a", "\u200b", ""]}),
+        json.dumps(GOOD)[:-1] + f', "x": {"9" * 6000}}}',
     ],
 )
 def test_the_outermost_object_is_taken(output: str) -> None:
@@ -51,6 +53,8 @@ def test_the_outermost_object_is_taken(output: str) -> None:
         ('{"name": ', "cannot be read"),
         ('{"a": ' * 100_000, "nested too deeply"),
         (json.dumps({**GOOD, "name": " "}), '"name" must not be empty'),
+        (json.dumps({**GOOD, "name": "\u200b\u200b"}), '"name" must not be empty'),
+        (json.dumps({**GOOD, "tags": ["\u200b", " "]}), '"tags" must not be empty'),
         (json.dumps({**GOOD, "name": "x" * 201}), '"name" has 201 characters, and at most 200'),
         (json.dumps({**GOOD, "description": 3}), '"description" must be a text'),
         (json.dumps({**GOOD, "summary": None}), '"summary" must be a text'),
@@ -73,6 +77,12 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([*GOOD, "x"]), inner, max_size=5),
     max_leaves=8,
 )
+
+
+def test_half_a_character_is_replaced() -> None:
+    """Models leave one where they cut; the rest is worth what it cost."""
+    taken = parse_answer(json.dumps(GOOD).replace("In the", r"In \ud83c the \ud83c\udf33").replace('"a"', r'"a\udf33"'))
+    assert (taken["summary"], taken["tags"]) == ("In \ufffd the \U0001f333 orchard.", ["a\ufffd"])
 
 
 @given(
@@ -195,6 +205,12 @@ def test_a_command_that_reads_nothing_may_answer() -> None:
     assert ask_model(program("print('yes')"), "x" * 300_000, 30) == "yes\n"
     code = "import sys; print('x' * 200_000, flush=True); print(len(sys.stdin.read()))"
     assert ask_model(program(code), "é" * 300_000, 30).endswith("\n300000\n")
+
+
+def test_what_a_command_leaves_running_is_not_waited_for() -> None:
+    """It may hold the pipes, as updaters do that an agent starts."""
+    code = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(20)']); print('x' * 200_000)"
+    assert ask_model(program(code), "", 15) == "x" * 200_000 + "\n"
 
 
 def test_a_command_that_cannot_be_run() -> None:

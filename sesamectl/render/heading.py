@@ -20,6 +20,7 @@ INDENT = "  "
 GAP = "  "
 MIN_NAME = 8  # columns
 MAX_DIRECTORY = 40  # columns
+MIN_NOTE = 24  # columns: `since 2026-01-31 12:00` has room
 MAIN_BRANCHES = ("", "main", "master", "trunk", "HEAD")
 FLAGS = {"subagent": "subagent", "archived": "archived", "file gone": "gone"}
 NO_NAME = "(no name)"
@@ -42,7 +43,7 @@ def short_id(session: Mapping[str, Any]) -> str:
 def about(session: Mapping[str, Any], width: int, notes: Sequence[str] = ()) -> str:
     """Last activity, agent, directory, branch, messages, and what else there is to say, in so many columns (0: any number).
 
-    What has no room goes in this order: the upper directories, the branch, the messages, the agent.
+    What has no room goes in this order: the ends of long notes, the upper directories, the branch, the messages, the agent.
     """
     when, agent = (
         ago(clean(session.get("modified") or session.get("created")), time.time()),
@@ -64,7 +65,8 @@ def about(session: Mapping[str, Any], width: int, notes: Sequence[str] = ()) -> 
         (agent, shortest),
         (shortest,),
     )
-    joined = [_join(when, *way, *rest) for way in ways]
+    short = [*_flags(session), *(fit(note, max(MIN_NOTE, width // 3)) for note in (*tags, *notes))]
+    joined = [_join(when, *ways[0], *rest), *(_join(when, *way, *short) for way in ways)]
     return next((line for line in joined if columns(line) <= width), fit(joined[-1], width))
 
 

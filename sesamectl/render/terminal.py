@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 BOLD, DIM, MARK, ALARM = "1", "2", "1;4", "1;31"  # all of them are seen on light and on dark
 MIN_WIDTH = 20
 DEFAULT_WIDTH = 80
+CLOSING = frozenset("、。，．：；！？）」』】〉》")  # no line begins with one
 MAX_DIGITS = 4  # of a size that somebody set
 
 
@@ -112,7 +113,7 @@ def _line_end(text: str, begin: int, width: int) -> int:
     used, end, gap = 0, begin, begin
     while end < len(text):
         wide = columns(text[end])
-        if text[end] == " " or (wide > 1 and text[gap:end] != " "):
+        if text[end] == " " or (wide > 1 and text[gap:end] != " " and text[end] not in CLOSING):
             gap = end
         used += wide
         if used > width and end > begin:

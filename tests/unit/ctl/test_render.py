@@ -227,6 +227,7 @@ def test_wrapped(text: str, width: int) -> None:
         ("one 日本語日本語", 9, ["one 日本", "語日本語"]),
         ("日本語の three", 9, ["日本語の", "three"]),
         ("日本 language 語", 9, ["日本", "language", "語"]),
+        ("日本語。日本", 7, ["日本", "語。日", "本"]),
         ("aaaa bbbb", 4, ["aaaa", "bbbb"]),
     ],
 )

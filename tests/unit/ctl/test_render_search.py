@@ -316,6 +316,13 @@ def test_a_pasted_page_does_not_fill_the_screen() -> None:
     assert told[4].endswith(f"missing: {first} and 1,480 more")
 
 
+def test_what_many_words_lack_leaves_room() -> None:
+    """For agent and directory, by which a person knows the session."""
+    lacking = hit(missingWords=["Traceback", "recent", "RuntimeError", "config.toml"])
+    assert show(lacking, 80)[1] == "  3 h ago  claude  …/infra  on nixos  42 messages  missing: Traceback, recen…"
+    assert show(lacking, 140)[1].endswith("  missing: Traceback, recent, RuntimeError, config.toml")
+
+
 def test_a_slip_is_not_a_weak_match_as_well() -> None:
     """If the best hit has all that was searched instead, the slip is all that is to be said; if it has not, both are."""
     corrected = {"weak": True, "corrected": {"flaek": "flake"}}

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 BOLD, DIM, MARK, ALARM = "1", "2", "1;4", "1;31"  # all of them are seen on light and on dark
 MIN_WIDTH = 20
 DEFAULT_WIDTH = 80
-CLOSING = frozenset("、。，．：；！？）」』】〉》")  # no line begins with one
+CLOSING = frozenset(
+    "\u3001\u3002\uff0c\uff0e\uff1a\uff1b\uff01\uff1f\uff09\u300d\u300f\u3011\u3009\u300b"
+)  # stops and brackets of Chinese and Japanese: no line begins with one
 MAX_DIGITS = 4  # of a size that somebody set
 
 

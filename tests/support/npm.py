@@ -66,11 +66,15 @@ def node() -> str:
 @functools.cache
 def node_22() -> str:
     """The machine's Node if it is new enough, else one from npm."""
-    if _version(node()) >= NODE_22:
-        return node()
+    return node() if _version(node()) >= NODE_22 else node_of(NODE)
+
+
+@functools.cache
+def node_of(version: str) -> str:
+    """This version of Node, from npm."""
     kind = {"x86_64": "x64", "amd64": "x64", "arm64": "arm64", "aarch64": "arm64"}.get(platform.machine().lower())
     package = f"node-{'darwin' if sys.platform == 'darwin' else 'linux'}-{kind}"
-    return str(installed(Install((f"{package}@{NODE}",))) / package / "bin/node")
+    return str(installed(Install((f"{package}@{version}",))) / package / "bin/node")
 
 
 def pi(version: str) -> Pi:

@@ -10,7 +10,7 @@ import os
 import stat
 import sys
 import time
-from _socket import AF_UNIX, SOCK_STREAM, SOL_SOCKET, socket  # `socket` itself costs a search 2 ms
+from _socket import AF_UNIX, SHUT_RDWR, SOCK_STREAM, SOL_SOCKET, socket  # `socket` itself costs a search 2 ms
 
 from sesamectl import json_lines
 from sesamectl.errors import (
@@ -52,6 +52,7 @@ class Connection:
         self._socket: socket | None = None
         self._received = bytearray()
         self._last_id = 0
+        self._is_abandoned = False
 
     def __enter__(self) -> Self:
         self._socket = connect(self.path, self._timeout)
@@ -64,6 +65,8 @@ class Connection:
 
     def call(self, method: str, /, **params: Any) -> dict[str, Any]:
         """The method's result; raises RpcError when the daemon refuses, ClientError when it cannot be asked."""
+        if self._is_abandoned:
+            raise ClosedError("the connection was abandoned")
         self._last_id += 1
         request = {"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params}
         line = json_lines.dumps(request).encode() + b"\n"
@@ -81,6 +84,15 @@ class Connection:
                 self._send(line)
             elif answer.get("id") in {self._last_id, None}:
                 return _unwrap(answer, self.path)
+
+    def abandon(self) -> None:
+        """From another thread: what is waited for, and all that is asked later, raises ClosedError. The daemon drops it, too."""
+        self._is_abandoned = True
+        if (connection := self._socket) is not None:
+            try:
+                connection.shutdown(SHUT_RDWR)
+            except OSError:  # it is closed already
+                return
 
     def wait_closed(self) -> None:
         """Wait until the daemon closes the connection."""
@@ -105,6 +117,8 @@ class Connection:
         return True
 
     def _renew(self) -> None:
+        if self._is_abandoned:
+            return
         try:
             renewed = connect(self.path, self._timeout)
         except ClientError:

@@ -343,6 +343,9 @@ COMMANDS: Mapping[str, Command] = {
     "start": Command("start the daemon", "", (JSON,), ("start",)),
     "stop": Command("stop the daemon", "", (JSON,), ("stop",)),
     "restart": Command("restart the daemon", "", (JSON,), ("restart",)),
+    "mcp": Command(
+        "answer an agent by the Model Context Protocol, over standard input and output; the agent starts this", "", (NO_START,), ("mcp",),
+    ),
     "pi-package": Command(
         'print the directory of the package for pi, for `pi install "$(sesamectl pi-package)"`', "", (JSON,), ("pi-package",),
     ),

@@ -46,6 +46,14 @@ def data_directory(environ: Mapping[str, str]) -> str:
     return choose_directory(os.path.join(os.path.expanduser("~/.local/share"), "sesame"))
 
 
+def config_file(environ: Mapping[str, str]) -> str:
+    """The daemon's configuration, as platformdirs tells it; a test holds that."""
+    if directory := environ.get("SESAME_CONFIG_DIR"):
+        return os.path.join(os.path.normpath(directory), "config.jsonc")
+    base = environ.get("XDG_CONFIG_HOME", "").strip()
+    return os.path.join(base if os.path.isabs(base) else os.path.expanduser("~/.config"), "sesame", "config.jsonc")
+
+
 def choose_directory(given: str) -> str:
     """The data directory itself; one in it where the TypeScript sesame has its index. `sesamed.paths` says why, and chooses alike."""
     own = os.path.join(given, OWN_DIRECTORY)

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sesamectl.client import Client
@@ -13,19 +13,21 @@ NOTICE_AFTER_S = 2.0
 MIN_POLL_S, MAX_POLL_S = 0.01, 0.3  # each poll costs the daemon a millisecond
 
 
-def wait_until_indexed(client: Client, begun_s: float | None = None) -> bool:
+def wait_until_indexed(
+    client: Client, begun_s: float | None = None, show: Callable[[Mapping[str, Any]], None] | None = None
+) -> bool:
     """Wait until what is on disk is searchable, but no longer than ten seconds after the beginning; whether it is. Shows how far it is on
-    a terminal, and says once that it waits where there is none.
+    a terminal, and says once that it waits where there is none; or tells `show`.
     """
     begun_s = time.monotonic() if begun_s is None else begun_s
     poll_s, notice_at = MIN_POLL_S, begun_s + NOTICE_AFTER_S
     with Bar() as bar:
         while _is_reading(status := client.call("status")):
-            bar.show(status.get("indexing") or {})
+            (show or bar.show)(status.get("indexing") or {})
             now = time.monotonic()
             if now >= begun_s + FIRST_INDEX_S:
                 return False
-            if now >= notice_at and not bar.is_seen:
+            if now >= notice_at and show is None and not bar.is_seen:
                 notice_at = begun_s + FIRST_INDEX_S
                 _say_so()
             time.sleep(poll_s)

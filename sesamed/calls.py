@@ -194,8 +194,11 @@ OWN_MESSAGES = frozenset(
     {"sesame-reference"}
 )  # what `@@name` in a prompt told the model, by the name that pi gives to its type
 BLOCK = ("\n\n<sesame-reference ids=[", "</sesame-reference>")  # around the same, behind a prompt to a working model
-OWN_TOOLS = frozenset({"search_sessions", "read_session", "list_sessions"})
-OWN_PREFIX = "sesame_"  # before the name of one in pi where another extension has the name
+OWN_TOOLS = frozenset({"search_sessions", "read_session", "list_sessions", "get_session_meta", "query_session"})
+# Before the name of one there may be ours: in pi where another extension has the name, elsewhere as the name of our server, joined as the
+# agent likes it: `mcp__sesame__`, `mcp__sesame.`, `mcp_sesame_`, `sesame-`.
+OWN_NAME = re.compile(rf"(?:(?:mcp[-_.:/]+)?sesame[-_.:/]+)?(?:{'|'.join(sorted(OWN_TOOLS))})")
+SERVER, RESOURCE = "sesame", "sesame://"  # how an agent's own tool for resources names ours
 PROGRAM = b"sesamectl"
 COMMAND_CHARS = 8_192  # of a longer command only the beginning is looked at
 
@@ -228,9 +231,15 @@ _RAW_ARGUMENTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 def is_own_call(tool: str, arguments: bytes) -> bool:
     """Whether this call searches or reads sesame's index."""
-    if tool.removeprefix(OWN_PREFIX) in OWN_TOOLS:
+    if OWN_NAME.fullmatch(tool) or (SERVER.encode() in arguments and _reads_resource(arguments)):
         return True
     return PROGRAM in arguments and any(runs_client(command) for command in _commands(arguments))
+
+
+def _reads_resource(arguments: bytes) -> bool:
+    """Whether this is about the resources of our server."""
+    given = decode_arguments(arguments)
+    return given.get("server") == SERVER or str(given.get("uri", "")).startswith(RESOURCE)
 
 
 def strip_server(tool: str) -> str:

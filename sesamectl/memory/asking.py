@@ -5,14 +5,14 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import IO
 
 from sesamectl.errors import RefusedError
 
 MAX_OUTPUT = 1 << 20
 BLOCK = 64 << 10
-GRACE_S = 0.3  # for what a command has printed, and for its end to be noticed
+GRACE_S = 0.3  # for what a command has printed, for its end to be noticed, and that nobody wants it any more
 KEPT_COMPLAINT = 2000
 SHOWN_COMPLAINT = 200
 
@@ -30,9 +30,15 @@ class CommandError(AskingError):
 
 
 def ask_model(
-    command: Sequence[str], prompt: str, timeout_s: float, environment: Mapping[str, str] | None = None
+    command: Sequence[str],
+    prompt: str,
+    timeout_s: float,
+    environment: Mapping[str, str] | None = None,
+    check: Callable[[], None] = lambda: None,
 ) -> str:
-    """What the command prints. Raises CommandError; RefusedError if it cannot be run at all."""
+    """What the command prints. Raises CommandError; RefusedError if it cannot be run at all; and what `check` raises, now and then, once
+    nobody wants it any more.
+    """
     try:
         process = subprocess.Popen(  # noqa: S603  # the person configured it
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, env=environment,
@@ -41,7 +47,7 @@ def ask_model(
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise RefusedError(f"cannot run {command[0]}: {why}; it is memory.command in the configuration") from None
     try:
-        output, complaint = _exchange(process, prompt.encode(errors="replace"), timeout_s)
+        output, complaint = _exchange(process, prompt.encode(errors="replace"), timeout_s, check)
     finally:
         _end(process)
     if process.returncode:
@@ -50,7 +56,9 @@ def ask_model(
     return output.decode(errors="replace")
 
 
-def _exchange(process: subprocess.Popen[bytes], prompt: bytes, timeout_s: float) -> tuple[bytes, bytes]:
+def _exchange(
+    process: subprocess.Popen[bytes], prompt: bytes, timeout_s: float, check: Callable[[], None]
+) -> tuple[bytes, bytes]:
     """Feed it, and take what it prints: no more than an answer can have."""
     assert process.stdin is not None
     assert process.stdout is not None
@@ -67,6 +75,7 @@ def _exchange(process: subprocess.Popen[bytes], prompt: bytes, timeout_s: float)
             left_s = give_up_at - time.monotonic()
             if left_s <= 0:
                 raise _late(timeout_s)
+            check()
             events = selector.select(min(left_s, GRACE_S))
             if not events and process.poll() is not None:  # what it started, and left, holds the pipes
                 break

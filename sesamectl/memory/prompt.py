@@ -34,14 +34,14 @@ TOKEN_BYTES = 4  # about; of English
 def make_prompt(session: Mapping[str, Any], conversation: Conversation) -> str:
     """What the command reads."""
     cut = "\nThe middle of it was left out." if conversation.is_cut else ""
-    about = "\n".join(f"{name}: {value}" for name, value in _describe(session))
-    return f"{PROMPT_MARKER}\n\n{INSTRUCTIONS}\n<session>\n{about}{cut}\n\n{_close(conversation.text)}\n</session>\n\n{LAST}\n"
+    about = "\n".join(f"{name}: {value}" for name, value in describe(session))
+    return f"{PROMPT_MARKER}\n\n{INSTRUCTIONS}\n<session>\n{about}{cut}\n\n{close(conversation.text)}\n</session>\n\n{LAST}\n"
 
 
 def make_retry(prompt: str, answer: str, errors: Sequence[str]) -> str:
     """The prompt again, with an answer that was not what it asks for, and why."""
     wrong = "\n".join(f"- {error}" for error in errors)
-    quoted = _close(answer[:MAX_QUOTED])
+    quoted = close(answer[:MAX_QUOTED])
     return f"{prompt}\nYour last answer was:\n<answer>\n{quoted}\n</answer>\nIt cannot be used:\n{wrong}\nWrite the JSON object again.\n"
 
 
@@ -50,7 +50,8 @@ def count_tokens(prompt: str) -> int:
     return -(-len(prompt.encode(errors="replace")) // TOKEN_BYTES)
 
 
-def _describe(session: Mapping[str, Any]) -> list[tuple[str, str]]:
+def describe(session: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What is known about a session, for a model that reads it."""
     tools = ", ".join(f"{name} {count}" for name, count in session["toolCounts"].items())
     told = {
         "Name so far": session["name"],
@@ -64,6 +65,6 @@ def _describe(session: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(name, " ".join(str(value).split())) for name, value in told.items() if value]
 
 
-def _close(text: str) -> str:
+def close(text: str) -> str:
     """Nothing in it ends what it stands in."""
     return text.replace("</session>", "< /session>").replace("</answer>", "< /answer>")

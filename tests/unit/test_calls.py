@@ -345,6 +345,25 @@ def test_our_tools_are_ours(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "name",
+    ["mcp__sesame__search_sessions", "mcp__sesame.read_session", "mcp_sesame_get_session_meta", "sesame-query_session"],
+)
+def test_our_tools_are_ours_however_an_agent_joins_the_servers_name(name: str) -> None:
+    """As Claude Code, Codex, Gemini CLI and Copilot write it."""
+    assert is_own_call(name, b"{}")
+    assert not is_own_call(f"{name}s", b"{}")
+    assert not is_own_call(name.replace("sesame", "tmux"), b"{}")
+
+
+@pytest.mark.parametrize("arguments", [b'{"server":"sesame"}', b'{"server":"x","uri":"sesame://session/0199"}'])
+def test_reading_our_resources_is_ours(arguments: bytes) -> None:
+    """By a tool of the agent's own. Another server's are not, nor is what only mentions ours."""
+    assert is_own_call("ReadMcpResourceTool", arguments)
+    assert not is_own_call("ReadMcpResourceTool", arguments.replace(b"sesame", b"notes"))
+    assert not is_own_call("grep", b'{"pattern":"sesame://"}')
+
+
+@pytest.mark.parametrize(
     "arguments",
     [
         {"command": "sesamectl status"},

@@ -158,6 +158,19 @@ def test_client_and_daemon_keep_their_data_in_one_place(
     assert paths.find(environ).data_dir == locations.data_directory(environ) == expected
 
 
+@pytest.mark.parametrize(
+    "environ", [{}, {"SESAME_CONFIG_DIR": "/c/"}, {"XDG_CONFIG_HOME": "/x"}, {"XDG_CONFIG_HOME": "relative"}]
+)
+def test_client_and_daemon_agree_on_the_configuration(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client only looks whether there is anything in it."""
+    for name in ("SESAME_CONFIG_DIR", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+        if name in environ:
+            monkeypatch.setenv(name, environ[name])
+    given = {"SESAME_RUNTIME_DIR": "/r", **environ}
+    assert locations.config_file(given) == paths.find(given).config_file
+
+
 def test_the_names_of_our_files_have_one_home() -> None:
     """Whatever daemon and client keep in the data directory is known to be ours, and either can be made again or lasts."""
     ours = paths.find({"SESAME_RUNTIME_DIR": "/r"})

@@ -93,8 +93,15 @@ def test_a_daemon_that_hangs(stub: Stub, capsys: pytest.CaptureFixture[str], mon
 
 @pytest.mark.parametrize(
     "command",
-    # `serve` waits for questions first: tests/integration/test_serve.py
-    ["status", *(name for name in flags.COMMANDS if flags.NO_START in flags.COMMANDS[name].flags and name != "serve")],
+    # `serve` and `mcp` wait for questions first: tests/integration/test_serve.py, test_mcp.py
+    [
+        "status",
+        *(
+            name
+            for name in flags.COMMANDS
+            if flags.NO_START in flags.COMMANDS[name].flags and name not in ("serve", "mcp")
+        ),
+    ],
 )
 def test_nothing_is_started_when_nobody_may(
     command: str, directory: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

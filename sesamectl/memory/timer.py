@@ -24,10 +24,12 @@ def render_timer(timer: Timer) -> dict[str, str]:
 
 
 def _check_command(settings: Settings, spec: Spec) -> None:
-    file = settings.auto.environment_file
+    command, file = settings.command[0], settings.auto.environment_file
+    if os.path.dirname(command) and not os.path.isabs(command):
+        raise RefusedError(f"{command} (memory.command) is found from some directories only; write all of its path")
     path = {**spec.environment, **({} if file is None else read_environment(file))}["PATH"]
-    if shutil.which(settings.command[0], path=path) is None:
-        raise RefusedError(f"{settings.command[0]} (memory.command) is no program in PATH, which is {path}")
+    if shutil.which(command, path=path) is None:
+        raise RefusedError(f"{command} (memory.command) is no program in PATH, which is {path}")
 
 
 def put_timer(timer: Timer, files: Mapping[str, str], undo: ExitStack) -> list[str]:

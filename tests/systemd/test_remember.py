@@ -1,13 +1,20 @@
 """The timer by which sessions are remembered, under a real user manager of systemd: a model behind a real command writes what they are."""
 
 import json
+import re
 import sys
 from collections.abc import Callable
+from datetime import datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 
 from sesamectl.doctor.finding import Advice
+from sesamectl.service.systemd import SystemdTimer
+from sesamectl.service.unit import Spec
+from sesamed.config import Auto
 from tests.support.daemon import eventually
 from tests.support.user_manager import UserManager
 from tests.systemd.test_install import FOREIGN, UNITS, doctor, loaded, tree
@@ -96,6 +103,23 @@ def test_it_remembers(ready: UserManager) -> None:
     run_once(ready)
     assert (ready.home / "asked").read_text() == "x"
     assert "No problems found." in ready.ctl("doctor")
+
+
+def test_it_runs_as_often_as_it_is_configured(user: UserManager) -> None:
+    """Every interval that can be said means the same to systemd."""
+    choices = get_args(get_type_hints(Auto)["every"])
+    timer = SystemdTimer({"XDG_RUNTIME_DIR": "/nonexistent"})
+    assert len(choices) == 8
+    for every in choices:
+        hours = Auto(every=every).hours
+        files = timer.render(Spec("/usr/bin/python3", {}), hours)
+        (calendar,) = re.findall(r"^OnCalendar=(.*)$", "".join(files.values()), re.MULTILINE)
+        said = user.run("systemd-analyze", "calendar", "--iterations=3", calendar, environ={"TZ": "UTC"}).stdout
+        times = [
+            datetime.fromisoformat(found)
+            for found in re.findall(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) UTC$", said, re.MULTILINE)
+        ]
+        assert {after - before for before, after in pairwise(times)} == {timedelta(hours=hours)}, said
 
 
 def test_it_has_none_of_the_daemons_sandbox(ready: UserManager) -> None:
@@ -230,6 +254,8 @@ def test_what_could_not_work_is_refused(ready: UserManager) -> None:
     (ready.home / ".config/model.env").chmod(0o644)
     assert "model.env is open to other users (mode 644)" in install(ready, code=4)
     assert tree(ready) == before
+    ready.write(CONFIG, b'{"memory": {"command": ["tools/a-model"]}}')
+    assert "tools/a-model (memory.command) is found from some directories only" in install(ready, code=4)
     ready.write(CONFIG, b"{}")
     assert "put memory.command into" in install(ready, code=4)
 

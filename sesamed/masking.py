@@ -20,7 +20,7 @@ LEAST: Final = 16  # letters and digits of a value that a machine has made
 SHORT: Final = LEAST - 2  # with what may stand behind it, "=="
 LEAST_DIFFERENT: Final = 8  # characters
 CHANGES: Final = 0.25, 0.42  # of letters and digits that have another kind of neighbour; where there is but one digit
-RULES: Final = 2  # raised when another version of sesame would mask a text otherwise
+RULES: Final = 3  # raised when another version of sesame would mask a text otherwise
 
 ALNUM: Final = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _SEEN: Final = b"\t\n" + bytes(range(0x20, 0x7F))
@@ -123,7 +123,7 @@ _PLACEHOLDER: Final = re.compile(
 # What is called a password: people make them up, so that they are short.
 _NAMED: Final = re.compile(
     rf"""passw(?:or)?ds?{_SUFFIX}(?:{_SIGN}|(?<=-password)[ ]|(?P<said>(?<=password)[ ]))"""
-    r"""(?:[bru]?\\{0,3}(?P<quote>["'`]))?(?P<value>(?(quote)[^"'`\r\n\\]{6,256}|[^\s"'`,;<>(){}\[\]\\|&]{6,256}))""".encode(),
+    r"""(?:[bru]?\\{0,3}(?P<quote>["'`]))?(?P<value>(?(quote)[^"'`\r\n\\]{6,256}|(?:[^\s"'`,;<>(){}\[\]\\|&]|&(?![\w.-]*=|amp;|[\s&]|\Z)){6,256}))""".encode(),
     re.IGNORECASE,
 )
 _DEFAULTS: Final = frozenset(

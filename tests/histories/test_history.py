@@ -33,7 +33,7 @@ class Histories(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.history = History()
-        self.halves: dict[Path, bytes] = {}
+        self.halves: dict[Path, tuple[bytes, bytes]] = {}
 
     def teardown(self) -> None:
         """The index, a rebuild and the model agree."""
@@ -126,16 +126,19 @@ class Histories(RuleBasedStateMachine):
         path = self.at(number)
         line = self.history.line(3, path, kind, text) + b"\n"
         cut = max(0, len(line) - 1 - cut)
-        self.halves[path] = line[cut:]
+        self.halves[path] = line[:cut], line[cut:]
         self.history.append(path, line[:cut])
 
     @precondition(lambda self: any(path.exists() for path in self.halves))
     @rule(number=NUMBERS)
     def append_other_half(self, number: int) -> None:
-        """And its rest."""
+        """And its rest; on a line of its own if what it belongs to was cut or changed, for what two halves happen to say together is not
+        in the model.
+        """
         paths = sorted(path for path in self.halves if path.exists())
         path = paths[number % len(paths)]
-        self.history.append(path, self.halves.pop(path))
+        first, rest = self.halves.pop(path)
+        self.history.append(path, rest if path.read_bytes().endswith(first) else b"\n" + rest)
 
     @precondition(has_files)
     @rule(number=NUMBERS, junk=st.sampled_from(JUNK), text=TEXTS, glued=st.booleans())

@@ -201,7 +201,7 @@ def _millis(stamp: str) -> int:
 def _text(content: Any) -> str:
     if isinstance(content, str):
         return content
-    return "\n".join(block["text"] for block in content or () if block["type"] == "text" and block["text"])
+    return "\n".join(block["text"] for block in content or () if block["type"] == "text" and block.get("text"))
 
 
 def _name(text: str) -> str:

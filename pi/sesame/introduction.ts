@@ -1,7 +1,9 @@
 /** What a session is, in a few lines for the model: its summary, or how it began and ended. */
 import type { Ask } from "./ask.ts";
+import { RpcError } from "./client.ts";
 import { about, annotations, name, QUOTED, reading } from "./present.ts";
 import { clean, fitting, line, quoted } from "./text.ts";
+import { NOT_FOUND } from "./trouble.ts";
 import type { Message, Meta, Page } from "./wire.ts";
 
 const ALL_CHARACTERS = 19_500; // of what one prompt adds, however many sessions it names
@@ -9,10 +11,11 @@ const QUOTE_CHARACTERS = 2_000;
 const FIRST = 30; // messages among which the first prompt is
 const LAST = 60; // and the last answer
 
-/** A session, by the reference that stands for it in the prompt. */
+/** A session, by the reference that stands for it in the prompt; or the ancestor of one. */
 export interface Named {
   reference: string;
   meta: Meta;
+  generation?: number; // 1: what the session of the reference was begun from
 }
 
 type Quote = readonly [what: string, text: string];
@@ -26,9 +29,10 @@ export async function introductions(ask: Ask, named: Named[], reads: string, sig
   return introduce(Math.min(QUOTE_CHARACTERS, Math.floor(left / Math.max(1, quotes.flat().length))));
 }
 
-function introduced({ reference, meta }: Named, quotes: Quote[], reads: string, room: number): string {
+function introduced({ reference, meta, generation = 0 }: Named, quotes: Quote[], reads: string, room: number): string {
+  const what = generation === 0 ? `@@${line(reference)} is` : generation === 1 ? `@@${line(reference)}: that was begun from` : `@@${line(reference)}: and that one from`;
   return [
-    `@@${line(reference)} is the past session ${name(meta)}`,
+    `${what} the past session ${name(meta)}`,
     about(meta),
     ...annotations(meta, "summary"),
     QUOTED,
@@ -42,6 +46,24 @@ function within(text: string, room: number): string {
   const count = fitting(text, room - 1);
   const kept = [...text.slice(0, 2 * count + 1)].slice(0, count).join("");
   return kept.length === text.length ? text : `${kept}…`;
+}
+
+/** The sessions that a session was begun from, the last one first: so many, or as many as are indexed. */
+export async function ancestors(ask: Ask, { reference, meta }: Named, most: number, signal?: AbortSignal): Promise<Named[]> {
+  const found: Named[] = [];
+  const seen = new Set([meta.sessionId]);
+  for (let child = meta; found.length < most && child.parentSessionId; ) {
+    const parent = await ask<Meta>("get_session_meta", { sessionId: `${child.source}:${child.parentSessionId}` }, signal).catch(unlessUnknown);
+    if (!parent || seen.has(parent.sessionId)) break; // two may call each other parents
+    seen.add(parent.sessionId);
+    found.push({ reference, meta: parent, generation: found.length + 1 });
+    child = parent;
+  }
+  return found;
+}
+
+function unlessUnknown(error: unknown): undefined {
+  if (!(error instanceof RpcError) || error.code !== NOT_FOUND) throw error;
 }
 
 async function ends(ask: Ask, sessionId: string, signal?: AbortSignal): Promise<(readonly [string, string])[]> {

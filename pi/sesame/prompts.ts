@@ -6,12 +6,14 @@
 import type { ExtensionAPI, ExtensionContext, InputEvent, InputEventResult } from "@earendil-works/pi-coding-agent";
 import { type Ask, asker, STARTED, way } from "./ask.ts";
 import { putBack } from "./editor.ts";
-import { introductions } from "./introduction.ts";
+import { ancestors, introductions, type Named } from "./introduction.ts";
+import type { Usage } from "./model.ts";
 import { beginning } from "./present.ts";
-import { CUSTOM_TYPE, references, toldOf, withBlock } from "./references.ts";
+import { type Answered, type Asked, modelFor, query } from "./query.ts";
+import { CUSTOM_TYPE, questionIn, references, toldOf, withBlock } from "./references.ts";
 import { chosen, type Meaning, meanings } from "./resolve.ts";
 import { cut, day, line } from "./text.ts";
-import { notice } from "./trouble.ts";
+import { explained, notice } from "./trouble.ts";
 import { Aborted, waitedFor } from "./waiting.ts";
 import type { Meta } from "./wire.ts";
 
@@ -46,7 +48,8 @@ export function registerPrompts(pi: ExtensionAPI, reads: string): void {
       warn(ctx, meant, memory);
       const sessions = await decided(ctx, meant, memory);
       if (!sessions) return refused(event, ctx);
-      const told = await waitedFor(ctx, (signal) => message(ask, sessions, ctx, reads, signal));
+      const answer = await answered(ask, sessions, questionIn(event.text), ctx, reads);
+      const told = await waitedFor(ctx, (signal) => message(ask, sessions, answer, ctx, reads, signal));
       if (!told) return undefined;
       if (!ctx.isIdle() && !event.text.startsWith("/")) return { action: "transform", text: withBlock(event.text, told.content, told.details.ids) };
       if (ctx.isIdle()) waiting = { told, token: `@@${found[0]?.name}` };
@@ -76,7 +79,7 @@ function warn(ctx: ExtensionContext, meant: Meaning[], { warned }: Memory): void
 }
 
 interface Decided {
-  sessions: { reference: string; sessionId: string }[];
+  sessions: { reference: string; sessionId: string; ancestors: number }[];
   unclear: string[]; // for the model, where no person can be asked
 }
 
@@ -84,8 +87,8 @@ interface Decided {
 async function decided(ctx: ExtensionContext, meant: Meaning[], { choices }: Memory): Promise<Decided | undefined> {
   const result: Decided = { sessions: [], unclear: [] };
   for (const one of meant) {
-    const { reference } = one;
-    if ("sessionId" in one) result.sessions.push({ reference, sessionId: one.sessionId });
+    const { reference, ancestors = 0 } = one;
+    if ("sessionId" in one) result.sessions.push({ reference, sessionId: one.sessionId, ancestors });
     if (!("fits" in one)) continue;
     if (!ctx.hasUI) {
       if (one.isExact) result.unclear.push(one.why);
@@ -94,7 +97,7 @@ async function decided(ctx: ExtensionContext, meant: Meaning[], { choices }: Mem
     const choice = choices.has(reference) ? choices.get(reference) : await chosen(ctx, reference, one.fits);
     if (choice === undefined) return undefined;
     choices.set(reference, choice);
-    if (choice !== null) result.sessions.push({ reference, sessionId: choice });
+    if (choice !== null) result.sessions.push({ reference, sessionId: choice, ancestors });
   }
   return result;
 }
@@ -105,14 +108,48 @@ function refused(event: InputEvent, ctx: ExtensionContext): InputEventResult {
   return { action: "handled" };
 }
 
-async function message(ask: Ask, { sessions, unclear }: Decided, ctx: ExtensionContext, reads: string, signal: AbortSignal): Promise<Told | undefined> {
+/** The answer to a prompt that asks a session (`@@name: why?`). Whatever is wrong is said, and the prompt goes on with what is told of the session. */
+async function answered(ask: Ask, { sessions }: Decided, asks: ReturnType<typeof questionIn>, ctx: ExtensionContext, reads: string): Promise<string | undefined> {
+  const target = asks && sessions.find(({ reference }) => reference === asks.name);
+  if (!target) return undefined;
+  try {
+    const asked = modelFor(ctx);
+    const found = await waitedFor(ctx, async (signal) => query(ask, asked, await metaOf(ask, target.sessionId, signal), asks.question, { reads, signal }), asked.key);
+    if (ctx.isIdle()) count(ctx, asked, found);
+    return `The user's question was put to the session @@${line(target.reference)}. ${found.text}`;
+  } catch (error) {
+    if (error instanceof Aborted) throw error;
+    notice(ctx, `@@${line(target.reference)}: ${explained(error).message}`, "warning");
+    return undefined;
+  }
+}
+
+/** What was spent, in the session's totals. pi's types hide how, and 0.74 has no such thing. */
+function count(ctx: ExtensionContext, { model }: Asked, { usage }: Answered): void {
+  const manager = ctx.sessionManager as { appendUsage?: (kind: string, provider: string, model: string, usage: Usage) => void };
+  manager.appendUsage?.("sesame-question", model.provider, model.id, usage);
+}
+
+function metaOf(ask: Ask, sessionId: string, signal: AbortSignal): Promise<Meta> {
+  return ask<Meta>("get_session_meta", { sessionId }, signal);
+}
+
+async function message(ask: Ask, { sessions, unclear }: Decided, answer: string | undefined, ctx: ExtensionContext, reads: string, signal: AbortSignal): Promise<Told | undefined> {
   const known = toldOf(ctx.sessionManager.getBranch()).add(ctx.sessionManager.getSessionId());
-  const metas = new Map<string, { reference: string; meta: Meta }>();
-  for (const { reference, sessionId } of sessions)
-    if (!known.has(beginning(sessionId)) && !metas.has(sessionId)) metas.set(sessionId, { reference, meta: await ask<Meta>("get_session_meta", { sessionId }, signal) });
-  const named = [...metas.values()];
-  const parts = [...(await introductions(ask, named, reads, signal)), ...unclear.map((what) => `${what}\nAsk the user which one is meant.`)];
+  const meant = new Map<string, Named>();
+  const lacking: string[] = [];
+  const add = (one: Named) => known.has(beginning(one.meta.sessionId)) || meant.has(one.meta.sessionId) || meant.set(one.meta.sessionId, one);
+  for (const { reference, sessionId, ancestors: most } of sessions) {
+    if (most === 0 && known.has(beginning(sessionId))) continue;
+    const one: Named = { reference, meta: await metaOf(ask, sessionId, signal) };
+    const above = await ancestors(ask, one, most, signal);
+    for (const each of [one, ...above]) add(each);
+    if (above.length < most) lacking.push(`@@${line(reference)}: ${above.length} of these ancestors are indexed.`);
+  }
+  const named = [...meant.values()];
+  const asking = unclear.map((what) => `${what}\nAsk the user which one is meant.`);
+  const parts = [...(await introductions(ask, named, reads, signal)), ...lacking, ...(answer ? [answer] : []), ...asking];
   if (parts.length === 0) return undefined;
   const names = named.map(({ meta }) => `${cut(line(meta.name ?? meta.sessionId), 80)}  ${day(meta.modified)}`);
-  return { customType: CUSTOM_TYPE, content: parts.join("\n\n"), display: true, details: { ids: [...metas.keys()].map(beginning), names } };
+  return { customType: CUSTOM_TYPE, content: parts.join("\n\n"), display: true, details: { ids: [...meant.keys()].map(beginning), names } };
 }

@@ -7,7 +7,8 @@ const TOKEN = new RegExp(`(?<=^|[\\s([{])(@@@?)(${NAME.source})`, "gu");
 const WHOLE = new RegExp(`^${NAME.source}$`, "u");
 const CODE = /```[\s\S]*?(?:```|$)|`[^`\n]*`/g;
 const CLOSING = ".,;:!?)]}";
-const ANCESTOR = /^(.+)~\d{0,3}$/u;
+const ANCESTOR = /^(.+)~(\d{0,3})$/u;
+const QUESTION = new RegExp(`^\\s*@@@?(${NAME.source})\\s+(\\S[\\s\\S]*)$`, "u");
 const PART_OF_ID = 6;
 const MOST = 8;
 
@@ -29,6 +30,12 @@ export function references(prompt: string): Reference[] {
   return [...found.values()].slice(0, MOST);
 }
 
+/** The question of a prompt that is one to a session: `@@name: why?`. */
+export function questionIn(prompt: string): { name: string; question: string } | undefined {
+  const [, token = "", question = ""] = QUESTION.exec(prompt) ?? [];
+  return token.endsWith(":") ? { name: withoutClosing(token), question: question.trim() } : undefined;
+}
+
 /** Whether this is what a reference can say: what was inserted must be found again. */
 export function isReference(name: string): boolean {
   return WHOLE.test(name) && clean(name) === name && withoutClosing(name) === name;
@@ -41,9 +48,10 @@ export function isExact(reference: string, { sessionId, name }: { sessionId: str
   return isOfId || (typed.length > 0 && typed.join(" ") === words(name ?? "").join(" "));
 }
 
-/** The reference without the `~N` behind it, which means an ancestor; undefined if there is none. */
-export function descendant(reference: string): string | undefined {
-  return ANCESTOR.exec(reference)?.[1];
+/** The reference without the `~N` behind it, and how many ancestors are told as well; undefined if there is none. */
+export function withAncestors(reference: string): { name: string; ancestors: number } | undefined {
+  const [, name, number = ""] = ANCESTOR.exec(reference) ?? [];
+  return name === undefined ? undefined : { name, ancestors: number === "" ? 1 : Number(number) };
 }
 
 /** The words of a name, as a reference spells them. */

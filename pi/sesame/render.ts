@@ -22,11 +22,11 @@ export function callLine(tool: string, given: Given, theme: Theme): Component {
 export function resultText(result: AgentToolResult<Partial<Details>>, expanded: boolean, isPartial: boolean, theme: Theme): Component {
   if (isPartial) return text(theme.fg("warning", "searching…"));
   const said = result.content.map((part) => (part.type === "text" ? part.text : "")).join("\n");
-  const { shown, total, via, started } = result.details ?? {};
+  const { shown, total, via, started, model } = result.details ?? {};
   if (shown === undefined) return text(theme.fg("error", said));
   const what = said.startsWith(OF_SESSION) ? "messages and calls" : "found";
   const heading = theme.fg(shown > 0 ? "success" : "warning", total !== undefined && total > shown ? `${shown} of ${total}` : `${shown} ${what}`);
-  const notes = [...(via === "sesamectl" ? ["through sesamectl"] : []), ...(started ? ["sesamed started"] : [])];
+  const notes = [...(model ? [`answered by ${model}`] : []), ...(via === "sesamectl" ? ["through sesamectl"] : []), ...(started ? ["sesamed started"] : [])];
   const first = notes.length > 0 ? `${heading} ${theme.fg("warning", `(${notes.join(", ")})`)}` : heading;
   return text([first, ...(expanded ? said.split("\n").map((one) => painted(one, theme)) : folded(said, theme))].join("\n"));
 }

@@ -2,7 +2,7 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { Ask } from "./ask.ts";
 import { RpcError } from "./client.ts";
-import { descendant, isExact, type Reference, words } from "./references.ts";
+import { isExact, type Reference, withAncestors, words } from "./references.ts";
 import { choice } from "./rows.ts";
 import { line } from "./text.ts";
 import { AMBIGUOUS, type Candidate, candidate, explained, fitting } from "./trouble.ts";
@@ -13,7 +13,7 @@ const CHOICES = 9;
 export const AS_IT_IS = "None: send the prompt as it is";
 
 /** What becomes of a reference: a session, several that may be meant, or words for the person. */
-export type Meaning = { reference: string } & ({ sessionId: string } | { fits: Candidate[]; isExact: boolean; why: string } | { trouble: string });
+export type Meaning = { reference: string; ancestors?: number } & ({ sessionId: string } | { fits: Candidate[]; isExact: boolean; why: string } | { trouble: string });
 
 /** Where a prompt is typed: its session is never what it refers to. */
 export interface Here {
@@ -35,20 +35,30 @@ export async function meanings(ask: Ask, found: Reference[], here: Here, signal?
   return all;
 }
 
+/** `~2` behind a name means two ancestors beside the session, unless that is just what a session is called. */
 async function meaning(ask: Ask, { name: reference, everywhere }: Reference, { cwd, own }: Here, signal?: AbortSignal): Promise<Meaning> {
   const others = (fits: Candidate[]) => fits.filter(({ sessionId }) => sessionId !== own);
   const asked = (ref: string) => ask<Session>("resolve_session", { ref, ...(everywhere ? {} : { cwd }) }, signal);
+  const more = withAncestors(reference);
+  if (more && !(await asked(reference).then((session) => isExact(reference, session), isRefusal))) {
+    const meant = await meaning(ask, { name: more.name, everywhere }, { cwd, own }, signal);
+    return { ...meant, reference, ancestors: more.ancestors };
+  }
   try {
     const session = await asked(reference);
-    const child = descendant(reference);
-    const isMeant = isExact(reference, session) || (child !== undefined && isExact(child, await asked(child)));
-    return isMeant ? { reference, sessionId: session.sessionId } : unsure(reference, others([session]));
+    return isExact(reference, session) ? { reference, sessionId: session.sessionId } : unsure(reference, others([session]));
   } catch (error) {
     if (!(error instanceof RpcError) || error.code !== AMBIGUOUS) throw error;
     const fits = others(fitting(error));
-    const same = fits.filter((one) => isExact(descendant(reference) ?? reference, one));
+    const same = fits.filter((one) => isExact(reference, one));
     return same.length > 0 ? { reference, fits: same, isExact: true, why: `@@${line(reference)}: ${explained(error).message}` } : unsure(reference, fits);
   }
+}
+
+/** The daemon knows no such session; whatever else is wrong is thrown. */
+function isRefusal(error: unknown): false {
+  if (error instanceof RpcError) return false;
+  throw error;
 }
 
 /** Nothing is called just so. One word is as likely to be code, so nobody is asked about it. */

@@ -55,6 +55,15 @@ export const READ = object(
   ["session"],
 );
 
+export const QUERY = object(
+  {
+    session: text("The session: its id, the beginning of it, or its name; ~1 behind it is the session that it was begun from"),
+    question: text("What is to be found out, with all that is needed to understand it: whoever answers knows nothing of this conversation"),
+    upTo: whole("Ask as of this message, the [N] of a hit: only what leads to it is read. Left out, what leads to the newest"),
+  },
+  ["session", "question"],
+);
+
 export type Given = Record<string, string | number | undefined>;
 
 /** How many sessions or messages are asked for. */

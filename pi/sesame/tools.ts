@@ -1,11 +1,13 @@
-/** The three tools for the model: search, read, list. What goes wrong is thrown, for that is what every pi shows as an error. */
+/** The tools for the model: search, read, list, and ask. What goes wrong is thrown, for that is what every pi shows as an error. */
 import type { AgentToolResult, ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { type Ask, asker, STARTED, type Way, way } from "./ask.ts";
 import { page } from "./page.ts";
 import * as present from "./present.ts";
 import { RpcError } from "./client.ts";
 import { callLine, resultText } from "./render.ts";
-import { chooseTools, counted, filters, type Given, LIST, most, READ, SEARCH } from "./schema.ts";
+import type { Usage } from "./model.ts";
+import { modelFor, query } from "./query.ts";
+import { chooseTools, counted, filters, type Given, LIST, most, QUERY, READ, SEARCH } from "./schema.ts";
 import { explained, NOT_FOUND } from "./trouble.ts";
 import type { Found, Hello, Listed, Meta, Page } from "./wire.ts";
 
@@ -19,9 +21,10 @@ export interface Details {
   shown: number;
   total: number;
   sessions: string[];
+  model?: string; // that was asked
 }
 
-type Answer = Pick<Details, "shown" | "total" | "sessions"> & { text: string };
+type Answer = Pick<Details, "shown" | "total" | "sessions" | "model"> & { text: string; usage?: Usage };
 type Run = (ask: Ask, given: Given, at: At) => Promise<Answer>;
 
 interface At {
@@ -41,9 +44,9 @@ interface Tool {
 }
 
 /** What our tools are called. */
-export type ToolNames = Record<"search" | "read" | "list", string>;
+export type ToolNames = Record<"search" | "read" | "list" | "query", string>;
 
-const NAMES: ToolNames = { search: "search_sessions", read: "read_session", list: "list_sessions" };
+const NAMES: ToolNames = { search: "search_sessions", read: "read_session", list: "list_sessions", query: "query_session" };
 const OURS = "sesame_"; // before a name that somebody else's tool has
 
 const toolsCalled = (names: ToolNames): Tool[] => [
@@ -77,6 +80,15 @@ const toolsCalled = (names: ToolNames): Tool[] => [
     parameters: LIST,
     run: list,
   },
+  {
+    name: names.query,
+    label: "Query session",
+    description: `Ask one question about one past session: a model reads what was said there, and answers in a few lines with the numbers of the messages that it rests on. Costs a call of a model, and saves reading a long session with ${names.read}.`,
+    promptSnippet: "Have a question about one long past session answered, with the messages that say so",
+    promptGuidelines: [],
+    parameters: QUERY,
+    run: answer,
+  },
 ];
 
 const HINTS: object = { annotations: { readOnlyHint: true, openWorldHint: false } }; // since pi 0.99
@@ -84,7 +96,7 @@ const HINTS: object = { annotations: { readOnlyHint: true, openWorldHint: false 
 /** What our tools are to be called, beside those that others have registered: pi refuses two of one name. */
 export function freeNames(taken: ReadonlySet<string>): ToolNames {
   const free = (name: string) => (taken.has(name) ? OURS + name : name);
-  return { search: free(NAMES.search), read: free(NAMES.read), list: free(NAMES.list) };
+  return { search: free(NAMES.search), read: free(NAMES.read), list: free(NAMES.list), query: free(NAMES.query) };
 }
 
 export function registerTools(pi: ExtensionAPI, names: ToolNames): void {
@@ -102,14 +114,14 @@ export function registerTools(pi: ExtensionAPI, names: ToolNames): void {
 async function executed(pi: ExtensionAPI, names: ToolNames, run: (ask: Ask) => Promise<Answer>): Promise<AgentToolResult<Details>> {
   const how = way();
   const ask = asker((command, args, options) => pi.exec(command, args, options), how);
-  const { text, ...numbers } = await run(ask).catch((error: unknown) => {
+  const { text, usage, ...numbers } = await run(ask).catch((error: unknown) => {
     throw inToolsWords(explained(error), names);
   });
   const notes = [
     ...(how.started ? [`[${STARTED}]`] : []),
     ...(how.via === "sesamectl" ? ["[sesamed's socket is out of reach: sesamectl was asked instead]"] : []),
   ];
-  return { content: [{ type: "text", text: [text, ...notes].join("\n") }], details: { via: how.via, started: how.started, ...numbers } };
+  return { content: [{ type: "text", text: [text, ...notes].join("\n") }], details: { via: how.via, started: how.started, ...numbers }, ...(usage && { usage }) }; // older pi count no usage of tools
 }
 
 /** What a person would type is for the model a tool. */
@@ -150,6 +162,17 @@ async function read(ask: Ask, given: Given, { ctx, names, signal }: At): Promise
   const meta = await ask<Meta>("get_session_meta", { sessionId: found.sessionId }, signal);
   const answer = page(found, meta, { reads: names.read, budget: BUDGET, around, textOffset });
   return { ...answer, total: found.total, sessions: ids([found]) };
+}
+
+async function answer(ask: Ask, given: Given, { ctx, names, signal = new AbortController().signal }: At): Promise<Answer> {
+  const question = String(given.question ?? "").trim();
+  if (!question) throw new Error("question: there is none");
+  const asked = modelFor(ctx);
+  const meta = await named(ask, String(given.session ?? "").trim(), ctx.cwd, (sessionId) => ask<Meta>("get_session_meta", { sessionId }, signal), signal);
+  if (own(ctx).includes(meta.sessionId)) throw new Error("this is the running session: what was said in it is in the conversation");
+  const found = await query(ask, asked, meta, question, { reads: names.read, signal, upTo: given.upTo === undefined ? undefined : counted(given.upTo) });
+  const text = [`Session ${present.name(meta)}`, present.about(meta), found.text].join("\n");
+  return { text, usage: found.usage, model: found.key, shown: found.read, total: found.total, sessions: ids([meta]) };
 }
 
 /** What `asked` gives for the session with this id, or else for the one that is called so. */

@@ -7,12 +7,14 @@ const SAID_AFTER_MS = 300;
 /** The person would rather not wait. */
 export class Aborted extends Error {}
 
+const SESAMED = "sesamed";
+
 /** The work's result. In RPC mode no keys are pressed, and `signal` never fires. */
-export async function waitedFor<T>(ctx: ExtensionContext, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+export async function waitedFor<T>(ctx: ExtensionContext, work: (signal: AbortSignal) => Promise<T>, whom = SESAMED): Promise<T> {
   const control = new AbortController();
   let end = () => {};
   const say = () => {
-    ctx.ui.setStatus("sesame", "waiting for sesamed … (escape gives the prompt back)");
+    ctx.ui.setStatus("sesame", `waiting for ${whom} … (escape gives the prompt back)`);
     const listens = ctx.ui.onTerminalInput?.((data) => {
       if (!matchesKey(data, "escape")) return undefined;
       control.abort();

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CUSTOM_TYPE, descendant, isExact, isReference, references, toldOf, withBlock } from "../sesame/references.ts";
+import { CUSTOM_TYPE, isExact, isReference, questionIn, references, toldOf, withAncestors, withBlock } from "../sesame/references.ts";
 
 const CASES: [string, string[]][] = [
   ["as in @@confirm-button", ["confirm-button"]],
@@ -33,7 +33,14 @@ test("a session is meant by its id, a good part of it, or its whole name, and by
   for (const meant of ["7e57ab", "7e57ab1e-0000", "pi:7e57ab1e-0000", "Error_Handling", "error-handling"]) assert(isExact(meant, session), meant);
   for (const not of ["error", "7e57", "handling", "error-hand", "handling-error", "error-handling-2", "-"]) assert(!isExact(not, session), not);
   assert(isExact("error", { sessionId: "1", name: "Error!" }) && isExact("1", { sessionId: "1", name: null }));
-  assert.deepEqual(["pear~1", "pear~", "a~2~1", "pear", "~1"].map(descendant), ["pear", "pear", "a~2", undefined, undefined]);
+  const counted = ["pear~1", "pear~", "a~2~12", "pear", "~1", "pear~0"].map((one) => withAncestors(one));
+  assert.deepEqual(counted, [{ name: "pear", ancestors: 1 }, { name: "pear", ancestors: 1 }, { name: "a~2", ancestors: 12 }, undefined, undefined, { name: "pear", ancestors: 0 }]);
+});
+
+test("a question to a session begins with its reference and a colon", () => {
+  assert.deepEqual(questionIn(" @@plum-tree: why\nno fruit? "), { name: "plum-tree", question: "why\nno fruit?" });
+  assert.deepEqual(questionIn("@@@pi:0199aaaa~1: why @@other?"), { name: "pi:0199aaaa~1", question: "why @@other?" });
+  for (const none of ["@@plum", "@@plum:", "@@plum: ", "@@plum why?", "as in @@plum: why?", "@@plum:why?", "@@ -1 +1 @@: x", "`@@plum: why?`", ""]) assert.equal(questionIn(none), undefined, none);
 });
 
 test("what stands behind a prompt counts as told, in text or in blocks", () => {

@@ -71,10 +71,10 @@ def _find_page(client: Client, reference: str, page: dict[str, Any]) -> dict[str
 
 def _go_on(client: Client, messages: dict[str, Any], asked: dict[str, Any]) -> None:
     """Fetch as many messages as were asked for: an answer has 200 at most."""
-    reveal = {"reveal": True} if asked.get("reveal") else {}
+    same = {name: asked[name] for name in ("reveal", "branch") if name in asked}
     while (left := asked.get("limit", 0) - len(messages["messages"])) > 0 and messages.get("nextOffset"):
         place = {"offset": messages["nextOffset"], "limit": left}
-        more = client.call("list_messages", sessionId=messages["sessionId"], **place, **reveal)
+        more = client.call("list_messages", sessionId=messages["sessionId"], **place, **same)
         messages["messages"] += more["messages"]
         messages["nextOffset"] = more["nextOffset"] if more["messages"] else None  # the session may have been rewritten
 

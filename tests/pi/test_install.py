@@ -20,7 +20,7 @@ from sesamectl.doctor.finding import Advice
 from tests.support.chat import Use, plain
 from tests.support.desk import PACKAGE, REPOSITORY, Desk
 
-TOOLS = {"search_sessions", "read_session", "list_sessions"}
+TOOLS = {"search_sessions", "read_session", "list_sessions", "query_session"}
 
 
 @pytest.fixture(scope="session")

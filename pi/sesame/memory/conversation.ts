@@ -3,11 +3,11 @@
  * newest of it, up to 50 KiB. pi says what is in the context, the daemon what stands there.
  */
 import type { Ask } from "../ask.ts";
-import type { Message, Page } from "../wire.ts";
+import { backward, forward } from "../pages.ts";
+import type { Message } from "../wire.ts";
 
 export const MAX_BYTES = 50 << 10;
 export const FIRST_BYTES = 8 << 10; // of what it begins with, when there is more than fits
-const PAGE = 100;
 const CUT = "[...]";
 const SPEAKERS: Record<string, string> = { user: "User", assistant: "Assistant", summary: "Summary of what was before" };
 
@@ -99,36 +99,6 @@ async function* said(messages: AsyncIterable<Message>, place: (message: Message)
 async function first(parts: AsyncIterable<Part>, isFirst: (message: Message) => boolean): Promise<Part | undefined> {
   for await (const part of parts) if (isFirst(part.message)) return part;
   return undefined;
-}
-
-interface Where {
-  sessionId: string;
-  branch?: string;
-}
-
-async function* forward(ask: Ask, where: Where, signal?: AbortSignal): AsyncGenerator<Message> {
-  for (let offset: number | null = 0; offset !== null; ) {
-    const page: Page = await ask<Page>("list_messages", { ...where, offset, limit: PAGE }, signal);
-    yield* page.messages;
-    offset = page.nextOffset;
-  }
-}
-
-async function* backward(ask: Ask, where: Where, signal?: AbortSignal): AsyncGenerator<Message> {
-  const { total } = await ask<Page>("list_messages", { ...where, limit: 0 }, signal);
-  for (let end = total; end > 0; end -= PAGE) yield* (await range(ask, where, Math.max(0, end - PAGE), end, signal)).reverse();
-}
-
-/** Messages from one number to another; an answer may have fewer than were asked for. */
-async function range(ask: Ask, where: Where, begin: number, end: number, signal?: AbortSignal): Promise<Message[]> {
-  const messages: Message[] = [];
-  while (begin + messages.length < end) {
-    const offset = begin + messages.length;
-    const page = await ask<Page>("list_messages", { ...where, offset, limit: end - offset }, signal);
-    if (page.messages.length === 0) break; // the session has changed meanwhile
-    messages.push(...page.messages);
-  }
-  return messages;
 }
 
 /** All of it, or its beginning and as much of the end as there is room for. */

@@ -40,7 +40,8 @@ export function makeRetry(prompt: string, answer: string, errors: readonly strin
   return `${prompt}\nYour last answer was:\n<answer>\n${quoted}\n</answer>\nIt cannot be used:\n${errors.map((error) => `- ${error}`).join("\n")}\nWrite the JSON object again.\n`;
 }
 
-function described(session: About): [string, string][] {
+/** What is known of a session beside what was said. */
+export function described(session: About): [string, string][] {
   const tools = Object.entries(session.toolCounts).map(([name, count]) => `${name} ${count}`);
   const told: [string, string | null][] = [
     ["Name so far", session.name],
@@ -55,6 +56,6 @@ function described(session: About): [string, string][] {
 }
 
 /** Nothing in it ends what it stands in. */
-function closed(text: string): string {
+export function closed(text: string): string {
   return text.replaceAll("</session>", "< /session>").replaceAll("</answer>", "< /answer>");
 }

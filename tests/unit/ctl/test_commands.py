@@ -204,11 +204,16 @@ def test_show_all(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
         (["--offset=-4"], [{"offset": -4, "limit": 4}, {"offset": 2, "limit": 2}], 4),
         (["--offset=-4", "-n", "1"], [{"offset": -4, "limit": 1}], 2),
         (["-n", "99"], [{"limit": 99}, {"offset": 2, "limit": 97}, {"offset": 4, "limit": 95}], 5),
+        (
+            ["-n", "4", "--branch", "leaf"],
+            [{"limit": 4, "branch": "leaf"}, {"offset": 2, "limit": 2, "branch": "leaf"}],
+            4,
+        ),
         ([], [{}], 2),
     ],
 )
 def test_show_more_than_an_answer_holds(
-    stub: Stub, words: list[str], asked: list[dict[str, int]], shown: int, capsys: pytest.CaptureFixture[str]
+    stub: Stub, words: list[str], asked: list[dict[str, Any]], shown: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As many messages as were asked for; below 0 the offset says how many."""
     numbered = [{**MESSAGES[0], "msgIdx": number} for number in range(5)]

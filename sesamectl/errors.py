@@ -16,7 +16,7 @@ class UsageError(Exception):
 
 
 class RefusedError(Exception):
-    """The client refuses, or the person declined."""
+    """The client refuses, or the person said no."""
 
 
 class ClientError(Exception):

@@ -14,6 +14,7 @@ PATH_ARGUMENTS = frozenset(
 )
 PATCH_ARGUMENTS = frozenset("patch input diff patchText".split())
 COMMAND_ARGUMENTS = frozenset("command cmd argv args".split())
+COMMANDS_ARGUMENT = "commands"  # several, each of its own
 PATCH_COMMANDS = ("apply_patch", "applypatch")
 PATCH_HEADER = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (\S[^\t\r\n]*)", re.MULTILINE)
 # Both names of a file, one below the other: a comment of Lua or SQL that is taken out looks like one of them.
@@ -142,7 +143,7 @@ def find_touched(arguments: Mapping[str, Any], cwd: str | None, home: str) -> It
             found.update(dict.fromkeys(_list_paths(value)))
         elif key in PATCH_ARGUMENTS and isinstance(value, str):
             found.update(dict.fromkeys(_list_changed(value)))
-        elif key in COMMAND_ARGUMENTS:
+        elif key in COMMAND_ARGUMENTS or key == COMMANDS_ARGUMENT:
             found.update(dict.fromkeys(_list_patched(value)))
     for path in list(found)[:MAX_TOUCHED]:
         if 0 < len(path) <= MAX_PATH and "\n" not in path and path != "/dev/null":
@@ -305,9 +306,10 @@ def _commands(arguments: bytes) -> list[str]:
     try:
         given = _RAW_ARGUMENTS.decode(arguments)
         values: list[Any] = [msgspec.json.decode(given[name]) for name in ("command", "cmd") if name in given]
+        several = msgspec.json.decode(given.get(COMMANDS_ARGUMENT, b"[]"))
     except (ValueError, RecursionError):
         return []
-    return [_command_line(value) for value in values]
+    return [_command_line(value) for value in (*values, *(several if isinstance(several, list) else [several]))]
 
 
 def _command_line(value: Any) -> str:

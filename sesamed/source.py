@@ -202,6 +202,7 @@ class ResumeCommand(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     anywhere: bool = False  # whether `here` also works while that one exists
     archive: str = ""  # the directory that sessions are moved to when the person archives them
     unarchive: tuple[str, ...] = ()  # takes one out of it
+    within: str = ""  # the directory with the sessions that it resumes, if there are others, which it does not know
 
 
 class ToolFamilies(msgspec.Struct, frozen=True, kw_only=True, gc=False):

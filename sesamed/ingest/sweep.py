@@ -32,8 +32,8 @@ class Root(msgspec.Struct):
 
     def resolve(self) -> bool:
         """Find out where it is now; says whether that has changed."""
-        real = os.path.realpath(self.path)
-        before, self.real = self.real, real if os.path.isdir(real) else None
+        # Most roots are of agents that nobody has here: for these one `stat` is enough.
+        before, self.real = self.real, os.path.realpath(self.path) if os.path.isdir(self.path) else None
         return self.real != before
 
 

@@ -25,7 +25,12 @@ from sesamed.store import schema, sqlite
 from sesamed.store.reading.summary import read_holdings
 from sesamed.store.upkeep import wal_bytes
 
-RARE = {(name, rare) for name, source in SOURCES.items() for place in source.locations for rare in place.rare}
+RARE = {
+    (name, os.path.basename(rare))
+    for name, source in SOURCES.items()
+    for place in source.locations
+    for rare in place.rare
+}
 
 
 class Database(Answer, frozen=True, kw_only=True):

@@ -81,8 +81,9 @@ def _find_problem_of_session(origin: Origin) -> ResumeProblem | None:
     """What holds wherever the command would run."""
     command = _command_of(origin)
     label = SOURCES[origin.source].label if origin.source in SOURCES else origin.source
+    no_command = ResumeProblem(code="noCommand", message=f"{label} has no command that resumes a session")
     if command is None:
-        return ResumeProblem(code="noCommand", message=f"{label} has no command that resumes a session")
+        return no_command
     if origin.subagent and not command.subagents:
         return ResumeProblem(code="subagent", message=f"{label} cannot resume the session of a subagent")
     if not origin.paths:
@@ -91,7 +92,7 @@ def _find_problem_of_session(origin: Origin) -> ResumeProblem | None:
         return ResumeProblem(code="unsafe", message="its id is not a plain word")
     if not _is_printable(origin.paths[0]):
         return ResumeProblem(code="unsafe", message="its file's path has characters that cannot be shown")
-    return None
+    return None if _is_known_to(command, origin) else no_command
 
 
 def _find_problem_of_directory(cwd: str | None) -> ResumeProblem | None:
@@ -108,6 +109,11 @@ def _find_problem_of_directory(cwd: str | None) -> ResumeProblem | None:
     if status.st_uid != os.geteuid():
         return ResumeProblem(code="directoryNotYours", message=f"its directory belongs to another user: {cwd}")
     return None
+
+
+def _is_known_to(command: ResumeCommand, origin: Origin) -> bool:
+    """Whether a session is one that the command resumes: of some agents, others are an editor's."""
+    return not command.within or any(command.within.encode() in path.split(b"/")[:-1] for path in origin.paths)
 
 
 def _is_printable(path: bytes) -> bool:

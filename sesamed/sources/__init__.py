@@ -1,7 +1,8 @@
 """The agents' formats, one package for each; pure: bytes in, operations out. No I/O, no clock, no knowledge of the index.
 
 `SOURCES` is the one list of them: an agent is a package here and a line in it. `TOOL_FAMILIES` is what they say of their tools, together.
-What they share: `lines` (JSON, and a source of such lines), `columns`, `tasks`, `records` (messages and calls at their place), `names`.
+What they share: `lines` (JSON, and a source of such lines), `columns`, `tasks`, `editors`, `records` (messages and calls at their place),
+`names`.
 """
 
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from typing import Any
 
 from sesamed.source import Source, ToolFamilies
 from sesamed.sources.claude import Claude
+from sesamed.sources.cline import Cline, Kilo, Roo
 from sesamed.sources.codex import Codex
 from sesamed.sources.copilot import Copilot
 from sesamed.sources.droid import Droid
@@ -23,17 +25,8 @@ from sesamed.sources.sesame import Sesame
 SOURCES: dict[str, Source[Any]] = {
     source.name: source
     for source in (
-        Pi(),
-        Claude(),
-        Codex(),
-        Gemini(),
-        OpenCode(),
-        OpenClaw(),
-        Qwen(),
-        Copilot(),
-        Kimi(),
-        Droid(),
-        Sesame(),
+        *(Pi(), Claude(), Codex(), Gemini(), OpenCode(), OpenClaw(), Qwen(), Copilot(), Kimi(), Droid()),
+        *(Cline(), Roo(), Kilo(), Sesame()),
     )
 }
 

@@ -1,7 +1,7 @@
 """Names: titles that were given, lines of prompts for sessions that nobody named, and names of files."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, Literal
 
 from sesamed.model import Fact, NameRank
@@ -61,6 +61,15 @@ def prompt_fact(text: str, name: str = "") -> Fact | None:
     value = name or session_name(text)
     rank = NameRank.PROMPT if says_something(text) else NameRank.STAND_IN
     return Fact(field="name", value=value, rank=rank) if value else None
+
+
+def name_facts(prompts: Iterable[str]) -> Iterator[Fact]:
+    """The names that a session's prompts give, up to the first one that says what it is about."""
+    for text in prompts:
+        if (name := prompt_fact(text)) is not None:
+            yield name
+            if name.rank == NameRank.PROMPT:
+                return
 
 
 def says_something(text: str) -> bool:

@@ -20,8 +20,12 @@ def test_each_word_is_found_while_the_agent_runs(stage: Stage) -> None:
 def talk(stage: Stage) -> str:
     """A session, looked at while it is made; gives its id."""
     with stage.run(stage.agent.asks("Why does the quince not bear?")) as run:
+        look = stage.agent.shell("printf 'med%s\\n' lar")
+        if not stage.agent.tells_prompt:
+            stage.model.says(look)
         session: str = stage.finds("quince")["sessionId"]
-        stage.model.says(stage.agent.shell("printf 'med%s\\n' lar"))
+        if stage.agent.tells_prompt:
+            stage.model.says(look)
         assert stage.finds("medlar")["sessionId"] == session
         stage.model.says(stage.agent.shell("printf 'bul%s\\n' lace; exit 3"))
         assert stage.finds("bullace")["sessionId"] == session
@@ -57,6 +61,8 @@ def resume(stage: Stage, session: str) -> None:
     words = stage.agent.resumes(session, "And the rowan?")
     told = stage.daemon.call("get_session_meta", sessionId=session)["resume"]
     assert (told is not None) is stage.agent.tells_resume
+    if not words:
+        return
     assert told is None or set(told["command"][1:]) <= {*words, *stage.agent.in_terminal, str(stage.work)}
     with stage.run(words):
         assert stage.finds("rowan")["sessionId"] == session

@@ -10,6 +10,7 @@ import pytest
 
 from sesamed.model import PROMPT_MARKER
 from tests.support.claude import ClaudeSession
+from tests.support.cline import ClineSession, ClineTask
 from tests.support.codex import CodexSession
 from tests.support.copilot import CopilotSession, history
 from tests.support.daemon import Daemon, eventually
@@ -207,7 +208,7 @@ def test_codexs_index_of_names_is_read(daemon: Daemon) -> None:
 def test_prompts_of_ours_are_in_no_agents_sessions(tmp_path: Path) -> None:
     """Whatever the agent keeps of a prompt that it was given by us; beside each such session there is one of a person's."""
     asked, theirs = f"{PROMPT_MARKER}\n\nWhat is this about?", "a quince tart"
-    names = ("claude", "codex", "gemini", "opencode", "openclaw", "qwen", "copilot", "kimi", "droid")
+    names = ("claude", "codex", "gemini", "opencode", "openclaw", "qwen", "copilot", "kimi", "droid", "cline", "roo")
     sources = [{"parser": name, "path": str(tmp_path / name)} for name in names]
     with Daemon({"sources": sources}) as daemon:
         for number, text in enumerate((asked, theirs)):
@@ -240,6 +241,11 @@ def test_prompts_of_ours_are_in_no_agents_sessions(tmp_path: Path) -> None:
                 file.write_bytes(gemini.bytes() if kind == "jsonl" else gemini.document())
             for kimi in (KimiSession(id=f"session_{number}"), KimiCliSession(id=f"6b1e{number}")):
                 kimi.user(text).answer("x").write(tmp_path / "kimi" / kimi.path)
+            cline, roo = ClineSession(id=f"177235560000{number}_a").user(text), ClineTask(id=f"0b5e{number}").user(text)
+            for place, said in (("cline", cline.answer("x")), ("roo", roo.says("completion_result", "x"))):
+                file = tmp_path / place / said.path
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(said.document())
             qwen = QwenSession(id=f"9e20000{number}").user(text).answer("x")
             qwen.write(tmp_path / "qwen" / qwen.path)
             PiSession(id=f"0c1a000{number}").user(f"[Sun 2026-03-01 09:00 EST] {text}").assistant("x").write(
@@ -251,7 +257,8 @@ def test_prompts_of_ours_are_in_no_agents_sessions(tmp_path: Path) -> None:
                 file.write_bytes(member.data)
         daemon.sync()
         assert sorted(session["source"] for session in daemon.sessions()) == [
-            "claude", "codex", "copilot", "copilot", "droid", "gemini", "gemini", "kimi", "kimi", "openclaw", "opencode", "qwen",
+            "claude", "cline", "codex", "copilot", "copilot", "droid", "gemini", "gemini", "kimi", "kimi", "openclaw", "opencode",
+            "qwen", "roo",
         ]  # fmt: skip
         assert daemon.found("quince")
         assert daemon.found('"about?"') == []

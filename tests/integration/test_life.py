@@ -184,6 +184,8 @@ def test_no_configuration() -> None:
         ]
         (meta := daemon.home / ".pi/agent/sessions-meta").mkdir(parents=True)
         (claw := daemon.home / ".openclaw/agents").mkdir(parents=True)
+        (editor := daemon.home / ".config/Cursor/User/globalStorage/rooveterinaryinc.roo-cline").mkdir(parents=True)
+        eventually(lambda: ("roo", str(editor)) in [(s["parser"], s["path"]) for s in daemon.call("status")["sources"]])
         eventually(
             lambda: ("openclaw", str(claw)) in [(s["parser"], s["path"]) for s in daemon.call("status")["sources"]]
         )

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.cline import ClineSession, ClineTask
 from tests.support.daemon import Daemon, eventually
 from tests.support.gemini import GeminiSession
 from tests.support.openclaw import DATABASE, OpenClawStore
@@ -82,6 +83,38 @@ def test_geminis_sessions_are_read_as_they_grow(daemon: Daemon) -> None:
     daemon.call("index", full=True)
     assert texts(daemon, session.id) == before
     assert daemon.call("status")["state"] == "ready"
+
+
+def test_clines_sessions_and_tasks_are_read_as_they_grow(daemon: Daemon) -> None:
+    """Those of the command line and those of an editor; what stands beside one says where it ran, and only the first can be resumed."""
+    session, task = ClineSession(cwd=str(daemon.home)), ClineTask(cwd=str(daemon.home))
+    editor = daemon.home / ".config/Code/User/globalStorage/saoudrizwan.claude-dev"
+    paths = [daemon.home / ".cline/data" / session.path, editor / task.path]
+    for path in paths:
+        path.parent.mkdir(parents=True)
+    call = Call("run_commands", {"commands": ["bake medlar"]})
+    for word, grown in (
+        ("quince", session.user("a quince tart")),
+        ("medlar", session.answer("I bake it.", call)),
+        ("burnt", session.ran(call, "burnt", 1)),
+    ):
+        paths[0].write_bytes(grown.document())
+        eventually(partial(daemon.found, word))
+    (daemon.home / ".cline/data" / session.manifest_path).write_bytes(session.manifest(title="Tarts"))
+    eventually(lambda: meta(daemon, session.id)["name"] == "Tarts")
+    shown = meta(daemon, session.id)
+    assert (shown["gitBranch"], shown["toolCounts"]) == ("orchard", {"run_commands": 1})
+    assert shown["resume"]["command"] == ["cline", "--id", session.id]
+    paths[1].write_bytes(task.user("a salsify pie").document())
+    eventually(lambda: daemon.found("salsify"))
+    before = texts(daemon, task.id)
+    paths[1].write_bytes(task.says("text", "it rises").document()[:-9])
+    daemon.call("sync", paths=[str(paths[1])])
+    assert texts(daemon, task.id) == before
+    paths[1].write_bytes(task.document())
+    eventually(lambda: daemon.found("rises"))
+    assert meta(daemon, task.id)["resumeProblem"]["code"] == "noCommand"
+    daemon.check_index()
 
 
 def test_opencodes_database_is_read_while_it_is_written(daemon: Daemon, owner: Owner) -> None:

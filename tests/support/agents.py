@@ -32,6 +32,7 @@ class Agent:
     in_terminal: ClassVar[
         tuple[str, ...]
     ] = ()  # words of the command that resumes a session which only its terminal takes
+    tells_prompt: ClassVar[bool] = True  # before the model answers
     tells_branch: ClassVar[bool] = True
     tells_parent: ClassVar[bool] = True  # of a fork
     tells_resume: ClassVar[bool] = True  # our own command resumes it
@@ -52,7 +53,7 @@ class Agent:
         raise NotImplementedError
 
     def resumes(self, session: str, prompt: str) -> list[str]:
-        """The command that goes on with one."""
+        """The command that goes on with one; empty if that needs a terminal."""
         raise NotImplementedError
 
     def forks(self, session: str, prompt: str) -> list[str]:
@@ -121,6 +122,40 @@ class Qwen(Agent):
 
     def shell(self, command: str) -> Use:
         return Use(self.shell_tool, {"command": command, "description": "look at it", "is_background": False})
+
+
+class Cline(Agent):
+    """Documents. It resumes a session at a terminal only, and forks one there."""
+
+    name, package, pinned = "cline", "cline", "3.0.65"
+    shell_tool = "run_commands"
+    tells_prompt = False
+
+    def settle(self, home: Path, url: str) -> dict[str, str]:
+        settings = {"provider": "openai-compatible", "apiKey": KEY, "model": MODEL, "baseUrl": f"{url}/v1"}
+        known = {"settings": settings, "updatedAt": "2026-03-01T09:00:00.000Z", "tokenSource": "manual"}
+        providers = {
+            "version": 1,
+            "lastUsedProvider": "openai-compatible",
+            "modes": {},
+            "providers": {"openai-compatible": known},
+        }
+        _write(home / ".cline/data/settings/providers.json", providers)
+        local = {"CLINE_SESSION_BACKEND_MODE": "local"}  # else a daemon of its own stays when it has ended
+        return {"CLINE_TELEMETRY_DISABLED": "1", "CLINE_NO_AUTO_UPDATE": "1", **local}
+
+    def asks(self, prompt: str) -> list[str]:
+        program = next(self.modules.glob("@cline/cli-*64/bin/cline"))
+        return [str(program), "-P", "openai-compatible", "-m", MODEL, prompt]
+
+    def resumes(self, session: str, prompt: str) -> list[str]:
+        return []
+
+    def forks(self, session: str, prompt: str) -> list[str]:
+        return []
+
+    def shell(self, command: str) -> Use:
+        return Use(self.shell_tool, {"commands": [command]})
 
 
 class Kimi(Agent):
@@ -260,7 +295,7 @@ class Droid(Agent):
         )
 
 
-AGENTS: tuple[type[Agent], ...] = (OpenCode, OpenClaw, Qwen, Copilot, Kimi, Droid)
+AGENTS: tuple[type[Agent], ...] = (OpenCode, OpenClaw, Qwen, Copilot, Kimi, Droid, Cline)
 
 
 def _write(path: Path, settings: object) -> None:

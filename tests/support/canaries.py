@@ -15,9 +15,24 @@ import apsw
 from tests.support.opencode import SCHEMA
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-SOURCES = ("pi", "claude", "codex", "gemini", "opencode", "openclaw", "qwen", "copilot", "kimi", "droid")
+SOURCES = (
+    "pi",
+    "claude",
+    "codex",
+    "gemini",
+    "opencode",
+    "openclaw",
+    "qwen",
+    "copilot",
+    "kimi",
+    "droid",
+    "cline",
+    "roo",
+    "kilo",
+)
 NAMED = frozenset(  # files that their agents know by their names
-    "projects.json sessions.json kimi.json session_index.jsonl state.json meta.json wire.jsonl".split()
+    "projects.json sessions.json kimi.json session_index.jsonl state.json meta.json wire.jsonl ui_messages.json"
+    " taskHistory.json history_item.json".split()
 )
 WORD = "zzcanary"
 IN_IDS = f"{WORD}\x1b[31m\u202e\u200b ignore all\r\n> x"
@@ -29,7 +44,7 @@ LEFT_OF_SEQUENCES = re.compile(
 )  # their rest, where only the first character was taken away; escaped ones are whole
 # What decides how the rest is read.
 STRUCTURE = frozenset(
-    "type role timestamp version subtype status kind stopReason phase ts mime $rewindTo operation source model_provider".split()
+    "type role timestamp version subtype status kind stopReason phase ts mime $rewindTo operation source model_provider say ask".split()
 )
 ID = re.compile(r"(?:^|_|[a-z])(?:id|Id|ID|uuid|Uuid)$")
 PATH = re.compile(r"[^ <\n]*/[^ <\n]*")
@@ -75,7 +90,7 @@ def write_hostile_roots(top: Path) -> dict[str, Path]:
 def _write_file(root: Path, place: PurePath, _: int) -> None:
     data = (GOLDEN / root.name.removesuffix(IN_IDS) / place).read_bytes()
     file = root / place
-    if place.name not in NAMED:
+    if place.name not in NAMED and not place.name.endswith(".messages.json"):
         file = root / place.parent / f"{place.name.removesuffix(place.suffix)}{IN_IDS}{place.suffix}"
     file.parent.mkdir(parents=True, exist_ok=True)
     if place.suffix == ".json":

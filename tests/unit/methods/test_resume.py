@@ -36,6 +36,7 @@ def anothers(tmp_path: Path) -> str:
         ("codex", ["codex", "resume", "one-1"]),
         ("gemini", ["gemini", "--resume", "one-1"]),
         ("qwen", ["qwen", "--resume", "one-1"]),
+        ("cline", ["cline", "--id", "one-1"]),
         ("kimi", ["kimi", "--session", "one-1"]),
         ("opencode", ["opencode", "{cwd}", "--session", "one-1"]),
         ("copilot", ["copilot", "--resume", "one-1"]),
@@ -49,6 +50,13 @@ def test_each_agent_has_its_command(tmp_path: Path, source: str, words: list[str
     resume = make_resume(whole)
     assert (resume.command, resume.cwd) == ([word.format(cwd=tmp_path) for word in words], str(tmp_path))
     assert resume.unarchive is None
+
+
+def test_a_command_may_know_only_some_of_an_agents_sessions(tmp_path: Path) -> None:
+    """Others are an editor's."""
+    problem = find_problem(origin("cline", tmp_path, b"/home/me/.cline/data/tasks/one-1/ui_messages.json"))
+    assert problem is not None
+    assert problem.code == "noCommand"
 
 
 @pytest.mark.parametrize("source", ABLE)

@@ -51,15 +51,15 @@ def places(value: Any, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from places(item, (*here, name))
 
 
-def objects(lines: list[bytes]) -> Iterator[dict[str, Any]]:
-    """The lines that are JSON objects."""
+def values_of(lines: list[bytes], more: dict[str, Any]) -> Iterator[Any]:
+    """The lines that are JSON with fields; an object has these, too."""
     for line in lines:
         try:
             value = json.loads(line)
         except ValueError:
             continue
-        if isinstance(value, dict):
-            yield value
+        if isinstance(value, dict | list):
+            yield value | more if isinstance(value, dict) else value
 
 
 def case(name: str, paths: list[str], *firsts: bytes) -> Case:
@@ -71,7 +71,7 @@ def case(name: str, paths: list[str], *firsts: bytes) -> Case:
     lines = [line for file in files for line in file.read_bytes().split(b"\n") if line]
     wholes = [file.read_bytes() for file in files] if isinstance(source.shapes[0], Document) else []
     more: dict[str, Any] = {"sessionId": "a"} if wholes else {}  # a line alone is a whole document then
-    fields = [(json.dumps(value | more), place) for value in objects(wholes + lines) for place in places(value)]
+    fields = [(json.dumps(value), place) for value in values_of(wholes + lines, more) for place in places(value)]
     return Case(source, states, wholes or lines, fields)
 
 
@@ -92,6 +92,12 @@ CASES = {
         CopilotSession().lines()[0],
     ),
     "droid": case("droid", ["-p/d101.jsonl"], DroidSession().lines()[0]),
+    "cline": case(
+        "cline",
+        ["sessions/a/a.messages.json", "sessions/a/a.json", "tasks/a/ui_messages.json", "state/taskHistory.json"],
+    ),
+    "roo": case("roo", ["tasks/a/ui_messages.json", "tasks/a/history_item.json"]),
+    "kilo": case("kilo", ["tasks/a/ui_messages.json"]),
     "sesame": case("sesame", ["a.jsonl"], sesame.encode_line(Line(type=sesame.SESSION, id="s"))),
     "codex": case(
         "codex",

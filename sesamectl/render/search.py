@@ -38,13 +38,18 @@ def result_lines(
 ) -> Iterator[str]:
     """How far to trust the answer, the hits, and what is not shown."""
     for line in (_headline(answer), *_notes(answer)):
-        yield from (line[begin:end] for begin, end in wrap(line, terminal.width or len(line)))
+        yield from _break(line, terminal)
     for hit in answer.get("results", ()):
         yield ""
         yield from (show or _hit)(hit, terminal)
     if rest := [line for line in (*_format_rest(answer), last) if line]:
         yield ""
         yield from rest
+
+
+def _break(line: str, terminal: Terminal) -> Iterator[str]:
+    """A line for people, as many as it takes."""
+    yield from (line[begin:end] for begin, end in wrap(line, terminal.width or len(line)))
 
 
 def _headline(answer: Mapping[str, Any]) -> str:
@@ -174,16 +179,18 @@ def _notes(answer: Mapping[str, Any]) -> Iterator[str]:
         yield f"Warning: {clean(warning)}"
 
 
-def nothing_yet(_: Mapping[str, Any], __: Terminal) -> Iterator[str]:
+def nothing_yet(_: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     """What to print while nobody knows whether there is anything to search."""
-    yield "Nothing has been read yet: sessions are still being looked for. Try again in a moment, or wait with `sesamectl index`."
+    text = "Nothing has been read yet: sessions are still being looked for. Try again in a moment, or wait with `sesamectl index`."
+    yield from _break(text, terminal)
 
 
-def no_sessions(status: Mapping[str, Any], _: Terminal) -> Iterator[str]:
+def no_sessions(status: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     """What to print where there is nothing to search."""
-    yield "There are no sessions on this machine yet. These directories were checked:"
+    yield from _break("There are no sessions on this machine yet. These directories were checked:", terminal)
     for source in status["sources"]:
         missing = " (missing)" if source["mode"] == "missing" else ""
         yield f"  {clean(source['parser']):<8} {clean(source['path'])}{missing}"
-    yield "They show up as soon as an agent writes there. To add directories, edit the file that `sesamectl config` names."
+    more = "They show up as soon as an agent writes there. To add directories, edit the file that `sesamectl config` names."
+    yield from _break(more, terminal)
     yield "To try a search without them: sesamectl demo"

@@ -138,6 +138,8 @@ def test_an_answer_is_told_within_the_width() -> None:
     assert lines[:2] == ['No session matches a "long question"', "with many words"]
     assert all(len(line) <= 40 for line in lines)
     assert 'No session matches "x"' in list(search.lines({**told, "query": "x"}, Terminal()))
+    for lines_of in (search.nothing_yet, search.no_sessions):
+        assert all(len(line) <= 40 for line in lines_of({"sources": []}, Terminal(40)) if "sesamectl demo" not in line)
     assert f'No session matches "{"x" * 199}…"' in list(search.lines({**told, "query": "x" * 9999}, Terminal()))
 
 

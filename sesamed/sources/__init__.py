@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sesamed.source import Source, ToolFamilies
+from sesamed.sources.amp import Amp
 from sesamed.sources.claude import Claude
 from sesamed.sources.cline import Cline, Kilo, Roo
 from sesamed.sources.codex import Codex
@@ -26,7 +27,7 @@ SOURCES: dict[str, Source[Any]] = {
     source.name: source
     for source in (
         *(Pi(), Claude(), Codex(), Gemini(), OpenCode(), OpenClaw(), Qwen(), Copilot(), Kimi(), Droid()),
-        *(Cline(), Roo(), Kilo(), Sesame()),
+        *(Amp(), Cline(), Roo(), Kilo(), Sesame()),
     )
 }
 

@@ -101,7 +101,7 @@ def contents(agent: str) -> Iterator[tuple[str, bytes]]:
     yield from MORE.get(agent, {}).items()
 
 
-@pytest.mark.parametrize("agent", ["copilot", "droid", "cline", "roo"])
+@pytest.mark.parametrize("agent", ["copilot", "droid", "amp", "cline", "roo"])
 @given(st.data())
 @settings(max_examples=5 if is_day() else settings().max_examples, deadline=None)
 def test_files_that_grow_in_any_way_give_the_index_of_a_rebuild(agent: str, data: st.DataObject) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from sesamed.model import PROMPT_MARKER
+from tests.support.amp import AmpThread
 from tests.support.claude import ClaudeSession
 from tests.support.cline import ClineSession, ClineTask
 from tests.support.codex import CodexSession
@@ -208,7 +209,20 @@ def test_codexs_index_of_names_is_read(daemon: Daemon) -> None:
 def test_prompts_of_ours_are_in_no_agents_sessions(tmp_path: Path) -> None:
     """Whatever the agent keeps of a prompt that it was given by us; beside each such session there is one of a person's."""
     asked, theirs = f"{PROMPT_MARKER}\n\nWhat is this about?", "a quince tart"
-    names = ("claude", "codex", "gemini", "opencode", "openclaw", "qwen", "copilot", "kimi", "droid", "cline", "roo")
+    names = (
+        "claude",
+        "codex",
+        "gemini",
+        "opencode",
+        "openclaw",
+        "qwen",
+        "copilot",
+        "kimi",
+        "droid",
+        "amp",
+        "cline",
+        "roo",
+    )
     sources = [{"parser": name, "path": str(tmp_path / name)} for name in names]
     with Daemon({"sources": sources}) as daemon:
         for number, text in enumerate((asked, theirs)):
@@ -231,6 +245,7 @@ def test_prompts_of_ours_are_in_no_agents_sessions(tmp_path: Path) -> None:
             DroidSession(id=f"d1010000-0000-4000-8000-00000000000{number}").context().user(text).answer("x").write(
                 tmp_path / "droid"
             )
+            AmpThread(id=f"T-{number}").user(text).answer("x").write(tmp_path / "amp")
             copilot = CopilotSession(id=f"c0b10000-0000-4000-8000-00000000000{number}")
             copilot.user(text).answer("x").write(tmp_path / "copilot")
             early = history({"type": "user", "text": text}, session=f"c0b10000-0000-4000-8000-00000000001{number}")
@@ -257,7 +272,7 @@ def test_prompts_of_ours_are_in_no_agents_sessions(tmp_path: Path) -> None:
                 file.write_bytes(member.data)
         daemon.sync()
         assert sorted(session["source"] for session in daemon.sessions()) == [
-            "claude", "cline", "codex", "copilot", "copilot", "droid", "gemini", "gemini", "kimi", "kimi", "openclaw", "opencode",
+            "amp", "claude", "cline", "codex", "copilot", "copilot", "droid", "gemini", "gemini", "kimi", "kimi", "openclaw", "opencode",
             "qwen", "roo",
         ]  # fmt: skip
         assert daemon.found("quince")

@@ -26,6 +26,7 @@ SOURCES = (
     "copilot",
     "kimi",
     "droid",
+    "amp",
     "cline",
     "roo",
     "kilo",

@@ -41,6 +41,7 @@ def anothers(tmp_path: Path) -> str:
         ("opencode", ["opencode", "{cwd}", "--session", "one-1"]),
         ("copilot", ["copilot", "--resume", "one-1"]),
         ("droid", ["droid", "--resume", "one-1"]),
+        ("amp", ["amp", "threads", "continue", "one-1"]),
     ],
 )
 def test_each_agent_has_its_command(tmp_path: Path, source: str, words: list[str]) -> None:

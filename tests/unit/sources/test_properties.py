@@ -91,6 +91,7 @@ CASES = {
         ["c0b1/events.jsonl", "session_c0b1_1.json", "c0b1/workspace.yaml"],
         CopilotSession().lines()[0],
     ),
+    "amp": case("amp", ["T-a.json"]),
     "droid": case("droid", ["-p/d101.jsonl"], DroidSession().lines()[0]),
     "cline": case(
         "cline",

@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,9 @@ from sesamed.model import PROMPT_MARKER
 from sesamed.sanitize import clean_text
 from tests.pi.conftest import SetDesk
 from tests.support import canaries
-from tests.support.chat import ASIDE, ASIDE_USD, MODEL, PROVIDER, Fails, Hangs, Model, Use, plain
+from tests.support.chat import ASIDE, ASIDE_USD, MODEL, PROVIDER, Fails, Hangs, Meanwhile, Model, Use, plain
 from tests.support.desk import Desk, Talk
-from tests.support.sessions import PiSession
+from tests.support.sessions import PiSession, iso
 
 KEY = f"{PROVIDER}/{ASIDE}"
 ENTRY: dict[str, Any] = {
@@ -193,6 +194,55 @@ def test_enough_prompts_since_the_last_time_also_after_a_restart(set_desk: SetDe
     last = json.loads(meta_file(desk, session).read_text())
     assert last["createdAt"] == first["createdAt"] < last["updatedAt"]
     assert last["lastIndexedLeafId"] != first["lastIndexedLeafId"]
+
+
+def by_another(desk: Desk, session: str, up_to: int) -> dict[str, Any]:
+    """What another generator stores of a session."""
+    generated = {"model": "another", "at": iso(int(time.time() * 1000)), "upTo": up_to, "costUsd": None}
+    return dict(desk.daemon.call("set_session_meta", sessionId=session, summary="another's", generated=generated))
+
+
+def test_what_another_one_has_had_remembered_is_not_due(set_desk: SetDesk, model: Model) -> None:
+    """Only what was said since counts, wherever that is known."""
+    desk = set_desk()
+    choose(desk, minNewUserMessages=2)
+    old = desk.session(1)
+    talk_of(old, ("one", "1"), ("two", "2"), ("three", "3"))
+    desk.keep(old)
+    desk.daemon.sync()
+    by_another(desk, old.id, 5)
+    model.says_aside(GOOD)
+    with desk.talk("--session", str(desk.daemon.root / "--garden--" / old.file_name)) as talk:
+        for prompt in ("four", "five"):
+            assert model.asides == []
+            talk.prompt(prompt)
+        status(talk, "session indexed")
+    assert "User: five" in plain(model.asides[0]["messages"][-1])
+
+
+def test_what_another_one_stores_meanwhile_stays(set_desk: SetDesk, model: Model) -> None:
+    desk = set_desk()
+    choose(desk)
+    with desk.talk() as talk:
+        session = own_id(talk)
+        model.says_aside(Meanwhile(lambda: by_another(desk, session, 0), GOOD))
+        talk.prompt("why?")
+        assert "there are others" in status(talk, "index failed")
+    assert desk.daemon.call("get_session_meta", sessionId=session)["summary"] == "another's"
+    assert not meta_file(desk, session).exists()
+    (attempt,) = attempts(desk, session)
+    assert (attempt["success"], attempt["usage"]["input"]) == (False, 10_000)
+
+
+def test_without_a_daemon_no_model_is_asked(set_desk: SetDesk, model: Model) -> None:
+    """It says what is secret and what is excluded."""
+    desk = set_desk(running=False)
+    choose(desk)
+    desk.environ["SESAMECTL"] = "/nonexistent/sesamectl"
+    with desk.talk() as talk:
+        talk.prompt("why?")
+        assert status(talk, "index failed").startswith("index failed: nothing listens at ")
+    assert model.asides == []
 
 
 def test_two_sessions_at_once(set_desk: SetDesk, model: Model) -> None:

@@ -3,7 +3,7 @@
 import json
 import queue
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -36,6 +36,14 @@ class Fails:
     status: int
 
 
+@dataclass(frozen=True)
+class Meanwhile:
+    """Something else happens before it says this."""
+
+    happens: Callable[[], object]
+    text: str
+
+
 class Hangs:
     """There is no answer until the client has gone."""
 
@@ -54,7 +62,7 @@ class Model:
         self.requests: list[dict[str, Any]] = []
         self.asides: list[dict[str, Any]] = []
         self._turns: list[Turn] = []
-        self._aside: list[Turn] = []
+        self._aside: list[Turn | Meanwhile] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._thread = threading.Thread(target=self._server.serve_forever)
 
@@ -73,7 +81,7 @@ class Model:
         """What it does next."""
         self._turns += turns
 
-    def says_aside(self, *turns: Turn) -> None:
+    def says_aside(self, *turns: Turn | Meanwhile) -> None:
         """What the other one does next."""
         self._aside += turns
 
@@ -105,7 +113,11 @@ class Model:
         """What it does now."""
         if request.get("model") == ASIDE:
             self.asides.append(request)
-            return self._aside.pop(0) if self._aside else "{}"
+            turn = self._aside.pop(0) if self._aside else "{}"
+            if not isinstance(turn, Meanwhile):
+                return turn
+            turn.happens()
+            return turn.text
         self.requests.append(request)
         if self._turns:
             return self._turns.pop(0)

@@ -29,6 +29,7 @@ interface Here {
   control: AbortController;
   last: Promise<unknown>; // what is done comes one after the other
   own: Promise<Remembered> | undefined; // about this session: under way, or next
+  isToLookAgain: boolean; // a run has ended meanwhile
   attempts: object[]; // that wait until nobody else writes into the session
 }
 
@@ -60,7 +61,7 @@ class Memory {
 
   begin(ctx: ExtensionContext): void {
     const { settings } = this.#choice;
-    const here = (this.#here ??= { ctx, status: new Status(ctx, settings), control: new AbortController(), last: Promise.resolve(), own: undefined, attempts: [] });
+    const here = (this.#here ??= { ctx, status: new Status(ctx, settings), control: new AbortController(), last: Promise.resolve(), own: undefined, isToLookAgain: false, attempts: [] });
     if (!ctx.hasUI && !settings.waitInPrintMode) return;
     const trouble = this.#choice.trouble(ctx);
     if (trouble !== undefined) this.#tell(ctx, `sesame writes nothing about sessions: ${trouble}`);
@@ -71,6 +72,7 @@ class Memory {
     const here = this.#here;
     if (!here) return;
     this.#write(here);
+    here.isToLookAgain = here.own !== undefined;
     const isAborted = "aborted" in event && event.aborted === true;
     const subject = isAborted || here.own ? undefined : this.#dueNow(ctx);
     if (!subject) return;
@@ -81,7 +83,7 @@ class Memory {
   async end(): Promise<void> {
     const here = this.#here;
     if (!here) return;
-    if (!SETTLES && !here.ctx.hasUI) await here.own?.catch(() => {}); // it waits for nothing else before it ends
+    while (!SETTLES && !here.ctx.hasUI && here.own) await here.own.catch(() => {}); // it waits for nothing else before it ends
     this.#write(here);
     this.#here = undefined;
     here.status.end();
@@ -127,6 +129,7 @@ class Memory {
   #remembered(here: Here, subject: Subject, isForced = false): Promise<Remembered> {
     here.own = this.#inTurn(here, () => this.#attempt(here, subject, isForced)).finally(() => {
       here.own = undefined;
+      if (here.isToLookAgain && !here.control.signal.aborted && here.ctx.isIdle()) void this.ended({}, here.ctx).catch(() => {}); // pi may have moved on
     });
     return here.own;
   }

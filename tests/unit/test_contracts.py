@@ -199,7 +199,9 @@ def test_only_its_package_knows_an_agent() -> None:
     assert {"claude", "codex"} <= agents
     places = ("sesamed", "sesamectl", "pi/sesame")
     files = [file for place in places for name in ("*.py", "*.ts") for file in (ROOT / place).rglob(name)]
-    words = (name if len(name) > 3 else rf"\b{name}\b(?!;)" for name in agents)  # short ones are in other words, in `&amp;`
+    words = (
+        name if len(name) > 3 else rf"\b{name}\b(?!;)" for name in agents
+    )  # short ones are in other words, in `&amp;`
     named = re.compile("|".join(words), re.IGNORECASE)
     found = {
         f"{file.relative_to(ROOT)}: {line.strip()}"

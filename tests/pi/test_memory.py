@@ -529,6 +529,25 @@ def test_what_a_compaction_left_out_is_not_sent(set_desk: SetDesk, model: Model)
     assert "They rot well" not in sent
 
 
+def test_a_fork_is_sent_with_what_it_inherits(set_desk: SetDesk, model: Model) -> None:
+    desk = set_desk()
+    choose(desk)
+    old = desk.session(1)
+    talk_of(old, ("about medlars", "They rot well."))
+    place = desk.daemon.root / "--garden--"
+    fork = old.fork(id=desk.session(2).id, directory=str(place))
+    desk.keep(old, fork)
+    model.says_aside(GOOD)
+    with desk.talk("--session", str(place / fork.file_name)) as talk:
+        talk.prompt("and quinces?")
+        status(talk, "session indexed")
+    sent = plain(model.asides[0]["messages"][-1])
+    assert "User: about medlars\n\nAssistant: They rot well.\n\nUser: and quinces?" in sent
+    document = json.loads(meta_file(desk, fork.id).read_text())
+    assert list(document) == [*FIELDS[:2], "parentSessionFile", *FIELDS[2:]]
+    assert document["parentSessionFile"] == str(place / old.file_name)
+
+
 @pytest.mark.fault(113)
 def test_a_corrupt_document_is_told_and_written_anew(set_desk: SetDesk, model: Model) -> None:
     desk = set_desk()

@@ -1,4 +1,4 @@
-"""Real agents, from npm: how each is installed, set up in a home of its own, asked, resumed and forked.
+"""Real agents, from npm and PyPI: how each is installed, set up in a home of its own, asked, resumed and forked.
 
 What all of them are put through is in `tests/agents/test_sessions.py`. To add one: a class here, its name in `AGENTS`.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from tests.support import npm
+from tests.support import npm, pypi
 from tests.support.chat import MODEL, PROVIDER, Use
 
 WHICH = os.environ.get(
@@ -166,20 +166,7 @@ class Kimi(Agent):
     tells_branch = False
 
     def settle(self, home: Path, url: str) -> dict[str, str]:
-        text = f"""
-            default_model = "fake"
-            telemetry = false
-            [providers.fake]
-            type = "openai"
-            base_url = "{url}/v1"
-            api_key = "{KEY}"
-            [models.fake]
-            provider = "fake"
-            model = "{MODEL}"
-            max_context_size = 100000
-        """
-        (home / ".kimi-code").mkdir()
-        (home / ".kimi-code/config.toml").write_text(text)
+        _write_kimi(home / ".kimi-code", url, "openai")
         return {"KIMI_DISABLE_TELEMETRY": "1", "KIMI_CODE_NO_AUTO_UPDATE": "1"}
 
     def asks(self, prompt: str) -> list[str]:
@@ -197,6 +184,33 @@ class Kimi(Agent):
 
     def _program(self) -> list[str]:
         return [npm.node_22(), str(self.modules / "@moonshot-ai/kimi-code/dist/main.mjs")]
+
+
+class KimiCli(Agent):
+    """What Kimi Code took the place of: lines of another kind. Its newest version only says so."""
+
+    name, package, pinned = "kimi", "kimi-cli", "1.51.0"
+    shell_tool = "Shell"
+    tells_branch = False
+
+    def install(self) -> None:
+        self.modules = pypi.installed(f"{self.package}=={self.pinned}", (3, 13))
+
+    def settle(self, home: Path, url: str) -> dict[str, str]:
+        _write_kimi(home / ".kimi", url, "kimi")
+        return {"KIMI_DISABLE_TELEMETRY": "1", "KIMI_CLI_NO_AUTO_UPDATE": "1"}
+
+    def asks(self, prompt: str) -> list[str]:
+        return [str(self.modules / "kimi"), "--print", "--prompt", prompt]
+
+    def resumes(self, session: str, prompt: str) -> list[str]:
+        return [*self.asks(prompt), "--session", session]
+
+    def forks(self, session: str, prompt: str) -> list[str]:
+        return []
+
+    def shell(self, command: str) -> Use:
+        return Use(self.shell_tool, {"command": command})
 
 
 class OpenClaw(Agent):
@@ -295,9 +309,25 @@ class Droid(Agent):
         )
 
 
-AGENTS: tuple[type[Agent], ...] = (OpenCode, OpenClaw, Qwen, Copilot, Kimi, Droid, Cline)
+AGENTS: tuple[type[Agent], ...] = (OpenCode, OpenClaw, Qwen, Copilot, Kimi, KimiCli, Droid, Cline)
 
 
 def _write(path: Path, settings: object) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(settings))
+
+
+def _write_kimi(directory: Path, url: str, kind: str) -> None:
+    directory.mkdir()
+    (directory / "config.toml").write_text(f"""
+default_model = "fake"
+telemetry = false
+[providers.fake]
+type = "{kind}"
+base_url = "{url}/v1"
+api_key = "{KEY}"
+[models.fake]
+provider = "fake"
+model = "{MODEL}"
+max_context_size = 100000
+""")

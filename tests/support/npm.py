@@ -102,7 +102,7 @@ def installed(what: Install) -> Path:
     """The `node_modules` directory with these packages."""
     node()
     name = re.sub(r"[^\w.-]+", "_", " ".join((*what.packages, what.unpacked)).strip())
-    cache = _cache()
+    cache = cache_directory()
     cache.mkdir(parents=True, exist_ok=True)
     with open(cache / f"{name}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -163,7 +163,8 @@ def published(package: str, tag: str) -> str:
         pytest.skip(str(error))
 
 
-def _cache() -> Path:
+def cache_directory() -> Path:
+    """Where programs for tests are kept."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return Path(base) / "sesame-tests"
 

@@ -351,7 +351,10 @@ def test_logs_are_the_journals(user: UserManager) -> None:
     path = {"PATH": f"{journal.parent}:{Path(sys.executable).parent}:/usr/bin:/bin"}
     for words in (["logs", "--lines", "7"], ["service", "logs", "--lines", "7"]):
         ran = user.run(sys.executable, "-P", "-m", "sesamectl", *words, environ=path)
-        assert ran.stdout == "evil --user --unit=sesamed.service --quiet --lines=7 --no-pager\n"
+        assert (
+            ran.stdout
+            == "evil --user --unit=sesamed.service --unit=sesame-remember.service --quiet --lines=7 --no-pager\n"
+        )
     ran = user.run(sys.executable, "-P", "-m", "sesamectl", "logs", "--follow", environ=path)
     assert ran.stdout.endswith("--lines=50 --follow\n")
 

@@ -16,6 +16,7 @@ from sesamed.sources.codex import Codex
 from sesamed.sources.copilot import Copilot
 from sesamed.sources.droid import Droid
 from sesamed.sources.gemini import Gemini
+from sesamed.sources.goose import Goose
 from sesamed.sources.kimi import Kimi
 from sesamed.sources.openclaw import OpenClaw
 from sesamed.sources.opencode import OpenCode
@@ -27,7 +28,7 @@ SOURCES: dict[str, Source[Any]] = {
     source.name: source
     for source in (
         *(Pi(), Claude(), Codex(), Gemini(), OpenCode(), OpenClaw(), Qwen(), Copilot(), Kimi(), Droid()),
-        *(Amp(), Cline(), Roo(), Kilo(), Sesame()),
+        *(Amp(), Cline(), Roo(), Kilo(), Goose(), Sesame()),
     )
 }
 

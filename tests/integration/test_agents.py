@@ -17,6 +17,7 @@ from tests.support.copilot import CopilotSession, history
 from tests.support.daemon import Daemon, eventually
 from tests.support.droid import DroidSession
 from tests.support.gemini import GeminiSession
+from tests.support.goose import GooseSession, write_goose
 from tests.support.kimi import KimiCliSession, KimiSession
 from tests.support.opencode import OpenCodeSession
 from tests.support.qwen import QwenSession
@@ -222,6 +223,7 @@ def test_prompts_of_ours_are_in_no_agents_sessions(tmp_path: Path) -> None:
         "amp",
         "cline",
         "roo",
+        "goose",
     )
     sources = [{"parser": name, "path": str(tmp_path / name)} for name in names]
     with Daemon({"sources": sources}) as daemon:
@@ -245,6 +247,7 @@ def test_prompts_of_ours_are_in_no_agents_sessions(tmp_path: Path) -> None:
             DroidSession(id=f"d1010000-0000-4000-8000-00000000000{number}").context().user(text).answer("x").write(
                 tmp_path / "droid"
             )
+            write_goose(tmp_path / "goose", GooseSession(id=f"20260301_{number}").user(text).answer("x"))
             AmpThread(id=f"T-{number}").user(text).answer("x").write(tmp_path / "amp")
             copilot = CopilotSession(id=f"c0b10000-0000-4000-8000-00000000000{number}")
             copilot.user(text).answer("x").write(tmp_path / "copilot")
@@ -272,8 +275,8 @@ def test_prompts_of_ours_are_in_no_agents_sessions(tmp_path: Path) -> None:
                 file.write_bytes(member.data)
         daemon.sync()
         assert sorted(session["source"] for session in daemon.sessions()) == [
-            "amp", "claude", "cline", "codex", "copilot", "copilot", "droid", "gemini", "gemini", "kimi", "kimi", "openclaw", "opencode",
-            "qwen", "roo",
+            "amp", "claude", "cline", "codex", "copilot", "copilot", "droid", "gemini", "gemini", "goose", "kimi", "kimi", "openclaw",
+            "opencode", "qwen", "roo",
         ]  # fmt: skip
         assert daemon.found("quince")
         assert daemon.found('"about?"') == []

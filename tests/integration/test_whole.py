@@ -15,6 +15,8 @@ import pytest
 from tests.support.cline import ClineSession, ClineTask
 from tests.support.daemon import Daemon, eventually
 from tests.support.gemini import GeminiSession
+from tests.support.goose import SCHEMA as GOOSE_SCHEMA
+from tests.support.goose import GooseSession
 from tests.support.openclaw import DATABASE, OpenClawStore
 from tests.support.opencode import EVENTS, SCHEMA, OpenCodeSession, tool_part
 from tests.support.owner import Owner
@@ -114,6 +116,41 @@ def test_clines_sessions_and_tasks_are_read_as_they_grow(daemon: Daemon) -> None
     paths[1].write_bytes(task.document())
     eventually(lambda: daemon.found("rises"))
     assert meta(daemon, task.id)["resumeProblem"]["code"] == "noCommand"
+    daemon.check_index()
+
+
+def test_gooses_database_is_read_while_it_is_written(daemon: Daemon) -> None:
+    """Each commit is seen; nothing is left in its directory, and its owner never waits. A compaction leaves what was said."""
+    file = daemon.home / ".local/share/goose/sessions/sessions.db"
+    file.parent.mkdir(parents=True)
+    with Owner(file, tables=False) as owner:
+        for statement in GOOSE_SCHEMA.split(";"):
+            owner.run(statement)
+        beside = sorted(os.listdir(file.parent))
+        session, call = (
+            GooseSession(cwd=str(daemon.home)).user("a quince tart"),
+            Call("shell", {"command": "bake medlar"}),
+        )
+        for word, grown in (
+            ("quince", session),
+            ("medlar", session.answer("I bake it.").calls(call)),
+            ("burnt", session.result(call, "burnt", 3)),
+            ("salsify", session.user("and a salsify pie")),
+            ("spoke", session.compact("They spoke of tarts.")),
+        ):
+            owner.run("BEGIN IMMEDIATE")
+            for sql, values in grown.statements():
+                owner.run(sql, *values)
+            owner.run("COMMIT")
+            eventually(partial(daemon.found, word))
+        assert texts(daemon, session.id)[0] == "a quince tart"
+        assert texts(daemon, session.id)[-1] == "and a salsify pie"
+        owner.run("UPDATE sessions SET name = 'Tarts', user_set_name = 1")
+        eventually(lambda: meta(daemon, session.id)["name"] == "Tarts")
+        shown = meta(daemon, session.id)
+        assert (shown["cwd"], shown["toolCounts"]) == (str(daemon.home), {"shell": 1})
+        assert shown["resume"]["command"][-1] == session.id
+        assert sorted(os.listdir(file.parent)) == beside
     daemon.check_index()
 
 

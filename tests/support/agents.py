@@ -124,6 +124,32 @@ class Qwen(Agent):
         return Use(self.shell_tool, {"command": command, "description": "look at it", "is_background": False})
 
 
+class Goose(Agent):
+    """A database."""
+
+    name, package, pinned = "goose", "@aaif/goose", "0.20.1"  # Goose 1.34
+    shell_tool = "shell"
+    in_terminal = ("session",)
+    tells_branch = False
+
+    def settle(self, home: Path, url: str) -> dict[str, str]:
+        asked = {"GOOSE_PROVIDER": "openai", "GOOSE_MODEL": MODEL, "OPENAI_HOST": url, "OPENAI_API_KEY": KEY}
+        return asked | {"GOOSE_DISABLE_KEYRING": "1", "GOOSE_MODE": "auto", "GOOSE_TELEMETRY_ENABLED": "false"}
+
+    def asks(self, prompt: str) -> list[str]:
+        program = next(self.modules.glob("@aaif/goose-binary-*/bin/goose"))
+        return [str(program), "run", "--with-builtin", "developer", "-t", prompt]
+
+    def resumes(self, session: str, prompt: str) -> list[str]:
+        return [*self.asks(prompt), "--resume", "--session-id", session]
+
+    def forks(self, session: str, prompt: str) -> list[str]:
+        return []  # at a terminal only
+
+    def shell(self, command: str) -> Use:
+        return Use(self.shell_tool, {"command": command})
+
+
 class Cline(Agent):
     """Documents. It resumes a session at a terminal only, and forks one there."""
 
@@ -309,7 +335,7 @@ class Droid(Agent):
         )
 
 
-AGENTS: tuple[type[Agent], ...] = (OpenCode, OpenClaw, Qwen, Copilot, Kimi, KimiCli, Droid, Cline)
+AGENTS: tuple[type[Agent], ...] = (OpenCode, OpenClaw, Qwen, Copilot, Kimi, KimiCli, Droid, Cline, Goose)
 
 
 def _write(path: Path, settings: object) -> None:

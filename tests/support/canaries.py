@@ -7,11 +7,13 @@ hides in it, line ends, and what looks like somebody else's mark-up. Canaries in
 import json
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path, PurePath
 from typing import Any
 
 import apsw
 
+from tests.support.goose import SCHEMA as GOOSE_SCHEMA
 from tests.support.opencode import SCHEMA
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -30,6 +32,7 @@ SOURCES = (
     "cline",
     "roo",
     "kilo",
+    "goose",
 )
 NAMED = frozenset(  # files that their agents know by their names
     "projects.json sessions.json kimi.json session_index.jsonl state.json meta.json wire.jsonl ui_messages.json"
@@ -83,7 +86,7 @@ def write_hostile_roots(top: Path) -> dict[str, Path]:
         root.mkdir(parents=True)
         cases = [file for file in sorted((GOLDEN / name).rglob("*.json*")) if ".expected" not in file.suffixes]
         for number, file in enumerate(cases):
-            write = _write_cases if name == "opencode" else _write_file
+            write = {"opencode": _write_cases, "goose": _write_goose}.get(name, _write_file)
             write(root, file.relative_to(GOLDEN / name), number)
     return roots
 
@@ -144,6 +147,40 @@ def _write_rows(file: Path, items: list[Any]) -> None:
                 "INSERT INTO part VALUES(?, ?, ?, 1, 1, ?)", [part, message, session, _encode(values[2])]
             )
     connection.close()
+
+
+def _write_goose(root: Path, place: PurePath, number: int) -> None:
+    """Put the rows of a session into the one database."""
+    case = json.loads((GOLDEN / "goose" / place).read_text())
+    with closing(apsw.Connection(str(root / case["unit"]))) as connection:
+        if not number:
+            connection.execute(GOOSE_SCHEMA)
+        session = poison(case["part"], "id")
+        for query, values in case["items"]:
+            if query == 0:
+                cwd, name, by_person, kind, created = values
+                row = [session, poison(name), "", by_person, kind, poison(cwd), created, created, "{}", None]
+                connection.execute("INSERT INTO sessions VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+            else:
+                named, role, content, created, metadata, _ = values
+                row = [
+                    poison(named, "id"),
+                    session,
+                    role,
+                    _encode_list(content),
+                    created or 1,
+                    "",
+                    None,
+                    _encode(metadata),
+                ]
+                connection.execute("INSERT INTO messages VALUES(NULL, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+
+
+def _encode_list(text: str | None) -> str:
+    try:
+        return json.dumps(poison(json.loads(text or "")))
+    except ValueError:
+        return text or ""
 
 
 def _encode(value: Any) -> str:

@@ -225,6 +225,8 @@ FORGET = (
 )
 HERE = Flag("here", "", "continue it in the current directory, as when the project has been moved; not every agent can")
 PRINT = Flag("print", "", "print the command, quoted for a shell, and run nothing")
+SETUP_PRINT = Flag("print", "", "print what would be written, and write nothing")
+SETUP_REMOVE = Flag("remove", "", "take it out again; everything else in these files stays")
 DUE = (
     Flag("limit,n", "N", "with --due: at most N sessions (default: 10); -1 is --limit 1", count),
     Flag("since", "WHEN", "with --due: sessions active after: 2025-12-15, 12h, 30d, 2w, 1mo", date, dest="after"),
@@ -345,6 +347,10 @@ COMMANDS: Mapping[str, Command] = {
     "restart": Command("restart the daemon", "", (JSON,), ("restart",)),
     "mcp": Command(
         "answer an agent by the Model Context Protocol, over standard input and output; the agent starts this", "", (NO_START,), ("mcp",),
+    ),
+    "setup": Command(
+        "give agents the tools and the skill, in their own settings; without AGENT, show what is there, and ask", "[AGENT...]",
+        (SETUP_PRINT, SETUP_REMOVE, YES, JSON), ("setup", "setup --print", "setup --remove --yes"),
     ),
     "pi-package": Command(
         'print the directory of the package for pi, for `pi install "$(sesamectl pi-package)"`', "", (JSON,), ("pi-package",),

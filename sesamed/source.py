@@ -10,7 +10,7 @@ including none. A pattern that begins with `../` is the plain name of a file bes
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import PurePath
 from typing import Any, Protocol, TypeVar
@@ -217,6 +217,34 @@ class ToolFamilies(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     web: tuple[str, ...] = ()
     agent: tuple[str, ...] = ()
     mcp: tuple[str, ...] = ()
+
+
+class Spot(msgspec.Struct, frozen=True, gc=False):
+    """A file or directory of the agent's settings: `home` begins with `~/`; the first variable of `moved_by` that is set replaces it."""
+
+    home: str
+    moved_by: tuple[Variable, ...] = ()
+
+
+class Setup(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Where an agent looks for MCP servers and for skills. A source may have one as `setup`; nothing that is read depends on it.
+
+    The servers are in the first of the `files` that exists, or in the first: in the table or object that `keys` lead to. An entry is the
+    command and what it is called with, apart or as one list, and `more`.
+    """
+
+    program: str  # what it is called in a shell
+    files: tuple[Spot, ...]
+    keys: tuple[str, ...]
+    skills: Spot
+    more: Mapping[str, Any] = {}  # never changed
+    one_list: bool = False
+
+    def entry(self, command: Sequence[str]) -> dict[str, Any]:
+        """The entry of a server that this command starts."""
+        if self.one_list:
+            return {**self.more, "command": list(command)}
+        return {**self.more, "command": command[0], "args": list(command[1:])}
 
 
 S = TypeVar("S")

@@ -8,7 +8,7 @@ What they share: `lines` (JSON, and a source of such lines), `columns`, `tasks`,
 from collections.abc import Mapping
 from typing import Any
 
-from sesamed.source import Source, ToolFamilies
+from sesamed.source import Setup, Source, ToolFamilies
 from sesamed.sources.amp import Amp
 from sesamed.sources.claude import Claude
 from sesamed.sources.cline import Cline, Kilo, Roo
@@ -30,6 +30,11 @@ SOURCES: dict[str, Source[Any]] = {
         *(Pi(), Claude(), Codex(), Gemini(), OpenCode(), OpenClaw(), Qwen(), Copilot(), Kimi(), Droid()),
         *(Amp(), Cline(), Roo(), Kilo(), Goose(), Sesame()),
     )
+}
+
+# Of agents whose own programs have shown that they take what is written there.
+SETUPS: Mapping[str, Setup] = {
+    name: setup for name, source in SOURCES.items() if (setup := getattr(source, "setup", None)) is not None
 }
 
 

@@ -334,6 +334,7 @@ RUNS: Mapping[str, Sequence[Sequence[str]]] = {
     "completions": [["sessions"], ["sessions", "--matching", WORD], ["sources"], ["bash"]],
     "service": [["status"], ["install", "--print"]],
     "pi-package": [[]],
+    "setup": [[], ["--print", "--yes"]],
     "mcp": [],  # prints what clients ask for: test_mcp.py
     "man": [[]],
     "demo": [[]],

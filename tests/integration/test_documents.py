@@ -29,10 +29,6 @@ NOT_RUN = {
     "python3 -m venv .venv": "installs: .ci/run runs both lines of the README",
     "pipx": "installs: tests/integration/test_installers.py",
     "pi ": "needs pi: tests/pi/test_install.py",
-    "claude mcp add": "needs the agent",
-    "codex mcp add": "needs the agent",
-    "gemini mcp add": "needs the agent",
-    "mkdir -p ~/.claude": "with the line after it: test_the_skill_is_linked",
     "mkdir -p ~/.agents": "with the line after it: test_the_skill_is_linked",
     "ln -s": "test_the_skill_is_linked",
     "rm -": "test_nothing_remains_after_uninstalling",
@@ -181,15 +177,11 @@ def test_benches_are_there() -> None:
     assert {name for name in modules if importlib.util.find_spec(name) is None} == set()
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/agents.md"])
+@pytest.mark.parametrize("page", ["docs/agents.md"])
 def test_the_skill_is_linked(newcomer: Newcomer, page: str) -> None:
     """The lines that put it where agents look."""
-    lines = [
-        command
-        for command in commands(page)
-        if command.startswith(("mkdir -p ~/.claude", "mkdir -p ~/.agents", "ln -s"))
-    ]
-    done = newcomer.shell("rm -rf .claude/skills .agents; set -e\n" + "\n".join(lines))
+    lines = [command for command in commands(page) if command.startswith(("mkdir -p ~/.agents", "ln -s"))]
+    done = newcomer.shell("rm -rf .agents; set -e\n" + "\n".join(lines))
     assert done.returncode == 0, done.stderr
     links = [line.split()[-1].replace("~", str(newcomer.home)) for line in lines if line.startswith("ln")]
     assert links
@@ -202,16 +194,20 @@ def test_nothing_remains_after_uninstalling(leaver: Newcomer) -> None:
     before = set(leaver.home.rglob("*"))
     for command in (
         "sesamectl search nix", "sesamectl forget --yes 019b9a", "mkdir -p ~/.config/sesame", "echo '{}' > ~/.config/sesame/config.jsonc",
-        "mkdir -p ~/.claude/skills && ln -s / ~/.claude/skills/sesame",
+        "sesamectl setup claude codex gemini",
     ):  # fmt: skip
         assert leaver.shell(command).returncode == 0
     with Client(f"{leaver.environ['SESAME_RUNTIME_DIR']}/sesamed.sock") as client:
         assert client.call("set_session_meta", sessionId="019b2100", title="Nix")["name"] == "Nix"
     pid = leaver.pid()
-    lines = [line for line in commands("README.md") if line.startswith(("sesamectl service uninstall", "rm "))]
+    lines = [
+        line
+        for line in commands("README.md")
+        if line.startswith(("sesamectl setup", "sesamectl service uninstall", "rm "))
+    ][1:]
     done = leaver.shell("set -e\n" + "\n".join(lines))
     assert done.returncode == 0, done.stderr
-    places = {leaver.home / name for name in (".config", ".local", ".local/share", ".local/state", ".claude/skills")}
+    places = {leaver.home / name for name in (".config", ".local", ".local/share", ".local/state", ".gemini")}
     assert set(leaver.home.rglob("*")) - before - places == set()
     eventually(lambda: not is_ours(pid))
 

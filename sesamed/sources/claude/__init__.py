@@ -18,7 +18,9 @@ from sesamed.source import (
     Lines,
     Location,
     ResumeCommand,
+    Setup,
     ShapeFinder,
+    Spot,
     ToolFamilies,
     Variable,
 )
@@ -87,6 +89,13 @@ class Claude(JsonLines[ClaudeState, Line]):
     asks = (
         "claude", "-p", "--no-session-persistence", "--tools", "", "--strict-mcp-config", "--output-format", "json",
     )  # fmt: skip
+    setup = Setup(
+        program="claude",
+        files=(Spot("~/.claude.json", (Variable("CLAUDE_CONFIG_DIR", ".claude.json"),)),),
+        keys=("mcpServers",),
+        more={"type": "stdio"},
+        skills=Spot("~/.claude/skills", (Variable("CLAUDE_CONFIG_DIR", "skills"),)),
+    )
     tool_families = ToolFamilies(
         read=("Read", "NotebookRead", "View", "ReadNotebook"),
         write=("Write",),

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from sesamed.model import Fact, Field, Identity, Message, NameRank, Operation, ToolCall, Unknown
-from sesamed.source import ForeignFileError, Lines, Location, ResumeCommand, ToolFamilies, Variable
+from sesamed.source import ForeignFileError, Lines, Location, ResumeCommand, Setup, Spot, ToolFamilies, Variable
 from sesamed.sources.codex import outputs
 from sesamed.sources.codex.events import Handler, read_event, skip
 from sesamed.sources.codex.lines import STARTS, Base, Git, Line, Payload, is_dropped, ordinal
@@ -205,6 +205,12 @@ class Codex(JsonLines[CodexState, Line]):
         anywhere=True,
         archive=ARCHIVE,
         unarchive=("codex", "unarchive", "{id}"),
+    )
+    setup = Setup(
+        program="codex",
+        files=(Spot("~/.codex/config.toml", (Variable("CODEX_HOME", "config.toml"),)),),
+        keys=("mcp_servers",),
+        skills=Spot("~/.codex/skills", (Variable("CODEX_HOME", "skills"),)),
     )
     tool_families = ToolFamilies(
         read=("read_file",),

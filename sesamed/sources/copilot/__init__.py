@@ -12,7 +12,17 @@ from typing import Final
 from msgspec.structs import replace
 
 from sesamed.model import Fact, Identity, NameRank, Operation, Unknown
-from sesamed.source import Document, ForeignFileError, Lines, Location, ResumeCommand, ToolFamilies, Variable
+from sesamed.source import (
+    Document,
+    ForeignFileError,
+    Lines,
+    Location,
+    ResumeCommand,
+    Setup,
+    Spot,
+    ToolFamilies,
+    Variable,
+)
 from sesamed.sources.copilot.lines import STARTS, Context, CopilotState, Line, Step, advance
 from sesamed.sources.copilot.records import (
     read_assistant,
@@ -59,6 +69,13 @@ class Copilot(JsonLines[CopilotState, Line]):
     )
     asks = ()  # it keeps a transcript of each prompt
     resume = ResumeCommand(words=("copilot", "--resume", "{id}"))
+    setup = Setup(
+        program="copilot",
+        files=(Spot("~/.copilot/mcp-config.json", (Variable("COPILOT_HOME", "mcp-config.json"),)),),
+        keys=("mcpServers",),
+        more={"type": "local", "tools": ["*"]},
+        skills=Spot("~/.copilot/skills", (Variable("COPILOT_HOME", "skills"),)),
+    )
     tool_families = ToolFamilies(
         read=("view",),
         write=("create",),

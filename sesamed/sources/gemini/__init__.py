@@ -12,7 +12,17 @@ from typing import Final, Literal
 import msgspec
 
 from sesamed.model import Bad, Entry, Fact, Identity, NameRank, Operation
-from sesamed.source import BadLineError, Document, ForeignFileError, Location, ResumeCommand, ToolFamilies, Variable
+from sesamed.source import (
+    BadLineError,
+    Document,
+    ForeignFileError,
+    Location,
+    ResumeCommand,
+    Setup,
+    Spot,
+    ToolFamilies,
+    Variable,
+)
 from sesamed.sources.gemini.conversation import UUID, Conversation
 from sesamed.sources.gemini.lines import COMMANDS, STARTS, Line, Projects, directories_of, parts_of
 from sesamed.sources.lines import FAILURES, JsonState, LineDecoder
@@ -53,6 +63,12 @@ class Gemini(JsonState[GeminiState]):
     )
     asks = ()
     resume = ResumeCommand(words=("gemini", "--resume", "{id}"))  # only in the session's directory
+    setup = Setup(
+        program="gemini",
+        files=(Spot("~/.gemini/settings.json", (Variable("GEMINI_CLI_HOME", ".gemini/settings.json"),)),),
+        keys=("mcpServers",),
+        skills=Spot("~/.gemini/skills", (Variable("GEMINI_CLI_HOME", ".gemini/skills"),)),
+    )
     tool_families = ToolFamilies(
         read=("read_file", "read_many_files"),
         write=("write_file",),

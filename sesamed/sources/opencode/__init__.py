@@ -19,6 +19,8 @@ from sesamed.source import (
     ResumeCommand,
     Row,
     Rows,
+    Setup,
+    Spot,
     ToolFamilies,
     Variable,
 )
@@ -115,6 +117,17 @@ class OpenCode(JsonState[OpenCodeState]):
     )
     asks = ()
     resume = ResumeCommand(words=("opencode", "{cwd}", "--session", "{id}"))
+    setup = Setup(
+        program="opencode",
+        files=tuple(
+            Spot(f"~/.config/opencode/{name}", (Variable("XDG_CONFIG_HOME", f"opencode/{name}"),))
+            for name in ("opencode.json", "opencode.jsonc")
+        ),
+        keys=("mcp",),
+        more={"type": "local"},
+        one_list=True,
+        skills=Spot("~/.config/opencode/skills", (Variable("XDG_CONFIG_HOME", "opencode/skills"),)),
+    )
     tool_families = ToolFamilies(
         read=("read",),
         write=("write",),

@@ -1,0 +1,177 @@
+"""One member of an object in JSON with comments, changed in place: everything else stays as somebody wrote it, byte for byte. Pure."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+TOKEN = re.compile(r'(?P<space>\s+|//[^\n]*|/\*.*?\*/)|"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"/]+', re.DOTALL)
+INDENT = "  "
+
+
+class ShapeError(ValueError):
+    """The file is not of the form that can be changed."""
+
+
+class _Token(NamedTuple):
+    begin: int
+    text: str
+
+    @property
+    def end(self) -> int:
+        return self.begin + len(self.text)
+
+
+class _Member(NamedTuple):
+    name: str
+    begin: int
+    value: int
+    end: int
+
+
+class _Object(NamedTuple):
+    """Where it begins, and its closing brace; its members, and where the comma behind the last one ends, if there is one."""
+
+    begin: int
+    close: int
+    members: list[_Member]
+    comma: int | None
+
+
+def parse(text: str) -> Any:
+    """The value. Raises ValueError."""
+    kept: list[str] = []
+    for token in _tokens(text):
+        if token.text in ("}", "]") and kept and kept[-1] == ",":
+            kept.pop()
+        kept.append(token.text)
+    return json.loads(" ".join(kept)) if kept else {}
+
+
+def set_member(text: str, keys: Sequence[str], name: str, value: Mapping[str, Any]) -> str:
+    """The text with this member in the object that the keys lead to; objects that are missing are made."""
+    text = text if _tokens(text) else "{\n}\n"
+    here = _find(text, ())
+    for depth, key in enumerate(keys):
+        if key not in {member.name for member in here.members}:
+            for inner in reversed([*keys[depth + 1 :], name]):
+                value = {inner: value}
+            return _insert(text, here, key, value)
+        here = _find(text, keys[: depth + 1])
+    for member in here.members:
+        if member.name == name:
+            dumped = _with_line_ends(text, _dump(value, _indent_at(text, member.begin)))
+            return text[: member.value] + dumped + text[member.end :]
+    return _insert(text, here, name, value)
+
+
+def remove_member(text: str, keys: Sequence[str], name: str) -> str:
+    """The text without it, and without the comma that stands for it."""
+    here = _find(text, keys)
+    at = next(at for at, member in enumerate(here.members) if member.name == name)
+    member = here.members[at]
+    if at < len(here.members) - 1:
+        end = _comma_behind(text, member.end)
+        return text[: member.begin] + text[end:].lstrip()
+    before, end = text[: member.begin].rstrip(), here.comma or member.end
+    if at > 0 and here.comma is None:
+        comma = _comma_behind(text, here.members[at - 1].end)
+        before = before[: comma - 1] + before[comma:]
+    return before + text[end:]
+
+
+def _tokens(text: str) -> list[_Token]:
+    found, at = list[_Token](), 0
+    while at < len(text):
+        match = TOKEN.match(text, at)
+        if match is None:
+            raise ShapeError(f"line {text.count(chr(10), 0, at) + 1} is not JSON")
+        if match["space"] is None:
+            found.append(_Token(at, match[0]))
+        at = match.end()
+    return found
+
+
+def _find(text: str, keys: Sequence[str]) -> _Object:
+    """The object that the keys lead to."""
+    parse(text)  # from here on it is known to be well formed
+    tokens = _tokens(text)
+    at = 0
+    for key in (*keys, None):
+        if tokens[at].text != "{":
+            raise ShapeError(f"{'.'.join(keys) or 'it'} is not an object")
+        found, values = _read(tokens, at)
+        if key is None:
+            return found
+        at = values[key]
+    raise AssertionError
+
+
+def _read(tokens: list[_Token], at: int) -> tuple[_Object, dict[str, int]]:
+    """The object at this token, and at which tokens its members' values begin."""
+    begin, members, values, comma = tokens[at].begin, list[_Member](), dict[str, int](), None
+    at += 1
+    while tokens[at].text != "}":
+        name, value = json.loads(tokens[at].text), at + 2
+        last = _end_of(tokens, value)
+        members.append(_Member(name, tokens[at].begin, tokens[value].begin, tokens[last].end))
+        values[name] = value
+        at, comma = last + 1, None
+        if tokens[at].text == ",":
+            comma, at = tokens[at].end, at + 1
+    return _Object(begin, tokens[at].begin, members, comma), values
+
+
+def _end_of(tokens: list[_Token], at: int) -> int:
+    """The last token of the value that begins here."""
+    depth = 0
+    while True:
+        depth += (tokens[at].text in ("{", "[")) - (tokens[at].text in ("}", "]"))
+        if depth == 0:
+            return at
+        at += 1
+
+
+def _insert(text: str, into: _Object, name: str, value: Mapping[str, Any]) -> str:
+    """Behind the last member, and behind the comment on it."""
+    outer = _indent_at(text, into.begin)
+    if not into.members:
+        indent = outer + INDENT
+        rest = text[into.begin + 1 :]
+        gap = f"\n{outer}" if rest.lstrip(" \t").startswith("}") else ""
+        return (
+            f"{text[: into.begin + 1]}\n{indent}{_member(name, value, indent)}{gap}{rest.lstrip(' ') if gap else rest}"
+        )
+    last = into.members[-1]
+    is_one_line = "\n" not in text[into.begin : last.begin]
+    indent = outer if is_one_line else _indent_at(text, last.begin)
+    behind = len(text[: into.close].rstrip())
+    begin, comma = " " if is_one_line else f"\n{indent}", "," if into.comma else ""
+    added = _with_line_ends(text, f"{begin}{_member(name, value, indent)}{comma}")
+    return f"{text[: last.end]}{'' if into.comma else ','}{text[last.end : behind]}{added}{text[behind:]}"
+
+
+def _with_line_ends(text: str, added: str) -> str:
+    """As they are in the text."""
+    return added.replace("\n", "\r\n") if "\r\n" in text else added
+
+
+def _member(name: str, value: Mapping[str, Any], indent: str) -> str:
+    return f"{json.dumps(name)}: {_dump(value, indent)}"
+
+
+def _dump(value: Mapping[str, Any], indent: str) -> str:
+    return json.dumps(value, indent=INDENT, ensure_ascii=False).replace("\n", f"\n{indent}")
+
+
+def _indent_at(text: str, at: int) -> str:
+    """The blanks with which the line begins that this is on."""
+    line = text[text.rfind("\n", 0, at) + 1 : at]
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def _comma_behind(text: str, at: int) -> int:
+    """Behind the comma that follows, after comments and blanks."""
+    while (match := TOKEN.match(text, at)) is not None and match["space"] is not None:
+        at = match.end()
+    return at + 1

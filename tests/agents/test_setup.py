@@ -1,0 +1,89 @@
+"""What `sesamectl setup` writes, read by the agents' own programs: they list the server, connect to it, and find the skill."""
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from sesamed.sources import SETUPS
+from tests.support import npm
+from tests.support.agents import WHICH
+from tests.support.daemon import surroundings
+
+SESAMECTL = Path(sys.executable).with_name("sesamectl")
+NOWHERE = "http://127.0.0.1:9"  # nobody answers there
+LOOK_S = 300
+
+
+@dataclass(frozen=True)
+class Program:
+    """How an agent says which servers and skills it has."""
+
+    name: str
+    package: str
+    pinned: str
+    path: str  # below node_modules
+    lists: tuple[tuple[tuple[str, ...], str], ...]  # words, and what it prints then
+
+
+PROGRAMS = (
+    Program("claude", "@anthropic-ai/claude-code", "2.1.197", "@anthropic-ai/claude-code-linux-x64/claude",
+            ((("mcp", "list"), "Connected"),)),
+    Program("codex", "@openai/codex", "0.169.0", ".bin/codex", ((("mcp", "list"), "enabled"),)),
+    Program("gemini", "@google/gemini-cli", "0.61.0", ".bin/gemini",
+            ((("mcp", "list"), "Connected"), (("skills", "list"), "skills/sesame"))),
+    Program("opencode", "opencode-ai", "1.18.33", "opencode-linux-x64/bin/opencode",
+            ((("mcp", "list"), "connected"), (("debug", "skill"), "skills/sesame"))),
+    Program("copilot", "@github/copilot", "1.0.102", ".bin/copilot", ((("mcp", "list"), "local"),)),
+)  # fmt: skip
+QUIET = {
+    "TERM": "dumb", "LANG": "C.UTF-8", "DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "GEMINI_API_KEY": "none",
+    "GOOGLE_GEMINI_BASE_URL": NOWHERE, "GEMINI_CLI_TRUST_WORKSPACE": "true", "OPENCODE_DISABLE_AUTOUPDATE": "1",
+    "OPENCODE_DISABLE_MODELS_FETCH": "1", "COPILOT_OFFLINE": "true", "COPILOT_AUTO_UPDATE": "false", "SESAME_NO_START": "1",
+}  # fmt: skip
+
+
+def test_each_agent_that_is_offered_is_asked() -> None:
+    """Nobody is offered what its own program has not read."""
+    assert {program.name for program in PROGRAMS} == set(SETUPS)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+def test_the_agent_reads_what_is_written(program: Program, tmp_path: Path) -> None:
+    """And nothing of it any more once it is taken out."""
+    if not WHICH:
+        pytest.skip(f"{program.name} is run by .ci/long, or with SESAME_AGENTS=all")
+    version = npm.published(program.package, "latest") if WHICH == "latest" else program.pinned
+    modules = npm.installed(npm.Install((f"{program.package}@{version}",)))
+    path = os.pathsep.join((os.path.dirname(npm.node()), os.environ["PATH"]))
+    environ = {**surroundings(), **QUIET, "HOME": str(tmp_path), "PATH": path}
+    work = tmp_path / "work"
+    work.mkdir()
+
+    def run(*words: str) -> str:
+        ran = subprocess.run(
+            words,
+            env=environ,
+            cwd=work,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=LOOK_S,
+            check=False,
+        )
+        return ran.stdout + ran.stderr
+
+    run(str(SESAMECTL), "setup", program.name)
+    for words, printed in program.lists:
+        said = run(str(modules / program.path), *words)
+        assert "sesame" in said, said
+        assert printed in said, said
+    run(str(SESAMECTL), "setup", "--remove", program.name)
+    for words, printed in program.lists:
+        said = run(str(modules / program.path), *words)
+        assert "skills/sesame" not in said, said
+        assert printed not in said or "sesame" not in said, said

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sesamed.errors import ParamsError
@@ -25,6 +25,7 @@ from tests.support.claude import ClaudeSession, tool_use
 from tests.support.codex import CodexSession
 from tests.support.history import LIMITS, History
 from tests.support.sessions import Call, PiSession
+from tests.support.state_machines import machine_settings
 
 # What a line becomes, and how many records that is.
 KINDS: tuple[tuple[int, Callable[[PiSession, str], object]], ...] = (
@@ -81,6 +82,7 @@ def branch(ingest: Ingest, name: str, leaf: str = "leaf") -> list[int]:
     return numbers
 
 
+@settings(max_examples=machine_settings().max_examples)
 @example(steps=[(0, None), (0, None), (4, 0), (0, 1)], cuts=[], restarts=False)  # away, and back to the line before
 @given(steps=STEPS, cuts=st.lists(st.integers(0, 5000), max_size=6), restarts=st.booleans())
 def test_any_tree_read_in_any_pieces(
@@ -104,6 +106,7 @@ def test_any_tree_read_in_any_pieces(
             assert branch(history.ingest, name, line) == numbers
 
 
+@settings(max_examples=machine_settings().max_examples)
 @given(steps=STEPS, more=STEPS, at=st.integers(0, 15))
 def test_a_fork_has_a_tree_of_its_own(
     history: History, steps: list[tuple[int, int | None]], more: list[tuple[int, int | None]], at: int

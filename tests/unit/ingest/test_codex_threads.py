@@ -91,6 +91,7 @@ def test_a_reverted_thread_is_one_session(files: Neighbours) -> None:
     assert [(item[4], item[8]) for item in found[f"codex:{PARENT}"]["items"]] == [
         ("one", False), ("two", True), ("tool: ls\noutput:\nx", True), ("two", False),
     ]  # fmt: skip
+    assert found[f"codex:{PARENT}"]["branches"][0] == [(0, 0), (3, 3)]
 
 
 def test_a_fork_of_a_reverted_thread_reads_it_whole(files: Neighbours) -> None:
@@ -111,8 +112,10 @@ def test_a_fork_of_a_reverted_thread_reads_it_whole(files: Neighbours) -> None:
         history_base={"thread_id": ROLLOUT, "end_ordinal_exclusive": later.ordinal},
     )  # fmt: skip
     put(files, first, later.turn().user("too late"), child.turn().user("four"))
-    items = sessions(files)[f"codex:{CHILD}"]["items"]
-    assert [item[4] for item in items if not item[8]] == ["one", "three", "four"]
+    found = sessions(files)[f"codex:{CHILD}"]
+    assert [item[4] for item in found["items"] if not item[8]] == ["one", "three", "four"]
+    numbers = {number for first, last in found["branches"][0] for number in range(first, last + 1)}
+    assert numbers == {item[0] for item in found["items"] if not item[8]}
 
 
 @pytest.mark.parametrize("before", [True, False])

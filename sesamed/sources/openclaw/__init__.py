@@ -32,7 +32,7 @@ from sesamed.sources.lines import FAILURES, decode_leniently, repair
 from sesamed.sources.names import clean_name, title_fact
 from sesamed.sources.openclaw.prompts import answer_of, prompt_of
 from sesamed.sources.pi import Pi, PiState, Step
-from sesamed.sources.pi.lines import Line, Spoken, native_id
+from sesamed.sources.pi.lines import Block, Line, Spoken, native_id
 from sesamed.sources.records import join_texts
 
 if sys.version_info >= (3, 14):
@@ -46,6 +46,7 @@ PACKED: Final = b"\x28\xb5\x2f\xfd"  # how zstd begins
 EVENT_BYTES: Final = 4 << 20  # larger events are not compressed
 SUBAGENT: Final = ":subagent:"
 ARCHIVED: Final = re.compile(r"(\.jsonl)\.(?:reset|deleted)\..*", re.DOTALL)  # how the name of an archive ends
+BY_NAME: Final = "tool_call"
 OF_RUNTIME: Final = "openclaw."  # what customs of the program's are called
 # Types that pi does not have: where the history that is shown begins, and which branch is the active one.
 KNOWN: Final = frozenset({"reset", "leaf"})
@@ -81,6 +82,13 @@ class Conversation(msgspec.Struct, rename="camel", gc=False):
     label: str | None = None
     display_name: str | None = None
     spawned_by: str | None = None
+
+
+class NamedCall(msgspec.Struct, gc=False):
+    """The arguments of the tool that calls others."""
+
+    id: str
+    args: msgspec.Raw = msgspec.Raw(b"{}")
 
 
 class OpenClaw(Pi):
@@ -170,8 +178,19 @@ def _unwrap(spoken: Spoken) -> None:
     elif spoken.role == "assistant" and isinstance(spoken.content, list):
         for block in spoken.content:
             block.text = None if block.text is None else answer_of(block.text)
+            if block.name == BY_NAME:
+                _unwrap_call(block)
+    elif spoken.role == "custom" and (spoken.custom_type or "").startswith(OF_RUNTIME):
+        spoken.role = "system"
     elif spoken.role == "toolResult" and spoken.details is not None:
         spoken.is_error = bool(spoken.is_error) or _is_failure(spoken)
+
+
+def _unwrap_call(block: Block) -> None:
+    """Make a call of the tool that calls others, which is all that small prompts offer, the call that it means."""
+    with suppress(*FAILURES):
+        named = msgspec.json.decode(bytes(block.arguments), type=NamedCall)
+        block.name, block.arguments = named.id, named.args
 
 
 def _is_failure(result: Spoken) -> bool:
@@ -226,6 +245,8 @@ def _facts(
     key: str, label: str | None, display_name: str | None, parent: str | None, session: str | None
 ) -> Iterator[Fact]:
     """A name that was given, one that a model or the channel gave, and whose subagent it is."""
+    if display_name == key.rpartition(":")[2]:
+        display_name = None  # until there is one
     for title, rank in ((label, NameRank.RENAMED), (display_name, NameRank.GIVEN)):
         if title and title.strip():
             yield title_fact(title, rank, native_id=session)

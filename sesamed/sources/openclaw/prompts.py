@@ -22,7 +22,8 @@ FRAME: Final = re.compile(
     re.MULTILINE,
 )
 MESSAGE_ID: Final = re.compile(r"\n\s*\[message_id: [^\]\n]+\]\s*\Z")
-SUBAGENT: Final = re.compile(r"\s*+\[Subagent Context\].*?\[Subagent Task\]:?\s*", re.DOTALL)
+SUBAGENT: Final = re.compile(r"\s*+\[Subagent Context\].*?\n\[Subagent Task\](?::|[ \t]*\n)\s*", re.DOTALL)
+BEGIN: Final = "Begin. Execute the assigned task to completion."  # the last line of such a task
 # Prompts that the program writes.
 OWN: Final = (
     "Read HEARTBEAT.md if it exists",
@@ -51,6 +52,7 @@ def prompt_of(text: str) -> str:
     for frame in (ENVELOPE, SUBAGENT):
         if found := frame.match(text):
             text = text[found.end() :]
+            text = text.rstrip().removesuffix(BEGIN) if frame is SUBAGENT else text
     text = MESSAGE_ID.sub("", BEHIND.sub("", text))
     return "" if text.lstrip().startswith(OWN) else text.strip()
 

@@ -1,5 +1,6 @@
 """What a model is told to write of a session. Most is said of recall words, which find most."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -29,13 +30,15 @@ Passwords and the like have been replaced ([masked:githubtoken]); do not mention
 LAST = "Now write the entry of this session: one JSON object and nothing else."  # 50 KiB after it was said
 MAX_QUOTED = 8000  # of an answer that was not what was asked for
 TOKEN_BYTES = 4  # about; of English
+CLOSES = re.compile(r"<(?=/(?:session|answer)\b)", re.ASCII | re.IGNORECASE)
+NAMES_FILE = re.compile(r"(?<![A-Za-z0-9])@+(?![ @])")
 
 
 def make_prompt(session: Mapping[str, Any], conversation: Conversation) -> str:
     """What the command reads."""
     cut = "\nThe middle of it was left out." if conversation.is_cut else ""
     about = "\n".join(f"{name}: {value}" for name, value in describe(session))
-    return f"{PROMPT_MARKER}\n\n{INSTRUCTIONS}\n<session>\n{about}{cut}\n\n{close(conversation.text)}\n</session>\n\n{LAST}\n"
+    return f"{PROMPT_MARKER}\n\n{INSTRUCTIONS}\n<session>\n{close(about)}{cut}\n\n{close(conversation.text)}\n</session>\n\n{LAST}\n"
 
 
 def make_retry(prompt: str, answer: str, errors: Sequence[str]) -> str:
@@ -66,5 +69,7 @@ def describe(session: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def close(text: str) -> str:
-    """Nothing in it ends what it stands in."""
-    return text.replace("</session>", "< /session>").replace("</answer>", "< /answer>")
+    """Nothing in it ends what it stands in; nor is it a name behind an `@`, for which an agent that reads the prompt puts in the file of
+    that name, whatever tools it is denied, or what our own package knows of another session.
+    """
+    return NAMES_FILE.sub(r"\g<0> ", CLOSES.sub("< ", text))

@@ -97,7 +97,7 @@ def test_a_model_is_asked_what_sesamectl_asks(tmp_path: Path) -> None:
     """The instructions, what is said of the session, and what is said of a wrong answer stand in both clients: word for word."""
     sessions: list[dict[str, Any]] = [
         {
-            "name": "a\n name", "agent": "pi", "cwd": "/orchard", "gitBranch": None, "created": "C", "modified": "M",
+            "name": "a\n @name </session>", "agent": "pi", "cwd": "/orchard", "gitBranch": None, "created": "C", "modified": "M",
             "toolCounts": {"bash": 2, "read": 1},
         },
         dict.fromkeys(("name", "agent", "cwd", "gitBranch"), None) | {"created": "C", "modified": "M", "toolCounts": {}},
@@ -105,7 +105,7 @@ def test_a_model_is_asked_what_sesamectl_asks(tmp_path: Path) -> None:
     cases = [
         (session, Conversation(said, 3, is_cut=is_cut), wrong)
         for session in sessions
-        for said, is_cut in (("User: why?</session>", False), ("User: 語\n\n[...]\nso</answer>", True))
+        for said, is_cut in (("User: why? @@x、@y z@w\n@ v</SESSION>", False), ("User: 語\n\n[...]\nso</answer>", True))
         for wrong in ("no", "語😀</answer>" * 900)
     ]
     errors = ['"name" must be a text', "two"]

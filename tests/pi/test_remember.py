@@ -10,7 +10,7 @@ from sesamed.sources.pi import Pi
 from tests.pi.conftest import SetDesk
 from tests.support import npm
 from tests.support.chat import MODEL, PROVIDER, Model, plain
-from tests.support.desk import Desk
+from tests.support.desk import PACKAGE, Desk
 
 PLUM = "019e0000-0000-7000-8000-000000000001"
 ENTRY = {
@@ -55,3 +55,17 @@ def test_pi_is_asked(set_desk: SetDesk, pi: npm.Pi, model: Model, keeps: bool) -
     assert [session["sessionId"] for session in desk.daemon.sessions()] == before
     assert desk.daemon.found("pollination") == [PLUM]
     assert desk.daemon.call("list_sessions", needsMemory=True)["sessions"] == []
+
+
+def test_what_a_session_says_refers_to_nothing_where_it_is_quoted(set_desk: SetDesk, pi: npm.Pi, model: Model) -> None:
+    """Our own extension is loaded in the pi that is asked: it adds nothing of other sessions to what --dry-run shows."""
+    desk = orchard(set_desk, [*pi.command, "-e", str(PACKAGE), *Pi.asks[1:]])
+    medlar = desk.session(2).user("water the medlar").assistant("On Mondays.").name("Medlar")
+    desk.keep(desk.session(3).user("do as in @@Medlar").assistant("Done."), medlar)
+    desk.daemon.sync()
+    model.says(json.dumps(ENTRY))
+    ran = desk.shell(sys.executable, "-m", "sesamectl", "remember", "019e0000-0000-7000-8000-000000000003", "--json")
+    assert ran.code == 0, ran.err
+    said = json.dumps(model.requests[0]["messages"])
+    assert "do as in @@ Medlar" in said
+    assert "On Mondays" not in said

@@ -31,12 +31,12 @@ export type About = Pick<Meta, "name" | "agent" | "cwd" | "gitBranch" | "created
 export function makePrompt(session: About, conversation: { text: string; isCut: boolean }): string {
   const cut = conversation.isCut ? "\nThe middle of it was left out." : "";
   const about = described(session).map(([name, value]) => `${name}: ${value}`).join("\n");
-  return `${PROMPT_MARKER}\n\n${INSTRUCTIONS}\n<session>\n${about}${cut}\n\n${closed(conversation.text)}\n</session>\n\n${LAST}\n`;
+  return `${PROMPT_MARKER}\n\n${INSTRUCTIONS}\n<session>\n${material(about)}${cut}\n\n${material(conversation.text)}\n</session>\n\n${LAST}\n`;
 }
 
 /** The question again, with an answer that was not what it asks for, and why. */
 export function makeRetry(prompt: string, answer: string, errors: readonly string[]): string {
-  const quoted = closed([...answer.slice(0, 2 * MAX_QUOTED)].slice(0, MAX_QUOTED).join(""));
+  const quoted = material([...answer.slice(0, 2 * MAX_QUOTED)].slice(0, MAX_QUOTED).join(""));
   return `${prompt}\nYour last answer was:\n<answer>\n${quoted}\n</answer>\nIt cannot be used:\n${errors.map((error) => `- ${error}`).join("\n")}\nWrite the JSON object again.\n`;
 }
 
@@ -57,5 +57,10 @@ export function described(session: About): [string, string][] {
 
 /** Nothing in it ends what it stands in. */
 export function closed(text: string): string {
-  return text.replaceAll("</session>", "< /session>").replaceAll("</answer>", "< /answer>");
+  return text.replace(/<(?=\/(?:session|answer)\b)/gi, "< ");
+}
+
+/** Nor is it a name behind an `@`, for which agents put in a file: pi's models don't, but those that `sesamectl remember` may ask. */
+function material(text: string): string {
+  return closed(text).replace(/(?<![A-Za-z0-9])@+(?![ @])/g, "$& ");
 }

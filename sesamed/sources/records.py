@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import msgspec
 
@@ -15,6 +15,8 @@ EXIT_CHARS = 200
 ID_CHARS = 1024  # ids of OpenAI's calls have hundreds; a longer one is not kept
 EARLIEST_MS = 631_152_000_000  # 1990: earlier, and it is a count of seconds or a zero
 LATEST_MS = 7_258_118_400_000  # 2200
+
+UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 Time = str | int | float | None  # ISO 8601, milliseconds, or nonsense
 
@@ -100,6 +102,15 @@ class Place(msgspec.Struct, frozen=True, gc=False):
         return ToolResult(
             key=call.key, text=text, is_error=is_error, time_ms=self.ended_ms or self.time_ms, hidden=call.hidden
         )
+
+
+def stamp_of(session: str, entry: str | None, timestamp: Time, undated: int) -> str:
+    """What the keys of an entry's records begin with: its id, if that is random and so the same in copies only; else its session, with the
+    id and the time that there are, or its number among those that have no time.
+    """
+    if entry is not None and UUID.fullmatch(entry):
+        return entry.lower()
+    return "\0".join((session, entry or "", str(undated if timestamp is None else timestamp)))
 
 
 def join_texts(content: str | Sequence[Block] | None) -> str:

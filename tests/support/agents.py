@@ -292,11 +292,8 @@ class Copilot(Agent):
 class Droid(Agent):
     """A log of messages whose first line is rewritten."""
 
-    name, package, pinned = (
-        "droid",
-        "@factory/cli-linux-x64",
-        "0.225.2",
-    )  # `@factory/cli` asks for one that npm does not have
+    # `@factory/cli` asks for one of its own version, which npm does not have.
+    name, package, pinned = "droid", "@factory/cli-linux-x64", "0.225.2"
     daily = True
     shell_tool = "Execute"
     in_terminal = ("--resume",)

@@ -4,7 +4,6 @@ How a file begins, how its lines are stepped through, and what each type of line
 `ASIDE` those about it. Knows no files (only their names), no index, no time. A line is judged by its type, whatever version it claims.
 """
 
-import re
 from collections.abc import Callable
 from pathlib import PurePath
 from typing import Final
@@ -56,9 +55,8 @@ from sesamed.sources.claude.records import (
 )
 from sesamed.sources.lines import JsonLines
 from sesamed.sources.names import clean_name, stem_of
-from sesamed.sources.records import join_texts, note_activity, note_passed
+from sesamed.sources.records import UUID, join_texts, note_activity, note_passed
 
-UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 SUBAGENTS: Final = "subagents"
 JOURNALS: Final = frozenset({"journal.jsonl", "history.jsonl"})
 JOURNALED: Final = frozenset({"started", "result"})  # a journal begins so, and no session

@@ -12,10 +12,9 @@ from msgspec.structs import replace
 
 from sesamed.model import Operation
 from sesamed.sources.lines import EMPTY
-from sesamed.sources.records import ID_CHARS, OpenCall, Place, Time, millis
+from sesamed.sources.records import ID_CHARS, OpenCall, Place, Time, millis, stamp_of
 
 NOTHING: Final = msgspec.Raw(b"null")
-UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 class Context(msgspec.Struct, gc=False):
@@ -112,7 +111,7 @@ class CopilotState(msgspec.Struct, frozen=True, kw_only=True):
     session: str = ""
     cwd: str | None = None
     named: bool = False
-    undated: int = 0  # events so far with neither a UUID nor a time: their number is all that tells them apart
+    undated: int = 0  # events so far without a time
     calls: dict[str, OpenCall] = {}  # by toolCallId, oldest first
 
 
@@ -121,17 +120,14 @@ Step = tuple[CopilotState, list[Operation]]
 
 def advance(state: CopilotState, line: Line, calls: dict[str, OpenCall] | None = None) -> CopilotState:
     """The state after this event."""
-    if not _is_lasting(line) and line.timestamp is None:
+    if line.timestamp is None:
         state = replace(state, undated=state.undated + 1)
     return state if calls is None else replace(state, calls=calls)
 
 
 def locate(state: CopilotState, line: Line) -> Place:
     """Where the event stands. A fork's copy has the same id, which is random; what others write in its place may not be."""
-    if _is_lasting(line):
-        stamp = (line.id or "").lower()
-    else:
-        stamp = "\0".join((state.session, line.id or "", str(line.timestamp or state.undated)))
+    stamp = stamp_of(state.session, line.id, line.timestamp, state.undated)
     return Place(
         entry=line.id if line.id and len(line.id) <= ID_CHARS else None,
         time_ms=millis(line.timestamp),
@@ -144,7 +140,3 @@ def locate(state: CopilotState, line: Line) -> Place:
 def is_by_agent(line: Line) -> bool:
     """Whether this is a subagent's event, in its parent's file, or what it was asked."""
     return bool(line.agent_id or line.data.parent_tool_call_id or (line.data.source or "").startswith("agent-"))
-
-
-def _is_lasting(line: Line) -> bool:
-    return line.id is not None and UUID.fullmatch(line.id) is not None

@@ -12,11 +12,10 @@ import msgspec
 
 from sesamed.calls import strip_server
 from sesamed.model import Fact, NameRank, Operation, Role, Unknown, record_key
-from sesamed.sources.copilot.lines import UUID
 from sesamed.sources.copilot.records import ENDED
 from sesamed.sources.lines import EMPTY, LineDecoder, object_of
 from sesamed.sources.names import prompt_fact
-from sesamed.sources.records import Place, Time, join_texts, millis, strip_exit
+from sesamed.sources.records import Place, Time, join_texts, millis, stamp_of, strip_exit
 
 TRUSTED: Final = re.compile(r"Folder (.+) has been added to trusted folders\.", re.DOTALL)
 ROLES: Final[dict[str, Role]] = {"user": "user", "copilot": "assistant", "error": "assistant", "compaction": "summary"}
@@ -137,6 +136,5 @@ def _output_of(entry: Entry, results: Mapping[str, str]) -> tuple[str | None, bo
 
 
 def _locate(history: History, entry: Entry, number: int) -> Place:
-    name = entry.id or ""
-    stamp = name.lower() if UUID.fullmatch(name) else f"{history.session_id}\0{name or number}"
+    stamp = stamp_of(history.session_id or "", entry.id, entry.timestamp, number)
     return Place(entry=entry.id, time_ms=millis(entry.timestamp), stamp=f"copilot\0{stamp}")

@@ -5,18 +5,15 @@ What is not named here (thinking, images' base64, hooks, todos) is skipped by th
 """
 
 import re
-from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
 from sesamed.model import Operation
 from sesamed.sources.lines import EMPTY
-from sesamed.sources.records import ID_CHARS, OpenCall, Place, Time, link_parent, millis
+from sesamed.sources.records import ID_CHARS, OpenCall, Place, Time, link_parent, millis, stamp_of
 
 Parent = str | None | msgspec.UnsetType
-# Of a message, or of the context that was put before it.
-UUID: Final = re.compile(r"(?:context-)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 class Part(msgspec.Struct, gc=False):
@@ -80,7 +77,7 @@ class DroidState(msgspec.Struct, frozen=True, kw_only=True):
     forked_at: str | None = None  # the last message that is a copy
     named: bool = False
     last: str | None = None  # the id of the message before
-    undated: int = 0  # lines so far with neither a UUID nor a time: their number is all that tells them apart
+    undated: int = 0  # lines so far without a time
     calls: dict[str, OpenCall] = {}  # by the id of the call, oldest first
 
 
@@ -91,17 +88,14 @@ def advance(state: DroidState, line: Line, calls: dict[str, OpenCall] | None = N
     """The state after this line."""
     if line.message is not None and line.id and len(line.id) <= ID_CHARS:
         state = replace(state, last=line.id)
-    if not _is_lasting(line) and line.timestamp is None:
+    if line.timestamp is None:
         state = replace(state, undated=state.undated + 1)
     return state if calls is None else replace(state, calls=calls)
 
 
 def locate(state: DroidState, line: Line) -> Place:
     """Where the line stands. A fork's copy has the same id and time."""
-    if _is_lasting(line):
-        stamp = (line.id or "").lower()
-    else:
-        stamp = "\0".join((state.session, line.id or "", str(line.timestamp or state.undated)))
+    stamp = stamp_of(state.session, line.id, line.timestamp, state.undated)
     return Place(
         entry=line.id if line.id and len(line.id) <= ID_CHARS else None,
         parent=link_parent(line.parent_id, state.last),
@@ -109,7 +103,3 @@ def locate(state: DroidState, line: Line) -> Place:
         cwd=state.cwd,
         stamp=f"droid\0{stamp}",
     )
-
-
-def _is_lasting(line: Line) -> bool:
-    return line.id is not None and UUID.fullmatch(line.id) is not None

@@ -23,11 +23,11 @@ from sesamed.source import (
     ToolFamilies,
     Variable,
 )
-from sesamed.sources.gemini.conversation import UUID, Conversation
+from sesamed.sources.gemini.conversation import Conversation
 from sesamed.sources.gemini.lines import COMMANDS, STARTS, Line, Projects, directories_of, parts_of
 from sesamed.sources.lines import FAILURES, JsonState, LineDecoder
 from sesamed.sources.names import clean_name, prompt_fact, title_fact
-from sesamed.sources.records import millis
+from sesamed.sources.records import UUID, millis
 
 LINES: Final = LineDecoder(Line, STARTS)
 PROJECT_LIST: Final = "projects.json"

@@ -6,7 +6,6 @@ version. Here the earliest time and the richest version count, so nothing that w
 first appeared, so a growing file adds its records at the end.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -33,13 +32,11 @@ from sesamed.sources.gemini.lines import (
     text_of,
     unwrap,
 )
-from sesamed.sources.records import Place, millis
+from sesamed.sources.records import UUID, Place, millis
 
 SHELL_TOOL: Final = "run_shell_command"
 ASIDE: Final = frozenset({"info", "error", "warning"})  # messages of the program to the user
 FAILED: Final = frozenset({"error", "cancelled"})
-# Other ids are numbers, or hashes of other ids; the context message has the same id in every session.
-UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 Record = Message | ToolCall
 
@@ -114,6 +111,7 @@ class Conversation:
         time_ms = millis(entry.timestamp)
         if time_ms is not None:
             self._times[name] = min(time_ms, self._times.get(name, time_ms))
+        # Other ids are numbers, or hashes of other ids; the context message has the same id in every session.
         stamp = name.lower() if UUID.fullmatch(name) else f"{self._session}\0{name}"
         return Place(entry=entry.id, stamp=f"gemini\0{stamp}", time_ms=self._times.get(name), cwd=self._cwd)
 

@@ -4,7 +4,9 @@ from sesamed.source import BadLineError, Value
 
 
 def text_column(value: Value) -> str | None:
-    """A column of text. Broken UTF-8 comes as bytes."""
+    """A column of text, which a state can keep: broken UTF-8 comes as bytes, and half a pair could not be stored."""
+    if isinstance(value, str):
+        value = value.encode("utf-8", "surrogatepass")
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return None if value is None else str(value)

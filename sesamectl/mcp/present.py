@@ -1,7 +1,7 @@
 """Lists of sessions as text for a model: bounded, one hit in a few lines, what others wrote marked as quoted. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sesamectl.mcp.quoting import count, cut, day, dump, fitting, line, minute, quote, quoted_length, string, word
 from sesamectl.render.heading import NO_NAME, short_id
@@ -17,7 +17,12 @@ WORDS_SHOWN, WORD_CHARACTERS = 20, 60
 SAID_CHARACTERS = 300  # of a summary or a description
 TAGS_SHOWN, TAG_CHARACTERS = 12, 40
 WARNINGS_SHOWN, WARNING_CHARACTERS = 5, 300
+NUMBERS_SHOWN = 20
 TURNING = 120  # for how to go on, and what else stands between the parts
+
+if TYPE_CHECKING:
+    from sesamectl.memory.excerpt import Excerpt
+    from sesamectl.memory.question import Answered
 
 Session = Mapping[str, Any]
 
@@ -140,12 +145,36 @@ def meta(session: Session, total: int, budget: int) -> str:
     return "\n".join(_fit([cut(one, budget // 2) for one in lines], budget))
 
 
-def answer(session: Session, text: str, budget: int) -> str:
-    """What a model said about a session."""
-    heading = f"What a model answered from session {name(session)} ({reading(session)}). {QUOTED}"
-    room = budget - len(heading) - 2
-    kept = text if quoted_length(text) <= room else f"{text[: fitting(text, room - 1)]}…"
-    return f"{heading}\n\n{quote(kept)}"
+def answer(session: Session, answered: "Answered", excerpt: "Excerpt", up_to: int | None, budget: int) -> str:
+    """What a model answered about a session, and which messages that rests on."""
+    newest = "the newest one" if up_to is None else f"[{up_to}]"
+    cut_off = " (what is left out is older, or between them)" if excerpt.is_cut else ""
+    read = f"{count(len(excerpt.numbers), 'message')} of the {excerpt.total} that lead to {newest}{cut_off}"
+    heading, rests = f"{word(answered.model)} answers, from {read}. {QUOTED}", _rests(session, answered)
+    room = budget - len(heading) - len(rests) - 2
+    kept = (
+        answered.text
+        if quoted_length(answered.text) <= room
+        else f"{answered.text[: fitting(answered.text, room - 1)]}…"
+    )
+    return f"{heading}\n{quote(kept)}\n{rests}"
+
+
+def _rests(session: Session, answered: "Answered") -> str:
+    """Which messages the answer rests on, so that they can be read; and which it names that it was not shown."""
+    untrue = ""
+    if answered.unknown:
+        untrue = f" It also names {_list_numbers(answered.unknown)}, which it was not shown: do not trust what it says of those."
+    if not answered.known:
+        return f"It names no message that it rests on: check it with {reading(session)}.{untrue}"
+    first = reading(session, around=answered.known[0])
+    return f"It rests on {_list_numbers(answered.known)}. Read them: {first}.{untrue}"
+
+
+def _list_numbers(numbers: Sequence[int]) -> str:
+    return ", ".join(f"[{number}]" for number in numbers[:NUMBERS_SHOWN]) + (
+        ", …" if len(numbers) > NUMBERS_SHOWN else ""
+    )
 
 
 def _hit(hit: Session) -> str:

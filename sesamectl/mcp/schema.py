@@ -95,7 +95,18 @@ READ = _object(
     ["session"],
 )
 META = _object({"session": SESSION}, ["session"])
-QUERY = _object({"session": SESSION, "question": _text("What is to be found out about it")}, ["session", "question"])
+QUERY = _object(
+    {
+        "session": SESSION,
+        "question": _text(
+            "What is to be found out, with all that is needed to understand it: whoever answers knows nothing of this conversation"
+        ),
+        "upTo": _whole(
+            "Ask as of this message, the [N] of a hit: only what leads to it is read. Left out, what leads to the newest"
+        ),
+    },
+    ["session", "question"],
+)
 
 # Many clients give a model what is structured, and not the text beside it. So the text is in it, and beside that only what a program
 # needs to go on: no words that somebody else has chosen stand outside of it.

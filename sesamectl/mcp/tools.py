@@ -156,21 +156,23 @@ def query(request: Request, given: Given) -> Told:
     from sesamectl.memory.question import Material, answer_question, read_material
 
     found: list[Material] = []
+    up_to = counted(given, "upTo") if "upTo" in given else None
 
     def question(client: Client) -> dict[str, Any]:
-        found[:] = [read_material(client, resolve(client, given["session"].strip(), request.here)["sessionId"])]
+        identity = resolve(client, given["session"].strip(), request.here)["sessionId"]
+        found[:] = [read_material(client, identity, up_to)]
         return {}
 
     try:
         request.ask(question)
         request.tell("the model reads the session")
-        answer = answer_question(found[0], given["question"], request.check)
+        answered = answer_question(found[0], given["question"], request.check)
     except AskingError as error:
         raise GivenError(f"no answer: {error}") from None
-    session = found[0].session
+    session, excerpt = found[0]
 
     def render(budget: int) -> Told:
-        return {"text": present.answer(session, answer, budget), "sessionId": session["sessionId"]}
+        return {"text": present.answer(session, answered, excerpt, up_to, budget), "sessionId": session["sessionId"]}
 
     return fit(render, _notes(request))
 
@@ -268,10 +270,9 @@ TOOLS = (
 )
 QUERY = Tool(
     "query_session",
-    "Ask about a session",
-    "Have a model of the user's read a past session and answer a question about it: for long sessions of "
-    "which you need one fact or decision. What was said is read, not what tools printed; it takes a "
-    "while.",
+    "Query session",
+    "Ask one question about one past session: a model reads what was said there, and answers in a few lines with the "
+    "numbers of the messages that it rests on. Costs a call of a model, and saves reading a long session with read_session.",
     schemas.QUERY,
     schemas.ANSWER,
     query,

@@ -5,13 +5,16 @@ import json
 import re
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from sesamectl.client import Client
 from sesamectl.mcp import present, schema
 from sesamectl.mcp.page import Part, page
-from sesamectl.mcp.tools import INSTRUCTIONS, TOOLS
+from sesamectl.mcp.tools import INSTRUCTIONS, QUERY, TOOLS
+from sesamectl.memory.excerpt import Excerpt, read_excerpt
+from sesamectl.memory.question import SPACED, find_citations, make_question
 from tests.support import npm
 from tests.support.desk import REPOSITORY
 
@@ -42,11 +45,19 @@ MESSAGE = {
 PAGE = {"sessionId": "019912345678", "total": 100, "nextOffset": 4, "messages": [MESSAGE]}
 SCRIPT = """
 import { readFileSync } from "node:fs"; import * as present from "./present.ts"; import { page } from "./page.ts";
-import { LIST, READ, SEARCH } from "./schema.ts";
-const { searches, lists, pages } = JSON.parse(readFileSync(0, "utf8"));
+import { LIST, QUERY, READ, SEARCH } from "./schema.ts"; import { citations, makeQuestion } from "./question.ts";
+import { excerpt } from "./excerpt.ts";
+const { searches, lists, pages, questions, answers, excerpts } = JSON.parse(readFileSync(0, "utf8"));
 const how = { limit: 8, budget: 4000, reads: "read_session" };
 console.log(JSON.stringify({
-  schemas: { LIST, READ, SEARCH },
+  schemas: { LIST, QUERY, READ, SEARCH },
+  questions: questions.map((given) => makeQuestion(...given)),
+  answers: answers.map(([answer, shown]) => Object.values(citations(answer, new Set(shown)))),
+  excerpts: await Promise.all(excerpts.map(async ([messages, room]) => {
+    const list = async (_method, { offset = 0, limit }) => ({ total: messages.length, messages: messages.slice(offset, offset + limit),
+      nextOffset: offset + limit < messages.length ? offset + limit : null });
+    return Object.values(await excerpt(list, { sessionId: "x" }, room));
+  })),
   searches: searches.map(([query, found, offset]) => present.search(query, found, { ...how, offset }).text),
   lists: lists.map(([listed, offset]) => present.sessions(listed, { ...how, offset }).text),
   pages: pages.map(([read, meta, part]) => page(read, meta, { reads: "read_session", ...part }).text),
@@ -101,6 +112,7 @@ CALL = {
     "isError": True,
     "undone": True,
 }
+CALL_FIELDS: dict[str, Any] = {"kind": "tool_call", "role": "assistant", "toolName": "bash", "isError": True}
 PAGES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     (PAGE, {"budget": 4000}),
     ({**PAGE, "messages": [MESSAGE, CALL, {**MESSAGE, "msgIdx": 5, "text": "ü\n" * 9000}]}, {"budget": 4000, "around": 4}),
@@ -111,10 +123,49 @@ PAGES: list[tuple[dict[str, Any], dict[str, Any]]] = [
 ]  # fmt: skip
 
 
+ABOUT: dict[str, Any] = {**SESSION, "name": "Simplify the flakes", "agent": "pi", "toolCounts": {"bash": 2}}
+QUESTIONS = [
+    (ABOUT, {"text": "[0] user:\n> why </session>", "isCut": True}, "what was </session> decided?"),
+    (ABOUT, {"text": "[0] user:\n> why", "isCut": False}, "what?\nand why?"),
+]
+ANSWERS = [
+    ("It was so [3], [4, 5][12\u201313] and [3]; not [2026-03] or [99].", [3, 4, 5, 12]),
+    ("Nobody knows [12345678] []", [1]),
+]
+TALK: list[dict[str, Any]] = [
+    {**MESSAGE, "msgIdx": at, "text": text, **more}
+    for at, (text, more) in enumerate(
+        [  # what is said, and what else is so
+            ("begin here", {}),
+            ("x" * 9000, {"role": "assistant"}),
+            ("what was before", {"role": "summary"}),
+            *((f"go on {at}", {"role": "user" if at % 2 else "assistant"}) for at in range(250)),
+            ("tool: bash\ncommand: prune\noutput:\n" + "y" * 900, CALL_FIELDS),
+            ("taken back", {"undone": True}),
+            (" ", {}),
+            ("z" * 9000, {"role": "assistant"}),
+        ]
+    )
+]
+EXCERPTS = [(TALK, 50_000), (TALK, 9000), (TALK, 100), (TALK[:2], 50_000), ([], 100)]
+
+
+class Talk:
+    """A daemon with one session."""
+
+    def __init__(self, messages: list[dict[str, Any]]) -> None:
+        self._messages = messages
+
+    def call(self, _: str, /, *, limit: int, offset: int = 0, **__: Any) -> dict[str, Any]:
+        """A page of it."""
+        return {"total": len(self._messages), "messages": self._messages[offset : offset + limit]}
+
+
 @pytest.fixture(scope="module")
 def told_in_pi() -> Any:
     """What pi's package makes of all of these."""
-    given = {"searches": SEARCHES, "lists": LISTS, "pages": [(read, SESSION, part) for read, part in PAGES]}
+    more = {"questions": QUESTIONS, "answers": ANSWERS, "excerpts": EXCERPTS}
+    given = {**more, "searches": SEARCHES, "lists": LISTS, "pages": [(read, SESSION, part) for read, part in PAGES]}
     command = [npm.node_22(), "--no-warnings", "--input-type=module", "-e", SCRIPT]
     ran = subprocess.run(command, input=json.dumps(given), cwd=PI, capture_output=True, check=True, text=True)
     return json.loads(ran.stdout)
@@ -122,7 +173,12 @@ def told_in_pi() -> Any:
 
 def test_tools_take_the_same(told_in_pi: Any) -> None:
     """Word for word."""
-    assert told_in_pi["schemas"] == {"SEARCH": schema.SEARCH, "LIST": schema.LIST, "READ": schema.READ}
+    assert told_in_pi["schemas"] == {
+        "SEARCH": schema.SEARCH,
+        "LIST": schema.LIST,
+        "READ": schema.READ,
+        "QUERY": schema.QUERY,
+    }
 
 
 def test_tools_are_described_in_the_same_words() -> None:
@@ -132,7 +188,7 @@ def test_tools_are_described_in_the_same_words() -> None:
         text = text.replace(f"${{names.{place}}}", value)
     text = text.replace("${MOST_CHARACTERS}", "20000")
     described = re.findall(r"^    description: [`\"](.*)[`\"],$", text, re.MULTILINE)
-    assert described[:3] == [tool.description for tool in TOOLS[:3]]  # query_session is asked in another way here
+    assert described == [*(tool.description for tool in TOOLS[:3]), QUERY.description]
     guidelines = re.findall(r"^      [`\"](.*)[`\"],$", text, re.MULTILINE)
     assert " ".join(guidelines) == INSTRUCTIONS
 
@@ -154,3 +210,15 @@ def test_pages_tell_the_same(told_in_pi: Any) -> None:
     parts = [Part(part["budget"], part.get("around"), part.get("textOffset", 0)) for _, part in PAGES]
     shown = [page(read, SESSION, part).text for (read, _), part in zip(PAGES, parts, strict=True)]
     assert shown == told_in_pi["pages"]
+
+
+def test_questions_are_asked_in_the_same_words(told_in_pi: Any) -> None:
+    """Of the same part of a session; and of the answer the same numbers are believed."""
+    asked = [
+        make_question(session, Excerpt(str(said["text"]), [], bool(said["isCut"]), 0), question)
+        for session, said, question in QUESTIONS
+    ]
+    assert [one.replace(SPACED, "") for one in asked] == told_in_pi["questions"]
+    assert [list(find_citations(answer, shown)) for answer, shown in ANSWERS] == told_in_pi["answers"]
+    excerpts = [list(read_excerpt(cast("Client", Talk(messages)), {}, room)) for messages, room in EXCERPTS]
+    assert excerpts == told_in_pi["excerpts"]

@@ -13,9 +13,9 @@ from sesamectl.errors import RefusedError
 from sesamectl.memory.answer import AnswerError, parse_answer, read_output
 from sesamectl.memory.asking import AskingError, ask_model
 from sesamectl.memory.conversation import MAX_BYTES, Conversation, read_conversation
+from sesamectl.memory.excerpt import Excerpt
 from sesamectl.memory.prompt import count_tokens, make_prompt, make_retry
-from sesamectl.memory.question import Material
-from sesamectl.memory.question import make_prompt as ask_about
+from sesamectl.memory.question import make_question
 from sesamectl.memory.remembering import Budget, Question, SpentError, ask
 from sesamectl.memory.settings import RECIPES, Settings
 from sesamed.model import PROMPT_MARKER
@@ -138,7 +138,7 @@ def test_nothing_in_a_prompt_names_a_file_to_be_sent_as_well(said: str) -> None:
     session = {**SESSION, "name": said}
     conversation = Conversation(f"User: {said}", 3, is_cut=False)
     again = make_retry(make_prompt(session, conversation), said, ["wrong"])
-    asked = ask_about(Material(session, conversation), said)
+    asked = make_question(session, Excerpt(f"[0] user:\n> {said}", [0], is_cut=False, total=1), said)
     assert not re.search(r"@[^\s@]", again + asked)
     assert "me@orchard" in make_prompt(SESSION, Conversation("me@orchard", 3, is_cut=False))
 

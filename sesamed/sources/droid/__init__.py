@@ -16,12 +16,12 @@ from msgspec.structs import replace
 from sesamed.model import Fact, Identity, NameRank, Operation, Unknown, record_key
 from sesamed.source import ForeignFileError, Lines, Location, ResumeCommand, ToolFamilies, Variable
 from sesamed.sources.droid.lines import STARTS, DroidState, Line, Step, advance, locate
-from sesamed.sources.droid.records import SKILL_SHOWN, read_message
+from sesamed.sources.droid.records import SKILL_SHOWN, TASK, read_message
 from sesamed.sources.lines import JsonLines
 from sesamed.sources.names import clean_name, prompt_fact, stem_of, title_fact
 from sesamed.sources.records import millis, note_activity
 
-NO_TITLE: Final = re.compile(r"|New Session|Generating title.*")
+NO_TITLE: Final = re.compile(rf"|New Session|Generating title.*|{re.escape(TASK)}.*", re.DOTALL)
 COPIED: Final = (
     "provider_switch_serialization"  # a compaction that is the talk so far, word by word, for another provider
 )

@@ -95,6 +95,7 @@ def test_a_header_that_is_rewritten_changes_no_record() -> None:
         ({"title": "hi", "sessionTitle": "New Session"}, [("hi", NameRank.STAND_IN)]),
         ({"title": "hi", "sessionTitle": "General greeting"}, [("General greeting", NameRank.GIVEN)]),
         ({"title": 'Skill "nuts" activated'}, []),
+        ({"title": "# Task Tool Invocation Subagent type: worker", "isSessionTitleManuallySet": True}, []),
         ({"title": "Nuts", "isSessionTitleManuallySet": True}, [("Nuts", NameRank.RENAMED)]),
         (
             {"title": "Worker: Crack", "isSessionTitleManuallySet": True, "callingToolUseId": "a"},

@@ -360,6 +360,26 @@ def test_nothing_happens_until_a_model_is_chosen(set_desk: SetDesk, model: Model
     assert not [path for path in desk.agent.iterdir() if "index" in path.name or "meta" in path.name]
 
 
+def test_a_model_that_is_chosen_no_longer_is_asked_no_longer(set_desk: SetDesk, model: Model) -> None:
+    """By a pi that runs, and asks it again once it is chosen again."""
+    desk = set_desk()
+    file = choose(desk)
+    chosen = file.read_text()
+    model.says("one", "two", "three")
+    model.says_aside(GOOD, GOOD)
+    with desk.talk() as talk:
+        talk.prompt("first")
+        status(talk, "session indexed")
+        file.write_text('{"modelKeys": []}')
+        talk.prompt("second")
+        talk.send("prompt", message="/index-session")
+        assert "no model is chosen" in talk.until("extension_ui_request", method="notify")["message"]
+        file.write_text(chosen)
+        talk.prompt("third")
+        status(talk, "session indexed")
+    assert ["second" in json.dumps(asked) and "third" in json.dumps(asked) for asked in model.asides] == [False, True]
+
+
 def test_whoever_asks_need_not_wait_for_enough_prompts(set_desk: SetDesk, model: Model) -> None:
     desk = set_desk()
     choose(desk, minNewUserMessages=5, commandName="remember-this")

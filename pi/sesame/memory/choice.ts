@@ -8,20 +8,29 @@ const IS_CHILD = process.env.PI_SESSION_ID !== undefined || ![undefined, String(
 
 export class Choice {
   readonly agentDirectory = getAgentDir();
-  readonly settings: Settings; // as usual, where they are wrong
   readonly isTheirs: boolean; // session-index is loaded here
-  readonly #wrong: string | undefined;
+  #settings = DEFAULTS; // as usual, where they are wrong
+  #wrong: string | undefined;
 
   constructor(pi: ExtensionAPI) {
-    try {
-      this.settings = readSettings(this.agentDirectory);
-    } catch (error) {
-      this.settings = DEFAULTS;
-      this.#wrong = (error as Error).message;
-    }
+    this.look();
     const names = [this.settings.commandName, DEFAULTS.commandName];
     this.isTheirs = pi.getCommands().some(({ source, name }) => source === "extension" && names.includes(name));
     process.env[IN_PI] ??= String(process.pid);
+  }
+
+  get settings(): Settings {
+    return this.#settings;
+  }
+
+  /** What stands in the file now: whoever takes a model out of it has nothing sent to it any more, also by a pi that runs. */
+  look(): void {
+    [this.#settings, this.#wrong] = [DEFAULTS, undefined];
+    try {
+      this.#settings = readSettings(this.agentDirectory);
+    } catch (error) {
+      this.#wrong = (error as Error).message;
+    }
   }
 
   /** Whether a model was chosen, for what this pi does by itself. */
@@ -31,11 +40,13 @@ export class Choice {
 
   /** The model that is asked. Throws if there is none. */
   model(ctx: ExtensionContext): Chosen {
+    this.look();
     return chooseModel(ctx.modelRegistry, this.settings.modelKeys);
   }
 
   /** What the person ought to know: what they chose cannot be. */
   trouble(ctx: ExtensionContext): string | undefined {
+    this.look();
     if (this.#wrong !== undefined) return this.#wrong;
     if (!this.isOn) return undefined;
     if (this.isTheirs) return `another extension has the command /${this.settings.commandName}`;

@@ -20,6 +20,7 @@ import { dollars, Status } from "./status.ts";
 type Tell = (ctx: ExtensionContext, text: string) => void;
 
 const IS_SETTLED_SINCE = "0.80.4"; // before, pi says the same of a run that it will try again
+const OLDER = " an older session";
 const SETTLES = !isNewer(IS_SETTLED_SINCE, VERSION);
 
 /** What belongs to one session of pi's, and ends with it. */
@@ -60,6 +61,7 @@ class Memory {
   }
 
   begin(ctx: ExtensionContext): void {
+    this.#choice.look();
     const { settings } = this.#choice;
     const here = (this.#here ??= { ctx, status: new Status(ctx, settings), control: new AbortController(), last: Promise.resolve(), own: undefined, isToLookAgain: false, attempts: [] });
     if (!ctx.hasUI && !settings.waitInPrintMode) return;
@@ -93,8 +95,9 @@ class Memory {
 
   /** The session, if it is to be remembered now without anybody asking for it. */
   #dueNow(ctx: ExtensionContext): Subject | undefined {
+    const refusal = this.#choice.refusal(ctx);
     const { settings } = this.#choice;
-    const isKeptFrom = (!ctx.hasUI && !settings.waitInPrintMode) || this.#choice.refusal(ctx) !== undefined || isTheirs(ctx) || this.#spentOn === today();
+    const isKeptFrom = (!ctx.hasUI && !settings.waitInPrintMode) || refusal !== undefined || isTheirs(ctx) || this.#spentOn === today();
     const subject = isKeptFrom ? undefined : subjectOf(ctx);
     const least = settings.minNewUserMessages;
     return subject && this.#since(ctx) >= least ? { ...subject, least } : undefined;
@@ -175,11 +178,11 @@ class Memory {
   }
 
   async #older(here: Here): Promise<void> {
-    const means = this.#means(here, " an older session");
+    const means = this.#means(here, OLDER);
     const { backfill } = this.#choice.settings;
     const costs: number[] = [];
     for await (const subject of due(means.ask, here.ctx.sessionManager.getSessionId(), means.budget, backfill, means.signal)) {
-      const failed = await this.#inTurn(here, () => remember(subject, means)).then(
+      const failed = await this.#inTurn(here, () => remember(subject, this.#means(here, OLDER))).then(
         ({ usage }) => void costs.push(usage.cost.total),
         (error: unknown) => error,
       );

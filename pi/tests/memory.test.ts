@@ -107,7 +107,7 @@ test("it is written as a whole, and the newer one wins", () => {
 test("one that is corrupt counts as none", () => {
   const path = metaPath(place(), "a");
   mkdirSync(join(path, ".."));
-  for (const text of ["", "{", "[]", '"x"', JSON.stringify({ ...META }), JSON.stringify({ ...META, createdAt: "x", updatedAt: "soon" }), JSON.stringify({ ...META, createdAt: "x", tags: [1] })]) {
+  for (const text of ["", "{", "[]", '"x"', JSON.stringify({ ...META }), JSON.stringify({ ...META, createdAt: "x", updatedAt: "soon" }), JSON.stringify({ ...META, createdAt: "x", tags: [1] }), JSON.stringify({ ...META, createdAt: "x", updatedAt: "2999-01-01T00:00:00.000Z" })]) {
     writeFileSync(path, text);
     assert.equal(typeof readMeta(path), "string", text);
   }

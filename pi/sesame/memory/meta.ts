@@ -26,6 +26,8 @@ export interface MetaFile {
 const TEXTS = ["sessionId", "sessionFile", "name", "description", "summary", "cwd", "createdAt", "updatedAt", "model", "lastIndexedLeafId"] as const;
 const [MAX_NAME, MAX_DESCRIPTION, MAX_SUMMARY, MAX_TAG, MAX_TAGS] = [120, 1_200, 8_000, 80, 12]; // what session-index takes for whole
 
+const AHEAD_MS = 60_000; // of this clock
+
 export function metaPath(agentDirectory: string, sessionId: string): string {
   return join(agentDirectory, "sessions-meta", `${basename(sessionId)}.meta.json`);
 }
@@ -44,7 +46,9 @@ export function readMeta(path: string): MetaFile | string | undefined {
 function flawIn(value: Record<string, unknown>): string | undefined {
   const wrong = TEXTS.find((name) => typeof value[name] !== "string");
   if (wrong) return `${wrong} is no text`;
-  if (Number.isNaN(Date.parse(String(value.updatedAt)))) return "updatedAt is no time";
+  const updated = Date.parse(String(value.updatedAt));
+  if (Number.isNaN(updated)) return "updatedAt is no time";
+  if (updated > Date.now() + AHEAD_MS) return "updatedAt is in the future"; // nothing would ever be newer
   return Array.isArray(value.tags) && value.tags.every((tag) => typeof tag === "string") ? undefined : "tags is no list of texts";
 }
 

@@ -14,7 +14,12 @@ const PLAIN = /^[\p{L}\p{N}_./~@:+=#-]+…?$/u;
 
 /** Without anything that a terminal obeys, reorders or hides; of white space, blanks and line ends stay. */
 export function clean(text: string): string {
-  return text.replace(SEQUENCES, "").replace(BREAKS, "\n").replace(HIDDEN, "").replace(/\t/g, TAB).replace(HALVES, "\ufffd");
+  return whole(text.replace(SEQUENCES, "").replace(BREAKS, "\n").replace(HIDDEN, "").replace(/\t/g, TAB));
+}
+
+/** Without halves of surrogate pairs, which are no text to anybody else. */
+export function whole(text: string): string {
+  return text.replace(HALVES, "\ufffd");
 }
 
 /** On one line. */

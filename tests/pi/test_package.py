@@ -125,7 +125,10 @@ def test_a_model_is_asked_what_sesamectl_asks(tmp_path: Path) -> None:
     assert json.loads(said) == expected
 
 
-WRONG: tuple[Any, ...] = (None, 3, "", " ", [], [1], ["x"] * 101, ["語" * 201], "😀" * 201, "x" * 8001)
+WRONG: tuple[Any, ...] = (
+    None, 3, "", " ", [], [1], ["x"] * 101, ["語" * 201], "😀" * 201, "x" * 8001, "x\ud83d", ["\ude00y"], "\u200b", ["\x1b\u200b"],
+    ["", "a", " \u2060"], "\x00", "a\x00\x1b[31mb",
+)  # fmt: skip
 
 
 def test_an_answer_is_judged_as_sesamectl_judges_it(tmp_path: Path) -> None:

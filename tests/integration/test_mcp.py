@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -288,8 +288,8 @@ def test_hostile_sessions_are_quoted(daemon: Daemon) -> None:
 
 
 def begin_session(daemon: Daemon, identity: str, cwd: str) -> None:
-    """A session to which something was just written."""
-    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """A session to which something was just written, however long it takes until somebody asks."""
+    now = (datetime.now(UTC) + timedelta(hours=1)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     daemon.write(f"{identity}.jsonl", PiSession(id=identity, cwd=cwd, start=now).user(f"the plum, {identity}").bytes())
     daemon.sync()
 

@@ -28,6 +28,10 @@ class Program:
     path: str  # below node_modules
     lists: tuple[tuple[tuple[str, ...], str], ...]  # words, and what it prints then
 
+    def command(self, modules: Path) -> list[str]:
+        """What runs it."""
+        return [*([npm.node_22()] if self.path.endswith(".js") else []), str(modules / self.path)]
+
 
 PROGRAMS = (
     Program("claude", "@anthropic-ai/claude-code", "2.1.197", "@anthropic-ai/claude-code-linux-x64/claude",
@@ -38,12 +42,16 @@ PROGRAMS = (
     Program("opencode", "opencode-ai", "1.18.33", "opencode-linux-x64/bin/opencode",
             ((("mcp", "list"), "connected"), (("debug", "skill"), "skills/sesame"))),
     Program("copilot", "@github/copilot", "1.0.102", ".bin/copilot", ((("mcp", "list"), "local"),)),
+    Program("qwen", "@qwen-code/qwen-code", "0.24.4", "@qwen-code/qwen-code/cli-entry.js", ((("mcp", "list"), "Connected"),)),
+    Program("droid", "@factory/cli-linux-x64", "0.225.2", "@factory/cli-linux-x64/bin/droid", ((("mcp", "list"), "connected"),)),
 )  # fmt: skip
 QUIET = {
     "TERM": "dumb", "LANG": "C.UTF-8", "DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     "GEMINI_API_KEY": "none",
     "GOOGLE_GEMINI_BASE_URL": NOWHERE, "GEMINI_CLI_TRUST_WORKSPACE": "true", "OPENCODE_DISABLE_AUTOUPDATE": "1",
     "OPENCODE_DISABLE_MODELS_FETCH": "1", "COPILOT_OFFLINE": "true", "COPILOT_AUTO_UPDATE": "false", "SESAME_NO_START": "1",
+    "FACTORY_API_KEY": "none", "FACTORY_API_BASE_URL": NOWHERE, "FACTORY_DROID_AUTO_UPDATE_ENABLED": "false", "FACTORY_TELEMETRY": "0",
+    "OPENAI_API_KEY": "none", "OPENAI_BASE_URL": NOWHERE,
 }  # fmt: skip
 
 
@@ -79,11 +87,11 @@ def test_the_agent_reads_what_is_written(program: Program, tmp_path: Path) -> No
 
     run(str(SESAMECTL), "setup", program.name)
     for words, printed in program.lists:
-        said = run(str(modules / program.path), *words)
+        said = run(*program.command(modules), *words)
         assert "sesame" in said, said
         assert printed in said, said
     run(str(SESAMECTL), "setup", "--remove", program.name)
     for words, printed in program.lists:
-        said = run(str(modules / program.path), *words)
+        said = run(*program.command(modules), *words)
         assert "skills/sesame" not in said, said
         assert printed not in said or "sesame" not in said, said

@@ -24,6 +24,8 @@ FILES = {
     "gemini": (".gemini/settings.json", ".gemini/skills/sesame"),
     "opencode": (".config/opencode/opencode.json", ".config/opencode/skills/sesame"),
     "copilot": (".copilot/mcp-config.json", ".copilot/skills/sesame"),
+    "qwen": (".qwen/settings.json", ".qwen/skills/sesame"),
+    "droid": (".factory/mcp.json", ".factory/skills/sesame"),
 }
 
 

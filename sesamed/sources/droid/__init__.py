@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from sesamed.model import Fact, Identity, NameRank, Operation, Unknown, record_key
-from sesamed.source import ForeignFileError, Lines, Location, ResumeCommand, ToolFamilies, Variable
+from sesamed.source import ForeignFileError, Lines, Location, ResumeCommand, Setup, Spot, ToolFamilies, Variable
 from sesamed.sources.droid.lines import STARTS, DroidState, Line, Step, advance, locate
 from sesamed.sources.droid.records import SKILL_SHOWN, TASK, read_message
 from sesamed.sources.lines import JsonLines
@@ -41,6 +41,13 @@ class Droid(JsonLines[DroidState, Line]):
     shapes = (Lines(files=("*.jsonl", "*/*.jsonl")),)
     asks = ()  # it keeps a transcript of each prompt
     resume = ResumeCommand(words=("droid", "--resume", "{id}"))
+    setup = Setup(
+        program="droid",
+        files=(Spot("~/.factory/mcp.json", (Variable("FACTORY_HOME_OVERRIDE", ".factory/mcp.json"),)),),
+        keys=("mcpServers",),
+        more={"type": "stdio", "disabled": False},
+        skills=Spot("~/.factory/skills", (Variable("FACTORY_HOME_OVERRIDE", ".factory/skills"),)),
+    )
     tool_families = ToolFamilies(
         read=("Read",),
         write=("Create",),

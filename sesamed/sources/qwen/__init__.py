@@ -19,6 +19,8 @@ from sesamed.source import (
     Listing,
     Location,
     ResumeCommand,
+    Setup,
+    Spot,
     ToolFamilies,
     Variable,
 )
@@ -59,6 +61,12 @@ class Qwen(JsonLines[QwenState, Line]):
     )
     asks = ()
     resume = ResumeCommand(words=("qwen", "--resume", "{id}"))  # only in the session's directory
+    setup = Setup(
+        program="qwen",
+        files=(Spot("~/.qwen/settings.json", (Variable("QWEN_HOME", "settings.json"),)),),
+        keys=("mcpServers",),
+        skills=Spot("~/.qwen/skills", (Variable("QWEN_HOME", "skills"),)),
+    )
     tool_families = ToolFamilies(
         read=("read_file", "read_many_files"),
         write=("write_file",),

@@ -1,7 +1,7 @@
 /** What a session is, in a few lines for the model: its summary, or how it began and ended. */
 import type { Ask } from "./ask.ts";
 import { RpcError } from "./client.ts";
-import { about, annotations, name, QUOTED, reading } from "./present.ts";
+import { about, annotations, exactly, name, QUOTED, reading } from "./present.ts";
 import { clean, fitting, line, quoted } from "./text.ts";
 import { NOT_FOUND } from "./trouble.ts";
 import type { Message, Meta, Page } from "./wire.ts";
@@ -23,7 +23,7 @@ type Quote = readonly [what: string, text: string];
 /** All sessions that a prompt names: what is quoted of them shares what the lines around it leave. */
 export async function introductions(ask: Ask, named: Named[], reads: string, signal?: AbortSignal): Promise<string[]> {
   const quotes: Quote[][] = [];
-  for (const { meta } of named) quotes.push(meta.summary ? [["Its summary", meta.summary]] : await ends(ask, meta.sessionId, signal));
+  for (const { meta } of named) quotes.push(meta.summary ? [["Its summary", meta.summary]] : await ends(ask, exactly(meta), signal));
   const introduce = (room: number) => named.map((one, index) => introduced(one, quotes[index] ?? [], reads, room));
   const left = ALL_CHARACTERS - introduce(0).join("\n\n").length;
   return introduce(Math.min(QUOTE_CHARACTERS, Math.floor(left / Math.max(1, quotes.flat().length))));
@@ -53,7 +53,7 @@ export async function ancestors(ask: Ask, { reference, meta }: Named, most: numb
   const found: Named[] = [];
   const seen = new Set([meta.sessionId]);
   for (let child = meta; found.length < most && child.parentSessionId; ) {
-    const parent = await ask<Meta>("get_session_meta", { sessionId: `${child.source}:${child.parentSessionId}` }, signal).catch(unlessUnknown);
+    const parent = await ask<Meta>("get_session_meta", { sessionId: exactly({ source: child.source, sessionId: child.parentSessionId }) }, signal).catch(unlessUnknown);
     if (!parent || seen.has(parent.sessionId)) break; // two may call each other parents
     seen.add(parent.sessionId);
     found.push({ reference, meta: parent, generation: found.length + 1 });

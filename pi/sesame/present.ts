@@ -82,6 +82,11 @@ export function short({ sessionId, shortId }: Called): string {
   return beginning(shortId || sessionId);
 }
 
+/** What a session is called in questions to the daemon: agents may have the same id for one. */
+export function exactly({ source, sessionId }: Pick<Session, "source" | "sessionId">): string {
+  return `${source}:${sessionId}`;
+}
+
 /** So much of an id that it is still meant. */
 export function beginning(id: string): string {
   return id.length <= ID_CHARACTERS ? id : [...id.slice(0, 2 * ID_CHARACTERS)].slice(0, ID_CHARACTERS).join("");

@@ -3,7 +3,7 @@ import { type ExtensionContext, getAgentDir } from "@earendil-works/pi-coding-ag
 import type { Ask } from "./ask.ts";
 import { excerpt } from "./excerpt.ts";
 import { type Chosen, chooseModel, complete, type Registry, type Usage } from "./model.ts";
-import { count, QUOTED, reading } from "./present.ts";
+import { count, exactly, QUOTED, reading } from "./present.ts";
 import { citations, makeQuestion } from "./question.ts";
 import { readSettings } from "./settings.ts";
 import { clean, cut, quoted } from "./text.ts";
@@ -37,7 +37,7 @@ export function modelFor({ modelRegistry: registry, model }: Pick<ExtensionConte
 
 /** The answer to a question about a session, up to one of its messages if that is given. */
 export async function query(ask: Ask, asked: Asked, meta: Meta, question: string, how: { reads: string; signal: AbortSignal; upTo?: number | undefined }): Promise<Answered> {
-  const { sessionId } = meta;
+  const sessionId = exactly(meta);
   const branch = how.upTo === undefined ? "leaf" : await lineOf(ask, sessionId, how.upTo, how.signal);
   const room = Math.min(ROOM, Math.floor(asked.model.contextWindow * OF_WINDOW));
   const said = await excerpt(ask, { sessionId, branch }, room, how.signal);

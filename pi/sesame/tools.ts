@@ -9,7 +9,7 @@ import type { Usage } from "./model.ts";
 import { modelFor, query } from "./query.ts";
 import { chooseTools, counted, filters, type Given, LIST, most, QUERY, READ, SEARCH } from "./schema.ts";
 import { explained, NOT_FOUND } from "./trouble.ts";
-import type { Found, Hello, Listed, Meta, Page } from "./wire.ts";
+import type { Found, Hello, Listed, Meta, Page, Session } from "./wire.ts";
 
 const MOST_CHARACTERS = 20_000; // of an answer, in all
 const BUDGET = MOST_CHARACTERS - 200; // without what is said of how it came
@@ -158,8 +158,8 @@ async function read(ask: Ask, given: Given, { ctx, names, signal }: At): Promise
   const around = given.around === undefined ? undefined : counted(given.around);
   const textOffset = counted(given.textOffset);
   const params = { ...(around === undefined ? { offset: Number(offset ?? 0) } : { around }), limit: most(given, "read"), ...(textOffset && { textOffset }) };
-  const found = await named(ask, String(session ?? "").trim(), ctx.cwd, (sessionId) => ask<Page>("list_messages", { sessionId, ...params }, signal), signal);
-  const meta = await ask<Meta>("get_session_meta", { sessionId: found.sessionId }, signal);
+  const meta = await named(ask, String(session ?? "").trim(), ctx.cwd, (sessionId) => ask<Meta>("get_session_meta", { sessionId }, signal), signal);
+  const found = await ask<Page>("list_messages", { sessionId: present.exactly(meta), ...params }, signal);
   const answer = page(found, meta, { reads: names.read, budget: BUDGET, around, textOffset });
   return { ...answer, total: found.total, sessions: ids([found]) };
 }
@@ -182,8 +182,7 @@ async function named<T>(ask: Ask, session: string, cwd: string, asked: (sessionI
   } catch (error) {
     if (!(error instanceof RpcError) || error.code !== NOT_FOUND) throw error;
   }
-  const meant = await ask<{ sessionId: string }>("resolve_session", { ref: session, cwd }, signal);
-  return asked(meant.sessionId);
+  return asked(present.exactly(await ask<Session>("resolve_session", { ref: session, cwd }, signal)));
 }
 
 function ids(sessions: { sessionId: string }[]): string[] {

@@ -209,7 +209,8 @@ def test_nothing_that_a_transcript_says_passes_for_ours(beside: Path) -> None:
         daemon.configure({"sources": [{"parser": name, "path": str(root)} for name, root in roots.items()]})
         daemon.start()
         daemon.sync()
-        ids = {session["source"]: session["sessionId"] for session in daemon.sessions()}.values()
+        sessions = {session["source"]: session["sessionId"] for session in daemon.sessions()}
+        ids = [f"{source}:{one}" for source, one in sessions.items()]  # some share an id
         calls: list[tuple[str, dict[str, object]]] = [
             ("search_sessions", {"query": canaries.WORD, "limit": 20}),
             ("search_sessions", {"query": f"{canaries.WORD} {canaries.WORD}y", "tool": "bashh"}),

@@ -4,7 +4,7 @@ Each text would take minutes with a pattern that is quadratic on it; all of thes
 timed: such a test would simply not end.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 
@@ -13,12 +13,28 @@ from sesamed.exclusion import Ignored
 from sesamed.masking import mask
 from sesamed.sanitize import clean_text
 from sesamed.sources.claude.records import prompt_name, prompt_of, summary_of
+from sesamed.sources.cline import panel, transcript
 from sesamed.sources.codex.state import RANDOM
+from sesamed.sources.copilot.workspace import read_workspace
+from sesamed.sources.droid import records as droid
 from sesamed.sources.names import says_something, session_name
+from sesamed.sources.openclaw import prompts as openclaw
+from sesamed.sources.qwen.lines import output_of_shell
 from sesamed.store.ids import Kind
 from sesamed.store.subwords import inner_words
 
 CHARACTERS = 1 << 17
+
+
+def read_output(pieces: Iterable[str]) -> object:
+    """What Cline's panel shows of a command that prints these."""
+    shown = panel.Panel("s", None)
+    shown.take(panel.Line(type="say", say="command", text="make"))
+    for piece in pieces:
+        shown.take(panel.Line(type="say", say="command_output", text=piece))
+    return shown.operations()
+
+
 LOOKS: dict[str, tuple[Callable[[str], object], str]] = {
     "subwords": (lambda text: inner_words(Kind.USER, f"漢 {text}"), "a a0 <a"),
     "clean": (clean_text, "\x9d \x90 \x1b] \x1b[ \x9b0"),
@@ -41,6 +57,36 @@ LOOKS: dict[str, tuple[Callable[[str], object], str]] = {
     "rules": (
         lambda text: Ignored(text.replace("_", " ") + "]").holds("a", is_directory=False),
         "_ \\_ [ [: [[: [[:a [[:a:",
+    ),
+    "Cline's prompt": (
+        lambda text: transcript.prompt_of(text.replace("_of", " ") * 8),
+        '\n <user_input_of <user_command_of <user_command_ofslash=" <mode_notice_of',
+    ),
+    "Cline's directory": (
+        lambda text: panel.DIRECTORY.search(text.replace("_", " ") * 4),
+        "\n #_Current_Working_Directory_( #_Current_Workspace_Directory_(a",
+    ),
+    "Cline's output": (lambda text: read_output([text[: CHARACTERS // 8]] * 5000), "a"),
+    "Copilot's description": (lambda text: read_workspace("s", f"id: a\nname: |\n{text}".encode()), "\n \t\n \t\ta\n"),
+    "Droid's prompt": (
+        lambda text: droid.prompt_of(f"<system-reminder>{text.replace('_', ' ') * 8}</system-reminder>{text}"),
+        "\n <skill <skill_ <skill> <skill_> <system-reminder> </system-reminder>",
+    ),
+    "OpenClaw's prompt": (
+        lambda text: openclaw.prompt_of(text.replace("_", " ") * 8),
+        (
+            "\n a\n_ a_(untrusted a_(untrusted): a_(untrusted):\n a_(untrusted):\nb\n\n a_(untrusted):\n```json\n System:_[ System:_[\n\n"
+            " System:_[a_(untrusted [Subagent_Context] \n[Subagent_Task] \n[message_id:_a \n[message_id:_a]\n"
+            " x\n\nUntrusted_context_(metadata"
+        ),
+    ),
+    "OpenClaw's answer": (
+        lambda text: openclaw.answer_of(text.replace("_", " ") * 4),
+        "[[ [[reply_to:_ [[reply_to:_[[",
+    ),
+    "Qwen's output": (
+        lambda text: output_of_shell(f"Command: a\nDirectory: b\nOutput: {text.replace('_', ' ')}"),
+        "\nError:_ \nExit_Code:_ \nDirectory:_\nOutput:_\nError:_\nExit_Code:_\nx",
     ),
     "id": (lambda text: RANDOM.search(text), "a A"),
 }

@@ -49,7 +49,7 @@ FINDING: Final = frozenset(
 )
 READING: Final = frozenset({"readFile", "fetchInstructions"})  # of these it is the path
 UNTOLD: Final = ("operationIsLocatedInWorkspace", "startLineNumbers", "isProtected", "isOutsideWorkspace")
-DIRECTORY: Final = re.compile(r"# Current (?:Working|Workspace) Directory \(([^)\n]+)\)")
+DIRECTORY: Final = re.compile(r"# Current (?:Working|Workspace) Directory \(([^)\n]{1,4096})\)")
 
 
 def read_panel(session: str, data: bytes) -> list[Operation]:
@@ -75,6 +75,7 @@ class Panel:
         self._cwd = cwd
         self._records: dict[int, Message | ToolCall] = {}
         self._order: list[int | Operation] = []
+        self._outputs: dict[int, list[str]] = {}  # of calls, by their keys: what they came to, piece by piece
         self._times: dict[str, int] = {}  # how many rows have the same, less one
         self._last: int | None = None  # the last call: output that follows is its
 
@@ -94,7 +95,7 @@ class Panel:
 
     def operations(self) -> list[Operation]:
         """All operations, in order."""
-        return [self._records[item] if isinstance(item, int) else item for item in self._order]
+        return [self._finished(item) if isinstance(item, int) else item for item in self._order]
 
     def prompts(self) -> list[str]:
         """What the person asked, in order."""
@@ -214,12 +215,16 @@ class Panel:
     def _finish(self, text: str, place: Place, *, failed: bool = False) -> None:
         call = None if self._last is None else self._records[self._last]
         if isinstance(call, ToolCall):
-            texts = [part for part in (call.output, text) if part]
+            self._outputs.setdefault(call.key, [call.output] if call.output else []).append(text)
             ended_ms = place.time_ms if place.time_ms is not None else call.ended_ms
             is_error = failed or bool(call.is_error)
-            self._records[call.key] = msgspec.structs.replace(
-                call, output="\n".join(texts), is_error=is_error, ended_ms=ended_ms
-            )
+            self._records[call.key] = msgspec.structs.replace(call, is_error=is_error, ended_ms=ended_ms)
+
+    def _finished(self, key: int) -> Message | ToolCall:
+        record, texts = self._records[key], self._outputs.get(key)
+        if isinstance(record, ToolCall) and texts is not None:
+            return msgspec.structs.replace(record, output="\n".join(filter(None, texts)))
+        return record
 
     def _add(self, record: Message | ToolCall) -> None:
         self._records[record.key] = record

@@ -81,8 +81,9 @@ RESUMED: Final = (
     "The user approved switching to act mode. Continue with the approved plan now.",
 )
 DIRECTORY: Final = re.compile(r"^(?:\d+\. )?Working Directory: (/[^\n]+)", re.MULTILINE)
-INPUT: Final = re.compile(r"</?user_input\b[^>]*>")
-COMMAND: Final = re.compile(r'<user_command\b[^>]*?\bslash="([^"]*)"[^>]*>')
+INPUT: Final = re.compile(r"</?user_input\b[^<>]*>")
+COMMAND: Final = re.compile(r"<user_command\b[^<>]*>")
+SLASH: Final = re.compile(r'\bslash="([^"]*)"')
 COMMAND_END: Final = "</user_command>"
 LEFT_OUT: Final = (
     "mode_notice",
@@ -186,8 +187,13 @@ def prompt_of(text: str) -> str:
     """What the user typed: `/x …` for a command, without the marks around it; empty if the program wrote it."""
     for tag in LEFT_OUT:
         text = _drop_elements(text, tag)
-    text = COMMAND.sub(lambda found: f"/{found[1]} ", INPUT.sub("", text)).replace(COMMAND_END, "").strip()
+    text = COMMAND.sub(_name_command, INPUT.sub("", text)).replace(COMMAND_END, "").strip()
     return "" if text.startswith(RESUMED) else text
+
+
+def _name_command(mark: re.Match[str]) -> str:
+    slash = SLASH.search(mark[0])
+    return mark[0] if slash is None else f"/{slash[1]} "
 
 
 def output_of(raw: bytes) -> tuple[str, bool]:

@@ -21,7 +21,7 @@ SEEN_BY_PERSON: Final = frozenset({"user_only", "both"})
 WRAPPED: Final = re.compile(r"\s*+<(system-reminder|system-notification)>(.*?)</\1>\s*+", re.DOTALL)
 REMINDER: Final = "<system-reminder>", "</system-reminder>"
 REMINDERS: Final = 16  # more of them after a prompt are left there
-SKILL: Final = re.compile(r"<skill\b[^>]*>\s*<name>([^<\n]{1,200})</name>")
+SKILL: Final = re.compile(r"<skill\b[^<>]*>\s*<name>([^<\n]{1,200})</name>")
 SKILL_SHOWN: Final = re.compile(
     r'Skill "[^"]*" activated\b'
 )  # to the person; the model is told in a message of its own

@@ -9,19 +9,21 @@ from typing import Final
 
 MARK: Final = "⟦openclaw:ctx⟧"  # at the end of a heading over such a frame, since 2026.7
 # A heading, and what stands under it: JSON in a fence, or lines up to an empty one.
+HEADING: Final = rf"[^\n]*(?: \(untrusted[^\n()]*\):|: {MARK})[ \t]*"
+CONTEXTS: Final = 32  # more of them before a prompt are left there
 CONTEXT: Final = re.compile(
-    rf"\s*+[^\n]*(?: \(untrusted[^\n)]*\):|: {MARK})[ \t]*\n(?:```json\n.*?\n```[ \t]*(?:\n|\Z)|(?:[^\n]+(?:\n|\Z))*)",
+    rf"\s*+{HEADING}\n(?:```json\n.*?\n```[ \t]*(?:\n|\Z)|(?:[^\n]+(?:\n|\Z))*)",
     re.DOTALL,
 )
-BEHIND: Final = re.compile(rf"\n\s*(?:Untrusted context \(metadata[^\n]*\):|Context: {MARK})[ \t]*\n.*", re.DOTALL)
-EVENTS: Final = ("System: [", "System (untrusted): [")
+BEHIND: Final = re.compile(rf"\n[^\S\n]*(?:Untrusted context \(metadata[^\n]*\):|Context: {MARK})[ \t]*\n.*", re.DOTALL)
+EVENT: Final = re.compile(r"\s*+System(?: \(untrusted\))?: \[")
 # `[Fri 2026-02-20 17:29 EST] `, and before that `[Telegram Ann id:7 2026-01-13 10:00 UTC] `.
 ENVELOPE: Final = re.compile(r"\s*+\[[^\]\n]{0,256}\d{4}-\d\d-\d\d[T ]\d\d:\d\d[^\]\n]{0,64}\] ?")
 FRAME: Final = re.compile(
-    rf"^(?:[^\n]*(?: \(untrusted[^\n)]*\):|: {MARK})[ \t]*$|\[[^\]\n]{{0,256}}\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d)",
+    rf"^(?:{HEADING}$|\[[^\]\n]{{0,256}}\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d)",
     re.MULTILINE,
 )
-MESSAGE_ID: Final = re.compile(r"\n\s*\[message_id: [^\]\n]+\]\s*\Z")
+MESSAGE_ID: Final = re.compile(r"\n[^\S\n]*\[message_id: [^\]\n]+\]\s*\Z")
 SUBAGENT: Final = re.compile(r"\s*+\[Subagent Context\].*?\n\[Subagent Task\](?::|[ \t]*\n)\s*", re.DOTALL)
 BEGIN: Final = "Begin. Execute the assigned task to completion."  # the last line of such a task
 # Prompts that the program writes.
@@ -41,14 +43,12 @@ OWN: Final = (
     "Please read them now using the Read tool",
 )
 SILENT: Final = frozenset({"NO_REPLY", "HEARTBEAT_OK"})  # an answer that is sent to nobody
-DIRECTIVE: Final = re.compile(r"\[\[(?:reply_to_current|reply_to: ?[^\]\n]*|audio_as_voice)\]\][ \t]*")
+DIRECTIVE: Final = re.compile(r"\[\[(?:reply_to_current|reply_to: ?[^\[\]\n]*|audio_as_voice)\]\][ \t]*")
 
 
 def prompt_of(text: str) -> str:
     """What the person said; empty if the program wrote it."""
-    text = _behind_events(text)
-    while found := CONTEXT.match(text):
-        text = text[found.end() :]
+    text = _behind_contexts(_behind_events(text))
     for frame in (ENVELOPE, SUBAGENT):
         if found := frame.match(text):
             text = text[found.end() :]
@@ -65,10 +65,21 @@ def answer_of(text: str) -> str:
 
 def _behind_events(text: str) -> str:
     """The text behind a report of events: where the first frame begins, or else the first paragraph that is none."""
-    if not text.lstrip().startswith(EVENTS):
+    if EVENT.match(text) is None:
         return text
     if frame := FRAME.search(text):
         return text[frame.start() :]
-    while text.lstrip().startswith(EVENTS):
-        _, _, text = text.lstrip().partition("\n\n")
-    return text
+    at = 0
+    while event := EVENT.match(text, at):
+        end = text.find("\n\n", event.end())
+        at = len(text) if end < 0 else end + 2
+    return text[at:]
+
+
+def _behind_contexts(text: str) -> str:
+    at = 0
+    for _ in range(CONTEXTS):
+        if (found := CONTEXT.match(text, at)) is None:
+            break
+        at = found.end()
+    return text[at:]

@@ -98,10 +98,9 @@ class QwenState(msgspec.Struct, frozen=True, kw_only=True):
 
 STARTS: Final = re.compile(r'\{"uuid": ?"')
 CONTEXT: Final = ("<qwen:user-prompt-submit-context>", "</qwen:user-prompt-submit-context>")  # what a hook added
-OUTPUT: Final = re.compile(
-    r"Command: .*?\nDirectory: [^\n]*\nOutput: (?P<output>.*)\nError: (?P<error>.*)\nExit Code: [^\n]*(?:\n[A-Z][^\n]*)*",
-    re.DOTALL,
-)
+# What stands around what a command wrote, which is looked for from both ends: a pattern of the whole tries every place of each mark.
+BEFORE_OUTPUT: Final = re.compile(r"Command: .*?\nDirectory: [^\n]*\nOutput: ", re.DOTALL)
+BEHIND_OUTPUT: Final = re.compile(r"[^\n]*(?:\n[A-Z][^\n]*)*")
 NOTHING: Final = ("(empty)", "(none)")
 IN_BACKGROUND: Final = "background"
 
@@ -115,10 +114,12 @@ def parts_of(line: Line) -> list[Part]:
 
 def output_of_shell(text: str) -> str:
     """What a command wrote, without what stands around it for the model."""
-    found = OUTPUT.fullmatch(text)
-    if found is None:
+    begin = BEFORE_OUTPUT.match(text)
+    written, _, behind = text[begin.end() if begin else 0 :].rpartition("\nExit Code: ")
+    output, is_told, error = written.rpartition("\nError: ")
+    if begin is None or not is_told or not BEHIND_OUTPUT.fullmatch(behind):
         return text
-    return "\n".join(part for part in (found["output"], found["error"]) if part not in NOTHING)
+    return "\n".join(part for part in (output, error) if part not in NOTHING)
 
 
 def goes_on(result: Result | None) -> bool:

@@ -73,10 +73,10 @@ class Appender:
 
 
 def session_line(text: str) -> str:
-    """A user's message of a pi session."""
+    """A user's message of a pi session, which follows the one before."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     message = {"role": "user", "content": [{"type": "text", "text": text}], "timestamp": int(time.time() * 1000)}
-    entry = {"type": "message", "id": uuid.uuid4().hex[:8], "parentId": None, "timestamp": now, "message": message}
+    entry = {"type": "message", "id": uuid.uuid4().hex[:8], "timestamp": now, "message": message}
     return json.dumps(entry) + "\n"
 
 

@@ -7,9 +7,8 @@ kept by their digest, with the record that they stand behind: somebody may go ba
 
 import apsw
 
-from sesamed.store.ids import line_digest
 from sesamed.store.reading.branch import find_entry
-from sesamed.store.rows import FileRows, PassedRow, RecordRow
+from sesamed.store.rows import FileRows
 
 FIRST = -1  # what the first record follows, and the first one of another tree
 ADD_JUMP = "REPLACE INTO jumps(file, position, follows) VALUES(?, ?, ?)"
@@ -17,62 +16,32 @@ ADD_PASSED = "REPLACE INTO passed_lines(file, digest, follows) VALUES(?, ?, ?)"
 
 
 class Jumps:
-    """Follows the lines of one file after the other, within one transaction."""
+    """Where the lines of one look at a file do not follow the one before: made only for such a line, and for one that is no record."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, file: int, change: FileRows) -> None:
         self._connection = connection
-        self._file = 0
-        self._source = ""
-        self._tip = FIRST  # the record that the next line follows, if it does not say otherwise
-        self._entry: str | None = None  # of the record before: a line may become several
-        self._passed: list[tuple[int, int, int]] = []
-
-    def begin(self, file: int, change: FileRows) -> None:
-        """What comes now is of this file, from this position on."""
-        self._file, self._source, self._entry = file, change.source, None
-        position = change.cursor.position
+        self._file, self._source = file, change.source
+        self._tips: dict[int, int] = {}  # what comes to a position follows, if that is not the one before
+        first = change.cursor.position
         sql = "SELECT follows FROM jumps WHERE file = ? AND position = ?"
-        found = self._connection.execute(sql, (file, position)).fetchone()
-        self._tip = position - 1 if found is None else found[0]
+        found = connection.execute(sql, (file, first)).fetchone()
+        if found is not None:
+            self._tips[first] = found[0]
 
-    def expect(self, position: int, row: RecordRow) -> None:
-        """A record comes to this position."""
-        if row.parent is not None and (row.entry is None or row.entry != self._entry):
-            self._go_back(position, row.parent)
-        self._entry = row.entry
-
-    def settle(self, position: int, row: RecordRow, *, is_here: bool) -> None:
-        """It is there, or the file holds it at another place already."""
-        if is_here:
-            self._tip = position
-        elif row.entry is not None:
-            self._passed.append((self._file, line_digest(self._source, row.entry), self._tip))
-
-    def pass_over(self, position: int, row: PassedRow) -> None:
-        """A line that is no record stands before this position."""
-        if row.parent is not None:
-            self._go_back(position, row.parent)
-        self._entry = None
-        self._passed.append((self._file, row.digest, self._tip))
-
-    def flush(self) -> None:
-        """Write what was gathered."""
-        if self._passed:
-            self._connection.executemany(ADD_PASSED, self._passed)
-            self._passed.clear()
-
-    def _go_back(self, position: int, parent: str) -> None:
-        """What comes next follows this entry. If nobody knows it, the line before is followed: its line may have been torn."""
-        target = self._find(position, parent) if parent else FIRST
-        if target is None or target == self._tip:
+    def go_back(self, position: int, parent: str) -> None:
+        """What comes to this position follows this entry. If nobody knows it, the line before is followed: its line may have been torn."""
+        target = find_entry(self._connection, self._file, self._source, parent, position) if parent else FIRST
+        if target is None or target == self._tip(position):
             return
-        self._tip = target
+        self._tips[position] = target
         if target == position - 1:
             self._connection.execute("DELETE FROM jumps WHERE file = ? AND position = ?", (self._file, position))
         else:
             self._connection.execute(ADD_JUMP, (self._file, position, target))
 
-    def _find(self, position: int, entry: str) -> int | None:
-        """The record that is, or stands before, the line with this id: its last one. All of the file's records are looked through."""
-        self.flush()
-        return find_entry(self._connection, self._file, self._source, entry, position)
+    def stand_behind(self, position: int, digest: int) -> tuple[int, int, int]:
+        """A row for a line that is no record, and stands before this position."""
+        return self._file, digest, self._tip(position)
+
+    def _tip(self, position: int) -> int:
+        return self._tips.get(position, position - 1)

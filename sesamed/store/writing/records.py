@@ -12,7 +12,7 @@ from typing import NamedTuple
 import apsw
 
 from sesamed.store import ids, sqlite
-from sesamed.store.ids import NEXT_REVISION, Kind, home_of, record_at, records_of
+from sesamed.store.ids import NEXT_REVISION, Kind, home_of, line_digest, record_at, records_of
 from sesamed.store.rows import (
     TOO_MANY,
     AnyRow,
@@ -24,7 +24,7 @@ from sesamed.store.rows import (
     TouchedRow,
     UndoneRow,
 )
-from sesamed.store.writing.jumps import Jumps
+from sesamed.store.writing.jumps import ADD_PASSED, Jumps
 from sesamed.store.writing.sessions import Tally
 from sesamed.store.writing.texts import Chunks, Results
 
@@ -162,7 +162,8 @@ class Records:
         self._keys: dict[int, int] = {}
         self._touched: list[tuple[int, str]] = []
         self._ordinals: list[tuple[int, int, int]] = []
-        self._jumps = Jumps(connection)
+        self._jumps: Jumps | None = None  # of the change under way, once it is needed
+        self._passed: list[tuple[int, int, int]] = []
         self._messages = self._tool_calls = 0
 
     def forget_keys(self) -> None:
@@ -177,29 +178,47 @@ class Records:
             return position, tally
         changed = () if change.difference is None else change.difference.changed
         self._find([*(row for _, row in changed), *change.rows])
-        self._jumps.begin(file, change)
+        self._jumps, entry = None, None
         for place, revised in changed:
             self._put(file, session, place, revised, tally)
         for index, row in enumerate(change.rows):
             if index == change.loose_from:
                 kept = position
-            if not isinstance(row, RecordRow):
+            if isinstance(row, PassedRow):
+                self._pass_over(file, change, position, row)
+            elif not isinstance(row, RecordRow):
                 self._later(file, position, row)
             elif position >= TOO_LONG and row.key not in self._keys:
                 change.note_bad(TOO_MANY)
             else:
-                position = self._put_next(file, session, position, row, tally)
+                if row.parent is not None and (row.entry is None or row.entry != entry):  # a line may become several
+                    self._find_jumps(file, change).go_back(position, row.parent)
+                position, entry = self._put_next(file, session, position, row, tally, change), row.entry
         at_end = change.loose_from in (None, len(change.rows))  # the loose line may have no records
         return (position if at_end else kept), tally
 
-    def _put_next(self, file: int, session: int, position: int, row: RecordRow, tally: Tally) -> int:
-        """Put a record behind those of the file, or behind an earlier one. Returns the file's next position."""
-        if row.parent:
-            self.flush()  # it is looked for
-        self._jumps.expect(position, row)
+    def _put_next(self, file: int, session: int, position: int, row: RecordRow, tally: Tally, change: FileRows) -> int:
+        """Put a record behind those of the file. If the file holds it already, its line is none of its own. Returns the next position."""
         after = self._put(file, session, position, row, tally)
-        self._jumps.settle(position, row, is_here=after > position)
+        if after == position and row.entry is not None:
+            self._pass_over(file, change, position, PassedRow(line_digest(change.source, row.entry), None))
         return after
+
+    def _find_jumps(self, file: int, change: FileRows) -> Jumps:
+        """Whatever is looked for has been written before."""
+        self.flush()
+        if self._jumps is None:
+            self._jumps = Jumps(self._connection, file, change)
+        return self._jumps
+
+    def _pass_over(self, file: int, change: FileRows, position: int, row: PassedRow) -> None:
+        """Take a line that is no record, and stands before this position."""
+        if self._jumps is None or row.parent is not None:
+            jumps = self._find_jumps(file, change)
+            if row.parent is not None:
+                jumps.go_back(position, row.parent)
+        assert self._jumps is not None
+        self._passed.append(self._jumps.stand_behind(position, row.digest))
 
     def _put(self, file: int, session: int, position: int, row: RecordRow, tally: Tally) -> int:
         """Put a record at a position of a file. Returns the file's next position."""
@@ -209,15 +228,8 @@ class Records:
         tally.add(row)
         return position + 1
 
-    def _later(
-        self, file: int, position: int, row: ResultRow | OutcomeRow | TouchedRow | UndoneRow | PassedRow
-    ) -> None:
-        """Take an addition to an earlier record, or a line that is none."""
-        if isinstance(row, PassedRow):
-            if row.parent:
-                self.flush()
-            self._jumps.pass_over(position, row)
-            return
+    def _later(self, file: int, position: int, row: ResultRow | OutcomeRow | TouchedRow | UndoneRow) -> None:
+        """Take an addition to an earlier record."""
         if (record := self._keys.get(row.key)) is None:
             return
         if isinstance(row, ResultRow):
@@ -338,5 +350,7 @@ class Records:
                 "REPLACE INTO ordinals(file, position, ordinal) VALUES(?, ?, ?)", self._ordinals
             )
             self._ordinals.clear()
-        self._jumps.flush()
+        if self._passed:
+            self._connection.executemany(ADD_PASSED, self._passed)
+            self._passed.clear()
         self._chunks.flush()

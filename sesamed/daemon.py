@@ -334,7 +334,8 @@ class _Daemon:
     def _indexer(self) -> Indexer:
         config = self._setting.config
         shapes = {name: source.shapes for name, source in SOURCES.items()}
-        sweep = Sweep(self._roots(), Exclusion(config.exclude, heeds_projects=config.project_ignore_files), shapes)
+        exclusion = Exclusion(config.exclude, heeds_projects=config.project_ignore_files)
+        sweep = Sweep(self._roots(), exclusion, shapes, self._list_more_roots())
         limits = ReadLimits(
             line_bytes=config.limits.max_line_bytes, chunk_bytes=config.limits.max_chunk_bytes, secrets=config.secrets
         )
@@ -370,6 +371,14 @@ class _Daemon:
             self._index.put("roots", msgspec.json.encode(discovered).decode())
         named = [Root(root.parser, root.path) for root in discovery.roots(self._setting.config, discovered)]
         return [*named, Root(Sesame.name, self._own_sessions_dir)]
+
+    def _list_more_roots(self) -> Callable[[], list[Root]]:
+        """What lists of projects name by now, unless the configuration says which roots there are."""
+        config, environ = self._setting.config, self._setting.environ
+        if config.sources is not None or config.pi_session_paths is not None:
+            return list
+        lists = discovery.ProjectLists(SOURCES.values(), environ, paths.home(environ))
+        return lambda: [Root(root.parser, root.path) for root in lists.list_changed()]
 
     def _settle_workstation(self) -> Workstation:
         """The machine's id in keys; when it is another one than before, `status` says so until the next start."""

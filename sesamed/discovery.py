@@ -29,6 +29,36 @@ def discover(sources: Iterable[Source[Any]], environ: Mapping[str, str], home: s
     return without_nested(found)
 
 
+class ProjectLists:
+    """The agents' lists that get longer while we run, and the roots that they name."""
+
+    def __init__(self, sources: Iterable[Source[Any]], environ: Mapping[str, str], home: str) -> None:
+        self._home = home
+        self._places = [
+            (source.name, os.path.join(top, listing.file), listing)
+            for source in sources
+            for location in source.locations
+            for listing in location.listings
+            if listing.grows and (top := _top(location, environ, home)) is not None
+        ]
+        self._read: dict[str, tuple[int, ...]] = {}  # how each file looked when it was read
+
+    def list_changed(self) -> list[ConfiguredRoot]:
+        """The roots in lists that have changed since this was asked last: all of them, new or not."""
+        return [root for parser, file, listing in self._places for root in self._list(parser, file, listing)]
+
+    def _list(self, parser: str, file: str, listing: Listing) -> Iterator[ConfiguredRoot]:
+        try:
+            status = os.stat(file)
+        except OSError:
+            return
+        looks = (status.st_ino, status.st_size, status.st_mtime_ns)
+        if self._read.get(file) != looks:
+            self._read[file] = looks
+            for path in _list_named(file, listing, self._home):
+                yield ConfiguredRoot(parser=parser, path=path)
+
+
 def find_named_files(sources: Iterable[Source[Any]], environ: Mapping[str, str], home: str) -> frozenset[bytes]:
     """The files that the agents' variables name, by their real directories. They are the agents' own, whatever is in them."""
     named = (_find_named(location, environ, home) for source in sources for location in source.locations)
@@ -55,8 +85,13 @@ def _directories(location: Location, environ: Mapping[str, str], home: str) -> I
         return
     yield from (os.path.normpath(os.path.join(top, name)) for name in location.directories)
     for listing in location.listings:
-        named = (_resolve(value, home, top) for value in _read_listing(os.path.join(top, listing.file), listing))
-        yield from (os.path.normpath(os.path.join(path, listing.below)) for path in named if path)
+        yield from _list_named(os.path.join(top, listing.file), listing, home)
+
+
+def _list_named(file: str, listing: Listing, home: str) -> Iterator[str]:
+    """The directories that a file names, as roots."""
+    named = (_resolve(value, home, os.path.dirname(file)) for value in _read_listing(file, listing))
+    yield from (os.path.normpath(os.path.join(path, listing.below)) for path in named if path)
 
 
 def _top(location: Location, environ: Mapping[str, str], home: str) -> str | None:

@@ -39,12 +39,14 @@ class Listing(msgspec.Struct, frozen=True, gc=False):
 
     `keys` is the way to them from the top: a name selects a field, `*` every item of an array or every value of an object. Values that
     are not text are ignored, and so is a file that is missing or broken. A relative path is relative to the location's directory;
-    `below` is the path read within each directory.
+    `below` is the path read within each directory. A list that `grows`, as one of projects does, is read again when it has changed: what is
+    added to it is a root from then on.
     """
 
     file: str
     keys: tuple[str, ...]
     below: str = ""
+    grows: bool = False
 
 
 class Location(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -119,7 +121,7 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class Query(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How one version of an agent's schema is read. `units` selects two columns: the session's id as text, and its version, a number or
     text that differs after *every* change that `rows` could show (a new title, too, which may not move the time of the last update).
-    The statements in `rows` are run one after the other, with the id as `:unit`.
+    The statements in `rows` are run one after the other, with the id as `:unit` and the database's own path as `:path`.
     """
 
     units: str

@@ -132,6 +132,7 @@ class RootWatcher:
     def _look(self) -> list[str]:
         """See which roots exist, and watch them. Gives those that were not watched before."""
         fresh = []
+        self._indexer.sweep.add_roots()
         for root in self._indexer.sweep.roots:
             try:
                 if self._look_at(root) and root.real is not None:

@@ -56,8 +56,15 @@ class _Counted(msgspec.Struct):
 class Sweep:
     """Finds what is due below the roots."""
 
-    def __init__(self, roots: Iterable[Root], exclusion: Exclusion, shapes: Mapping[str, Sequence[Shape]]) -> None:
+    def __init__(
+        self,
+        roots: Iterable[Root],
+        exclusion: Exclusion,
+        shapes: Mapping[str, Sequence[Shape]],
+        list_more: Callable[[], Iterable[Root]] = tuple,
+    ) -> None:
         self.roots = list(roots)
+        self._list_more = list_more
         self.exclusion = exclusion
         self._excludes = exclusion.excludes
         self._shapes = shapes
@@ -173,6 +180,11 @@ class Sweep:
                     found[path] = Target(path, above, root.parser)
         return found
 
+    def add_roots(self) -> None:
+        """Add the roots that agents' lists of projects name by now."""
+        known = {(root.parser, root.path) for root in self.roots}
+        self.roots += [root for root in self._list_more() if (root.parser, root.path) not in known]
+
     def resolve(self, root: Root) -> bool:
         """Find out where a root is now; says whether that has changed. Then other paths may be excluded."""
         changed = root.resolve()
@@ -181,6 +193,7 @@ class Sweep:
         return changed
 
     def _resolve(self) -> None:
+        self.add_roots()
         for root in self.roots:
             root.resolve()
         self._refresh_exclusion()

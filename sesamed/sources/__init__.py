@@ -14,6 +14,7 @@ from sesamed.sources.claude import Claude
 from sesamed.sources.cline import Cline, Kilo, Roo
 from sesamed.sources.codex import Codex
 from sesamed.sources.copilot import Copilot
+from sesamed.sources.crush import Crush
 from sesamed.sources.droid import Droid
 from sesamed.sources.gemini import Gemini
 from sesamed.sources.goose import Goose
@@ -28,7 +29,7 @@ SOURCES: dict[str, Source[Any]] = {
     source.name: source
     for source in (
         *(Pi(), Claude(), Codex(), Gemini(), OpenCode(), OpenClaw(), Qwen(), Copilot(), Kimi(), Droid()),
-        *(Amp(), Cline(), Roo(), Kilo(), Goose(), Sesame()),
+        *(Amp(), Cline(), Roo(), Kilo(), Goose(), Crush(), Sesame()),
     )
 }
 

@@ -1,6 +1,11 @@
 """What stands in a column of an agent's database."""
 
+from typing import Final
+
 from sesamed.source import BadLineError, Value
+from sesamed.sources.records import millis
+
+SECONDS: Final = 100_000_000_000  # smaller times are in seconds
 
 
 def text_column(value: Value) -> str | None:
@@ -19,3 +24,10 @@ def json_column(value: Value) -> bytes:
     if isinstance(value, str):
         return value.encode("utf-8", "surrogatepass")
     raise BadLineError("no JSON in a row")
+
+
+def time_column(value: Value) -> int | None:
+    """A column with a time in seconds, or in milliseconds."""
+    if not isinstance(value, int):
+        return None
+    return millis(value * 1000 if abs(value) < SECONDS else value)

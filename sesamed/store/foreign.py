@@ -39,8 +39,9 @@ class LockedDatabaseError(ForeignDatabaseError):
 class ForeignDatabase:
     """An open database, and the query that fits it."""
 
-    def __init__(self, connection: apsw.Connection, query: Query | None, *, is_empty: bool) -> None:
+    def __init__(self, path: bytes, connection: apsw.Connection, query: Query | None, *, is_empty: bool) -> None:
         self.query = query
+        self._path = path.decode("utf-8", "backslashreplace")  # not that of a copy
         self.is_empty = is_empty  # it has no tables: it is just being made
         self._connection = connection
 
@@ -53,7 +54,7 @@ class ForeignDatabase:
     def rows(self, number: int, unit: str) -> Iterator[tuple[Value, ...]]:
         """The rows of one of the query's statements, for one session."""
         if self.query is not None:
-            yield from self._run(self.query.rows[number], {"unit": unit})
+            yield from self._run(self.query.rows[number], {"unit": unit, "path": self._path})
 
     def release(self) -> None:
         """End the transaction; the next query begins another one. Without a WAL, its owner cannot write meanwhile."""
@@ -90,7 +91,7 @@ def open_database(path: bytes, queries: Sequence[Query], scratch: str) -> Iterat
     Raises ForeignDatabaseError, or OSError when the file cannot be read at all.
     """
     with _one_at_a_time, _open(path, scratch) as connection:
-        yield _begin(connection, queries)
+        yield _begin(path, connection, queries)
 
 
 def read_counters(path: bytes) -> bytes:
@@ -115,22 +116,22 @@ def _open(path: bytes, scratch: str) -> Iterator[apsw.Connection]:
             raise LockedDatabaseError("its owner came while it was read")
 
 
-def _begin(connection: apsw.Connection, queries: Sequence[Query]) -> ForeignDatabase:
+def _begin(path: bytes, connection: apsw.Connection, queries: Sequence[Query]) -> ForeignDatabase:
     with _errors():
         try:
             connection.execute("BEGIN")
             tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         except apsw.NotADBError:
-            return ForeignDatabase(connection, None, is_empty=False)
+            return ForeignDatabase(path, connection, None, is_empty=False)
         query = next((query for query in queries if _fits(connection, query)), None)
-    return ForeignDatabase(connection, query, is_empty=tables == (0,))
+    return ForeignDatabase(path, connection, query, is_empty=tables == (0,))
 
 
 def _fits(connection: apsw.Connection, query: Query) -> bool:
     """Whether the tables and columns of all its statements are there."""
     try:
         for sql in (query.units, *query.rows):
-            connection.execute(f"EXPLAIN {sql}", {"unit": ""})
+            connection.execute(f"EXPLAIN {sql}", {"unit": "", "path": ""})
     except apsw.SQLError:
         return False
     return True

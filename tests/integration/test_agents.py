@@ -14,6 +14,7 @@ from tests.support.claude import ClaudeSession
 from tests.support.cline import ClineSession, ClineTask
 from tests.support.codex import CodexSession
 from tests.support.copilot import CopilotSession, history
+from tests.support.crush import CrushSession, write_crush
 from tests.support.daemon import Daemon, eventually
 from tests.support.droid import DroidSession
 from tests.support.gemini import GeminiSession
@@ -224,6 +225,7 @@ def test_prompts_of_ours_are_in_no_agents_sessions(tmp_path: Path) -> None:
         "cline",
         "roo",
         "goose",
+        "crush",
     )
     sources = [{"parser": name, "path": str(tmp_path / name)} for name in names]
     with Daemon({"sources": sources}) as daemon:
@@ -247,6 +249,7 @@ def test_prompts_of_ours_are_in_no_agents_sessions(tmp_path: Path) -> None:
             DroidSession(id=f"d1010000-0000-4000-8000-00000000000{number}").context().user(text).answer("x").write(
                 tmp_path / "droid"
             )
+            write_crush(tmp_path / "crush", CrushSession(f"c1a5{number}").user(text).answer("x"))
             write_goose(tmp_path / "goose", GooseSession(id=f"20260301_{number}").user(text).answer("x"))
             AmpThread(id=f"T-{number}").user(text).answer("x").write(tmp_path / "amp")
             copilot = CopilotSession(id=f"c0b10000-0000-4000-8000-00000000000{number}")
@@ -275,8 +278,8 @@ def test_prompts_of_ours_are_in_no_agents_sessions(tmp_path: Path) -> None:
                 file.write_bytes(member.data)
         daemon.sync()
         assert sorted(session["source"] for session in daemon.sessions()) == [
-            "amp", "claude", "cline", "codex", "copilot", "copilot", "droid", "gemini", "gemini", "goose", "kimi", "kimi", "openclaw",
-            "opencode", "qwen", "roo",
+            "amp", "claude", "cline", "codex", "copilot", "copilot", "crush", "droid", "gemini", "gemini", "goose", "kimi", "kimi",
+            "openclaw", "opencode", "qwen", "roo",
         ]  # fmt: skip
         assert daemon.found("quince")
         assert daemon.found('"about?"') == []

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.cline import ClineSession, ClineTask
+from tests.support.crush import CrushSession, list_projects, write_crush
 from tests.support.daemon import Daemon, eventually
 from tests.support.gemini import GeminiSession
 from tests.support.goose import SCHEMA as GOOSE_SCHEMA
@@ -116,6 +117,47 @@ def test_clines_sessions_and_tasks_are_read_as_they_grow(daemon: Daemon) -> None
     paths[1].write_bytes(task.document())
     eventually(lambda: daemon.found("rises"))
     assert meta(daemon, task.id)["resumeProblem"]["code"] == "noCommand"
+    daemon.check_index()
+
+
+def test_crushs_projects_are_found_when_they_are_listed(daemon: Daemon) -> None:
+    """Each has a database of its own; one that is begun while the daemon runs is read, too. Nothing is left beside them."""
+    lists, projects = (
+        daemon.home / ".local/share/crush/projects.json",
+        [daemon.home / name for name in ("birds", "shop")],
+    )
+    lists.parent.mkdir(parents=True)
+    for number, (project, word) in enumerate(zip(projects, ("quince", "salsify"), strict=True)):
+        session = CrushSession(f"c1a50000-0000-4000-8000-00000000000{number}").user(f"a {word} tart")
+        write_crush(project / ".crush", session)
+        lists.write_text(list_projects(*projects[: number + 1]))
+        eventually(partial(daemon.found, word))
+        assert meta(daemon, session.id)["cwd"] == str(project)
+        assert os.listdir(project / ".crush") == ["crush.db"]
+    with Owner(projects[1] / ".crush/crush.db", tables=False) as owner:
+        beside = sorted(os.listdir(projects[1] / ".crush"))
+        call = Call("bash", {"command": "bake medlar"})
+        for word, grown in (
+            ("medlar", session.answer("I ba", call)),
+            ("burnt", session.result(call, "burnt\nExit code 3")),
+        ):
+            for sql, values in grown.statements():
+                owner.run(sql, *values)
+            eventually(partial(daemon.found, word))
+        session.messages[1]["parts"][1]["data"]["text"] = "I bake a cornelian"
+        for sql, values in session.statements():
+            owner.run(sql, *values)
+        eventually(lambda: daemon.found("cornelian"))
+        assert texts(daemon, session.id)[1] == "I bake a cornelian"
+        assert sorted(os.listdir(projects[1] / ".crush")) == beside
+    shown = meta(daemon, session.id)
+    assert (shown["messageCount"], shown["toolCounts"]) == (2, {"bash": 1})
+    assert shown["resume"] == {"command": ["crush", "--session", session.id], "cwd": str(projects[1])} | {
+        "unarchive": None
+    }
+    daemon.stop()
+    daemon.start()
+    assert len([root for root in daemon.call("status")["sources"] if root["parser"] == "crush"]) == 3
     daemon.check_index()
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import apsw
 
+from tests.support.crush import SCHEMA as CRUSH_SCHEMA
 from tests.support.goose import SCHEMA as GOOSE_SCHEMA
 from tests.support.opencode import SCHEMA
 
@@ -33,6 +34,7 @@ SOURCES = (
     "roo",
     "kilo",
     "goose",
+    "crush",
 )
 NAMED = frozenset(  # files that their agents know by their names
     "projects.json sessions.json kimi.json session_index.jsonl state.json meta.json wire.jsonl ui_messages.json"
@@ -86,7 +88,7 @@ def write_hostile_roots(top: Path) -> dict[str, Path]:
         root.mkdir(parents=True)
         cases = [file for file in sorted((GOLDEN / name).rglob("*.json*")) if ".expected" not in file.suffixes]
         for number, file in enumerate(cases):
-            write = {"opencode": _write_cases, "goose": _write_goose}.get(name, _write_file)
+            write = {"opencode": _write_cases, "goose": _write_goose, "crush": _write_crush}.get(name, _write_file)
             write(root, file.relative_to(GOLDEN / name), number)
     return roots
 
@@ -174,6 +176,38 @@ def _write_goose(root: Path, place: PurePath, number: int) -> None:
                     _encode(metadata),
                 ]
                 connection.execute("INSERT INTO messages VALUES(NULL, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+
+
+def _write_crush(root: Path, place: PurePath, number: int) -> None:
+    """The list of projects, and the rows of a session in the one database."""
+    case = json.loads((GOLDEN / "crush" / place).read_text())
+    if "projects" in case:
+        (root / place).write_text(json.dumps(poison(case)))
+        return
+    with closing(apsw.Connection(str(root / case["unit"]))) as connection:
+        if not number:
+            connection.execute(CRUSH_SCHEMA)
+        session = poison(case["part"], "id")
+        for query, values in case["items"]:
+            if query == 0:
+                _, _, parent, title, created = values
+                row = [session, poison(parent, "id"), poison(title), 0, created, created, None, None]
+                connection.execute("INSERT INTO sessions VALUES(?, ?, ?, ?, ?, ?, ?, ?)", row)
+            else:
+                named, role, parts, created, is_summary = values
+                row = [
+                    poison(named, "id"),
+                    session,
+                    role,
+                    _encode_list(parts),
+                    "",
+                    created or 1,
+                    1,
+                    None,
+                    "",
+                    is_summary or 0,
+                ]
+                connection.execute("INSERT INTO messages VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
 
 def _encode_list(text: str | None) -> str:

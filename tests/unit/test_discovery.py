@@ -6,10 +6,12 @@ import pytest
 
 from sesamed import discovery, folding
 from sesamed.config import Config, ConfiguredRoot
-from sesamed.discovery import discover, find_named_files, needs_polling, roots
+from sesamed.discovery import ProjectLists, discover, find_named_files, needs_polling, roots
 from sesamed.source import Listing, Location, Variable
 from sesamed.sources import SOURCES
+from sesamed.sources.crush import Crush
 from sesamed.sources.sesame import Sesame
+from tests.support.crush import list_projects
 
 
 def _pi(*paths: str | Path) -> list[ConfiguredRoot]:
@@ -125,6 +127,23 @@ def test_a_file_lists_roots(tmp_path: Path, environ: dict[str, str], below: str)
     (tmp_path / below / "projects.json").write_text(listed)
     found = [root.path for root in discover([Elsewhere()], environ, str(tmp_path))]
     assert found == ["/a/.else", str(tmp_path / below / "b/.else")]
+
+
+def test_a_list_that_grows_is_read_when_it_has_changed(tmp_path: Path) -> None:
+    """What is added to it is found; one that goes, or breaks, is no error."""
+    place = tmp_path / ".local/share/crush"
+    place.mkdir(parents=True)
+    lists = ProjectLists([Crush(), Elsewhere()], {}, str(tmp_path))
+    assert lists.list_changed() == []
+    (place / "projects.json").write_text(list_projects(Path("/a")))
+    assert [root.path for root in lists.list_changed()] == ["/a/.crush"]
+    assert lists.list_changed() == []
+    (place / "projects.json").write_text(list_projects(Path("/a"), Path("/b")))
+    assert [root.path for root in lists.list_changed()] == ["/a/.crush", "/b/.crush"]
+    (place / "projects.json").write_text("{")
+    assert lists.list_changed() == []
+    (place / "projects.json").unlink()
+    assert lists.list_changed() == []
 
 
 def test_files_that_variables_name(tmp_path: Path) -> None:

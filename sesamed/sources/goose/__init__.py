@@ -11,8 +11,8 @@ import msgspec
 
 from sesamed.model import Fact, Identity, NameRank, Operation
 from sesamed.source import ForeignFileError, Location, Query, ResumeCommand, Row, Rows, ToolFamilies, Variable
-from sesamed.sources.columns import json_column, text_column
-from sesamed.sources.goose.records import GooseState, Step, read_message, time_of
+from sesamed.sources.columns import json_column, text_column, time_column
+from sesamed.sources.goose.records import GooseState, Step, read_message
 from sesamed.sources.lines import JsonState
 from sesamed.sources.names import title_fact
 from sesamed.sources.records import Place, millis
@@ -98,7 +98,7 @@ class Goose(JsonState[GooseState]):
         named, role, content, created, metadata, number = row.values
         name = text_column(named)
         stamp = f"goose\0{name}\0{text_column(number)}"
-        place = Place(entry=name, time_ms=time_of(created), cwd=state.cwd, stamp=stamp)
+        place = Place(entry=name, time_ms=time_column(created), cwd=state.cwd, stamp=stamp)
         said = None if metadata is None else json_column(metadata)
         return read_message(state, place, text_column(role) or "", json_column(content), said)
 

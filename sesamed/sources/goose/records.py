@@ -11,10 +11,10 @@ import msgspec
 
 from sesamed.calls import strip_server, value_text
 from sesamed.model import Message, NameRank, Operation, Role, ToolResult, Unknown, record_key
-from sesamed.source import BadLineError, Value
+from sesamed.source import BadLineError
 from sesamed.sources.lines import FAILURES, decode_leniently, explain, repair
 from sesamed.sources.names import prompt_fact
-from sesamed.sources.records import OpenCall, Place, add_open, drop_open, millis
+from sesamed.sources.records import OpenCall, Place, add_open, drop_open
 
 
 class Function(msgspec.Struct, gc=False):
@@ -64,7 +64,6 @@ ANYTHING: Final = msgspec.json.Decoder().decode
 SPEAKERS: Final = ("user", "assistant")
 # What the program adds behind a summary.
 CONTINUES: Final = ("Your context was compacted", "The previous message contains a summary")
-SECONDS: Final = 100_000_000_000  # smaller times are in seconds
 
 
 class GooseState(msgspec.Struct, frozen=True, kw_only=True):
@@ -206,13 +205,6 @@ def _name_session(state: GooseState, said: Message) -> Step:
     if name is None:
         return state, []
     return msgspec.structs.replace(state, named=name.rank == NameRank.PROMPT), [name]
-
-
-def time_of(created: Value) -> int | None:
-    """A time in seconds; or in milliseconds, as some wrote it."""
-    if not isinstance(created, int):
-        return None
-    return millis(created * 1000 if abs(created) < SECONDS else created)
 
 
 def _decode_pieces(data: bytes) -> list[Content]:

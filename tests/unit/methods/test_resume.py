@@ -36,6 +36,7 @@ def anothers(tmp_path: Path) -> str:
         ("codex", ["codex", "resume", "one-1"]),
         ("gemini", ["gemini", "--resume", "one-1"]),
         ("qwen", ["qwen", "--resume", "one-1"]),
+        ("crush", ["crush", "--session", "one-1"]),
         ("goose", ["goose", "session", "--resume", "--session-id", "one-1"]),
         ("cline", ["cline", "--id", "one-1"]),
         ("kimi", ["kimi", "--session", "one-1"]),

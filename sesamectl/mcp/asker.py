@@ -18,6 +18,7 @@ from sesamectl.resolve import NOT_AN_ID
 
 SAID = frozenset(("sessionId", "session_id", "threadId", "thread_id"))
 VARIABLE = re.compile(r"\w+_(?:SESSION|THREAD)_ID")
+WORD = re.compile(r"[a-z0-9]+")
 ID = re.compile(r"[\w.:-]{8,200}")
 DEPTH = 3
 JUST_NOW_S = 10
@@ -33,7 +34,8 @@ def find_asker(
     if said := _keep_sessions(client, set(_said(meta, DEPTH))):
         return said
     named = _keep_sessions(client, {value for name, value in environ.items() if VARIABLE.fullmatch(name)})
-    active = [one["sessionId"] for one in _list_active(client, here) if one["source"] in client_name.lower()]
+    words = WORD.findall(client_name.lower())  # whole ones: there is a `pi` in `copilot`
+    active = [one["sessionId"] for one in _list_active(client, here) if one["source"] in words]
     return [one for one in named if one in active] or active[:1] or named
 
 

@@ -4,6 +4,7 @@ other; a few are answered at a time.
 
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ WITH_BATCHES = "2025-03-26"  # the one version that has them
 AT_ONCE, WAITING = 8, 64
 ERROR_CHARACTERS = 1000
 LAST_ANSWERS_S = 1.0
+STOP_S = 5.0  # what was cancelled ends commands that it started
 
 Message = Mapping[str, Any]
 Send = Callable[[bytes], None]
@@ -77,18 +79,20 @@ class Server:
 
     def end(self) -> None:
         """Nobody asks any more. What is nearly done is still answered; the rest stops."""
-        for thread in self._list_threads():
-            thread.join(LAST_ANSWERS_S)
+        self._wait(LAST_ANSWERS_S)
         with self._lock:
             requests = list(self._under_way.values())
         for request in requests:
             request.cancel()
-        for thread in self._list_threads():
-            thread.join(LAST_ANSWERS_S)
+        self._wait(STOP_S)
 
-    def _list_threads(self) -> list[threading.Thread]:
+    def _wait(self, seconds: float) -> None:
+        """For all that is under way together, however much it is."""
+        until = time.monotonic() + seconds
         with self._lock:
-            return list(self._threads)
+            threads = list(self._threads)
+        for thread in threads:
+            thread.join(max(0.0, until - time.monotonic()))
 
     # -- messages
 

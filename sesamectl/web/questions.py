@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from sesamectl.errors import UsageError
-from sesamectl.flags import FILTERS, PAGE, SEARCH, SIMILAR, Flag
+from sesamectl.flags import FILTERS, PAGE, SEARCH, SIMILAR, Flag, directory
 
 LISTED, SEARCHED = "/api/sessions", "/api/sessions/search"
 METHODS = "/api/"  # with a method's name behind it
@@ -17,6 +17,7 @@ REFUSED: Mapping[str, str] = {
     "shutdown": "the daemon is not stopped from here; use `sesamectl stop`",
     "cancel": "close the connection instead",
 }
+MOST_PARAMETERS = 200
 _LISTS: Mapping[str, tuple[Flag, ...]] = {LISTED: (*PAGE, SIMILAR, *FILTERS), SEARCHED: SEARCH}
 
 
@@ -34,7 +35,7 @@ def read_get(path: str, query: str) -> tuple[str, dict[str, Any]]:
         raise UnknownAddressError(f"{path} is not there; GET {LISTED} or {SEARCHED}, or POST {METHODS}METHOD")
     flags = {name: flag for flag in _LISTS[path] for name in (flag.name, flag.dest)}
     params: dict[str, Any] = {}
-    for name, value in parse_qsl(query, keep_blank_values=True, errors="replace", max_num_fields=200):
+    for name, value in _split(query):
         if path == SEARCHED and name in WORDS:
             params["query"] = value
         elif name not in flags:
@@ -45,13 +46,20 @@ def read_get(path: str, query: str) -> tuple[str, dict[str, Any]]:
     return ("search" if path == SEARCHED else "list_sessions"), params
 
 
+def _split(query: str) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(query, keep_blank_values=True, errors="replace", max_num_fields=MOST_PARAMETERS)
+    except ValueError:
+        raise UsageError(f"there are more than {MOST_PARAMETERS} parameters") from None
+
+
 def _add(params: dict[str, Any], flag: Flag, value: str) -> None:
     if not flag.metavar:
         if value not in ("", "1", "true", "0", "false"):
             raise UsageError(f"{flag.name} is true or false, not {value!r}")
         params[flag.dest] = value in ("", "1", "true")
         return
-    if flag.convert is os.path.abspath and not os.path.isabs(value):
+    if flag.convert is directory and not os.path.isabs(value):
         raise UsageError(f"{flag.name} must be an absolute path, not {value!r}: nobody's directory is the current one")
     if flag.choices and value not in flag.choices:
         raise UsageError(f"{flag.name} is one of {', '.join(flag.choices)}, not {value!r}")

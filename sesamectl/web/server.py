@@ -152,7 +152,10 @@ class _Handler(BaseHTTPRequestHandler):
             raise _RefusedError(401, "the header `Authorization: Bearer TOKEN` is missing, or has another token")
 
     def _read(self) -> Asked:
-        address = urlsplit(self.path)
+        try:
+            address = urlsplit(self.path)
+        except ValueError:
+            raise UnknownAddressError("that is no address") from None
         if self.command == "GET":
             return read_get(address.path, address.query)
         length = self.headers.get("Content-Length", "")

@@ -6,6 +6,7 @@ import pty
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from sesamectl.mcp.server import VERSIONS
+from sesamectl.mcp.server import VERSIONS, WAITING
 from sesamectl.mcp.tools import ANYBODY, MOST_CHARACTERS, STARTED
 from tests.support.canaries import WORD, words_of
 from tests.support.client import PATIENCE_S
@@ -318,6 +319,8 @@ def test_the_session_that_asks_is_left_out() -> None:
             daemon, environ={"OTHER_SESSION_ID": "elsewhere-1", "TERM_SESSION_ID": "w0t0p0"}, name="other"
         ) as talk:
             assert found(talk) == (every - {"elsewhere-1"}, False)
+        with Talk(daemon, name="Copilot-CLI") as talk:  # another agent's, although there is a `pi` in it
+            assert found(talk) == (every, True)
         with Talk(daemon, name="the-pi-client") as talk:
             left, is_unknown = found(talk)
             assert (len(every - left), is_unknown) == (1, False)
@@ -468,6 +471,19 @@ def test_hanging_up_ends_what_a_model_is_asked(thinking: Daemon) -> None:
     pid = int(eventually(lambda: (thinking.home / "pid").exists() and (thinking.home / "pid").read_text()))
     talk.hang_up()
     assert talk.wait() == 0
+    assert not is_alive(pid)
+
+
+def test_much_that_is_under_way_ends_as_fast_as_little(thinking: Daemon) -> None:
+    """Whoever ends it waits for all of that together: an agent kills it otherwise, and what it asked goes on."""
+    talk = Talk(thinking)
+    for _ in range(WAITING // 2):
+        talk.begin("tools/call", name="query_session", arguments={"session": PLUM, "question": "slowly"})
+    pid = int(eventually(lambda: (thinking.home / "pid").exists() and (thinking.home / "pid").read_text()))
+    begun = time.monotonic()
+    talk.process.send_signal(signal.SIGTERM)
+    assert talk.wait() == 0
+    assert time.monotonic() - begun < WAITING // 4
     assert not is_alive(pid)
 
 

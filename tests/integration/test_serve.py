@@ -173,6 +173,7 @@ def test_who_is_answered(served: Served, headers: dict[str, str], status: int) -
         (("GET", "/api/sessions?role=nobody", None), {}, 400, "user, assistant"),
         (("GET", "/api/sessions?tools=maybe", None), {}, 400, "true or false"),
         (("GET", "/api/sessions?after=soon", None), {}, 400, "date"),
+        (("GET", "/api/sessions?" + "limit=1&" * 201, None), {}, 400, "200"),
         (("GET", "/", None), {}, 404, "/api/sessions"),
         (("POST", "/api/", b"{}"), JSON, 404, "METHOD"),
         (("POST", "/api/serch", b"{}"), JSON, 404, "serch"),
@@ -209,6 +210,13 @@ def test_odd_bytes(served: Served) -> None:
             while client.recv(1 << 16):
                 pass
     assert served.get("/api/sessions").status == 200
+
+
+def test_an_address_that_is_none_is_answered(served: Served) -> None:
+    head = f"Host: 127.0.0.1:{served.port}\r\nAuthorization: Bearer {served.token}\r\nConnection: close\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", served.port), timeout=30) as client:
+        client.sendall(f"GET http://[/api/sessions HTTP/1.1\r\n{head}".encode())
+        assert client.recv(1 << 16).startswith(b"HTTP/1.1 404 ")
 
 
 def test_too_many_at_once(served: Served) -> None:

@@ -18,7 +18,7 @@ from sesamectl.locations import data_directory
 from sesamectl.memory.ledger import BusyError, Ledger
 from sesamectl.memory.progress import Log, Progress, dollars, label
 from sesamectl.memory.prompt import count_tokens
-from sesamectl.memory.remembering import Budget, Question, ask, prepare, store
+from sesamectl.memory.remembering import Budget, Question, ask, look, prepare, store
 from sesamectl.memory.series import Step, Took, ended_by_signals, take_each
 from sesamectl.memory.settings import Settings, read_settings
 from sesamectl.output import require_output, show
@@ -123,6 +123,7 @@ def _list_due(arguments: Arguments, due: dict[str, Any], ledger: Ledger) -> Due:
     passed_over = ledger.list_waiting()
 
     def ask_for(client: Client) -> dict[str, Any]:
+        look(client)
         wanted = {"needsMemory": True, "limit": FEW, **due}
         every = client.call("list_sessions", **{**wanted, "limit": 0})["total"] if passed_over else None
         return {**client.call("list_sessions", exclude=passed_over, **wanted), "every": every}

@@ -12,6 +12,7 @@ from sesamectl.memory.prompt import count_tokens, make_prompt, make_retry
 from sesamectl.memory.settings import Settings
 
 TRIES = 3
+LOOK_MS = 5000
 
 
 class SpentError(Exception):
@@ -54,8 +55,14 @@ class Entry(NamedTuple):
     cost_usd: float | None
 
 
+def look(client: Client) -> None:
+    """Have the daemon see what is on the disk now: what a person has just excluded must not be sent any more."""
+    client.call("sync", timeoutMs=LOOK_MS)
+
+
 def prepare(client: Client, identity: str) -> Question:
-    """The question about a session. Raises AskingError if there is nothing to ask about."""
+    """The question about a session. Raises AskingError if there is nothing to ask about; RpcError also if it was excluded a moment ago."""
+    look(client)
     session = client.call("get_session_meta", sessionId=identity)
     conversation = read_conversation(client, session["sessionId"])
     if not conversation.text:

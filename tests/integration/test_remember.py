@@ -348,6 +348,26 @@ def test_a_long_session_is_cut_in_the_middle(desk: Desk) -> None:
     assert "zebra" not in text
 
 
+def test_what_was_excluded_a_moment_ago_is_not_sent(desk: Desk) -> None:
+    """Before any sweep: neither when it is named, nor when it is due, nor while others are remembered."""
+    garden = desk.place / "garden"
+    garden.mkdir()
+    for name in ("pear", "plum"):
+        session = PiSession(id=name, cwd=str(garden)).user(f"where does the {name} stand").assistant("there")
+        (desk.sessions / f"{name}.jsonl").write_bytes(session.bytes())
+    assert json.loads(desk.run("list", "--json").stdout)["total"] == 4
+    exclude = f"open({str(garden / '.sesameignore')!r}, 'w').close()"
+    desk.says(f"#\n{exclude}\nprint({json.dumps(GOOD)!r})")
+    done = desk.remember("quince", "pear", code=4)
+    assert [one["sessionId"] for one in done["remembered"]] == ["quince"]
+    assert "pear" in done["failed"][0]["error"]
+    (garden / ".sesameignore").unlink()
+    assert json.loads(desk.run("search", "plum", "--fresh", "--json").stdout)["resultCount"] == 1
+    (garden / ".sesameignore").touch()
+    assert [one["sessionId"] for one in desk.remember("--due")["remembered"]] == ["medlar"]
+    assert not any("where does the pear" in asked or "where does the plum" in asked for asked in desk.asked)
+
+
 def test_it_does_not_feed_on_itself(desk: Desk) -> None:
     """A command that keeps a transcript of each prompt where sessions are: none of them is a session, and nothing is due but what was."""
     for number in range(18):

@@ -487,6 +487,19 @@ def test_excluded_sessions_are_not_sent(set_desk: SetDesk, model: Model) -> None
     assert model.asides == []
 
 
+def test_what_was_excluded_a_moment_ago_is_not_sent(set_desk: SetDesk, model: Model) -> None:
+    """Before any sweep, and though nothing was said since."""
+    desk = set_desk()
+    choose(desk, minNewUserMessages=2)
+    with desk.talk() as talk:
+        talk.prompt("why?")
+        desk.daemon.sync()
+        (desk.work / ".sesameignore").touch()
+        talk.send("prompt", message="/index-session")
+        talk.until("extension_ui_request", method="notify")
+    assert model.asides == []
+
+
 def status_cleared(talk: Talk) -> list[str | None]:
     """What the status line says until it says nothing."""
     said: list[str | None] = []

@@ -60,6 +60,7 @@ export class NotDue extends Error {}
 
 export async function remember(subject: Subject, means: Means): Promise<Remembered> {
   const { ask, signal } = means;
+  await ask("sync", { timeoutMs: SYNC_MS }, signal); // of everything: what the person has just excluded is not sent any more
   const { pending } = await ask<{ pending: { files: number } }>("sync", { paths: [subject.file], timeoutMs: SYNC_MS }, signal);
   const session = await ask<Meta>("get_session_meta", { sessionId: subject.sessionId }, signal);
   const conversation = await readConversation(ask, subject.sessionId, subject.ids, signal);

@@ -34,7 +34,7 @@ def find_asker(
     if said := _keep_sessions(client, set(_said(meta, DEPTH))):
         return said
     named = _keep_sessions(client, {value for name, value in environ.items() if VARIABLE.fullmatch(name)})
-    words = WORD.findall(client_name.lower())  # whole ones: there is a `pi` in `copilot`
+    words = WORD.findall(client_name.lower())  # whole ones: a short name stands within a longer one
     active = [one["sessionId"] for one in _list_active(client, here) if one["source"] in words]
     return [one for one in named if one in active] or active[:1] or named
 

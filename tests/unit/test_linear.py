@@ -16,6 +16,7 @@ from sesamed.sources.claude.records import prompt_name, prompt_of, summary_of
 from sesamed.sources.cline import panel, transcript
 from sesamed.sources.codex.state import RANDOM
 from sesamed.sources.copilot.workspace import read_workspace
+from sesamed.sources.crush import records as crush
 from sesamed.sources.droid import records as droid
 from sesamed.sources.names import says_something, session_name
 from sesamed.sources.openclaw import prompts as openclaw
@@ -68,6 +69,13 @@ LOOKS: dict[str, tuple[Callable[[str], object], str]] = {
     ),
     "Cline's output": (lambda text: read_output([text[: CHARACTERS // 8]] * 5000), "a"),
     "Copilot's description": (lambda text: read_workspace("s", f"id: a\nname: |\n{text}".encode()), "\n \t\n \t\ta\n"),
+    "Crush's output": (
+        lambda text: (
+            crush.DIRECTORY.sub("", text.replace("_", " ") * 8),
+            crush.EXIT.search(text.replace("_", " ") * 8),
+        ),
+        "\n \n\n \n\n<cwd> \n\n<cwd>x <cwd> \n\n<cwd></cwd> \nExit_code_1 1",
+    ),
     "Droid's prompt": (
         lambda text: droid.prompt_of(f"<system-reminder>{text.replace('_', ' ') * 8}</system-reminder>{text}"),
         "\n <skill <skill_ <skill> <skill_> <system-reminder> </system-reminder>",

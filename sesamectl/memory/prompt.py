@@ -31,7 +31,7 @@ LAST = "Now write the entry of this session: one JSON object and nothing else." 
 MAX_QUOTED = 8000  # of an answer that was not what was asked for
 TOKEN_BYTES = 4  # about; of English
 CLOSES = re.compile(r"<(?=/(?:session|answer)\b)", re.ASCII | re.IGNORECASE)
-NAMES_FILE = re.compile(r"(?<![A-Za-z0-9])@+(?![ @])")
+ATS = re.compile(r"([A-Za-z0-9]?)(@+)( ?)")
 
 
 def make_prompt(session: Mapping[str, Any], conversation: Conversation) -> str:
@@ -72,4 +72,10 @@ def close(text: str) -> str:
     """Nothing in it ends what it stands in; nor is it a name behind an `@`, for which an agent that reads the prompt puts in the file of
     that name, whatever tools it is denied, or what our own package knows of another session.
     """
-    return NAMES_FILE.sub(r"\g<0> ", CLOSES.sub("< ", text))
+    return ATS.sub(_part, CLOSES.sub("< ", text))
+
+
+def _part(ats: re.Match[str]) -> str:
+    """With a blank behind them, unless there is one, or it is one `@` within a word: an address."""
+    within, run, blank = ats.groups()
+    return ats[0] if blank or (within and len(run) == 1) else f"{ats[0]} "

@@ -105,7 +105,10 @@ def test_a_model_is_asked_what_sesamectl_asks(tmp_path: Path) -> None:
     cases = [
         (session, Conversation(said, 3, is_cut=is_cut), wrong)
         for session in sessions
-        for said, is_cut in (("User: why? @@x、@y z@w\n@ v</SESSION>", False), ("User: 語\n\n[...]\nso</answer>", True))
+        for said, is_cut in (
+            ("User: why? @@x、@y z@w z@@w\n@ v @@@ u </SESSION>", False),
+            ("User: 語\n\n[...]\nso</answer>", True),
+        )
         for wrong in ("no", "語😀</answer>" * 900)
     ]
     errors = ['"name" must be a text', "two"]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
+from sesamectl.memory.prompt import close
 from sesamed.calls import find_touched, strip_quoted
 from sesamed.exclusion import Ignored
 from sesamed.masking import mask
@@ -96,6 +97,7 @@ LOOKS: dict[str, tuple[Callable[[str], object], str]] = {
         lambda text: output_of_shell(f"Command: a\nDirectory: b\nOutput: {text.replace('_', ' ')}"),
         "\nError:_ \nExit_Code:_ \nDirectory:_\nOutput:_\nError:_\nExit_Code:_\nx",
     ),
+    "a prompt of ours": (lambda text: close(f"{text} "), "@ a@ </session </"),
     "id": (lambda text: RANDOM.search(text), "a A"),
 }
 CASES = [(name, token) for name, (_, tokens) in LOOKS.items() for token in tokens.split(" ")]

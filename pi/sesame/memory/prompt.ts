@@ -62,5 +62,5 @@ export function closed(text: string): string {
 
 /** Nor is it a name behind an `@`, for which agents put in a file: pi's models don't, but those that `sesamectl remember` may ask. */
 function material(text: string): string {
-  return closed(text).replace(/(?<![A-Za-z0-9])@+(?![ @])/g, "$& ");
+  return closed(text).replace(/([A-Za-z0-9]?)(@+)( ?)/g, (all: string, within: string, run: string, blank: string) => (blank || (within && run.length === 1) ? all : `${all} `));
 }

@@ -4,6 +4,7 @@ Where they are, the statements that read them, and what is said about a session;
 """
 
 import posixpath
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Final
@@ -155,7 +156,7 @@ def _read_projects(data: bytes) -> Iterator[Fact]:
         listed = decode_leniently(Projects, repair(data)).projects
     except FAILURES:
         raise BadLineError("no list of projects") from None
-    places = [project.data_dir for project in listed]
+    places = Counter(project.data_dir for project in listed)
     for project in listed:
-        if project.path and project.data_dir and places.count(project.data_dir) == 1:
+        if project.path and project.data_dir and places[project.data_dir] == 1:
             yield Fact(field="cwd", value=project.path, rank=BY_LIST, entry=project.data_dir)

@@ -41,7 +41,8 @@ def ask_model(
     """
     try:
         process = subprocess.Popen(  # noqa: S603  # the person configured it
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, env=environment,
+            _from_anywhere(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+            cwd=_home(), env=environment,
         )  # fmt: skip
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
@@ -54,6 +55,18 @@ def ask_model(
         last = complaint.decode(errors="replace").strip().rpartition("\n")[2][:SHOWN_COMPLAINT]
         raise CommandError(f"{command[0]} ended with {process.returncode}", last)
     return output.decode(errors="replace")
+
+
+def _from_anywhere(command: Sequence[str]) -> list[str]:
+    return [os.path.abspath(command[0]) if os.path.dirname(command[0]) else command[0], *command[1:]]
+
+
+def _home() -> str:
+    """Where it runs. Not in the current directory: agents do what a project's own settings say, and whoever wrote those could have
+    prompts sent to themselves.
+    """
+    home = os.path.expanduser("~")
+    return home if os.path.isdir(home) else "/"
 
 
 def _exchange(

@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -234,6 +235,21 @@ def test_what_a_command_leaves_running_is_not_waited_for() -> None:
     """It may hold the pipes, as updaters do that an agent starts."""
     code = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(20)']); print('x' * 200_000)"
     assert ask_model(program(code), "", 15) == "x" * 200_000 + "\n"
+
+
+def test_a_command_runs_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not in a project, whose settings may say where prompts are sent. One that is named from here is found all the same."""
+    home, project = tmp_path / "home", tmp_path / "project"
+    home.mkdir()
+    project.mkdir()
+    (project / "ask").symlink_to("/bin/pwd")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("PWD", str(project))
+    monkeypatch.chdir(project)
+    assert ask_model(["./ask", "-P"], "", 30) == f"{home.resolve()}\n"
+    assert ask_model(program("import os; print(os.getcwd())"), "", 30) == f"{home.resolve()}\n"
+    home.rmdir()
+    assert ask_model(["./ask", "-P"], "", 30) == "/\n"
 
 
 def test_a_command_that_cannot_be_run() -> None:

@@ -22,7 +22,7 @@ from sesamed.sources.gemini.lines import (
 )
 from sesamed.sources.names import prompt_fact, title_fact
 from sesamed.sources.qwen.lines import Line, Payload, QwenState, Turn, goes_on, output_of_shell, parts_of
-from sesamed.sources.records import OpenCall, Place, add_open, drop_open, link_parent, millis, note_activity
+from sesamed.sources.records import ID_CHARS, OpenCall, Place, add_open, drop_open, link_parent, millis, note_activity
 from sesamed.sources.tasks import has_failed, result_of_task
 
 SHELL_TOOL: Final = "run_shell_command"
@@ -78,8 +78,7 @@ def _read_prompt(state: QwenState, line: Line, place: Place, parts: Sequence[Par
     if not text.strip() and not any(bytes(part.inline_data) or bytes(part.file_data) for part in parts):
         return state, []
     said = _message(place, "user", text)
-    after = "" if line.parent_uuid is msgspec.UNSET else line.parent_uuid or ""
-    state = replace(state, turns=(*state.turns, Turn(after, said.key))[-TURNS:])
+    state = replace(state, turns=(*state.turns, Turn(_followed_by(line), said.key))[-TURNS:])
     name = None if state.named else prompt_fact(text)
     if name is None:
         return state, [said]
@@ -183,12 +182,17 @@ def read_parent(state: QwenState, _: Line, payload: Payload) -> Step:
 
 def read_rewind(state: QwenState, line: Line, _: Payload) -> Step:
     """The person went back to before a prompt: to what that one follows."""
-    after = "" if line.parent_uuid is msgspec.UNSET else line.parent_uuid or ""
+    after = _followed_by(line)
     number = next((at for at, turn in enumerate(state.turns) if turn.after == after), None)
     if number is None:
         return state, []
     taken = state.turns[number]
     return replace(state, turns=state.turns[:number]), [Undone(key=taken.key, time_ms=millis(line.timestamp))]
+
+
+def _followed_by(line: Line) -> str:
+    """The id of what a line follows, or the beginning of one that is too long to be any: the state keeps it."""
+    return "" if line.parent_uuid is msgspec.UNSET else (line.parent_uuid or "")[:ID_CHARS]
 
 
 ABOUT: Final[dict[str, Callable[[QwenState, Line, Payload], Step]]] = {

@@ -150,6 +150,20 @@ def test_what_was_taken_back_is_marked() -> None:
     assert [texts[one.key] for one in said if isinstance(one, Undone)] == ["two", "one"]
 
 
+def test_ids_without_end_do_not_fill_the_state() -> None:
+    """It is stored with each commit. What follows such a line can be taken back all the same."""
+    state, _ = QWEN.begin(PurePath("p/chats/s.jsonl"))
+    session = QwenSession()
+    for number in range(9):
+        session.last = f"{number}{'x' * 100_000}"
+        session.user(f"prompt {number}")
+    session.back_to(f"7{'x' * 100_000}")
+    for line in session.lines():
+        state, said = QWEN.step(state, line)
+    assert len(QWEN.freeze(state)) < 20_000
+    assert any(isinstance(one, Undone) for one in said)
+
+
 def test_a_fork_has_the_keys_of_its_original() -> None:
     """It began with its own first line."""
     parent = QwenSession().user("one").answer("a", LS).shell(LS, "x")

@@ -36,7 +36,7 @@ def _choose() -> str:
 
 
 def _start(command: str, reading: int) -> int | None:
-    """The process, or None if there is no such program. It gets the signals that Python and we ignore."""
+    """The process, or None if there is no such program that we may run. It gets the signals that Python and we ignore."""
     words = [DEFAULT] if command == DEFAULT else ["sh", "-c", command]
     try:
         return os.posix_spawnp(
@@ -46,7 +46,7 @@ def _start(command: str, reading: int) -> int | None:
             file_actions=[(os.POSIX_SPAWN_DUP2, reading, 0)],
             setsigdef=[signal.SIGINT, signal.SIGPIPE],
         )
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):
         return None
 
 

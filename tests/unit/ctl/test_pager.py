@@ -119,6 +119,13 @@ def test_a_pager_that_is_missing(pager: str | None, stub: Stub, tmp_path: Path) 
     assert (code, BEST in shown, "hit 9" in shown) == (0, True, True)
 
 
+def test_a_pager_that_nobody_may_run(stub: Stub, tmp_path: Path) -> None:
+    stub.answer(ANSWER)
+    (tmp_path / "less").write_text("")
+    code, shown = see("search", "x", environ={"PATH": str(tmp_path)})
+    assert (code, BEST in shown, "hit 9" in shown) == (0, True, True)
+
+
 def test_who_leaves_early(stub: Stub) -> None:
     """More than a pipe holds, and a pager that reads none of it: no error."""
     hit = {**HIT, "name": "n", "matchedSnippet": "word " * 100_000}

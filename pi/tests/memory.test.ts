@@ -168,7 +168,7 @@ test("what other days have cost does not count, and half a line is passed over",
   budget.reserve(0.04)(0.04);
   const [file, ...none] = readdirSync(directory);
   assert.deepEqual(none, []);
-  appendFileSync(join(directory, String(file)), '{"us\n[1]\n{"usd": "a lot"}\n');
+  appendFileSync(join(directory, String(file)), '\n[1]\n{"usd": "a lot"}\n{"us');
   budget.reserve(0.06)(0.06);
   assert.throws(() => budget.reserve(0.01), SpentError);
 });

@@ -69,7 +69,7 @@ export class Budget {
 
   #add(file: string, line: Line): void {
     if (this.#lines(file).length === 0) this.#clear();
-    appendFileSync(file, `${JSON.stringify(line)}\n`, { mode: 0o600 });
+    appendFileSync(file, `\n${JSON.stringify(line)}`, { mode: 0o600 }); // behind half a line it is one of its own
   }
 
   #clear(): void {

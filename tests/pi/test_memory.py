@@ -61,7 +61,7 @@ def meta_file(desk: Desk, session: str) -> Path:
 def spent(desk: Desk) -> list[float]:
     """Dollars that were put down."""
     (file,) = desk.agent.glob("session-index.spent-*.jsonl")
-    return [json.loads(line)["usd"] for line in file.read_text().splitlines()]
+    return [json.loads(line)["usd"] for line in file.read_text().splitlines() if line]
 
 
 def own_id(talk: Talk) -> str:

@@ -59,6 +59,9 @@ def take_out(path: str, keys: Sequence[str], name: str) -> None:
     kept = read(path + BACKUP)
     try:
         if not _drop_empty(_parse(path, text), keys):
+            if kept is not None and name in _descend(_parse(path, kept), keys):  # kept when the entry was renewed
+                os.unlink(path + BACKUP)
+                kept = None
             os.unlink(path) if kept is None else os.replace(path + BACKUP, path)
             return
         _replace(path, text, os.stat(path).st_mode & 0o777)

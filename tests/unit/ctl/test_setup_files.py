@@ -160,3 +160,12 @@ def test_taking_it_out_leaves_nothing_of_ours(tmp_path: Path, before: str | None
     take_out(str(file), ("m",), "sesame")
     assert (file.read_text() if file.exists() else None) == before
     assert os.listdir(tmp_path) == ([] if before is None else ["settings.json"])
+
+
+def test_an_entry_that_was_renewed_does_not_come_back(tmp_path: Path) -> None:
+    """What was kept then has an older one in it."""
+    file = tmp_path / "settings.json"
+    for command in ("/old/sesamectl", "/new/sesamectl"):
+        write(str(file), put_entry(str(file), ("m",), "sesame", {"command": command}))
+    take_out(str(file), ("m",), "sesame")
+    assert os.listdir(tmp_path) == []

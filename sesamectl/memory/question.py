@@ -89,4 +89,5 @@ def find_citations(answer: str, shown: list[int]) -> tuple[list[int], list[int]]
     """The numbers of messages that an answer names, each once: those that the model was shown, and others."""
     named = [inside for inside in CITED.findall(answer) if not DATE.fullmatch(inside)]
     every = dict.fromkeys(int(number) for inside in named for number in re.split(r"[\s,–-]+", inside))  # noqa: RUF001
-    return [one for one in every if one in shown], [one for one in every if one not in shown]
+    known = set(shown)
+    return [one for one in every if one in known], [one for one in every if one not in known]

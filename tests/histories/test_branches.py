@@ -4,8 +4,10 @@ import os
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 from typing import Any
 
+import apsw
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -19,7 +21,8 @@ from sesamed.sources.claude import Claude
 from sesamed.sources.codex import Codex
 from sesamed.store import sqlite
 from sesamed.store.reading import session as read
-from sesamed.store.reading.branch import find_branch
+from sesamed.store.reading.branch import find_branch, find_entry
+from sesamed.store.writing import jumps
 from sesamed.store.writing.takeover import Replay
 from tests.support.claude import ClaudeSession, tool_use
 from tests.support.codex import CodexSession
@@ -83,10 +86,17 @@ def branch(ingest: Ingest, name: str, leaf: str = "leaf") -> list[int]:
 
 
 @settings(max_examples=machine_settings().max_examples)
-@example(steps=[(0, None), (0, None), (4, 0), (0, 1)], cuts=[], restarts=False)  # away, and back to the line before
-@given(steps=STEPS, cuts=st.lists(st.integers(0, 5000), max_size=6), restarts=st.booleans())
+@example(
+    steps=[(0, None), (0, None), (4, 0), (0, 1)], cuts=[], restarts=False, few=0
+)  # away, and back to the line before
+@given(
+    steps=STEPS,
+    cuts=st.lists(st.integers(0, 5000), max_size=6),
+    restarts=st.booleans(),
+    few=st.sampled_from((0, jumps.FEW)),
+)
 def test_any_tree_read_in_any_pieces(
-    history: History, steps: list[tuple[int, int | None]], cuts: list[int], restarts: bool
+    history: History, steps: list[tuple[int, int | None]], cuts: list[int], restarts: bool, few: int
 ) -> None:
     """Its leaf, and each of its lines, records or not; after a kill between two looks, and with a last line that has no newline yet."""
     name = f"tree-{history.number()}"
@@ -96,7 +106,9 @@ def test_any_tree_read_in_any_pieces(
     for begin, end in pairwise([0, *sorted(cut % len(data) for cut in cuts), len(data)]):
         history.append(path, data[begin:end])
         history.now += 10  # quiet: what has no newline is taken as well
-        history.look([path])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(jumps, "FEW", few)
+            history.look([path])
         if restarts:
             history.restart()
     lead = tree.leads_to
@@ -127,6 +139,26 @@ def test_a_fork_has_a_tree_of_its_own(
         history.look([path])
     for made in (child, tree):
         assert branch(history.ingest, made.session.id) == made.leads_to[made.session.last]
+
+
+def test_many_who_go_back_read_their_file_once(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """8,000 lines that all went back looked through each other's records for a second, and 100,000 would have for minutes."""
+    asked = list[str]()
+
+    def find(connection: apsw.Connection, file: int, source: str, entry: str, before: int) -> int | None:
+        asked.append(entry)
+        return find_entry(connection, file, source, entry, before)
+
+    monkeypatch.setattr(jumps, "find_entry", find)
+    random = Random(1)
+    tree = Tree("many", [(random.randrange(len(KINDS)), random.randrange(400) if n % 2 else None) for n in range(400)])
+    path = history.roots[0] / "many.jsonl"
+    history.write(path, tree.session.bytes())
+    history.look([path])
+    assert len(asked) <= jumps.FEW
+    for line, numbers in tree.leads_to.items():
+        if line is not None:
+            assert branch(history.ingest, "many", line) == numbers
 
 
 def test_going_back_alone_moves_the_leaf(history: History) -> None:

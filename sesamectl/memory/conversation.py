@@ -1,13 +1,14 @@
 """What a model is shown of a session: its first prompt, and the newest of what person and agent said and of summaries, up to 50 KiB."""
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple
 
 from sesamectl.client import Client
+from sesamectl.memory.pages import Message, count, read_backward, read_forward
 
 MAX_BYTES = 50 << 10
 FIRST_BYTES = 8 << 10  # of the first prompt, when there is more than fits
-PAGE = 100
+LEAF = "leaf"  # what leads to the newest message
 ROLES = {"user": "User", "assistant": "Assistant", "summary": "Summary of what was before"}
 CUT = "[...]"
 
@@ -21,16 +22,19 @@ class Conversation(NamedTuple):
 
 
 def read_conversation(client: Client, session: str) -> Conversation:
-    """What is said in a session, as the daemon masks it. Calls of tools, and what the person took back, are left out."""
-    total = client.call("list_messages", sessionId=session, limit=0)["total"]
-    first = next(_read_forward(client, session, total), None)
+    """What is said in a session, as the daemon masks it. Calls of tools are left out, and what the person went back from; but all of it
+    counts as seen.
+    """
+    total, place = count(client, {"sessionId": session}), {"sessionId": session, "branch": LEAF}
+    length = count(client, place)
+    first = next(_find_said(read_forward(client, place, 0, length), ("user",)), None)
     if first is None:
         return Conversation("", max(0, total - 1), is_cut=False)
     number, text = first
     head = _shorten(text, FIRST_BYTES)
     newest: list[str] = []
     left = MAX_BYTES - len(head.encode()) - 2 * len(CUT)
-    for at, said in _read_backward(client, session, total):
+    for at, said in _find_said(read_backward(client, place, length), ROLES):
         if at <= number or left < 0:
             break
         newest.append(said)
@@ -48,32 +52,14 @@ def _shorten(text: str, size: int) -> str:
     return text if len(data) <= size else f"{data[: size - len(CUT) - 1].decode(errors='ignore')} {CUT}"
 
 
-def _read_forward(client: Client, session: str, total: int) -> Iterator[tuple[int, str]]:
-    """What the person said, from the beginning on."""
-    for message in _read_range(client, session, 0, total):
-        if message["role"] == "user" and (said := _say(message)) is not None:
+def _find_said(messages: Iterable[tuple[int, Message]], roles: Collection[str]) -> Iterator[tuple[int, str]]:
+    """What was said, with its numbers."""
+    for _, message in messages:
+        if message["role"] in roles and (said := _say(message)) is not None:
             yield message["msgIdx"], said
 
 
-def _read_backward(client: Client, session: str, total: int) -> Iterator[tuple[int, str]]:
-    """What was said, from the end on."""
-    for end in range(total, 0, -PAGE):
-        for message in reversed(list(_read_range(client, session, max(0, end - PAGE), end))):
-            if (said := _say(message)) is not None:
-                yield message["msgIdx"], said
-
-
-def _read_range(client: Client, session: str, begin: int, end: int) -> Iterator[dict[str, Any]]:
-    """Messages of a session, page by page."""
-    while begin < end:
-        page = client.call("list_messages", sessionId=session, offset=begin, limit=min(PAGE, end - begin))
-        yield from page["messages"]
-        if not page["messages"]:  # the session has changed meanwhile
-            return
-        begin += len(page["messages"])
-
-
-def _say(message: dict[str, Any]) -> str | None:
+def _say(message: Message) -> str | None:
     is_said = message["kind"] == "message" and not message["undone"] and message["role"] in ROLES
     text = message["text"].strip()
     return f"{ROLES[message['role']]}: {text}" if is_said and text else None

@@ -2,18 +2,16 @@
 prompt, and the last summary, which stands for what is left out. Calls are told shortly. The package for pi tells the same.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from sesamectl.client import Client
+from sesamectl.memory.pages import Message, Place, count, read_backward, read_forward
 from sesamectl.render import clean, clean_lines
 
-PAGE = 100
 OLDER = 2000  # messages that are looked through for a summary
 SAID, DONE = 6000, 300  # characters of a message, of a call with its result
 LEFT_OUT = "[…]"
-
-Message = Mapping[str, Any]
 
 
 class Excerpt(NamedTuple):
@@ -25,10 +23,10 @@ class Excerpt(NamedTuple):
     total: int
 
 
-def read_excerpt(client: Client, place: Mapping[str, Any], room: int) -> Excerpt:
+def read_excerpt(client: Client, place: Place, room: int) -> Excerpt:
     """As much of a branch as fits into so many characters. `place` is what `list_messages` is asked for."""
-    total = client.call("list_messages", **place, limit=0)["total"]
-    kept = _keep_newest(_read_backward(client, place, total), room)
+    total = count(client, place)
+    kept = _keep_newest(read_backward(client, place, total), room)
     first = kept[-1][0] if kept else 0
     ordered = [*_find_prompt(client, place, first), *reversed(kept)]
     before, parts, is_cut = -1, list[str](), False
@@ -60,28 +58,12 @@ def _keep_newest(backward: Iterator[tuple[int, Message]], room: int) -> list[tup
     return kept
 
 
-def _find_prompt(client: Client, place: Mapping[str, Any], before: int) -> list[tuple[int, Message]]:
+def _find_prompt(client: Client, place: Place, before: int) -> list[tuple[int, Message]]:
     """The first prompt, if it comes before that place."""
-    for begin in range(0, before, PAGE):
-        for at, message in _read_range(client, place, begin, min(begin + PAGE, before)):
-            if message["role"] == "user" and message["kind"] == "message" and _is_told(message):
-                return [(at, message)]
+    for at, message in read_forward(client, place, 0, before):
+        if message["role"] == "user" and message["kind"] == "message" and _is_told(message):
+            return [(at, message)]
     return []
-
-
-def _read_backward(client: Client, place: Mapping[str, Any], total: int) -> Iterator[tuple[int, Message]]:
-    for end in range(total, 0, -PAGE):
-        yield from reversed(list(_read_range(client, place, max(0, end - PAGE), end)))
-
-
-def _read_range(client: Client, place: Mapping[str, Any], begin: int, end: int) -> Iterator[tuple[int, Message]]:
-    """Messages with their places; an answer may have fewer than were asked for."""
-    while begin < end:
-        messages = client.call("list_messages", **place, offset=begin, limit=end - begin)["messages"]
-        yield from enumerate(messages, begin)
-        if not messages:  # the session has changed meanwhile
-            return
-        begin += len(messages)
 
 
 def _is_told(message: Message) -> bool:

@@ -348,6 +348,17 @@ def test_a_long_session_is_cut_in_the_middle(desk: Desk) -> None:
     assert "zebra" not in text
 
 
+def test_what_the_person_went_back_from_is_not_sent(desk: Desk) -> None:
+    """And counts as seen all the same: nothing of it is due later."""
+    session = PiSession(id="forked").user("how to prune a quince").assistant("in winter")
+    kept = session.last
+    session.user("and a medlar").assistant("likewise").back_to(kept).user("and a fig")
+    (desk.sessions / "forked.jsonl").write_bytes(session.bytes())
+    (would,) = desk.remember("forked", "--dry-run")["wouldSend"]
+    assert ["User: and a fig" in would["prompt"], "medlar" in would["prompt"]] == [True, False]
+    assert "User: how to prune a quince" in would["prompt"]
+
+
 def test_what_was_excluded_a_moment_ago_is_not_sent(desk: Desk) -> None:
     """Before any sweep: neither when it is named, nor when it is due, nor while others are remembered."""
     garden = desk.place / "garden"

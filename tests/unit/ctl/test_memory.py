@@ -153,7 +153,7 @@ class Pages:
             for at, (role, text) in enumerate(messages)
         ]
 
-    def call(self, method: str, *, sessionId: str, offset: int = 0, limit: int = 50) -> dict[str, Any]:  # noqa: N803
+    def call(self, method: str, *, offset: int = 0, limit: int = 50, **_: str) -> dict[str, Any]:
         assert method == "list_messages"
         return {"total": len(self.messages), "messages": self.messages[offset : offset + min(limit, 7)]}
 

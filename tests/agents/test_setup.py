@@ -63,8 +63,6 @@ def test_each_agent_that_is_offered_is_asked() -> None:
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 def test_the_agent_reads_what_is_written(program: Program, tmp_path: Path) -> None:
     """And nothing of it any more once it is taken out."""
-    if not WHICH:
-        pytest.skip(f"{program.name} is run by .ci/long, or with SESAME_AGENTS=all")
     version = npm.published(program.package, "latest") if WHICH == "latest" else program.pinned
     modules = npm.installed(npm.Install((f"{program.package}@{version}",)))
     path = os.pathsep.join((os.path.dirname(npm.node()), os.environ["PATH"]))

@@ -173,6 +173,7 @@ def test_only_one_of_two_with_the_same_id(daemon: Daemon) -> None:
     one = PiSession(id="twin-1", start="2026-01-01T00:00:00Z").user("first salsify")
     other = PiSession(id="twin-1", start="2026-01-02T00:00:00Z").user("second salsify")
     daemon.write("twin/a.jsonl", one.bytes())
+    daemon.sync()  # who is read first has the id
     daemon.write("twin/b.jsonl", other.bytes())
     daemon.sync()
     assert daemon.call("forget", sessionId="twin-1~2")["sessions"] == 1

@@ -194,6 +194,7 @@ def write_own(answers: Answers) -> None:
 
 def read_everything(answers: Answers) -> None:
     """Every method that reads, in all ways in which it answers."""
+    answers.ask("sync")  # a session that is alone has its name for itself
     answers.ask("sync", paths=[f"/{IN_IDS}"])
     answers.ask("hello")
     for sort in ("relevance", "recent"):

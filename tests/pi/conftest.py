@@ -15,8 +15,11 @@ SetDesk = Callable[..., Desk]
 
 
 # Of these the oldest pi is put through the beginnings only in .ci/run, which has 15 minutes; and through all in `.ci/long pi`.
-LONG = ("test_memory.py", "test_query.py")
+LONG = ("test_memory.py", "test_query.py", "test_references.py")
 ALWAYS = (
+    "test_a_reference_tells_the_model_what_the_session_was_about",
+    "test_an_ambiguous_one_without_a_person_is_told_to_the_model",
+    "test_one_in_a_prompt_to_a_working_model_travels_with_it",
     "test_right_at_once",
     "test_malformed_twice_then_good",
     "test_whatever_ends_the_session_ends_the_call",

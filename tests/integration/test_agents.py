@@ -4,11 +4,11 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from sesamed.model import PROMPT_MARKER
+from sesamed.sources import SOURCES
 from tests.support.amp import AmpThread
 from tests.support.claude import ClaudeSession
 from tests.support.cline import ClineSession, ClineTask
@@ -23,6 +23,7 @@ from tests.support.kimi import KimiCliSession, KimiSession
 from tests.support.opencode import OpenCodeSession
 from tests.support.qwen import QwenSession
 from tests.support.sessions import PiSession
+from tests.support.watched import meta
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -62,12 +63,6 @@ def test_codex_is_found_by_itself(daemon: Daemon) -> None:
     (daemon.home / ".codex/archived_sessions" / f"{old.file_name}.zst").write_bytes(zstd.compress(old.bytes()))
     eventually(lambda: daemon.found("medlar"))
     assert daemon.call("get_session_meta", sessionId=old.id)["resume"]["command"] == ["codex", "resume", old.id]
-
-
-def meta(daemon: Daemon, session: str) -> dict[str, Any]:
-    """What the daemon says of a session."""
-    found: dict[str, Any] = daemon.call("get_session_meta", sessionId=session)
-    return found
 
 
 def test_qwen_code_is_found_by_itself(daemon: Daemon) -> None:
@@ -211,22 +206,7 @@ def test_codexs_index_of_names_is_read(daemon: Daemon) -> None:
 def test_prompts_of_ours_are_in_no_agents_sessions(tmp_path: Path) -> None:
     """Whatever the agent keeps of a prompt that it was given by us; beside each such session there is one of a person's."""
     asked, theirs = f"{PROMPT_MARKER}\n\nWhat is this about?", "a quince tart"
-    names = (
-        "claude",
-        "codex",
-        "gemini",
-        "opencode",
-        "openclaw",
-        "qwen",
-        "copilot",
-        "kimi",
-        "droid",
-        "amp",
-        "cline",
-        "roo",
-        "goose",
-        "crush",
-    )
+    names = SOURCES.keys() - {"pi", "kilo", "sesame"}  # pi has tests of its own, Kilo is read as Roo
     sources = [{"parser": name, "path": str(tmp_path / name)} for name in names]
     with Daemon({"sources": sources}) as daemon:
         for number, text in enumerate((asked, theirs)):

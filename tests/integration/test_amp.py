@@ -8,6 +8,7 @@ import pytest
 from tests.support.amp import AmpThread
 from tests.support.daemon import Daemon, eventually
 from tests.support.sessions import Call
+from tests.support.watched import is_one_hit
 
 
 @pytest.fixture
@@ -44,11 +45,7 @@ def test_a_fork_is_one_hit_with_its_parent(daemon: Daemon) -> None:
     fork = thread.fork(id="T-a").user("and a salsify pie")
     for one in (fork, thread):
         one.write(daemon.home / ".local/share/amp/threads")
-    daemon.sync()
-    (hit,) = daemon.call("search", query="quince")["results"]
-    assert (hit["sessionId"], hit["similar"]) == (thread.id, 1)
-    assert daemon.texts(fork.id) == ["a quince tart", "with cream", "and a salsify pie"]
-    daemon.check_index()
+    is_one_hit(daemon, thread.id, fork.id)
 
 
 def test_a_variable_moves_its_directory(tmp_path: Path) -> None:

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.support.copilot import CopilotSession, history
 from tests.support.daemon import Daemon, eventually
+from tests.support.watched import is_one_hit, meta
 
 FORK, EARLY = "c0b10000-0000-4000-8000-0000000000ff", "c0b10000-0000-4000-8000-000000000002"
 
@@ -20,11 +20,6 @@ def daemon() -> Iterator[Daemon]:
             (started.home / ".copilot" / name).mkdir(parents=True)
         started.sync()
         yield started
-
-
-def meta(daemon: Daemon, session: str) -> Any:
-    """What is known of a session."""
-    return daemon.call("get_session_meta", sessionId=session)
 
 
 def test_a_session_is_found_as_it_is_written(daemon: Daemon) -> None:
@@ -46,12 +41,8 @@ def test_a_fork_is_one_hit_with_its_parent(daemon: Daemon) -> None:
     fork = session.fork(id=FORK).user("and a salsify pie")
     for one in (fork, session):
         one.write(daemon.home / ".copilot/session-state")
-    daemon.sync()
-    (hit,) = daemon.call("search", query="quince")["results"]
-    assert (hit["sessionId"], hit["similar"]) == (session.id, 1)
+    is_one_hit(daemon, session.id, fork.id)
     assert meta(daemon, fork.id)["parentSessionId"] == session.id
-    assert daemon.texts(fork.id) == ["a quince tart", "with cream", "and a salsify pie"]
-    daemon.check_index()
 
 
 def test_what_a_rewind_takes_out_of_the_file_goes(daemon: Daemon) -> None:

@@ -22,6 +22,7 @@ from tests.support.openclaw import DATABASE, OpenClawStore
 from tests.support.opencode import EVENTS, SCHEMA, OpenCodeSession, tool_part
 from tests.support.owner import Owner
 from tests.support.sessions import Call, PiSession
+from tests.support.watched import meta
 
 
 @pytest.fixture
@@ -51,12 +52,6 @@ def store(owner: Owner, session: OpenCodeSession, number: int) -> None:
         owner.run(sql, *values)
     owner.run("REPLACE INTO event_sequence VALUES(?, ?, '')", session.id, number)
     owner.run("COMMIT")
-
-
-def meta(daemon: Daemon, session: str) -> dict[str, Any]:
-    """What the daemon says of a session."""
-    found: dict[str, Any] = daemon.call("get_session_meta", sessionId=session)
-    return found
 
 
 def texts(daemon: Daemon, session: str) -> list[str]:

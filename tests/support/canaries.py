@@ -13,29 +13,13 @@ from typing import Any
 
 import apsw
 
+from sesamed.sources import SOURCES
 from tests.support.crush import SCHEMA as CRUSH_SCHEMA
 from tests.support.goose import SCHEMA as GOOSE_SCHEMA
 from tests.support.opencode import SCHEMA
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-SOURCES = (
-    "pi",
-    "claude",
-    "codex",
-    "gemini",
-    "opencode",
-    "openclaw",
-    "qwen",
-    "copilot",
-    "kimi",
-    "droid",
-    "amp",
-    "cline",
-    "roo",
-    "kilo",
-    "goose",
-    "crush",
-)
+AGENTS = tuple(name for name in SOURCES if name != "sesame")
 NAMED = frozenset(  # files that their agents know by their names
     "projects.json sessions.json kimi.json session_index.jsonl state.json meta.json wire.jsonl ui_messages.json"
     " taskHistory.json history_item.json".split()
@@ -83,7 +67,7 @@ def _inner(text: str) -> dict[str, Any] | None:
 
 def write_hostile_roots(top: Path) -> dict[str, Path]:
     """Write the sessions of each source into a root of its own; the roots' names are canaries, too."""
-    roots = {name: top / f"{name}{IN_IDS}" for name in SOURCES}
+    roots = {name: top / f"{name}{IN_IDS}" for name in AGENTS}
     for name, root in roots.items():
         root.mkdir(parents=True)
         cases = [file for file in sorted((GOLDEN / name).rglob("*.json*")) if ".expected" not in file.suffixes]

@@ -19,6 +19,15 @@ def meta(daemon: Daemon, session: str = "one-1") -> Any:
     return daemon.call("get_session_meta", sessionId=session)
 
 
+def is_one_hit(daemon: Daemon, session: str, fork: str) -> None:
+    """A fork of a talk about a quince tart is shown with its parent, and reads on where that ended."""
+    daemon.sync()
+    (hit,) = daemon.call("search", query="quince")["results"]
+    assert (hit["sessionId"], hit["similar"]) == (session, 1)
+    assert daemon.texts(fork) == ["a quince tart", "with cream", "and a salsify pie"]
+    daemon.check_index()
+
+
 def same_as_rebuilt(daemon: Daemon) -> None:
     """The index says what one that is built anew from the files says."""
     before = daemon.everything()

@@ -10,6 +10,7 @@ from sesamed.source import Document, ShapeFinder
 from sesamed.sources.cline import Cline, Kilo, Roo
 from sesamed.sources.cline.transcript import output_of, prompt_of
 from tests.support.cline import START_MS, ClineSession, ClineTask
+from tests.support.operations import records
 from tests.support.sessions import Call
 
 CLINE = Cline()
@@ -19,10 +20,6 @@ def read(path: str, data: bytes) -> list[Operation]:
     """Everything that a file says."""
     state, begun = CLINE.begin(PurePath(path))
     return begun + CLINE.step(state, data)[1]
-
-
-def records(operations: list[Operation]) -> list[Message | ToolCall]:
-    return [operation for operation in operations if isinstance(operation, Message | ToolCall)]
 
 
 def facts(operations: list[Operation], field: str) -> list[str]:

@@ -1,6 +1,5 @@
 """What Copilot CLI's source makes of a session: identity, facts, prompts, calls. All types of events are in the golden files."""
 
-from pathlib import PurePath
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from sesamed.model import Fact, Identity, Message, NameRank, Operation, ToolCall
 from sesamed.source import BadLineError, Document, ForeignFileError, Lines, ShapeFinder
 from sesamed.sources.copilot import Copilot
 from tests.support.copilot import CopilotSession, history
-from tests.support.operations import facts, keys, records
+from tests.support.operations import facts, keys, read_items, records
 from tests.support.sessions import Call
 
 COPILOT = Copilot()
@@ -26,11 +25,7 @@ def of(session: CopilotSession) -> list[Operation]:
 
 def steps(items: list[bytes], path: str) -> list[Operation]:
     """What these items of a file say."""
-    state, said = COPILOT.begin(PurePath(path))
-    for item in items:
-        state, more = COPILOT.step(state, item)
-        said += more
-    return said
+    return read_items(COPILOT, items, path)
 
 
 def named(yaml: str | bytes) -> list[tuple[str, int]]:

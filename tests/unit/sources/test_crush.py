@@ -2,12 +2,10 @@
 
 import json
 import random
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path, PurePath
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -18,7 +16,8 @@ from sesamed.source import BadLineError, ForeignFileError, Row, Rows
 from sesamed.sources.crush import Crush
 from sesamed.store.foreign import open_database
 from tests.support.crush import SCHEMA, UNMARKED_SCHEMA, CrushSession, part
-from tests.support.operations import facts, keys, records, spoil
+from tests.support.foreign_database import ForeignDatabase
+from tests.support.operations import facts, keys, read_items, read_spoilt_rows, records
 from tests.support.sessions import Call
 
 CRUSH = Crush()
@@ -33,12 +32,7 @@ LS = Call("bash", {"command": "ls"})
 
 def operations(rows: list[Row], session: str = "c1a5") -> list[Operation]:
     """What a session's rows say."""
-    state, said = CRUSH.begin(PurePath("crush.db"), session)
-    for row in rows:
-        state, more = CRUSH.step(state, row)
-        assert CRUSH.thaw(CRUSH.freeze(state)) == state
-        said += more
-    return said
+    return read_items(CRUSH, rows, "crush.db", session)
 
 
 def of(session: CrushSession) -> list[Operation]:
@@ -61,45 +55,15 @@ def talk() -> CrushSession:
 # -- the statements
 
 
-class Database:
-    """A database of Crush's, read as the daemon reads it."""
-
-    def __init__(self, path: Path, schema: str) -> None:
-        self.path = path
-        self.owner = sqlite3.connect(path, isolation_level=None)
-        self.owner.executescript(schema)
-
-    def write(self, session: CrushSession) -> None:
-        """The session as it is now."""
-        for statement, values in session.statements():
-            self.owner.execute(statement, values)
-
-    def versions(self) -> dict[str, Any]:
-        """Which sessions there are, and which version of each."""
-        with self.opened() as database:
-            return dict(database.units())
-
-    def rows(self, unit: str) -> list[Row]:
-        """A session's rows."""
-        with self.opened() as database:
-            numbers = range(len(database.query.rows))
-            return [Row(number, row) for number in numbers for row in database.rows(number, unit)]
-
-    def opened(self) -> Any:
-        """As the daemon opens it."""
-        assert isinstance(ROWS, Rows)
-        return open_database(bytes(self.path), ROWS.queries, str(self.path.parent))
-
-
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
+def database(tmp_path: Path) -> Iterator[ForeignDatabase]:
     """One of the newest kind."""
-    made = Database(tmp_path / "crush.db", SCHEMA)
+    made = ForeignDatabase(tmp_path / "crush.db", ROWS, SCHEMA)
     with closing(made.owner):
         yield made
 
 
-def test_the_statements_read_the_rows(database: Database) -> None:
+def test_the_statements_read_the_rows(database: ForeignDatabase) -> None:
     """In the order of the talk, though times are in seconds; with the path of the database."""
     session, other = talk(), CrushSession("c1a50000-0000-4000-8000-000000000002").user("Count")
     database.write(session)
@@ -111,7 +75,7 @@ def test_the_statements_read_the_rows(database: Database) -> None:
 
 def test_the_path_is_that_of_the_database_and_not_of_a_copy(tmp_path: Path) -> None:
     """Where its owner was killed, it is read in a copy."""
-    made = Database(tmp_path / "live.db", "PRAGMA journal_mode=wal;" + SCHEMA)
+    made = ForeignDatabase(tmp_path / "live.db", ROWS, "PRAGMA journal_mode=wal;" + SCHEMA)
     made.write(talk())
     path = tmp_path / "crush.db"
     for suffix in ("", "-wal"):
@@ -128,7 +92,7 @@ def test_the_path_is_that_of_the_database_and_not_of_a_copy(tmp_path: Path) -> N
 
 def test_summaries_were_named_by_their_sessions_first(tmp_path: Path) -> None:
     """Before messages were marked."""
-    made = Database(tmp_path / "crush.db", UNMARKED_SCHEMA)
+    made = ForeignDatabase(tmp_path / "crush.db", ROWS, UNMARKED_SCHEMA)
     with closing(made.owner):
         made.owner.execute("INSERT INTO sessions VALUES('s', NULL, 'Wrens', 0, 1772355600, 1772355600, 'm2', NULL)")
         for number, text in enumerate(("Which wren?", "They spoke of wrens."), 1):
@@ -142,7 +106,7 @@ def test_summaries_were_named_by_their_sessions_first(tmp_path: Path) -> None:
 
 def test_a_database_of_another_kind_fits_nothing(tmp_path: Path) -> None:
     """Nothing is guessed."""
-    made = Database(tmp_path / "crush.db", "CREATE TABLE sessions (id text, title text)")
+    made = ForeignDatabase(tmp_path / "crush.db", ROWS, "CREATE TABLE sessions (id text, title text)")
     with closing(made.owner), made.opened() as database:
         assert database.query is None
 
@@ -155,7 +119,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_each_change_makes_another_version(database: Database, change: str) -> None:
+def test_each_change_makes_another_version(database: ForeignDatabase, change: str) -> None:
     """Within the same second, too."""
     database.write(talk())
     before = database.versions()
@@ -261,16 +225,4 @@ def test_a_list_that_is_none_is_bad() -> None:
 @given(st.sampled_from(CASES), st.randoms(use_true_random=False))
 def test_any_value_in_any_row_is_survived(file: Path, odd: random.Random) -> None:
     """A row that is none of Crush's is refused in the two ways that are foreseen, and the state can be stored."""
-    case = json.loads(file.read_text())
-    state, _ = CRUSH.begin(PurePath(case["unit"]), case["part"])
-    for number, values in case["items"]:
-        inner = [
-            json.loads(value) if number and isinstance(value, str) and value[:2] == "[{" else value for value in values
-        ]
-        spoilt = (spoil(item, odd) for item in inner)
-        row = tuple(json.dumps(value) if isinstance(value, list | dict) else value for value in spoilt)
-        try:
-            state, _ = CRUSH.step(state, Row(number, row))
-        except (BadLineError, ForeignFileError):
-            continue
-        assert CRUSH.thaw(CRUSH.freeze(state)) == state
+    read_spoilt_rows(CRUSH, file, odd, lambda number, text: number > 0 and text[:2] == "[{")

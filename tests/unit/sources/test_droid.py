@@ -1,6 +1,5 @@
 """What Factory Droid's source makes of a session: identity, facts, prompts, calls. All types of lines are in the golden files."""
 
-from pathlib import PurePath
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ from sesamed.source import ForeignFileError, Lines, ShapeFinder
 from sesamed.sources.droid import Droid
 from sesamed.sources.droid.records import Prompt, prompt_of
 from tests.support.droid import REMINDER, DroidSession, text_block
-from tests.support.operations import facts, keys, records
+from tests.support.operations import facts, keys, read_items, records
 from tests.support.sessions import Call
 
 DROID = Droid()
@@ -34,11 +33,7 @@ def of(session: DroidSession) -> list[Operation]:
 
 def steps(lines: list[bytes], path: str) -> list[Operation]:
     """What these lines of a file say."""
-    state, said = DROID.begin(PurePath(path))
-    for line in lines:
-        state, more = DROID.step(state, line)
-        said += more
-    return said
+    return read_items(DROID, lines, path)
 
 
 def said(session: DroidSession) -> list[tuple[str, str]]:

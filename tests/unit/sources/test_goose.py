@@ -2,23 +2,21 @@
 
 import json
 import random
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import pairwise
-from pathlib import Path, PurePath
-from typing import Any
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sesamed.model import Message, NameRank, Operation, ToolCall
-from sesamed.source import BadLineError, ForeignFileError, Row, ShapeFinder
+from sesamed.source import ForeignFileError, Row, ShapeFinder
 from sesamed.sources.goose import Goose
-from sesamed.store.foreign import open_database
+from tests.support.foreign_database import ForeignDatabase
 from tests.support.goose import FIRST_SCHEMA, SCHEMA, GooseSession
-from tests.support.operations import facts, keys, records, spoil
+from tests.support.operations import facts, keys, read_items, read_spoilt_rows, records
 from tests.support.sessions import Call
 
 GOOSE = Goose()
@@ -31,12 +29,7 @@ LS = Call("shell", {"command": "ls"})
 
 def operations(rows: list[Row], session: str = "20260301_1") -> list[Operation]:
     """What a session's rows say."""
-    state, said = GOOSE.begin(PurePath("sessions.db"), session)
-    for row in rows:
-        state, more = GOOSE.step(state, row)
-        assert GOOSE.thaw(GOOSE.freeze(state)) == state
-        said += more
-    return said
+    return read_items(GOOSE, rows, "sessions.db", session)
 
 
 def of(session: GooseSession) -> list[Operation]:
@@ -69,45 +62,15 @@ def test_which_files_are_read(path: bytes, is_read: bool) -> None:
 # -- the statements
 
 
-class Database:
-    """A database of Goose's, read as the daemon reads it."""
-
-    def __init__(self, path: Path, schema: str) -> None:
-        self.path = path
-        self.owner = sqlite3.connect(path, isolation_level=None)
-        self.owner.executescript(schema)
-
-    def write(self, session: GooseSession) -> None:
-        """The session as it is now."""
-        for statement, values in session.statements():
-            self.owner.execute(statement, values)
-
-    def versions(self) -> dict[str, Any]:
-        """Which sessions there are, and which version of each."""
-        with self._open() as database:
-            return dict(database.units())
-
-    def rows(self, unit: str) -> list[Row]:
-        """A session's rows."""
-        with self._open() as database:
-            assert database.query is not None
-            return [
-                Row(number, row) for number in range(len(database.query.rows)) for row in database.rows(number, unit)
-            ]
-
-    def _open(self) -> Any:
-        return open_database(bytes(self.path), ROWS.queries, str(self.path.parent))
-
-
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
+def database(tmp_path: Path) -> Iterator[ForeignDatabase]:
     """One of the newest kind."""
-    made = Database(tmp_path / "sessions.db", SCHEMA)
+    made = ForeignDatabase(tmp_path / "sessions.db", ROWS, SCHEMA)
     with closing(made.owner):
         yield made
 
 
-def test_the_statements_read_the_rows(database: Database) -> None:
+def test_the_statements_read_the_rows(database: ForeignDatabase) -> None:
     """In the order of the talk; several messages may share an id."""
     session = talk().answer("a", message_id="chatcmpl-1").answer("b", message_id="chatcmpl-1")
     other = GooseSession("20260301_2").user("Count")
@@ -121,7 +84,7 @@ def test_the_statements_read_the_rows(database: Database) -> None:
 
 def test_a_session_of_the_first_version_is_read(tmp_path: Path) -> None:
     """Messages had no ids then; they are those that a later version gives them."""
-    made = Database(tmp_path / "sessions.db", FIRST_SCHEMA)
+    made = ForeignDatabase(tmp_path / "sessions.db", ROWS, FIRST_SCHEMA)
     with closing(made.owner):
         made.owner.execute("INSERT INTO sessions VALUES('20250930_1', 'Wrens', '/home/me', '2025-09-30 09:00:00', '')")
         content = json.dumps([{"type": "text", "text": "Which wren?"}])
@@ -134,8 +97,8 @@ def test_a_session_of_the_first_version_is_read(tmp_path: Path) -> None:
 
 def test_a_database_of_another_kind_fits_nothing(tmp_path: Path) -> None:
     """Nothing is guessed."""
-    made = Database(tmp_path / "sessions.db", "CREATE TABLE sessions (id text, title text)")
-    with closing(made.owner), made._open() as database:
+    made = ForeignDatabase(tmp_path / "sessions.db", ROWS, "CREATE TABLE sessions (id text, title text)")
+    with closing(made.owner), made.opened() as database:
         assert database.query is None
         assert not database.is_empty
 
@@ -150,7 +113,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_each_change_makes_another_version(database: Database, change: str) -> None:
+def test_each_change_makes_another_version(database: ForeignDatabase, change: str) -> None:
     """Of the session that it is in; times of sessions are in seconds, so these are not asked."""
     database.write(talk())
     before = database.versions()
@@ -158,7 +121,7 @@ def test_each_change_makes_another_version(database: Database, change: str) -> N
     assert database.versions() != before
 
 
-def test_a_session_that_is_written_anew_is_another_version(database: Database) -> None:
+def test_a_session_that_is_written_anew_is_another_version(database: ForeignDatabase) -> None:
     """As after a compaction; another one is not."""
     session, other = talk(), GooseSession("20260301_2").user("Count")
     database.write(session)
@@ -251,19 +214,4 @@ def test_searches_of_ours_are_hidden() -> None:
 @given(st.sampled_from(CASES), st.randoms(use_true_random=False))
 def test_any_value_in_any_row_is_survived(file: Path, odd: random.Random) -> None:
     """A row that is none of Goose's is refused in the two ways that are foreseen, and the state can be stored."""
-    case = json.loads(file.read_text())
-    state, _ = GOOSE.begin(PurePath(case["unit"]), case["part"])
-    for number, values in case["items"]:
-        inner = [
-            json.loads(value) if isinstance(value, str) and value[:1] in "[{" and value != "{torn" else value
-            for value in values
-        ]
-        spoilt = [
-            json.dumps(value) if isinstance(value, list | dict) else value
-            for value in (spoil(item, odd) for item in inner)
-        ]
-        try:
-            state, _ = GOOSE.step(state, Row(number, tuple(spoilt)))
-        except (BadLineError, ForeignFileError):
-            continue
-        assert GOOSE.thaw(GOOSE.freeze(state)) == state
+    read_spoilt_rows(GOOSE, file, odd, lambda _, text: text[:1] in "[{" and text != "{torn")

@@ -1,16 +1,15 @@
 """Kimi's sessions, of Kimi CLI and of Kimi Code: each message once, whoever says it, and what stands beside them."""
 
 from collections.abc import Iterable
-from pathlib import PurePath
 from typing import Any
 
 import pytest
 
-from sesamed.model import Entry, Fact, Identity, Message, NameRank, Operation, ToolCall, ToolResult, Undone, Unknown
+from sesamed.model import Entry, Fact, Identity, Message, NameRank, Operation, ToolCall, Undone, Unknown
 from sesamed.source import BadLineError, ForeignFileError, ShapeFinder
 from sesamed.sources.kimi import Kimi
 from tests.support.kimi import WORKSPACE, KimiCliSession, KimiSession
-from tests.support.operations import facts, keys, records
+from tests.support.operations import facts, keys, read_items, records, results
 from tests.support.sessions import Call, encoded
 
 KIMI = Kimi()
@@ -20,12 +19,7 @@ OLD_LS = Call("Shell", {"command": "ls"}, "call_1")
 
 def read(lines: Iterable[bytes], path: str) -> list[Operation]:
     """What a file's lines say."""
-    state, said = KIMI.begin(PurePath(path))
-    for line in lines:
-        state, more = KIMI.step(state, line)
-        assert KIMI.thaw(KIMI.freeze(state)) == state
-        said += more
-    return said
+    return read_items(KIMI, lines, path)
 
 
 def of(session: KimiSession | KimiCliSession) -> list[Operation]:
@@ -36,11 +30,6 @@ def of(session: KimiSession | KimiCliSession) -> list[Operation]:
 def told(said: list[Operation]) -> list[tuple[str, str]]:
     """Who said what, and what was called."""
     return [(one.role, one.text if isinstance(one, Message) else one.name) for one in records(said)]
-
-
-def results(said: list[Operation]) -> list[tuple[str, bool]]:
-    """What calls gave back, and whether they failed."""
-    return [(one.text, one.is_error) for one in said if isinstance(one, ToolResult)]
 
 
 def test_each_message_is_there_once() -> None:

@@ -15,7 +15,7 @@ from sesamed.sources.openclaw import OpenClaw
 from sesamed.sources.openclaw.prompts import BEGIN, answer_of, prompt_of
 from sesamed.sources.pi import Pi
 from tests.support.openclaw import DATABASE, OpenClawStore, select, stored
-from tests.support.operations import facts, keys, records
+from tests.support.operations import facts, keys, read_items, records
 from tests.support.sessions import Call, PiSession, encoded
 
 OPENCLAW = OpenClaw()
@@ -28,12 +28,7 @@ LS = Call("exec", {"command": "ls"}, "a")
 
 def read(items: Iterable[bytes | Row], path: str = "main/sessions/s.jsonl", part: str = "") -> list[Operation]:
     """What a unit's items say."""
-    state, said = OPENCLAW.begin(PurePath(path), part)
-    for item in items:
-        state, more = OPENCLAW.step(state, item)
-        assert OPENCLAW.thaw(OPENCLAW.freeze(state)) == state
-        said += more
-    return said
+    return read_items(OPENCLAW, items, path, part)
 
 
 def rows_of(session: PiSession, *conversation: str | None) -> list[Row]:

@@ -28,7 +28,7 @@ from sesamed.source import (
 )
 from sesamed.sources.opencode import OpenCode
 from tests.support.opencode import EVENTS, SCHEMA, OpenCodeSession, tool_part
-from tests.support.operations import facts, keys, records, spoil
+from tests.support.operations import facts, keys, read_items, records, spoil
 
 OPENCODE = OpenCode()
 ROWS, ANY_ROWS, TREE, OLD_TREE = OPENCODE.shapes
@@ -40,12 +40,7 @@ def operations(items: list[Member] | list[Row], session: str = "ses_0001") -> li
     """What a session's items say."""
     first = items[0]
     place = (first.path, "") if isinstance(first, Member) else (PurePath("opencode.db"), session)
-    state, said = OPENCODE.begin(*place)
-    for item in items:
-        state, more = OPENCODE.step(state, item)
-        assert OPENCODE.thaw(OPENCODE.freeze(state)) == state
-        said += more
-    return said
+    return read_items(OPENCODE, items, *place)
 
 
 def of(session: OpenCodeSession) -> list[Operation]:

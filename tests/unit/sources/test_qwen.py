@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from sesamed.model import Fact, Identity, Message, NameRank, Operation, ToolCall, ToolResult, Undone
+from sesamed.model import Fact, Identity, Message, NameRank, Operation, ToolCall, Undone
 from sesamed.source import BadLineError, ForeignFileError, ShapeFinder
 from sesamed.sources.qwen import Qwen
 from sesamed.sources.qwen.lines import output_of_shell
-from tests.support.operations import facts, keys, records
+from tests.support.operations import facts, keys, read_items, records, results
 from tests.support.qwen import QwenSession
 from tests.support.sessions import Call, encoded
 
@@ -21,22 +21,12 @@ BEGUN = {"type": "task_execution", "status": "background"}
 
 def read(lines: Iterable[bytes], path: str = "p/chats/s.jsonl") -> list[Operation]:
     """What a file's lines say."""
-    state, said = QWEN.begin(PurePath(path))
-    for line in lines:
-        state, more = QWEN.step(state, line)
-        assert QWEN.thaw(QWEN.freeze(state)) == state
-        said += more
-    return said
+    return read_items(QWEN, lines, path)
 
 
 def of(session: QwenSession) -> list[Operation]:
     """What a session's file says."""
     return read(session.lines(), session.path)
-
-
-def results(said: list[Operation]) -> list[tuple[str, bool]]:
-    """What calls gave back, and whether they failed."""
-    return [(one.text, one.is_error) for one in said if isinstance(one, ToolResult)]
 
 
 def test_a_session_is_who_its_file_says() -> None:

@@ -142,10 +142,7 @@ async def ask(
         return page, show(connection, page), unknown
 
     workstation = context.workstation
-    left_ms = None
-    if params.timeout_ms is not None:
-        left_ms = max(1, params.timeout_ms - int((time.perf_counter() - begun) * 1000))
-    found, shown, unknown = await context.queries.ask(call.client, find, left_ms)
+    found, shown, unknown = await context.queries.ask(call.client, find, _left_ms(params.timeout_ms, begun))
     took_ms = (time.perf_counter() - begun) * 1000
     context.queries.record_time(took_ms)
     about = About(
@@ -166,6 +163,11 @@ async def ask(
         took_ms=round(took_ms, 3),
     )
     return about, shown
+
+
+def _left_ms(timeout_ms: int | None, begun: float) -> int | None:
+    """What is left of the client's time."""
+    return None if timeout_ms is None else max(1, timeout_ms - int((time.perf_counter() - begun) * 1000))
 
 
 class Page(NamedTuple):

@@ -101,6 +101,34 @@ class LineDecoder(Generic[T]):
             raise BadLineError(explain(error)) from error
 
 
+class ListDecoder(Generic[T]):
+    """Decodes a list of objects of one format, such as a row's. What is no object is left out, and of each one what fits is kept."""
+
+    def __init__(self, shape: type[T], name: str) -> None:
+        self._shape, self._name = shape, name
+        self._fast = msgspec.json.Decoder(list[shape]).decode  # type: ignore[valid-type]  # a type all the same
+
+    def decode(self, data: bytes) -> list[T]:
+        """The objects. Raises BadLineError."""
+        data = repair(data)
+        try:
+            return self._fast(data)
+        except msgspec.ValidationError:
+            return self._decode_each(data)
+        except FAILURES as error:
+            raise BadLineError(explain(error)) from None
+
+    def _decode_each(self, data: bytes) -> list[T]:
+        try:
+            items = [bytes(item) for item in ITEMS.decode(data)]
+        except FAILURES:
+            raise BadLineError(f"not a list of {self._name}") from None
+        try:
+            return [decode_leniently(self._shape, item) for item in items if item[:1] == b"{"]
+        except FAILURES as error:
+            raise BadLineError(explain(error)) from None
+
+
 class JsonState(Generic[S]):
     """`freeze` and `thaw` of a source, as JSON."""
 

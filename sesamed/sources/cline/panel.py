@@ -12,8 +12,8 @@ import msgspec
 
 from sesamed.calls import strip_server, value_text
 from sesamed.model import Bad, Fact, Identity, Message, Operation, Role, ToolCall, Unknown, record_key
-from sesamed.source import BadLineError, ForeignFileError
-from sesamed.sources.lines import FAILURES, decode_leniently, explain, repair
+from sesamed.source import ForeignFileError
+from sesamed.sources.lines import FAILURES, ListDecoder
 from sesamed.sources.names import name_facts
 from sesamed.sources.records import Place, Time, millis
 
@@ -36,8 +36,7 @@ class Line(msgspec.Struct, gc=False, rename={"context_condense": "contextCondens
     context_condense: Condensed | None = None
 
 
-LINES: Final = msgspec.json.Decoder(list[Line])
-ROWS: Final = msgspec.json.Decoder(list[msgspec.Raw])
+ROWS: Final = ListDecoder(Line, "rows")
 OBJECT: Final = msgspec.json.Decoder(dict[str, Any])
 REQUEST: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -54,7 +53,7 @@ DIRECTORY: Final = re.compile(r"# Current (?:Working|Workspace) Directory \(([^)
 
 def read_panel(session: str, data: bytes) -> list[Operation]:
     """Everything that the file says."""
-    lines = _decode(data)
+    lines = ROWS.decode(data)
     if lines and not any(line.type in ("ask", "say") for line in lines):
         raise ForeignFileError("not a task of Cline's")
     cwd = next(filter(None, map(_find_directory, lines)), None)
@@ -261,24 +260,6 @@ SKIPPED: Final = frozenset(
     " task_progress hook_status hook_output_stream subagent_usage conditional_rules_applied compaction condense"
     " summarize_task report_bug condense_context_error sliding_window_truncation too_many_tools_warning".split()
 )
-
-
-def _decode(data: bytes) -> list[Line]:
-    data = repair(data)
-    try:
-        return LINES.decode(data)
-    except msgspec.ValidationError:
-        return _decode_each(data)
-    except FAILURES as error:
-        raise BadLineError(explain(error)) from None
-
-
-def _decode_each(data: bytes) -> list[Line]:
-    """The rows, with what fits of each."""
-    try:
-        return [decode_leniently(Line, bytes(row)) for row in ROWS.decode(data) if bytes(row)[:1] == b"{"]
-    except FAILURES:
-        raise BadLineError("not a list of rows") from None
 
 
 def _find_directory(line: Line) -> str | None:

@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from sesamed.calls import strip_server
 from sesamed.model import NameRank, Operation, Role, ToolResult, Unknown, record_key
-from sesamed.source import BadLineError
-from sesamed.sources.lines import FAILURES, decode_leniently, explain, repair
+from sesamed.sources.lines import ListDecoder
 from sesamed.sources.names import prompt_fact
 from sesamed.sources.records import OpenCall, Place, add_open, drop_open
 
@@ -39,8 +38,7 @@ class Part(msgspec.Struct, gc=False):
     data: Data = msgspec.field(default_factory=Data)
 
 
-DECODER: Final = msgspec.json.Decoder(list[Part])
-PIECES: Final = msgspec.json.Decoder(list[msgspec.Raw])
+PIECES: Final = ListDecoder(Part, "parts")
 
 SPEAKERS: Final = ("user", "assistant", "summary", "tool")
 SHELL: Final = "bash"
@@ -67,7 +65,7 @@ def read_message(state: CrushState, place: Place, role: str, parts: bytes) -> St
     if role not in SPEAKERS:
         return state, [Unknown(type=f"role/{role}")]
     operations: list[Operation] = []
-    for number, part in enumerate(_decode(parts)):
+    for number, part in enumerate(PIECES.decode(parts)):
         handler = PARTS.get(part.type)
         if handler is None:
             operations.append(Unknown(type=f"part/{part.type}"))
@@ -150,27 +148,3 @@ PARTS: Final[dict[str, Callable[[CrushState, Place, str, int, Data], Step]]] = {
     "image_url": _read_picture,
     "reasoning": _skip,
 }
-
-
-def _decode(data: bytes) -> list[Part]:
-    data = repair(data)
-    try:
-        return DECODER.decode(data)
-    except msgspec.ValidationError:
-        return [_decode_part(bytes(piece)) for piece in _split(data) if bytes(piece)[:1] == b"{"]
-    except FAILURES as error:
-        raise BadLineError(explain(error)) from None
-
-
-def _split(data: bytes) -> list[msgspec.Raw]:
-    try:
-        return PIECES.decode(data)
-    except FAILURES:
-        raise BadLineError("not a list of parts") from None
-
-
-def _decode_part(data: bytes) -> Any:
-    try:
-        return decode_leniently(Part, data)
-    except FAILURES as error:
-        raise BadLineError(explain(error)) from None

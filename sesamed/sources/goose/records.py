@@ -12,7 +12,7 @@ import msgspec
 from sesamed.calls import strip_server, value_text
 from sesamed.model import Message, NameRank, Operation, Role, ToolResult, Unknown, record_key
 from sesamed.source import BadLineError
-from sesamed.sources.lines import FAILURES, decode_leniently, explain, repair
+from sesamed.sources.lines import FAILURES, ListDecoder, decode_leniently, explain, repair
 from sesamed.sources.names import prompt_fact
 from sesamed.sources.records import OpenCall, Place, add_open, drop_open
 
@@ -57,8 +57,7 @@ class Visibility(msgspec.Struct, gc=False, rename="camel"):
     agent_visible: bool = True
 
 
-CONTENT: Final = msgspec.json.Decoder(list[Content])
-PIECES: Final = msgspec.json.Decoder(list[msgspec.Raw])
+PIECES: Final = ListDecoder(Content, "contents")
 ANYTHING: Final = msgspec.json.Decoder().decode
 
 SPEAKERS: Final = ("user", "assistant")
@@ -83,7 +82,7 @@ def read_message(state: GooseState, place: Place, role: str, content: bytes, met
     if role not in SPEAKERS:
         return state, [Unknown(type=f"role/{role}")]
     seen = Visibility() if metadata is None or not metadata.startswith(b"{") else _decode(Visibility, metadata)
-    pieces = _decode_pieces(content)
+    pieces = PIECES.decode(content)
     strange = dict.fromkeys(piece.type for piece in pieces if piece.type not in CONTENTS)
     operations: list[Operation] = [Unknown(type=f"content/{type_}") for type_ in strange]
     if said := _say(place, role, pieces, seen):
@@ -205,23 +204,6 @@ def _name_session(state: GooseState, said: Message) -> Step:
     if name is None:
         return state, []
     return msgspec.structs.replace(state, named=name.rank == NameRank.PROMPT), [name]
-
-
-def _decode_pieces(data: bytes) -> list[Content]:
-    data = repair(data)
-    try:
-        return CONTENT.decode(data)
-    except msgspec.ValidationError:
-        return [_decode(Content, bytes(piece)) for piece in _split(data) if bytes(piece)[:1] == b"{"]
-    except FAILURES as error:
-        raise BadLineError(explain(error)) from None
-
-
-def _split(data: bytes) -> list[msgspec.Raw]:
-    try:
-        return PIECES.decode(data)
-    except FAILURES:
-        raise BadLineError("not a list of contents") from None
 
 
 def _decode(shape: Any, data: bytes) -> Any:

@@ -10,7 +10,7 @@ from sesamed.methods.method import MAX_OFFSET, Call, Context, NonNegative, Param
 from sesamed.methods.sessions import SessionMeta, read_generated, read_meta
 from sesamed.model import PROMPT_MARKER, Annotations, Answer, Generation, Utterance, iso
 from sesamed.sanitize import Exact
-from sesamed.sources.records import millis
+from sesamed.sources.records import SHORT_CHARS, millis
 from sesamed.store.reading import session as reading
 from sesamed.store.reading.resolve import find
 from sesamed.store.sqlite import Connection
@@ -43,6 +43,7 @@ async def new_session(context: Context, call: Call, params: NewSessionParams) ->
     """Begin a session that the daemon itself stores."""
     for name in ("agent", "sender", "title"):
         _check_length(name, getattr(params, name), MAX_LINE)
+    _check_length("cwd", params.cwd, SHORT_CHARS)
     if params.cwd is not None and (not params.cwd.startswith("/") or "\0" in params.cwd):
         raise ParamsError(f"cwd: {params.cwd[:200]!r} is not an absolute path")
     session, path = await context.own.begin(

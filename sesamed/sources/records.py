@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Final, Protocol, TypeVar
+from typing import Annotated, Final, Protocol, TypeVar
 
 import msgspec
 
@@ -13,12 +13,15 @@ from sesamed.model import ACTIVE, Fact, Message, Operation, Passed, Role, ToolCa
 OPEN_CALLS = 128
 EXIT_CHARS = 200
 ID_CHARS = 1024  # ids of OpenAI's calls have hundreds; a longer one is not kept
+SHORT_CHARS = 4096  # no system has longer paths
 EARLIEST_MS = 631_152_000_000  # 1990: earlier, and it is a count of seconds or a zero
 LATEST_MS = 7_258_118_400_000  # 2200
 
 UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
-Time = str | int | float | None  # ISO 8601, milliseconds, or nonsense
+# A path, a branch, an id: what states keep. One that is longer is left out, as is any field that is odd.
+Short = Annotated[str, msgspec.Meta(max_length=SHORT_CHARS)]
+Time = Short | int | float | None  # ISO 8601, milliseconds, or nonsense
 
 
 class OpenCall(msgspec.Struct, frozen=True, array_like=True, gc=False):

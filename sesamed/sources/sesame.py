@@ -27,7 +27,7 @@ from sesamed.source import BadLineError, ForeignFileError, Lines, Location, Tool
 from sesamed.sources.annotations import state_annotations
 from sesamed.sources.lines import JsonState, repair
 from sesamed.sources.names import prompt_fact, title_fact
-from sesamed.sources.records import OpenCall, Place, add_open, drop_open, millis
+from sesamed.sources.records import OpenCall, Place, Short, add_open, drop_open, millis
 
 SESSION, SAID, WORDS, GENERATED = "sesame.session", "said", "sesame.words", "sesame.generated"
 ROLES: Final[dict[str, Role]] = {
@@ -43,11 +43,11 @@ class Line(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
     """Any line: the header of a session, a message, or annotations of a session."""
 
     type: str
-    id: str = ""
+    id: Short = ""
     timestamp: str = ""
     agent: str | None = None  # header, and so are the next three
     created_by: str | None = None
-    cwd: str | None = None
+    cwd: Short | None = None
     title: str | None = None  # and in words on a session, as the next six
     source: str = ""
     session: str = ""

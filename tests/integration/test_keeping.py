@@ -133,6 +133,7 @@ def test_others_sessions_are_not_written_to(daemon: Daemon) -> None:
     assert daemon.refuses("append_message", sessionId=PI, role="user", text="x").code == REFUSED
     assert daemon.refuses("append_message", sessionId="nobody", role="user", text="x").code == NOT_FOUND
     assert daemon.refuses("new_session", cwd="relative").code == INVALID
+    assert daemon.refuses("new_session", cwd="/" + "x" * 4096).code == INVALID
 
 
 def test_many_at_once(daemon: Daemon, session: str) -> None:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from sesamed.model import Message, Operation, Undone, encode
-from sesamed.sources.records import OpenCall, Time
+from sesamed.sources.records import OpenCall, Short, Time
 
 Parent = str | None | msgspec.UnsetType
 
@@ -45,7 +45,7 @@ Content = str | list[Block] | None
 class Spoken(msgspec.Struct, gc=False):
     """The `message` of a line: a request to the API, or its response."""
 
-    id: str | None = None
+    id: Short | None = None
     model: str | None = None
     content: Content = None
 
@@ -69,7 +69,7 @@ class Attachment(msgspec.Struct, gc=False, rename="camel"):
 class ForkedFrom(msgspec.Struct, gc=False, rename="camel"):
     """Of a line that was copied from another session: which."""
 
-    session_id: str | None = None
+    session_id: Short | None = None
 
 
 class ToolUseResult(msgspec.Struct, gc=False, rename="camel"):
@@ -88,13 +88,13 @@ class Line(msgspec.Struct, gc=False, rename="camel"):
     """Any line."""
 
     type: str = ""
-    uuid: str | None = None
+    uuid: Short | None = None
     parent_uuid: Parent = msgspec.UNSET
     logical_parent_uuid: str | None = None  # where a compaction begins another tree: what it goes on from
-    session_id: str | None = None
+    session_id: Short | None = None
     timestamp: Time = None
-    cwd: str | None = None
-    git_branch: str | None = None
+    cwd: Short | None = None
+    git_branch: Short | None = None
     version: str | None = None
     agent_id: str | None = None
     is_sidechain: bool | None = None
@@ -105,7 +105,7 @@ class Line(msgspec.Struct, gc=False, rename="camel"):
     prompt_source: str | None = None
     origin: Origin | None = None
     forked_from: ForkedFrom | None = None
-    request_session_id: str | None = None  # of an answer: the session in which the model was asked
+    request_session_id: Short | None = None  # of an answer: the session in which the model was asked
     tool_use_result: ToolUseResult | str | list[msgspec.Raw] | None = None
     message: Spoken | None = None
     attachment: Attachment | None = None

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from sesamed.sources.lines import FAILURES
-from sesamed.sources.records import Time
+from sesamed.sources.records import Short, Time
 
 NULL: Final = msgspec.Raw(b"null")
 LAST_ORDINAL: Final = (1 << 63) - 1  # SQLite's integers end there
@@ -70,7 +70,7 @@ class Payload(msgspec.Struct, gc=False):
     """The payload of any line, and the item of an `item_completed` event."""
 
     type: str = ""
-    id: str | None = None
+    id: Short | None = None
     # messages
     role: str | None = None
     content: str | list[Block] | None = None
@@ -112,7 +112,7 @@ class Payload(msgspec.Struct, gc=False):
     turn_id: str | None = None
     thread_id: str | None = None
     thread_name: str | None = None
-    cwd: str | None = None
+    cwd: Short | None = None
     timestamp: Time = None
     git: Git | None = None
     source: msgspec.Raw = NULL
@@ -132,7 +132,7 @@ class Line(msgspec.Struct, gc=False):
     timestamp: Time = None
     ordinal: int | None = None
     payload: Payload | None = None
-    id: str | None = None
+    id: Short | None = None
     instructions: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     git: Git | None = None
     record_type: str | None = None

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from sesamed.model import Operation
 from sesamed.sources.lines import EMPTY
-from sesamed.sources.records import ID_CHARS, OpenCall, Place, Time, millis, stamp_of
+from sesamed.sources.records import ID_CHARS, OpenCall, Place, Short, Time, millis, stamp_of
 
 NOTHING: Final = msgspec.Raw(b"null")
 
@@ -20,8 +20,8 @@ NOTHING: Final = msgspec.Raw(b"null")
 class Context(msgspec.Struct, gc=False):
     """Where the session works."""
 
-    cwd: str | None = None
-    branch: str | None = None
+    cwd: Short | None = None
+    branch: Short | None = None
 
 
 class Request(msgspec.Struct, gc=False, rename="camel"):
@@ -60,12 +60,12 @@ class FileEdit(msgspec.Struct, gc=False):
 class Data(msgspec.Struct, gc=False, rename="camel"):
     """What an event of any type says."""
 
-    session_id: str | None = None  # session.start, and so are the next three
+    session_id: Short | None = None  # session.start, and so are the next three
     start_time: Time = None
     context: Context | str | None = None  # of a hand-over it is a text
     detached_from_spawning_parent_session_id: str | None = None
-    cwd: str | None = None  # session.context_changed, and so is the next one
-    branch: str | None = None
+    cwd: Short | None = None  # session.context_changed, and so is the next one
+    branch: Short | None = None
     content: str | None = None  # messages
     source: str | None = None  # user.message, and so are the next two
     is_autopilot_continuation: bool | None = None

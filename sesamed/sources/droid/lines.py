@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from sesamed.model import Operation
 from sesamed.sources.lines import EMPTY
-from sesamed.sources.records import ID_CHARS, OpenCall, Place, Time, link_parent, millis, stamp_of
+from sesamed.sources.records import ID_CHARS, OpenCall, Place, Short, Time, link_parent, millis, stamp_of
 
 Parent = str | None | msgspec.UnsetType
 
@@ -49,16 +49,16 @@ class Line(msgspec.Struct, gc=False, rename="camel"):
     """Any line."""
 
     type: str = ""
-    id: str | None = None
+    id: Short | None = None
     parent_id: Parent = msgspec.UNSET
     timestamp: Time = None
     message: Spoken | None = None
-    cwd: str | None = None  # session_start, and so are the others up to `calling_session_id`
+    cwd: Short | None = None  # session_start, and so are the others up to `calling_session_id`
     title: str | None = None
     session_title: str | None = None
     is_session_title_manually_set: bool | None = None
     parent: str | None = None
-    forked_at_message_id: str | None = None
+    forked_at_message_id: Short | None = None
     calling_session_id: str | None = None
     calling_tool_use_id: str | None = None
     summary_text: str | None = None  # compaction_state, and so is the next one

@@ -18,6 +18,7 @@ from sesamed.sources.tasks import inner
 
 SHELL_TOOL: Final = "Bash"
 PROMPTS: Final = 64
+COMMAND_CHARS: Final = 1 << 15  # it is stored with the cursor until its output comes
 IMPORTED: Final = "<system>The user has imported context from "
 SUBAGENT: Final = "subagent"
 
@@ -72,7 +73,8 @@ def _typed(state: KimiState, origin: Origin, text: str) -> str | None:
 def _read_command(state: KimiState, place: Place, origin: Origin, text: str) -> Step:
     """A command of the person's (`!`): what it is, then what it wrote."""
     if origin.phase == "input":
-        return replace(state, command=html.unescape(inner(text, "bash-input") or "").strip("\n")), []
+        typed = html.unescape(inner(text, "bash-input") or "").strip("\n")
+        return replace(state, command=typed[:COMMAND_CHARS]), []
     outputs = [inner(text, tag) for tag in ("bash-stdout", "bash-stderr")]
     output = "\n".join(html.unescape(part) for part in outputs if part)
     arguments = msgspec.json.encode({"command": (state.command or "").encode("utf-8", "replace").decode()})

@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from sesamed.sources.records import OpenCall, Time
+from sesamed.sources.records import OpenCall, Short, Time
 
 
 class Part(msgspec.Struct, gc=False):
@@ -94,7 +94,7 @@ class Event(msgspec.Struct, gc=False, rename="camel"):
 class Disclosure(msgspec.Struct, gc=False):
     """Kimi Code: what the model is told of the machine."""
 
-    cwd: str | None = None
+    cwd: Short | None = None
 
 
 class Line(msgspec.Struct, gc=False):
@@ -109,7 +109,7 @@ class Line(msgspec.Struct, gc=False):
     event: Event | None = None
     summary: str | None = None
     count: int | None = None
-    cwd: str | None = None
+    cwd: Short | None = None
     disclosed: Disclosure | None = msgspec.field(default=None, name="environmentDisclosure")
     session: str | None = msgspec.field(
         default=None, name="sessionId"

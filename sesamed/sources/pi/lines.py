@@ -10,7 +10,7 @@ import re
 import msgspec
 
 from sesamed.sources.names import stem_of
-from sesamed.sources.records import Time
+from sesamed.sources.records import Short, Time
 
 Parent = str | None | msgspec.UnsetType
 
@@ -60,7 +60,7 @@ class Line(msgspec.Struct, gc=False, rename="camel"):
     """Any line."""
 
     type: str = ""
-    id: str | None = None
+    id: Short | None = None
     parent_id: Parent = msgspec.UNSET
     timestamp: Time = None
     message: Spoken | None = None
@@ -68,7 +68,7 @@ class Line(msgspec.Struct, gc=False, rename="camel"):
     custom_type: str | None = None
     summary: str | None = None  # compaction, branch_summary
     name: str | None = None  # session_info
-    cwd: str | None = None  # session, and so are the next two
+    cwd: Short | None = None  # session, and so are the next two
     parent_session: str | None = None
     branched_from: str | None = None
 

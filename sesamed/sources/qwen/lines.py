@@ -7,7 +7,7 @@ import msgspec
 
 from sesamed.sources.gemini.lines import Part
 from sesamed.sources.lines import FAILURES, decode_leniently, decode_part
-from sesamed.sources.records import ID_CHARS, OpenCall, Time
+from sesamed.sources.records import ID_CHARS, OpenCall, Short, Time
 
 
 class Said(msgspec.Struct, gc=False):
@@ -42,7 +42,7 @@ class Payload(msgspec.Struct, gc=False, rename="camel"):
 class Forked(msgspec.Struct, gc=False, rename="camel"):
     """The session that a line was copied from."""
 
-    session_id: str | None = None
+    session_id: Short | None = None
 
 
 class Line(msgspec.Struct, gc=False, rename="camel"):
@@ -55,8 +55,8 @@ class Line(msgspec.Struct, gc=False, rename="camel"):
     type: str = ""
     subtype: str | None = None
     provenance: str | None = None
-    cwd: str | None = None
-    git_branch: str | None = None
+    cwd: Short | None = None
+    git_branch: Short | None = None
     message: Said | None = None
     tool_call_result: Result | None = None
     system_payload: Payload | None = None

@@ -131,6 +131,14 @@ def test_a_command_of_the_persons() -> None:
     )  # fmt: skip
 
 
+def test_a_command_without_end_is_kept_in_part() -> None:
+    """Until its output comes it stands in the state, which is stored with each commit."""
+    session = KimiSession().user(f"<bash-input>\n{'x' * 99_000}\n</bash-input>", "shell_command", phase="input")
+    said = of(session.user("<bash-stdout>a</bash-stdout>", "shell_command", phase="output"))
+    (call,) = (one for one in said if isinstance(one, ToolCall))
+    assert 30_000 < len(call.arguments) < 33_000
+
+
 def test_what_was_taken_back_is_marked() -> None:
     """The last prompts; those before the conversation began anew cannot be."""
     session = KimiSession().user("one").answer("a").user("two").user("three").entry("context.undo", count=2)

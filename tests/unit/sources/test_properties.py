@@ -201,6 +201,22 @@ def test_a_step_leaves_the_state_that_it_was_given(case: Case, data: st.DataObje
         state = after
 
 
+@each_source
+def test_a_state_stays_small(case: Case) -> None:
+    """It is stored with each commit: a text without end, in whatever field, is not in it."""
+    seen: set[tuple[Any, ...]] = set()
+    for text, place in case.fields:
+        line = json.loads(text)
+        where = tuple(step if isinstance(step, str) else 0 for step in place)
+        kind = (line.get("type"), where) if isinstance(line, dict) else where
+        if kind in seen or isinstance(reduce(lambda inner, name: inner[name], place, line), dict | list):
+            continue
+        seen.add(kind)
+        reduce(lambda inner, name: inner[name], place[:-1], line)[place[-1]] = "x" * 50_000
+        encoded = json.dumps(line).encode()
+        assert all(len(case.source.freeze(stepped(case, state, encoded)[0])) < 50_000 for state in case.states), kind
+
+
 @pytest.mark.fault(31, 35)
 @each_source
 @given(st.data(), values)

@@ -21,6 +21,7 @@ from sesamed.methods.table import METHODS
 from sesamed.model import Answer
 from sesamed.server.connection import ClientLimits
 from sesamed.server.dispatch import MAX_ANSWER_BYTES
+from sesamed.sources.records import SHORT_CHARS
 from sesamed.store import schema
 from tests.support import page
 from tests.support.page import Table
@@ -185,6 +186,7 @@ LIMITS = {
     ("list_bad_lines", "limit"): index.MAX_BAD_FILES,
     ("list_bad_lines", "unfinished"): index.MAX_BAD_FILES,
     **{("new_session", name): own.MAX_LINE for name in ("agent", "sender", "title")},
+    ("new_session", "cwd"): SHORT_CHARS,
     **{("set_session_meta", name): own.MAX_TEXT for name in ("summary", "description")},
     ("set_session_meta", "title"): own.MAX_LINE,
     ("set_session_meta", "tags"): own.MAX_TAGS,

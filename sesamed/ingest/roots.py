@@ -21,7 +21,7 @@ from sesamed.store.sqlite import DamagedError
 
 log = logging.getLogger(__name__)
 
-TICK_S = 0.5  # a root that is made is noticed within this; a tick costs one stat a root and a file beside it
+TICK_S = 0.5  # a root that is made is noticed within this; a tick costs a stat or two a root, and one a file beside it
 POLLING_S = 5.0  # between sweeps where there are no events
 LOOK_AGAIN_S = 2.0  # when fewer directories are watched than there are
 CLOCK_JUMP_S = 60.0  # the machine slept, or the clock was set: events may have been lost

@@ -36,6 +36,15 @@ class Root(msgspec.Struct):
         before, self.real = self.real, os.path.realpath(self.path) if os.path.isdir(self.path) else None
         return self.real != before
 
+    def is_in_place(self) -> bool:
+        """Whether it still leads where it did, as far as two calls tell: somebody may have a hundred projects, each with a root. A
+        directory above it that was moved, with a link left in its place, is noticed by the next sweep."""
+        try:
+            here, there = os.stat(self.path), os.lstat(self.real or "")
+        except (OSError, ValueError):
+            return False
+        return stat.S_ISDIR(there.st_mode) and os.path.samestat(here, there)
+
 
 class Due(msgspec.Struct, frozen=True, gc=False):
     """A file that must be looked at."""
@@ -187,7 +196,7 @@ class Sweep:
 
     def resolve(self, root: Root) -> bool:
         """Find out where a root is now; says whether that has changed. Then other paths may be excluded."""
-        changed = root.resolve()
+        changed = not root.is_in_place() and root.resolve()
         if changed:
             self._refresh_exclusion()
         return changed

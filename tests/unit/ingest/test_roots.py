@@ -66,6 +66,18 @@ def test_a_root_is_watched_when_it_comes(indexer: Indexer, root: Path) -> None:
     assert desk.codes() == []
 
 
+def test_where_roots_are_is_not_looked_for_all_the_time(indexer: Indexer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice a second, for each of a hundred projects: only of those that are not where they were."""
+    desk, looked_for = Desk(indexer), list[str]()
+    realpath = os.path.realpath
+    monkeypatch.setattr(os.path, "realpath", lambda path: looked_for.append(path) or realpath(path))
+    indexer.sweep.roots[0].real = None
+    desk.watcher._look()
+    assert looked_for == [desk.root.path]
+    desk.watcher._look()
+    assert looked_for == [desk.root.path]
+
+
 @pytest.mark.fault(8)
 def test_a_root_that_leads_elsewhere_is_looked_at(indexer: Indexer, root: Path, tmp_path: Path) -> None:
     """A link that was changed: what is there now is watched."""

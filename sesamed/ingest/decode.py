@@ -260,6 +260,10 @@ class Decoder:
             change = self._begin(unit, signature, before)
             try:
                 self._whole.read_rows(change, before, source, database)
+            except LockedDatabaseError:
+                if not found.changes:
+                    raise
+                return False  # what was read before its owner wrote is kept
             except OSError:
                 raise
             except Exception as error:

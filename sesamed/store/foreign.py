@@ -3,13 +3,17 @@
 A database in WAL mode is read through its `-shm` file, which its owner has made; it is opened read-only, too. Where there is none nobody
 has the database open: then all of it is in one file, or what its owner left in the WAL is read in a copy, since SQLite would make a
 `-shm` beside the original and leave it there.
+
+Without a WAL a reader's lock keeps the owner from writing, and not every program tries again. So no lock is taken, and what was read
+while the owner wrote is thrown away: that is seen by the file, its counter of changes, and the journal that is there during a write.
 """
 
 import os
 import shutil
 import threading
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from urllib.parse import quote
 
@@ -17,7 +21,9 @@ import apsw
 
 from sesamed.source import Query, Value
 
-BUSY_MS = 100  # owners hold a lock against readers for a moment only
+BUSY_MS = 100  # owners hold a lock against readers for a moment only, and write no longer than that
+STEP_S = 0.005
+LEFT_S = 2.0  # a journal that has not changed for so long was left by an owner that was killed
 COPY = "foreign-copy"
 HEADER_BYTES = 100
 COUNTERS_BYTES = 48  # of the index of a WAL: among others how many frames it has, and a checksum of them
@@ -33,17 +39,17 @@ class ForeignDatabaseError(OSError):
 
 
 class LockedDatabaseError(ForeignDatabaseError):
-    """Its owner has an exclusive lock at the moment."""
+    """Its owner has an exclusive lock at the moment, or wrote to it while it was read."""
 
 
 class ForeignDatabase:
     """An open database, and the query that fits it."""
 
-    def __init__(self, path: bytes, connection: apsw.Connection, query: Query | None, *, is_empty: bool) -> None:
+    def __init__(self, path: bytes, reading: "_Reading", query: Query | None, *, is_empty: bool) -> None:
         self.query = query
         self._path = path.decode("utf-8", "backslashreplace")  # not that of a copy
         self.is_empty = is_empty  # it has no tables: it is just being made
-        self._connection = connection
+        self._reading = reading
 
     def units(self) -> Iterator[tuple[str, Value]]:
         """The sessions with their versions."""
@@ -57,13 +63,12 @@ class ForeignDatabase:
             yield from self._run(self.query.rows[number], {"unit": unit, "path": self._path})
 
     def release(self) -> None:
-        """End the transaction; the next query begins another one. Without a WAL, its owner cannot write meanwhile."""
-        with _errors():
-            self._connection.execute("ROLLBACK")
-            self._connection.execute("BEGIN")
+        """What was read until here is used; what comes may be later. Raises LockedDatabaseError if it cannot be used."""
+        self._reading.end()
 
     def _run(self, sql: str, values: dict[str, str]) -> Iterator[tuple[Value, ...]]:
-        cursor, count = self._connection.cursor(), 0
+        connection = self._reading.begin()
+        cursor, count = connection.cursor(), 0
         with _errors():
             try:
                 for row in cursor.execute(sql, values):
@@ -71,17 +76,67 @@ class ForeignDatabase:
                     yield row
             except UnicodeDecodeError:
                 columns = len(cursor.get_description())
-                yield from self._run_again(sql, values, columns, count)
+                yield from self._run_again(connection, sql, values, columns, count)
 
-    def _run_again(self, sql: str, values: dict[str, str], columns: int, first: int) -> Iterator[tuple[Value, ...]]:
+    def _run_again(
+        self, connection: apsw.Connection, sql: str, values: dict[str, str], columns: int, first: int
+    ) -> Iterator[tuple[Value, ...]]:
         """The rows from one on that has text that is no UTF-8: that comes as bytes."""
         names = [f"c{number}" for number in range(columns)]
         typed = ", ".join(
             f"typeof({name}), iif(typeof({name}) = 'text', CAST({name} AS BLOB), {name})" for name in names
         )
-        rows = self._connection.execute(f"WITH r({', '.join(names)}) AS ({sql}) SELECT {typed} FROM r", values)
+        rows = connection.execute(f"WITH r({', '.join(names)}) AS ({sql}) SELECT {typed} FROM r", values)
         for row in islice(rows, first, None):
             yield tuple(_decode(kind, value) for kind, value in zip(row[::2], row[1::2], strict=True))
+
+
+class _Reading:
+    """An open connection, and a transaction in it."""
+
+    def __init__(self, path: bytes, how: str) -> None:
+        self._path, self._how = path, how
+        self._connection = _connect(path, how)
+
+    def begin(self) -> apsw.Connection:
+        """The connection, in a transaction."""
+        if not self._connection.in_transaction:
+            with _errors():
+                self._connection.execute("BEGIN")
+        return self._connection
+
+    def end(self) -> None:
+        """End the transaction."""
+        with _errors():
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+
+    def close(self) -> None:
+        """Leave the database."""
+        self._connection.close()
+
+
+class _Unlocked(_Reading):
+    """One that holds no lock, and that nothing may change meanwhile."""
+
+    def __init__(self, path: bytes) -> None:
+        self._before = _wait_for_owner(path)
+        super().__init__(path, "immutable=1")
+
+    def begin(self) -> apsw.Connection:
+        """A connection keeps the pages that it has read: when the file has changed since the last transaction, another one is made."""
+        if not self._connection.in_transaction and _status(self._path) != self._before:
+            self._connection.close()
+            self._before = _wait_for_owner(self._path)
+            self._connection = _connect(self._path, self._how)
+        return super().begin()
+
+    def end(self) -> None:
+        """Raises LockedDatabaseError if its owner has written to it."""
+        if self._connection.in_transaction:
+            super().end()
+            if _status(self._path) != self._before:
+                raise LockedDatabaseError("its owner wrote to it while it was read")
 
 
 @contextmanager
@@ -90,8 +145,13 @@ def open_database(path: bytes, queries: Sequence[Query], scratch: str) -> Iterat
 
     Raises ForeignDatabaseError, or OSError when the file cannot be read at all.
     """
-    with _one_at_a_time, _open(path, scratch) as connection:
-        yield _begin(path, connection, queries)
+    with _one_at_a_time, _open(path, scratch) as reading:
+        try:
+            yield _begin(path, reading, queries)
+        except ForeignDatabaseError:
+            reading.end()  # that its owner wrote is no damage
+            raise
+        reading.end()
 
 
 def read_counters(path: bytes) -> bytes:
@@ -101,30 +161,28 @@ def read_counters(path: bytes) -> bytes:
 
 
 @contextmanager
-def _open(path: bytes, scratch: str) -> Iterator[apsw.Connection]:
-    if os.path.lexists(path + b"-shm") or not _is_in_wal_mode(path):
-        with _connect(path, "mode=ro&readonly_shm=1") as connection:
-            yield connection
-    elif _size(path + b"-wal"):
-        with _copy_aside(path, scratch) as copy, _connect(copy, "mode=rw") as connection:
-            yield connection
+def _open(path: bytes, scratch: str) -> Iterator[_Reading]:
+    is_in_wal_mode = _is_in_wal_mode(path)
+    if is_in_wal_mode and os.path.lexists(path + b"-shm"):
+        with closing(_Reading(path, "mode=ro&readonly_shm=1")) as reading:
+            yield reading
+    elif _size(path + b"-wal") if is_in_wal_mode else _has_journal(path, older_s=LEFT_S):
+        with _copy_aside(path, scratch) as copy, closing(_Reading(copy, "mode=rw")) as reading:
+            yield reading
     else:
-        before = _status(path)
-        with _connect(path, "immutable=1") as connection:  # nothing is in a WAL, and nobody writes
-            yield connection
-        if _status(path) != before:
-            raise LockedDatabaseError("its owner came while it was read")
+        with closing(_Unlocked(path)) as reading:
+            yield reading
 
 
-def _begin(path: bytes, connection: apsw.Connection, queries: Sequence[Query]) -> ForeignDatabase:
+def _begin(path: bytes, reading: _Reading, queries: Sequence[Query]) -> ForeignDatabase:
+    connection = reading.begin()
     with _errors():
         try:
-            connection.execute("BEGIN")
             tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         except apsw.NotADBError:
-            return ForeignDatabase(path, connection, None, is_empty=False)
+            return ForeignDatabase(path, reading, None, is_empty=False)
         query = next((query for query in queries if _fits(connection, query)), None)
-    return ForeignDatabase(path, connection, query, is_empty=tables == (0,))
+    return ForeignDatabase(path, reading, query, is_empty=tables == (0,))
 
 
 def _fits(connection: apsw.Connection, query: Query) -> bool:
@@ -144,29 +202,38 @@ def _decode(kind: Value, value: Value) -> Value:
     return value
 
 
-@contextmanager
-def _connect(path: bytes, how: str) -> Iterator[apsw.Connection]:
+def _connect(path: bytes, how: str) -> apsw.Connection:
     flags = (apsw.SQLITE_OPEN_READWRITE if how == "mode=rw" else apsw.SQLITE_OPEN_READONLY) | apsw.SQLITE_OPEN_URI
     with _errors():
         connection = apsw.Connection(f"file:{quote(path)}?{how}", flags=flags)
         connection.set_busy_timeout(BUSY_MS)
-    try:
-        yield connection
-    finally:
-        connection.close()
+    return connection
+
+
+def _wait_for_owner(path: bytes) -> tuple[object, ...]:
+    """How the database looks when its owner is not writing to it. Raises LockedDatabaseError if that takes long."""
+    for _ in range(round(BUSY_MS / 1000 / STEP_S)):
+        before = _status(path)
+        if _is_in_wal_mode(path) and os.path.lexists(path + b"-shm"):
+            break
+        if not _has_journal(path):
+            return before
+        time.sleep(STEP_S)
+    raise LockedDatabaseError("its owner came, or is writing to it")
 
 
 @contextmanager
 def _copy_aside(path: bytes, scratch: str) -> Iterator[bytes]:
-    """A copy of a database and its WAL, while nobody writes to them."""
+    """A copy of a database with its WAL or journal, while nobody writes to them."""
     directory = os.path.join(os.fsencode(scratch), COPY.encode())
     shutil.rmtree(directory, ignore_errors=True)  # of a daemon that was killed
     os.makedirs(directory, mode=0o700)
     copy = os.path.join(directory, b"database")
     try:
         before = _status(path)
-        for suffix in (b"", b"-wal"):
-            shutil.copyfile(path + suffix, copy + suffix, follow_symlinks=False)
+        for suffix in (b"", b"-wal", b"-journal"):
+            if not suffix or os.path.lexists(path + suffix):
+                shutil.copyfile(path + suffix, copy + suffix, follow_symlinks=False)
         if _status(path) != before:
             raise LockedDatabaseError("its owner came while it was read")
         yield copy
@@ -190,10 +257,19 @@ def _is_in_wal_mode(path: bytes) -> bool:
     return _start(path, HEADER_BYTES)[VERSION_AT : VERSION_AT + 1] == bytes([IN_WAL_MODE])
 
 
+def _has_journal(path: bytes, older_s: float = 0) -> bool:
+    """Whether there is a journal of a write that has not ended, and has not changed for so long."""
+    if _start(path + b"-journal", 1) in (b"", b"\0"):  # some owners keep the file, and clear its beginning
+        return False
+    with suppress(FileNotFoundError):
+        return abs(time.time() - os.lstat(path + b"-journal").st_mtime) >= older_s
+    return False
+
+
 def _status(path: bytes) -> tuple[object, ...]:
-    """How the database and the files beside it look."""
-    found: list[object] = []
-    for suffix in (b"", b"-wal", b"-shm"):
+    """How the database and the files beside it look, and how often it was changed: the clock of files is too coarse for that."""
+    found: list[object] = [_start(path, HEADER_BYTES)]
+    for suffix in (b"", b"-wal", b"-shm", b"-journal"):
         try:
             status = os.lstat(path + suffix)
         except FileNotFoundError:

@@ -78,6 +78,14 @@ class Owner:
         self.run("INSERT INTO part(session, data) VALUES(?, ?)", session, json.dumps({"key": key, "text": text}))
         self.run("COMMIT")
 
+    def write_half(self) -> None:
+        """Begin to write more than it can keep in memory, so that half of it is in the file; without a WAL."""
+        self.run("PRAGMA cache_size=1")
+        self.run("BEGIN IMMEDIATE")
+        self.run("UPDATE session SET id = 'half'")
+        for number in range(40):
+            self.run("INSERT INTO part(session, data) VALUES('half', ?)", str(number) * 2000)
+
     def end(self) -> None:
         """Close the database."""
         if self._is_open:

@@ -10,6 +10,7 @@ import pytest
 from sesamed.ingest.whole import WHOLE_BYTES
 from sesamed.model import Operation
 from sesamed.source import Row
+from sesamed.store.foreign import ForeignDatabase
 from sesamed.store.rows import BadLine, FileRows, Signature
 from sesamed.store.writing.records import Records
 from sesamed.store.writing.sessions import Tally
@@ -88,7 +89,7 @@ def test_a_row_that_does_not_decode_keeps_its_session(desk: Desk, owner: Owner) 
 
 
 def test_an_owner_without_wal_may_write_while_we_decode(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Locks are held while rows are read, and no longer."""
+    """What was read before is kept, and nothing is lost."""
     with Owner(desk.base / "tables/x.db", "delete") as owner:
         owner.say("s1", "k1", "alpha")
         owner.say("s2", "k2", "beta")
@@ -105,6 +106,28 @@ def test_an_owner_without_wal_may_write_while_we_decode(desk: Desk, monkeypatch:
         desk.look()
         assert desk.texts("tables:s1") == ["alpha", "gamma"]
         assert desk.texts("tables:s2") == ["beta"]
+
+
+def test_what_was_read_when_an_owner_came_is_kept(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The session that was being read is read again."""
+    with Owner(desk.base / "tables/x.db", "delete") as owner:
+        owner.say("s1", "k1", "alpha")
+        owner.say("s2", "k2", "beta")
+        release, released = ForeignDatabase.release, list[str]()
+
+        def write_meanwhile(self: ForeignDatabase) -> None:
+            released.append("s")
+            if len(released) == 2:
+                owner.say("s2", "k3", "gamma")
+            release(self)
+
+        monkeypatch.setattr(ForeignDatabase, "release", write_meanwhile)
+        result = desk.ingest.run([desk.target(owner.path)])
+        assert [target.path for target in result.unfinished] == [bytes(owner.path)]
+        assert list(desk.dump()["sessions"]) == ["tables:s1"]
+        desk.ingest.run(result.unfinished)
+        assert desk.texts("tables:s2") == ["beta", "gamma"]
+        assert len(released) == 3
 
 
 def test_one_session_never_stops_the_others(desk: Desk, owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,13 +228,13 @@ def test_a_locked_database_is_tried_again_soon(desk: Desk) -> None:
         owner.say("s1", "k1", "alpha")
         desk.look()
         owner.say("s1", "k2", "beta")
-        owner.run("BEGIN EXCLUSIVE")
+        owner.write_half()
         desk.ingest.run([desk.target(owner.path)])
         state = desk.ingest.states.get(bytes(owner.path))
         assert state is not None
         assert state.trouble is None
         assert state.quiet_at is not None
-        owner.run("COMMIT")
+        owner.run("ROLLBACK")
         desk.look()
         assert desk.texts("tables:s1") == ["alpha", "beta"]
 

@@ -14,9 +14,22 @@ from tests.support.desk import Desk
 SetDesk = Callable[..., Desk]
 
 
-# Of these the oldest pi is put through the beginnings only in .ci/run, which has 15 minutes; and through all in `.ci/long pi`.
-LONG = ("test_memory.py", "test_query.py", "test_references.py")
+# The oldest pi is put through these only in .ci/run, which has 15 minutes: what pi itself has a part in. `.ci/long pi` runs all in both.
 ALWAYS = (
+    "test_of_the_directory",
+    "test_of_what_a_wheel_carries",
+    "test_beside_a_package_with_tools_of_the_same_names",
+    "test_loading_it_opens_nothing",
+    "test_a_search_reaches_the_model_and_the_person",
+    "test_a_session_is_read_around_a_hit_and_page_by_page",
+    "test_a_daemon_that_does_not_run_is_started",
+    "test_an_abort_ends_the_question",
+    "test_a_session_is_forked_or_taken_into_the_prompt",
+    "test_a_running_session_is_told_of_when_the_agent_settles",
+    "test_a_working_model_is_not_stopped_without_asking",
+    "test_names_complete_while_typing_and_the_reference_is_shown",
+    "test_filters_complete_while_typing",
+    "test_escape_ends_the_waiting_and_gives_the_prompt_back",
     "test_a_reference_tells_the_model_what_the_session_was_about",
     "test_an_ambiguous_one_without_a_person_is_told_to_the_model",
     "test_one_in_a_prompt_to_a_working_model_travels_with_it",
@@ -39,8 +52,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_long(item: pytest.Item) -> bool:
-    is_named = isinstance(item, pytest.Function) and item.path.name in LONG and item.originalname not in ALWAYS
-    return is_named and hasattr(item, "callspec") and item.callspec.params.get("pi") == npm.OLDEST
+    is_long = isinstance(item, pytest.Function) and item.path.parent.name == "pi" and item.originalname not in ALWAYS
+    return is_long and hasattr(item, "callspec") and item.callspec.params.get("pi") == npm.OLDEST
 
 
 @pytest.fixture(scope="session", params=[npm.NEWEST, npm.OLDEST])

@@ -70,7 +70,12 @@ def test_where_roots_are_is_not_looked_for_all_the_time(indexer: Indexer, monkey
     """Twice a second, for each of a hundred projects: only of those that are not where they were."""
     desk, looked_for = Desk(indexer), list[str]()
     realpath = os.path.realpath
-    monkeypatch.setattr(os.path, "realpath", lambda path: looked_for.append(path) or realpath(path))
+
+    def look_for(path: str) -> str:
+        looked_for.append(path)
+        return realpath(path)
+
+    monkeypatch.setattr(os.path, "realpath", look_for)
     indexer.sweep.roots[0].real = None
     desk.watcher._look()
     assert looked_for == [desk.root.path]

@@ -14,6 +14,7 @@ record.
 
 import os
 from array import array
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from zlib import crc32
@@ -25,7 +26,7 @@ from sesamed.ingest.own_prompts import refuse_ours
 from sesamed.ingest.tail import NotRegularError, Tail, open_tail
 from sesamed.ingest.units import list_members, relative
 from sesamed.ingest.withholding import WithheldError
-from sesamed.model import Message, Operation, Outcome, ToolCall, ToolResult, Undone, digest
+from sesamed.model import Message, Operation, Outcome, Passed, ToolCall, ToolResult, Undone, digest
 from sesamed.source import BadLineError, Bundle, Document, ForeignFileError, Member, Row, Source, Unit
 from sesamed.store.foreign import ForeignDatabase
 from sesamed.store.ids import LAST_POSITION
@@ -77,6 +78,7 @@ class Content:
         self.records: dict[int, Message | ToolCall] = {}
         self.others: list[Operation] = []
         self.undone: list[tuple[int, ...]] = []
+        self.passed: list[tuple[int, Passed]] = []  # before which position they stand
         self.active_ms: int | None = None
         self.beyond = 0  # records that are too many for a file
         self._order: list[int] = []
@@ -98,6 +100,8 @@ class Content:
             self._finish(operation)
         elif isinstance(operation, Undone):
             self._undo(operation)
+        elif isinstance(operation, Passed):
+            self.passed.append((len(self._order), operation))
         else:
             self.others.append(operation)
 
@@ -127,7 +131,7 @@ class Comparison:
     def fill(self, change: FileRows, content: Content, held: Held | None) -> None:
         """Add what differs to the change, about as much as one commit should have. The change contains the facts already."""
         if change.identity is None:
-            content.records, content.undone = {}, []
+            content.records, content.undone, content.passed = {}, [], []
         if content.beyond:
             change.note_bad(TOO_MANY, count=content.beyond)
         records, contents = list(content.records.values()), array("q", map(_content_digest, content.records.values()))
@@ -137,7 +141,8 @@ class Comparison:
         kept = held.count_same(keys)
         before = _numbers(held.contents)
         changed = tuple((at, self._row(records[at])) for at in range(kept) if before[at] != contents[at])
-        end = self._append(change, records, kept, WHOLE_BYTES - sum(map(_count_row_bytes, (row for _, row in changed))))
+        budget = WHOLE_BYTES - sum(map(_count_row_bytes, (row for _, row in changed)))
+        end = self._append(change, records, [(at, line) for at, line in content.passed if at >= kept], kept, budget)
         change.complete = end == len(records)
         change.undone = content.undone if change.complete else []
         says_when = change.active_ms is not None  # when exactly is written in any case
@@ -153,14 +158,28 @@ class Comparison:
             state=Held(identity, facts, keys[:end].tobytes(), contents[:end].tobytes()).encode(),
         )
 
-    def _append(self, change: FileRows, records: list[Message | ToolCall], first: int, budget: int) -> int:
-        """Take records from the first one on; gives the position behind the last one that was taken."""
+    def _append(
+        self,
+        change: FileRows,
+        records: list[Message | ToolCall],
+        passed: list[tuple[int, Passed]],
+        first: int,
+        budget: int,
+    ) -> int:
+        """Take records from the first one on, and the lines between them; gives the position behind the last one that was taken."""
+        lines = deque(passed)
         for at in range(first, len(records)):
             if budget <= 0:
                 return at
+            self._pass(change, lines, at)
             change.rows.append(row := self._row(records[at]))
             budget -= _count_row_bytes(row)
+        self._pass(change, lines, len(records))
         return len(records)
+
+    def _pass(self, change: FileRows, lines: deque[tuple[int, Passed]], position: int) -> None:
+        while lines and lines[0][0] <= position:
+            self._chunking.fill(change, [lines.popleft()[1]])
 
     def _row(self, record: Message | ToolCall) -> RecordRow:
         return self._chunking.make_row(msgspec.structs.replace(record, key=index_key(record)))
@@ -188,8 +207,8 @@ def index_key(record: Message | ToolCall) -> int:
 
 
 def _key_digest(record: Message | ToolCall) -> int:
-    """Whether it is the same record as before."""
-    return _digest((record.key, record.role, isinstance(record, ToolCall)))
+    """Whether it is the same record as before, in the same place."""
+    return _digest((record.key, record.role, isinstance(record, ToolCall), record.parent))
 
 
 def _content_digest(record: Message | ToolCall) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from sesamed.model import Fact, Identity, Message, Operation, ToolCall, ToolResult, Undone, digest
+from sesamed.model import Fact, Identity, Message, Operation, Passed, ToolCall, ToolResult, Undone, digest
 from sesamed.source import (
     BadLineError,
     Bundle,
@@ -153,12 +153,14 @@ def tell(said: Any) -> list[Operation]:
         found += [Identity(native_id=said["session"], origin=""), BEGAN]
     if said.get("name"):
         found.append(Fact(field="name", value=said["name"], rank=3))
-    for record in said.get("records", [said] if "key" in said else []):
+    for record in said.get("records", [said] if "key" in said or "passed" in said else []):
         found += _record(record)
     return found
 
 
 def _record(record: Any) -> list[Operation]:
+    if "passed" in record:
+        return [Passed(entry=record["passed"], parent=record.get("parent"))]
     key, time_ms = digest(str(record["key"]).encode()), record.get("time")
     if "tool" not in record:
         role = record.get("role", "user")
@@ -170,6 +172,7 @@ def _record(record: Any) -> list[Operation]:
                 time_ms=time_ms,
                 prompt=role == "user",
                 entry=str(record["key"]),
+                parent=record.get("parent"),
             )
         ]
     else:

@@ -402,6 +402,10 @@ class Transaction:
             self._holders.drop(file, position, position)
         if difference.drops:
             self._holders.drop(file, difference.kept)
+            self._connection.execute("DELETE FROM jumps WHERE file = ? AND position >= ?", (file, difference.kept))
+            self._connection.execute(
+                "DELETE FROM passed_lines WHERE file = ? AND follows >= ?", (file, difference.kept)
+            )
         if difference.changed or difference.drops:
             self._records.forget_keys()
             if session is not None:

@@ -214,3 +214,26 @@ def test_what_is_no_longer_said_is_dropped(desk: Desk) -> None:
     assert desk.texts("letters:a") == ["alpha"]
     assert desk.texts("letters:b") == ["alpha", "shared zebra"]
     assert not list(desk.ingest.writer.connection.execute("SELECT rowid FROM fts WHERE fts MATCH 'gamma'"))
+
+
+def test_lines_that_others_follow_stand_where_they_were(desk: Desk) -> None:
+    """Somebody goes back to one that is no record; and to write one more costs the same, however many there are."""
+    said: list[dict[str, Any]] = []
+    for number in range(300):
+        said += [record(number, f"word{number}"), {"passed": f"label{number}"}]
+    desk.write("letters/a.letter", {"session": "a", "records": said})
+    desk.look()
+    connection = desk.ingest.writer.connection
+    changes = connection.total_changes()
+    said.append(record(1000, "back at the second one", parent="label1"))
+    path = desk.write("letters/a.letter", {"session": "a", "records": said})
+    desk.look()
+    assert connection.total_changes() - changes <= 30
+    jumps = "SELECT position, follows FROM jumps ORDER BY position"
+    assert list(connection.execute(jumps)) == [(300, 1)]
+    del said[4:]
+    desk.write("letters/a.letter", {"session": "a", "records": [*said, record(2000, "at the end")]})
+    desk.look()
+    assert list(connection.execute(jumps)) == []
+    same(desk.dump(), desk.rebuilt({path: [path.read_bytes()]}, set(), 0))
+    assert list(connection.execute("SELECT count(*) FROM passed_lines")) == [(2,)]

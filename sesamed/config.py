@@ -38,6 +38,12 @@ _EXPECTED = {
         'command: a list of words such as ["llm", "--no-log"]; model: a name; timeoutSeconds: from 1 to 3600; '
         'auto: {"every": "1h", "limit": 10, "since": "30d", "tokensPerDay": 200000, "environmentFile": a path}'
     ),
+    "hub": (
+        'dsn: where PostgreSQL is, such as "host=db.example user=me dbname=sesame", without a password; or service: a name; '
+        'projects: {"allow": ["~/work/**", "github.com/acme/*"], "deny": [], "share": []}; sources, roles, follow: lists; '
+        'passwordCommand: a list of words; team: a name; language: a name such as "english"; languages: {glob: name}; '
+        "toolResults, singleUser: true or false"
+    ),
     "limits": "maxLineBytes, maxChunkBytes, maxConnections, queryTimeoutMs: numbers within bounds",
 }
 
@@ -82,6 +88,40 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_u
     auto: Auto = Auto()
 
 
+Glob = Annotated[str, Meta(min_length=1, max_length=1000)]
+Language = Annotated[str, Meta(pattern=r"^[a-z_][a-z0-9_]{0,62}\Z")]
+
+
+class HubProjects(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Whose sessions leave: globs of directories, and of git remotes. `deny` is stronger; `share` is what the team sees of what leaves."""
+
+    allow: tuple[Glob, ...] = ()
+    deny: tuple[Glob, ...] = ()
+    share: tuple[Glob, ...] = ()
+
+
+class Hub(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A PostgreSQL to which sesame ships, and which it asks. Without `dsn` or `service` there is none."""
+
+    dsn: Annotated[str, Meta(min_length=1, max_length=4000)] | None = None
+    service: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+    password_command: Annotated[tuple[str, ...], Meta(min_length=1)] | None = None
+    projects: HubProjects = HubProjects()
+    sources: tuple[str, ...] | None = None
+    roles: tuple[Literal["user", "assistant", "custom", "summary"], ...] | None = None
+    tool_results: bool = False
+    follow: tuple[Glob, ...] = ()
+    single_user: bool = False
+    team: Annotated[str, Meta(max_length=200)] = ""
+    language: Language = "simple"
+    languages: dict[Glob, Language] = msgspec.field(default_factory=dict)
+
+    @property
+    def is_named(self) -> bool:
+        """Whether there is one."""
+        return self.dsn is not None or self.service is not None
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The user's settings; each has a default."""
 
@@ -96,6 +136,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_u
     workstation_id: Annotated[str, Meta(pattern=r"^[0-9a-f]{8}\Z")] | None = None
     secrets: Secrets = "mask"
     memory: Memory = Memory()
+    hub: Hub = Hub()
     limits: Limits = Limits()
 
     @property
@@ -127,6 +168,7 @@ def load(file: str, environ: Mapping[str, str], parsers: Collection[str]) -> Con
     except ValueError as error:  # also half a surrogate pair: UnicodeEncodeError
         raise _explain(file, str(error)) from error
     _check_parsers(file, config, parsers)
+    _check_hub(file, config.hub, parsers)
     return _absolute(file, config, home(environ))
 
 
@@ -205,6 +247,40 @@ def _check_parsers(file: str, config: Config, parsers: Collection[str]) -> None:
                 raise _refuse(file, place, f"unknown parser {root.parser!r}{meant}; expected one of {known}")
 
 
+# A password in a connection string: `password=…`, `://me:…@`, `?password=…`.
+_PASSWORD = re.compile(r"(?:^|[\s?&])password\s*=|^[a-z]+://[^/@]*:[^/@]*@", re.IGNORECASE)
+
+
+def _check_hub(file: str, hub: Hub, parsers: Collection[str]) -> None:
+    """The hub's password never stands in our files."""
+    if hub.dsn is not None and _PASSWORD.search(hub.dsn):
+        why = "holds a password; put that into a file that PGPASSFILE names (~/.pgpass), a service file, or set hub.passwordCommand"
+        raise _refuse(file, "$.hub.dsn", why)
+    for index, name in enumerate(hub.sources or ()):
+        if name not in parsers:
+            known = ", ".join(sorted(parsers))
+            raise _refuse(
+                file,
+                f"$.hub.sources[{index}]",
+                f"unknown source {name!r}{_suggest(name, parsers)}; expected one of {known}",
+            )
+
+
+def _expand(globs: tuple[str, ...], home_dir: str) -> tuple[str, ...]:
+    return tuple(home_dir + glob[1:] if glob == "~" or glob.startswith("~/") else glob for glob in globs)
+
+
+def _absolute_hub(hub: Hub, home_dir: str) -> Hub:
+    projects = HubProjects(
+        allow=_expand(hub.projects.allow, home_dir),
+        deny=_expand(hub.projects.deny, home_dir),
+        share=_expand(hub.projects.share, home_dir),
+    )
+    languages = dict(zip(_expand(tuple(hub.languages), home_dir), hub.languages.values(), strict=True))
+    follow = _expand(hub.follow, home_dir)
+    return msgspec.structs.replace(hub, projects=projects, languages=languages, follow=follow)
+
+
 def _absolute(file: str, config: Config, home_dir: str) -> Config:
     def path(value: str, place: str) -> str:
         try:
@@ -229,5 +305,6 @@ def _absolute(file: str, config: Config, home_dir: str) -> Config:
         extra_sources=each(config.extra_sources, "extraSources"),
         memory=msgspec.structs.replace(config.memory, auto=auto),
         pi_session_paths=None if pi is None else tuple(path(p, f"$.piSessionPaths[{i}]") for i, p in enumerate(pi)),
-        exclude=tuple(home_dir + glob[1:] if glob == "~" or glob.startswith("~/") else glob for glob in config.exclude),
+        exclude=_expand(config.exclude, home_dir),
+        hub=_absolute_hub(config.hub, home_dir),
     )

@@ -4,7 +4,7 @@ Codes are listed in docs/protocol.md and never reused.
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 
 class SesameError(Exception):
@@ -104,6 +104,23 @@ class ConflictError(SesameError):
     """What is there is not what the client had seen; `data.generated` is the time of that, or empty."""
 
     code = 8
+
+
+HubCause = Literal[
+    "psycopg", "configuration", "dns", "network", "tls", "password", "role", "database", "rights", "version", "encoding", "empty", "newer",
+    "older", "space", "busy", "deadline", "account", "workstation", "language", "server",
+]  # fmt: skip
+
+
+class HubError(SesameError):
+    """The hub does not answer, or not as it should; `data.cause` says which it is."""
+
+    code = 9
+
+    def __init__(self, message: str, *, cause: HubCause) -> None:
+        assert cause in get_args(HubCause)
+        super().__init__(message, cause=cause)
+        self.cause: HubCause = cause
 
 
 class ConfigError(SesameError):

@@ -20,7 +20,10 @@ settings.register_profile("ci", settings.get_profile("day"), max_examples=CI)
 settings.register_profile("night", settings.get_profile("day"), max_examples=5000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "day"))
 
-pytest_plugins = ["tests.support.coverage_floor"] if os.environ.get("COVERAGE_PROCESS_START") else []
+pytest_plugins = [
+    "tests.support.postgres",
+    *(["tests.support.coverage_floor"] if os.environ.get("COVERAGE_PROCESS_START") else []),
+]
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

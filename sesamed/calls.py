@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 
 PATH_ARGUMENTS = frozenset(
-    "path paths file files file_path filePath absolute_path filename target_file notebook_path old_path new_path".split()
+    "path paths file files file_path filePath absolute_path filename target_file notebook_path old_path new_path"
+    " source_path destination_path".split()
 )
 PATCH_ARGUMENTS = frozenset("patch input diff patchText".split())
 COMMAND_ARGUMENTS = frozenset("command cmd argv args".split())

@@ -24,12 +24,13 @@ from sesamed.sources.opencode import OpenCode
 from sesamed.sources.pi import Pi
 from sesamed.sources.qwen import Qwen
 from sesamed.sources.sesame import Sesame
+from sesamed.sources.zed import Zed
 
 SOURCES: dict[str, Source[Any]] = {
     source.name: source
     for source in (
         *(Pi(), Claude(), Codex(), Gemini(), OpenCode(), OpenClaw(), Qwen(), Copilot(), Kimi(), Droid()),
-        *(Amp(), Cline(), Roo(), Kilo(), Goose(), Crush(), Sesame()),
+        *(Amp(), Cline(), Roo(), Kilo(), Goose(), Crush(), Zed(), Sesame()),
     )
 }
 

@@ -1,9 +1,15 @@
 """What stands in a column of an agent's database."""
 
+import sys
 from typing import Final
 
 from sesamed.source import BadLineError, Value
 from sesamed.sources.records import millis
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 SECONDS: Final = 100_000_000_000  # smaller times are in seconds
 
@@ -31,3 +37,15 @@ def time_column(value: Value) -> int | None:
     if not isinstance(value, int):
         return None
     return millis(value * 1000 if abs(value) < SECONDS else value)
+
+
+def unpack_column(data: bytes, most: int) -> bytes:
+    """A column that is compressed with zstd, of which at most so many bytes are unpacked."""
+    unpacking = zstd.ZstdDecompressor()
+    try:
+        unpacked: bytes = unpacking.decompress(data, max_length=most)
+    except zstd.ZstdError:
+        raise BadLineError("not readable as zstd") from None
+    if not unpacking.eof:
+        raise BadLineError("not whole as zstd" if len(unpacked) < most else f"larger than {most:,} bytes")
+    return unpacked

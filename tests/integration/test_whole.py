@@ -23,6 +23,8 @@ from tests.support.opencode import EVENTS, SCHEMA, OpenCodeSession, tool_part
 from tests.support.owner import Owner
 from tests.support.sessions import Call, PiSession
 from tests.support.watched import meta
+from tests.support.zed import SCHEMA as ZED_SCHEMA
+from tests.support.zed import ZedThread
 
 
 @pytest.fixture
@@ -188,6 +190,41 @@ def test_gooses_database_is_read_while_it_is_written(daemon: Daemon) -> None:
         assert (shown["cwd"], shown["toolCounts"]) == (str(daemon.home), {"shell": 1})
         assert shown["resume"]["command"][-1] == session.id
         assert sorted(os.listdir(file.parent)) == beside
+    daemon.check_index()
+
+
+def test_zeds_database_is_read_while_it_is_written(daemon: Daemon) -> None:
+    """Each commit is seen; nothing is left in its directory. It has no WAL, and tries to write once only."""
+    file = daemon.home / ".local/share/zed/threads/threads.db"
+    file.parent.mkdir(parents=True)
+    with Owner(file, "delete", tables=False) as owner:
+        for statement in ZED_SCHEMA.split(";"):
+            owner.run(statement)
+        thread, call = ZedThread(cwd=str(daemon.home)), Call("terminal", {"command": "bake medlar", "cd": "."})
+        for word, grown in (
+            ("quince", thread.user("a quince tart")),
+            ("burnt", thread.answer("I bake it.", (call, 'Command "bake medlar" failed with exit code 3.\n\nburnt'))),
+            ("salsify", thread.user("and a salsify pie")),
+        ):
+            for sql, values in grown.statements():
+                owner.run(sql, *values)
+            eventually(partial(daemon.found, word))
+        child = ZedThread("2ed00000-0000-4000-8000-000000000002", str(daemon.home), parent=thread.id).user(
+            "count pears"
+        )
+        for sql, values in child.statements():
+            owner.run(sql, *values)
+        eventually(lambda: daemon.found("pears", subagents="only"))
+        owner.run("UPDATE threads SET summary = 'Tarts' WHERE parent_id IS NULL")
+        eventually(lambda: meta(daemon, thread.id)["name"] == "Tarts")
+        (hit,) = daemon.call("search", query="burnt", status="error")["results"]
+        assert hit["sessionId"] == thread.id
+        shown = meta(daemon, thread.id)
+        assert (shown["cwd"], shown["gitBranch"], shown["messageCount"]) == (str(daemon.home), "main", 3)
+        assert (shown["created"], shown["modified"]) == ("2026-03-01T09:00:00.000Z", "2026-03-01T09:03:00.123Z")
+        assert shown["resumeProblem"]["code"] == "noCommand"
+        assert meta(daemon, child.id)["parentSessionId"] == thread.id
+        assert os.listdir(file.parent) == ["threads.db"]
     daemon.check_index()
 
 

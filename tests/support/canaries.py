@@ -17,6 +17,7 @@ from sesamed.sources import SOURCES
 from tests.support.crush import SCHEMA as CRUSH_SCHEMA
 from tests.support.goose import SCHEMA as GOOSE_SCHEMA
 from tests.support.opencode import SCHEMA
+from tests.support.zed import SCHEMA as ZED_SCHEMA
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 AGENTS = tuple(name for name in SOURCES if name != "sesame")
@@ -72,7 +73,8 @@ def write_hostile_roots(top: Path) -> dict[str, Path]:
         root.mkdir(parents=True)
         cases = [file for file in sorted((GOLDEN / name).rglob("*.json*")) if ".expected" not in file.suffixes]
         for number, file in enumerate(cases):
-            write = {"opencode": _write_cases, "goose": _write_goose, "crush": _write_crush}.get(name, _write_file)
+            writers = {"opencode": _write_cases, "goose": _write_goose, "crush": _write_crush, "zed": _write_zed}
+            write = writers.get(name, _write_file)
             write(root, file.relative_to(GOLDEN / name), number)
     return roots
 
@@ -192,6 +194,18 @@ def _write_crush(root: Path, place: PurePath, number: int) -> None:
                     is_summary or 0,
                 ]
                 connection.execute("INSERT INTO messages VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+
+
+def _write_zed(root: Path, place: PurePath, number: int) -> None:
+    """Put a thread into the one database."""
+    case = json.loads((GOLDEN / "zed" / place).read_text())
+    with closing(apsw.Connection(str(root / case["unit"]))) as connection:
+        if not number:
+            connection.execute(ZED_SCHEMA)
+        for _, (title, updated, kind, data, parent, folders, order, created) in case["items"]:
+            thread = (poison(case["part"], "id"), poison(title), updated or "", kind, _encode(data).encode())
+            beside = (poison(parent, "id"), poison(folders), order, created)
+            connection.execute("INSERT INTO threads VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)", (*thread, *beside))
 
 
 def _encode_list(text: str | None) -> str:

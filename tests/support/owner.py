@@ -14,7 +14,7 @@ CODE = """
 import json, sqlite3, sys
 databases = {}
 for line in sys.stdin:
-    path, *statement = json.loads(line)
+    path, *statement = json.loads(line, object_hook=lambda value: bytes.fromhex(value["bytes"]))
     try:
         if path not in databases:
             databases[path] = sqlite3.connect(path, isolation_level=None)
@@ -105,7 +105,7 @@ class Owner:
         program = _program()
         assert program.stdin is not None
         assert program.stdout is not None
-        program.stdin.write(json.dumps([str(self.path), *statement]) + "\n")
+        program.stdin.write(json.dumps([str(self.path), *statement], default=lambda data: {"bytes": data.hex()}) + "\n")
         program.stdin.flush()
         found = json.loads(program.stdout.readline())
         if isinstance(found, str):

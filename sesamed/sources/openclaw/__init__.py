@@ -5,7 +5,6 @@ An old file that was imported into the database has the same header and the same
 """
 
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import PurePath
@@ -27,18 +26,13 @@ from sesamed.source import (
     Value,
     Variable,
 )
-from sesamed.sources.columns import json_column, text_column
+from sesamed.sources.columns import json_column, text_column, unpack_column
 from sesamed.sources.lines import FAILURES, decode_leniently, repair
 from sesamed.sources.names import clean_name, title_fact
 from sesamed.sources.openclaw.prompts import answer_of, prompt_of
 from sesamed.sources.pi import Pi, PiState, Step
 from sesamed.sources.pi.lines import Block, Line, Spoken, native_id
 from sesamed.sources.records import join_texts
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
 
 LIST: Final = "sessions.json"
 LIST_BYTES: Final = 64 << 20  # each conversation has its skills' descriptions in it
@@ -209,10 +203,7 @@ def _event(stored: Value) -> bytes:
     data = json_column(stored)
     if not data.startswith(PACKED):
         return data
-    try:
-        return zstd.ZstdDecompressor().decompress(data, max_length=EVENT_BYTES)
-    except zstd.ZstdError:
-        raise BadLineError("not readable as zstd") from None
+    return unpack_column(data, EVENT_BYTES)
 
 
 def _read_conversation(key: Value, label: Value, display_name: Value, parent: Value) -> Iterator[Fact]:

@@ -24,7 +24,7 @@ from bench.instance import Instance, scratch
 from bench.tables import Table, show
 from sesamed.methods.search import Page, Searcher
 from sesamed.store import sqlite
-from sesamed.store.search import filters, ranking, spelling, terms
+from sesamed.store.search import filters, scoring, spelling, terms
 from sesamed.store.search import matching as search
 
 SOURCES = ("pi", "claude", "codex")
@@ -57,9 +57,9 @@ def _all(patterns: list[terms.Pattern]) -> str:
 STEPS: dict[str, list[tuple[Any, str, Any]]] = {
     "all words in one chunk": [],
     "any word (OR)": [(search, "_any", _all)],
-    "messages, calls, results weighted": [(search, "BEST", UNWEIGHTED), (ranking, "MESSAGES_FIRST", 0.0)],
-    "best three chunks": [(ranking, "DAMPED", (1.0,))],
-    "the session as a whole": [(ranking, "SESSION_SHARE", 0.0)],
+    "messages, calls, results weighted": [(search, "BEST", UNWEIGHTED), (scoring, "MESSAGES_FIRST", 0.0)],
+    "best three chunks": [(scoring, "DAMPED", (1.0,))],
+    "the session as a whole": [(scoring, "SESSION_SHARE", 0.0)],
     "titles, directories": [(terms, "find_headings", lambda connection, match: terms.Headings())],
     "subwords, parts": [
         (terms.TermMaker, "term", _first_pattern),

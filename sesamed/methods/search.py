@@ -13,9 +13,9 @@ from sesamed.sanitize import Exact, Line, Time
 from sesamed.store.ids import Kind
 from sesamed.store.reading import session as read
 from sesamed.store.reading import summary
-from sesamed.store.search import filters, matching, ranking, terms
+from sesamed.store.search import filters, matching, ranking, scoring, terms
 from sesamed.store.search.excerpt import Excerpt, Excerpter
-from sesamed.store.search.ranking import Found
+from sesamed.store.search.shown import Found
 from sesamed.store.search.terms import Query, Terms, expand
 from sesamed.store.sqlite import Connection
 
@@ -225,7 +225,7 @@ class Searcher:
         hits = [self._make_hit(one, sessions, holders, one.score / best.score) for one in page]
         matched = hits[page.index(best)].matched_words if best in page else self._find_matched_words(best)
         counted = terms.count_shown(self._terms, [_join_shown(hit) for hit in hits])
-        return Page(hits, counted, ranked.total, ranked.is_exact, weak=ranking.is_weak(self._terms, matched))
+        return Page(hits, counted, ranked.total, ranked.is_exact, weak=scoring.is_weak(self._terms, matched))
 
     def _count_filtered_out(self) -> int:
         if not (self._where.session or self._where.record):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sesamed.methods.search import Hit, Page
 from sesamed.store import sqlite
 from sesamed.store.reading import session as read
-from sesamed.store.search import matching, ranking
+from sesamed.store.search import matching, scoring, shown
 from tests.support.history import History
 from tests.support.sessions import PiSession
 from tests.support.tiny import Tiny, session, tiny
@@ -152,7 +152,7 @@ def test_nothing_that_matches_is_out_of_reach(
 ) -> None:
     """All pages, and all that their hits say is folded into them, are what matches; nothing comes twice. With bounds that a small index
     reaches."""
-    for module, name in ((ranking, "LOOKED_AT"), (matching, "MANY_NAMED"), (matching, "BEST_FILES")):
+    for module, name in ((shown, "LOOKED_AT"), (scoring, "MANY_NAMED"), (matching, "BEST_FILES")):
         monkeypatch.setattr(module, name, 1)
     monkeypatch.setattr(matching, "FEW_ROWS", asked.rows // 2)
     monkeypatch.setattr(matching, "ROWS_OF_ALL_KINDS", asked.rows)
@@ -160,12 +160,12 @@ def test_nothing_that_matches_is_out_of_reach(
     with tiny() as index:
         write(index.history, made, seed)
         hits, pages = turn_pages(index, asked.question, asked.limit, **params)
-        shown = [hit.session_id for hit in hits]
-        assert len(shown) == len(set(shown))
+        listed = [hit.session_id for hit in hits]
+        assert len(listed) == len(set(listed))
         assert pages[-1].total_exact
         assert all(page.total == len(hits) if page.total_exact else page.total <= len(hits) for page in pages)
         whole = index.ask(asked.question, limit=100, **params)
-        assert shown == [hit.session_id for hit in whole.hits]
+        assert listed == [hit.session_id for hit in whole.hits]
         reached = set[str]()
         for hit in whole.hits:
             assert hit.match is not None
@@ -180,4 +180,4 @@ def test_nothing_that_matches_is_out_of_reach(
                 assert not any(one.similar or one.subagents for one in opened)
                 reached.update(names)
         expected = matching_sessions(index, asked.question, asked.where)
-        assert reached <= expected <= reached | set(shown)
+        assert reached <= expected <= reached | set(listed)

@@ -10,22 +10,21 @@ is written anew when a session grows.
 
 import heapq
 import json
-import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import apsw
 
 from sesamed.store import ids, sqlite
-from sesamed.store.ids import Kind
 from sesamed.store.schema import HEADING
-from sesamed.store.search import filters
-from sesamed.store.search.terms import Headings, Pattern, Term, Terms
+from sesamed.store.search import filters, scoring
+from sesamed.store.search.scoring import KIND_WEIGHTS, Counts, Matched, share_out
+from sesamed.store.search.terms import Pattern, Terms
 
-# A tool's output mentions much and is about little (docs/search.md).
-WEIGHT = f"""CASE {ids.sql_kind("m.chunk")}
-    WHEN {Kind.USER} THEN 1.3 WHEN {Kind.CALL} THEN 0.8 WHEN {Kind.RESULT} THEN 0.4 ELSE 1.0 END"""
+WEIGHTS = " ".join(f"WHEN {kind:d} THEN {weight}" for kind, weight in KIND_WEIGHTS.items())
+WEIGHT = f"CASE {ids.sql_kind('m.chunk')} {WEIGHTS} ELSE 1.0 END"
 # What is in more chunks than this is looked for in messages only, when rarer words are asked for, too.
 ROWS_OF_ALL_KINDS = 15_000
 FEW_ROWS = 1000  # what is in no more chunks is searched at once, so that all hits are counted
@@ -53,18 +52,6 @@ class Step(NamedTuple):
 
 
 EVERYTHING = Step(all_kinds=True)
-
-
-class Matched(NamedTuple):
-    """A chunk that matches, whether it is something said, whether it has a word of the query and not only parts of one, and its place in
-    the session's own files: a shared record is stored in another one's."""
-
-    session: int
-    chunk: int
-    score: float
-    is_message: bool
-    has_word: bool
-    place: int
 
 
 # A record's home is the earliest session that holds it. Where a filter leaves that one out, the earliest of the others has the hit; where
@@ -239,10 +226,7 @@ def _has_copies(connection: apsw.Connection) -> bool:
 # -- sessions as a whole
 
 
-K1, B = 0.8, 0.5
-MANY_NAMED = 200  # a word in more headings than this (`home` of all directories) is no reason to show a session
 COLUMNS = HEADING.split(", ")
-LEAST_WEIGHT = 1e-6  # of a word in most chunks, so that a title of such words is found, too
 MESSAGES_BY_FILE = f"SELECT {ids.sql_file_of('rowid')}, count(*) FROM fts WHERE fts MATCH ? AND {ids.sql_is_message('rowid')} GROUP BY 1"
 ABOUT = """
     SELECT f.id, s.id, s.messages FROM files f CROSS JOIN sessions s ON s.id = f.session WHERE f.id IN carray(?1)
@@ -252,81 +236,43 @@ ABOUT = """
 
 HOLDS = "SELECT one.value FROM carray(:chunks) one CROSS JOIN fts ON fts.rowid = one.value WHERE fts MATCH :match"
 
-# How many messages a heading counts for. A title or a short summary says what a session is about; a directory is only where it was.
-TITLE_COUNT, PLACE_COUNT = 3, 1
-
-
-class Counts(NamedTuple):
-    """How often each session contains each pattern, how many messages those have, how much of the query is in each title, and the
-    sessions that may be hits by their headings alone."""
-
-    patterns: tuple[Mapping[int, int], ...]
-    messages: Mapping[int, int]
-    titled: Mapping[int, float]
-    headed: frozenset[int]  # with a word of the query in their heading, and not only parts of one
-    named: frozenset[int]
-    first_named: frozenset[int]  # of too many, those with the most of the query in their titles, the newest first
-
 
 def count_patterns(connection: apsw.Connection, terms: Terms) -> Counts:
     """Count all patterns of a query."""
     patterns = {pattern.match: pattern for term in terms.terms for pattern in term.patterns}
-    headings = {match: terms.headings[match] for match in patterns}
-    called = {match: _count_headings(found) for match, found in headings.items()}
     in_messages = {
         match: terms.message_counts.get(match) or _count_messages(connection, one)
         for match, one in patterns.items()
         if one.chunks
     }
-    headed = {session for found in called.values() for session in found}
+    headed = {session for match in patterns for found in terms.headings[match] for session in found}
     files = {file for found in in_messages.values() for file in found}
     rows = list(connection.execute(ABOUT, (sqlite.numbers(files), sqlite.numbers(headed))))
     session_of = {file: session for file, session, _ in rows}
-    for match, found in called.items():
-        for file, times in in_messages.get(match, {}).items():
-            found[session_of[file]] += times
-    titled = _share_titles(terms)
-    in_title = {session: titled.get(session, 0.0) for found in headings.values() for session in found.titled}
-    placed = frozenset[int]().union(
-        *(found.placed for found in headings.values() if len(found.placed | found.titled) <= MANY_NAMED)
-    )
-    return Counts(
-        tuple(called.values()),
-        {session: messages for _, session, messages in rows},
-        titled,
-        frozenset[int]().union(*(found for term in terms.terms for found in term.headings)),
-        placed | in_title.keys(),
-        placed | _choose_titled(connection, in_title),
-    )
+    said = {match: ((session_of[file], times) for file, times in found.items()) for match, found in in_messages.items()}
+    messages = {session: messages for _, session, messages in rows}
+    return scoring.count_patterns(terms, said, messages, partial(_choose_titled, connection))
 
 
 def _choose_titled(connection: apsw.Connection, titled: Mapping[int, float]) -> frozenset[int]:
-    if len(titled) <= MANY_NAMED:
-        return frozenset(titled)
-    least = heapq.nlargest(MANY_NAMED, titled.values())[-1]
+    """Those with the most of the query in their titles, the newest first."""
+    least = heapq.nlargest(scoring.MANY_NAMED, titled.values())[-1]
     above = frozenset(session for session, share in titled.items() if share > least)
     equal = sqlite.numbers(session for session, share in titled.items() if share == least)
     sql = "SELECT id FROM sessions WHERE id IN carray(?) ORDER BY modified_ms DESC, source, public_id LIMIT ?"
-    return above.union(session for (session,) in connection.execute(sql, (equal, MANY_NAMED - len(above))))
+    return above.union(session for (session,) in connection.execute(sql, (equal, scoring.MANY_NAMED - len(above))))
 
 
-def _count_headings(found: Headings) -> Counter[int]:
-    return Counter(dict.fromkeys(found.titled, TITLE_COUNT)) + Counter(dict.fromkeys(found.placed, PLACE_COUNT))
-
-
-def _share_titles(terms: Terms) -> dict[int, float]:
-    """How much of the query is in each title, and in the annotations."""
-    shares: dict[int, float] = defaultdict(float)
-    for term, share in _share_out(terms):
-        for session in term.headings.titled:
-            shares[session] += share
-    return shares
+def score_sessions(connection: apsw.Connection, counted: Counts) -> dict[int, float]:
+    """BM25 of each session."""
+    sessions, messages = next(connection.execute("SELECT (SELECT count(*) FROM sessions), messages FROM totals"))
+    return scoring.score_sessions(counted, sessions, messages)
 
 
 def measure_fit(connection: apsw.Connection, terms: Terms, chunks: Iterable[int]) -> float:
     """How much of the query is in one of these chunks, at most. A prefix is not looked for: that would cost as much as the whole search."""
     shares: dict[int, float] = dict.fromkeys(chunks, 0.0)
-    for term, share in _share_out(terms):
+    for term, share in share_out(terms):
         patterns = [pattern for pattern in term.patterns if pattern.chunks]
         if any(pattern.is_prefix for pattern in patterns):
             holders = list(shares)
@@ -336,13 +282,6 @@ def measure_fit(connection: apsw.Connection, terms: Terms, chunks: Iterable[int]
         for chunk in holders:
             shares[chunk] += share
     return max(shares.values(), default=0.0)
-
-
-def _share_out(terms: Terms) -> list[tuple[Term, float]]:
-    """How much of the query each word is: rare ones more than common ones."""
-    weights = [(term, terms.weigh_found(term) or LEAST_WEIGHT) for term in terms.terms if term.is_known]
-    whole = sum(weight for _, weight in weights) or 1.0
-    return [(term, weight / whole) for term, weight in weights]
 
 
 def read_heading(connection: apsw.Connection, session: int) -> dict[str, str]:
@@ -356,16 +295,3 @@ def read_heading(connection: apsw.Connection, session: int) -> dict[str, str]:
 
 def _count_messages(connection: apsw.Connection, pattern: Pattern) -> Mapping[int, int]:
     return dict(connection.execute(MESSAGES_BY_FILE, (pattern.match,)))
-
-
-def score_sessions(connection: apsw.Connection, counted: Counts) -> dict[int, float]:
-    """BM25 of each session. Words in most sessions have little weight, but never none: an answer can consist of them alone."""
-    sessions, messages = next(connection.execute("SELECT (SELECT count(*) FROM sessions), messages FROM totals"))
-    average = messages / max(1, sessions) + 1
-    result: dict[int, float] = defaultdict(float)
-    lengths = {session: 1 - B + B * (own + 1) / average for session, own in counted.messages.items()}
-    for count in counted.patterns:
-        weight = math.log(1 + (sessions - len(count) + 0.5) / (len(count) + 0.5))
-        for session, times in count.items():
-            result[session] += weight * times * (K1 + 1) / (times + K1 * lengths[session])
-    return result

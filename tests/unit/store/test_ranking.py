@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from sesamed.store.search import matching as search
-from sesamed.store.search import terms
-from sesamed.store.search.ranking import is_weak
+from sesamed.store.search import scoring, terms
+from sesamed.store.search.scoring import is_weak
 from sesamed.store.search.terms import Pattern, Term, Terms, Word
 from tests.support.sessions import PiSession
 from tests.support.tiny import Tiny, session, tiny
@@ -248,7 +248,7 @@ def test_one_word_that_is_a_title() -> None:
 
 def test_of_many_titles_those_with_most_of_the_question_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Though each of its words is in too many to show all of them."""
-    monkeypatch.setattr(search, "MANY_NAMED", 2)
+    monkeypatch.setattr(scoring, "MANY_NAMED", 2)
     named = [session(n, cwd=f"/{n}").user(f"{OTHER} {n}").name(f"{word} plan") for n, word in enumerate("abcdefg")]
     with tiny(*named, session(7).user(f"{OTHER} 7").name("a plan that has xyzzy")) as index:
         first = index.ask("plan xyzzy", limit=1)

@@ -1,0 +1,201 @@
+"""The score: what a session is worth as an answer, from what matches in it. No statements: candidates come from the index
+(`matching`) or from a hub, and are scored alike.
+
+A candidate is a chunk with its BM25, weighed by kind; or a session in which a word was said so often, and which is called so. Two halves
+are added, the best chunks of a session and the session as a whole; each by its best in this answer. docs/search.md has what each step is
+worth.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from sesamed.store.ids import Kind
+from sesamed.store.search.terms import Headings, Term, Terms
+
+# A tool's output mentions much and is about little.
+KIND_WEIGHTS: Mapping[int, float] = {Kind.USER: 1.3, Kind.CALL: 0.8, Kind.RESULT: 0.4}  # others: 1
+
+DAMPED = (1.0, 0.5, 0.25)  # what the best, second and third chunk count; all of them would make long sessions win
+SESSION_SHARE = 0.6
+TITLE_FLOOR = 1.0  # the first half of a session whose title has the whole query is as good as the best
+TITLE_BONUS = 1.0  # times the square of the part of the query that is in the title
+MESSAGES_FIRST = 10.0  # more than any score: one word is either said, or only done
+
+# An answer is weak when its best hit has less than this share of the question's weight; docs/search.md has how often this is right.
+ENOUGH = 0.35
+MANY_WORDS = 3  # of so many words a single one is a coincidence
+
+K1, B = 0.8, 0.5
+LEAST_WEIGHT = 1e-6  # of a word in most chunks, so that a title of such words is found, too
+# How many messages a heading counts for. A title or a short summary says what a session is about; a directory is only where it was.
+TITLE_COUNT, PLACE_COUNT = 3, 1
+MANY_NAMED = 200  # a word in more headings than this (`home` of all directories) is no reason to show a session
+
+
+class Matched(NamedTuple):
+    """A chunk that matches, whether it is something said, whether it has a word of the query and not only parts of one, and its place in
+    the session's own files: a shared record is stored in another one's."""
+
+    session: int
+    chunk: int
+    score: float
+    is_message: bool
+    has_word: bool
+    place: int
+
+
+class Counts(NamedTuple):
+    """How often each session contains each pattern, how many messages those have, how much of the query is in each title, and the
+    sessions that may be hits by their headings alone."""
+
+    patterns: tuple[Mapping[int, int], ...]
+    messages: Mapping[int, int]
+    titled: Mapping[int, float]
+    headed: frozenset[int]  # with a word of the query in their heading, and not only parts of one
+    named: frozenset[int]
+    first_named: frozenset[int]  # of too many, those with the most of the query in their titles, the newest first
+
+
+class Scored(NamedTuple):
+    """A session's score and best chunk."""
+
+    session: int
+    chunk: int | None
+    score: float
+    has_word: bool = True
+
+
+def fuse(
+    chunks: Mapping[int, list[Matched]],
+    called: set[int],
+    counted: Counts,
+    whole: Mapping[int, float],
+    terms: Terms,
+    measure_fit: Callable[[Iterable[int]], float],
+) -> dict[int, Scored]:
+    """The score of each session that has chunks, or is called so. `measure_fit` says how much of the query is in one of some chunks."""
+    one_word = len(terms.terms) == 1
+    halves = {session: _damp(some) for session, some in chunks.items()}
+    with_messages = {session for session, some in chunks.items() if one_word and some[0].is_message}
+    most = max((halves[session] for session in with_messages or halves), default=0.0) or 1.0
+    sessions = chunks.keys() | called
+    most_whole = max((whole.get(session, 0.0) for session in sessions), default=0.0) or 1.0
+    fit = 1.0
+    if halves and counted.titled and not one_word:  # otherwise it changes no order
+        fit = measure_fit(chunks[session][0].chunk for session, half in halves.items() if half == most) or 1.0
+    result = {}
+    for session in sessions:
+        share = counted.titled.get(session, 0.0)
+        score = max(halves.get(session, 0.0) / most, TITLE_FLOOR * share)
+        score = fit * (score + SESSION_SHARE * whole.get(session, 0.0) / most_whole)
+        score += TITLE_BONUS * share**2 * (not one_word)
+        if session in with_messages or (one_word and (share or session in called)):
+            score += MESSAGES_FIRST
+        best = chunks[session][0] if session in chunks else None
+        has_word = session in counted.headed or (best is not None and best.has_word)
+        result[session] = Scored(session, None if best is None else best.chunk, score, has_word)
+    return result
+
+
+def is_weak(terms: Terms, matched: Collection[str]) -> bool:
+    """Whether the best hit, which contains these words, is hardly relevant: rare words weigh more than common ones."""
+    if len(terms.terms) >= MANY_WORDS and len(matched) <= 1:
+        return True
+    whole = sum(terms.weigh(term) for term in terms.terms)
+    held = sum(terms.weigh_found(term) for term in terms.terms if term.word.text in matched)
+    return held < ENOUGH * whole
+
+
+def choose_chunks(chunks: Iterable[Matched], terms: Terms) -> dict[int, list[Matched]]:
+    """The chunks of each session that count, the best first: those with a word of the query, if there are any; then, if it is a single
+    word, those in which it was said. Of equal ones the first of the session is the best."""
+    one_word = len(terms.terms) == 1
+    by_session: dict[int, list[Matched]] = defaultdict(list)
+    for chunk in chunks:
+        by_session[chunk.session].append(chunk)
+    for session, some in by_session.items():
+        some.sort(key=lambda one: (not one.has_word, one_word and not one.is_message, -one.score, one.place))
+        first = some[0]
+        by_session[session] = [
+            one
+            for one in some
+            if one.has_word == first.has_word and (not one_word or one.is_message == first.is_message)
+        ]
+    return by_session
+
+
+def put_parts_last(scored: Mapping[int, Scored], *, hidden: bool) -> list[Scored]:
+    """Sessions with only parts of words (`package` of `package.json`) come below those with a word, once all of those are found."""
+    with_word = [one for one in scored.values() if one.has_word]
+    parts = [one for one in scored.values() if not one.has_word]
+    if hidden or not (with_word and parts):
+        return with_word if hidden else with_word or parts
+    factor = 0.99 * min(one.score for one in with_word) / max(one.score for one in parts)
+    return [*with_word, *(one._replace(score=one.score * min(1.0, factor)) for one in parts)]
+
+
+def _damp(chunks: list[Matched]) -> float:
+    return sum(share * one.score for share, one in zip(DAMPED, chunks, strict=False))
+
+
+def score_sessions(counted: Counts, sessions: int, messages: int) -> dict[int, float]:
+    """BM25 of each session, of so many with so many messages. Words in most of them have little weight, but never none: an answer can
+    consist of them alone."""
+    average = messages / max(1, sessions) + 1
+    result: dict[int, float] = defaultdict(float)
+    lengths = {session: 1 - B + B * (own + 1) / average for session, own in counted.messages.items()}
+    for count in counted.patterns:
+        weight = math.log(1 + (sessions - len(count) + 0.5) / (len(count) + 0.5))
+        for session, times in count.items():
+            result[session] += weight * times * (K1 + 1) / (times + K1 * lengths[session])
+    return result
+
+
+def count_patterns(
+    terms: Terms,
+    said: Mapping[str, Iterable[tuple[int, int]]],
+    messages: Mapping[int, int],
+    choose_titled: Callable[[Mapping[int, float]], frozenset[int]],
+) -> Counts:
+    """Count all patterns of a query: in how many messages of which sessions each was said, and in which headings it is. `choose_titled`
+    takes the first of sessions with a part of the query in their titles."""
+    patterns = {pattern.match for term in terms.terms for pattern in term.patterns}
+    called = {match: _count_headings(found) for match, found in terms.headings.items() if match in patterns}
+    for match, found in called.items():
+        for session, times in said.get(match, ()):
+            found[session] += times
+    titled = share_titles(terms)
+    in_title = {session: titled.get(session, 0.0) for found in terms.headings.values() for session in found.titled}
+    placed = frozenset[int]().union(
+        *(found.placed for found in terms.headings.values() if len(found.placed | found.titled) <= MANY_NAMED)
+    )
+    return Counts(
+        tuple(called.values()),
+        messages,
+        titled,
+        frozenset[int]().union(*(found for term in terms.terms for found in term.headings)),
+        placed | in_title.keys(),
+        placed | (frozenset(in_title) if len(in_title) <= MANY_NAMED else choose_titled(in_title)),
+    )
+
+
+def _count_headings(found: Headings) -> Counter[int]:
+    return Counter(dict.fromkeys(found.titled, TITLE_COUNT)) + Counter(dict.fromkeys(found.placed, PLACE_COUNT))
+
+
+def share_titles(terms: Terms) -> dict[int, float]:
+    """How much of the query is in each title, and in the annotations."""
+    shares: dict[int, float] = defaultdict(float)
+    for term, share in share_out(terms):
+        for session in term.headings.titled:
+            shares[session] += share
+    return shares
+
+
+def share_out(terms: Terms) -> list[tuple[Term, float]]:
+    """How much of the query each word is: rare ones more than common ones."""
+    weights = [(term, terms.weigh_found(term) or LEAST_WEIGHT) for term in terms.terms if term.is_known]
+    whole = sum(weight for _, weight in weights) or 1.0
+    return [(term, weight / whole) for term, weight in weights]

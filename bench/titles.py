@@ -48,7 +48,7 @@ class Titler:
     def __init__(self, connection: apsw.Connection, seed: int) -> None:
         self._connection = connection
         self._random = Random(seed)
-        maker = terms.TermMaker(connection)
+        maker = terms.IndexTermMaker(connection)
         known = {term for (term,) in connection.execute(VOCABULARY, (FEWEST, MOST))}
         # Words as they are written, whose stems are known; a stem that is no word would be stemmed again.
         self._words = sorted(term for term in known if WORD.fullmatch(term) and maker.tokens(term)[0][1] == term)

@@ -1,4 +1,4 @@
-"""The words of the index that are nearest to one that it does not contain.
+"""The words that are nearest to one that the index, or a hub, does not contain.
 
 The vocabulary has stems only, and stems are no words: the nearest one to `extnsion` is `extensio`, a text that was cut off, not
 `extens`. So stems are candidates, and the words that were written with them are compared.
@@ -6,8 +6,8 @@ The vocabulary has stems only, and stems are no words: the nearest one to `extns
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple, Protocol
 
 import apsw
 
@@ -39,11 +39,44 @@ class Near(NamedTuple):
     word: str
 
 
-class Speller:
-    """Corrects words of one index. `stem` is what its tokenizer makes of a word."""
+class Vocabulary(Protocol):
+    """The stems that there are."""
 
-    def __init__(self, connection: apsw.Connection, stem: Callable[[str], str]) -> None:
+    def has(self, stem: str) -> bool:
+        """Whether it is one of them."""
+
+    def list_near(self, first: str, shortest: int, longest: int) -> Iterable[tuple[str, int]]:
+        """Those that begin with a letter and are so long, and in how many chunks each is; not what stands only once."""
+
+    def read_texts(self, stem: str) -> list[tuple[int, str]]:
+        """Some texts with a stem, and their kinds."""
+
+
+class IndexVocabulary:
+    """The stems of the index."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
+
+    def has(self, stem: str) -> bool:
+        """Whether it is one of them."""
+        return self._connection.execute("SELECT 1 FROM vocabulary WHERE term = ?", (stem,)).fetchone() is not None
+
+    def list_near(self, first: str, shortest: int, longest: int) -> Iterable[tuple[str, int]]:
+        """Those that begin with a letter and are so long."""
+        return self._connection.execute(CANDIDATE, (first, chr(ord(first) + 1), shortest, longest, LEAST_CHUNKS))
+
+    def read_texts(self, stem: str) -> list[tuple[int, str]]:
+        """Some texts with a stem, and their kinds."""
+        rows = list(self._connection.execute(OCCURRENCES, (stem,)))
+        return [(kind, sqlite.plain(packed)) for kind, packed in rows]
+
+
+class Speller:
+    """Corrects words. `stem` is what the tokenizer makes of a word."""
+
+    def __init__(self, vocabulary: Vocabulary, stem: Callable[[str], str]) -> None:
+        self._vocabulary = vocabulary
         self._stem = stem
 
     def find_nearest(self, word: str) -> list[str]:
@@ -51,8 +84,7 @@ class Speller:
         if not (word.isascii() and word.isalpha() and LEAST_LETTERS <= len(word) <= MOST_LETTERS):
             return []
         word = word.lower()
-        stem = self._stem(word)
-        if self._connection.execute("SELECT 1 FROM vocabulary WHERE term = ?", (stem,)).fetchone():
+        if self._vocabulary.has(self._stem(word)):
             return []
         most = 1 if len(word) <= SHORT_LETTERS else 2
         candidates = sorted(self._find_candidates(word, most))[:CANDIDATES]
@@ -63,9 +95,8 @@ class Speller:
     def _find_candidates(self, word: str, most: int) -> Iterator[tuple[int, int, str]]:
         """Stems that the word may begin with: distance, rarity, and stem."""
         shortest, longest = max(len(word) // 2, len(word) - ENDING - most), len(word) + most
-        bounds = (word[0], chr(ord(word[0]) + 1), shortest, longest, LEAST_CHUNKS)
         letters = [set(word[:length]) for length in range(longest + 1)]
-        for term, chunks in self._connection.execute(CANDIDATE, bounds):
+        for term, chunks in self._vocabulary.list_near(word[0], shortest, longest):
             if len(letters[len(term)].symmetric_difference(term)) <= 2 * most:
                 found = min(measure_beginnings(word, term, most)[-ENDING - 1 :])
                 if found <= most:
@@ -73,14 +104,11 @@ class Speller:
 
     def _find_written(self, rarities: Mapping[str, int], word: str, most: int) -> Iterator[Near]:
         """Of each stem the nearest word that was written with it, if it is near enough: FTS5 would stem a stem again."""
-        read = [
-            (term, kind, packed) for term in rarities for kind, packed in self._connection.execute(OCCURRENCES, (term,))
-        ]
-        texts = [sqlite.plain(packed) for _, _, packed in read]
+        read = [(term, kind, text) for term in rarities for kind, text in self._vocabulary.read_texts(term)]
         # Stemming changes the last letter of a stem at most: hoping is hope, happy is happi.
         patterns = {term: re.compile(re.escape(term[:-1]) + "[a-z]*") for term in rarities}
         written: dict[str, Counter[str]] = {term: Counter() for term in rarities}
-        for (term, kind, _), text in zip(read, texts, strict=True):
+        for term, kind, text in read:
             pattern = patterns[term]
             written[term].update(_find_words(pattern, text) or _find_words(pattern, subwords.inner_words(kind, text)))
         stems = {found: self._stem(found) for found in {found for words in written.values() for found in words}}

@@ -9,6 +9,7 @@ pairs of characters in scripts without spaces, and for a word that the index doe
 
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ import msgspec
 from sesamed.sanitize import clean_text
 from sesamed.store import ids, subwords
 from sesamed.store.schema import HEADING
-from sesamed.store.search.spelling import Speller
+from sesamed.store.search.spelling import IndexVocabulary, Speller, Vocabulary
 
 MAX_WORDS = 64
 MAX_WORD_CHARACTERS = 256
@@ -188,7 +189,11 @@ class Terms(NamedTuple):
 
 def expand(connection: apsw.Connection, query: Query) -> Terms:
     """Translate a query into the words of the index."""
-    maker = TermMaker(connection)
+    return expand_with(IndexTermMaker(connection), query)
+
+
+def expand_with(maker: "TermMaker", query: Query) -> Terms:
+    """Translate a query into the words of what a maker knows."""
     kept = [word for word in query.words if not _is_stop_word(word)] or list(query.words)
     terms = [term for term in map(maker.term, kept) if term.patterns]
     most = COMMON_SHARE * maker.chunks
@@ -248,15 +253,30 @@ def find_within(
     return Headings(titled, placed)
 
 
-class TermMaker:
-    """Makes terms of words."""
+class TermMaker(ABC):
+    """Makes terms of words. What there is of them, an index or a hub says; a connection is needed for its tokenizer alone."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
-        self._connection = connection
+    def __init__(self, connection: apsw.Connection, chunks: int) -> None:
         self._tokenize = connection.fts5_tokenizer(TOKENIZER[0], TOKENIZER[1])
-        self.chunks = int(next(connection.execute("SELECT chunks FROM totals"))[0])
+        self.chunks = chunks
         self.message_counts: dict[str, dict[int, int]] = {}
         self._headings: dict[str, Headings] = {}
+
+    @abstractmethod
+    def _chunks_with(self, match: str) -> int:
+        """How many chunks match."""
+
+    @abstractmethod
+    def _find_headings(self, match: str) -> Headings:
+        """The sessions whose headings contain a pattern."""
+
+    @abstractmethod
+    def _find_within(self, text: str, is_part: Callable[[str], bool] = lambda inside: True) -> Headings:
+        """The sessions whose headings contain a text within their words."""
+
+    @abstractmethod
+    def _list_vocabulary(self) -> Vocabulary:
+        """What a word is corrected by."""
 
     def term(self, word: Word, *, exact: bool = False) -> Term:
         """What is searched for a word; nothing if FTS5 sees no word in it."""
@@ -273,13 +293,13 @@ class TermMaker:
             text = quote(" ".join(pairs[:MAX_PAIRS])) + " *" * (len(pairs[0]) == 1)
             found[text] = Pattern("", 0, self._stems(text), is_prefix=len(pairs[0]) == 1)
             if not exact:
-                self._headings[text] = find_within(self._connection, pairs[0] + "".join(pair[1:] for pair in pairs[1:]))
+                self._headings[text] = self._find_within(pairs[0] + "".join(pair[1:] for pair in pairs[1:]))
         if not (exact or word.is_phrase):
             for text in inner.identifiers:
                 found[quote(text)] = Pattern("", 0, self._stems(text))
             found.update((quote(text), Pattern("", 0, self._stems(text))) for text in _other_forms(word))
             if not (word.is_prefix or any(map(self._is_known, found)) or self._is_within(next(iter(found)), word.text)):
-                speller = Speller(self._connection, lambda text: self._stems(text)[0])
+                speller = Speller(self._list_vocabulary(), lambda text: self._stems(text)[0])
                 corrected = [near for text in written[:MAX_PARTS] for near in speller.find_nearest(text)]
                 found.update((quote(text), Pattern("", 0, self._stems(text))) for text in corrected)
             parts = [text for text in written if len(written) > 1 and text.casefold() not in STOP_WORDS][:MAX_PARTS]
@@ -300,15 +320,15 @@ class TermMaker:
         if len(text) < LEAST_WITHIN or not (text.isascii() and text.isalnum()):
             return False
         stem = self._stems(text)
-        self._headings[match] = find_within(
-            self._connection, text, lambda inside: stem in [self._stems(part) for part in inside.split()]
+        self._headings[match] = self._find_within(
+            text, lambda inside: stem in [self._stems(part) for part in inside.split()]
         )
         return any(self._headings[match])
 
     def headings(self, match: str) -> Headings:
         """The sessions whose headings contain a pattern."""
         if match not in self._headings:
-            self._headings[match] = find_headings(self._connection, match)
+            self._headings[match] = self._find_headings(match)
         return self._headings[match]
 
     def _unite(self, matches: Iterable[str]) -> Headings:
@@ -324,6 +344,14 @@ class TermMaker:
     def _stems(self, text: str) -> tuple[str, ...]:
         return tuple(stem for _, stem in self.tokens(text))
 
+
+class IndexTermMaker(TermMaker):
+    """Of words in the index."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        super().__init__(connection, int(next(connection.execute("SELECT chunks FROM totals"))[0]))
+        self._connection = connection
+
     def _chunks_with(self, match: str) -> int:
         """How many chunks match."""
         stems = self._stems(match)
@@ -333,6 +361,15 @@ class TermMaker:
         rows = list(self._connection.execute(STANDS, (match,)))
         self.message_counts[match] = {file: messages for file, _, messages in rows if messages}
         return sum(chunks for _, chunks, _ in rows)
+
+    def _find_headings(self, match: str) -> Headings:
+        return find_headings(self._connection, match)
+
+    def _find_within(self, text: str, is_part: Callable[[str], bool] = lambda inside: True) -> Headings:
+        return find_within(self._connection, text, is_part)
+
+    def _list_vocabulary(self) -> Vocabulary:
+        return IndexVocabulary(self._connection)
 
 
 def _affordable(terms: list[Term]) -> list[Term]:

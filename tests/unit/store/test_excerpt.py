@@ -11,7 +11,7 @@ from sesamed import sanitize
 from sesamed.store import schema
 from sesamed.store.ids import Kind
 from sesamed.store.search.excerpt import SNIPPET_CHARACTERS, Excerpter, find_place, one_line
-from sesamed.store.search.terms import TermMaker, Word
+from sesamed.store.search.terms import IndexTermMaker, Word
 from sesamed.store.subwords import inner_words
 
 CONNECTION = apsw.Connection(":memory:")
@@ -20,13 +20,13 @@ schema.create(CONNECTION)
 
 def asked(words: list[str]) -> Excerpter:
     """The words of a question to an index that knows none of them."""
-    maker = TermMaker(CONNECTION)
+    maker = IndexTermMaker(CONNECTION)
     return Excerpter(CONNECTION, [maker.term(Word(word, is_phrase=True)) for word in words])
 
 
 def stems_of(text: str) -> set[str]:
     """What the index keeps of a text."""
-    maker = TermMaker(CONNECTION)
+    maker = IndexTermMaker(CONNECTION)
     return {stem for part in (text, inner_words(Kind.USER, text)) for _, stem in maker.tokens(part)}
 
 
@@ -117,7 +117,7 @@ def test_matched_is_what_fts_says(text: str, wanted: list[str], kind: Kind) -> N
     connection.execute("CREATE VIRTUAL TABLE fts USING fts5(text, inner, tokenize='porter unicode61')")
     text = text.replace("\0", "\ufffd")
     connection.execute("INSERT INTO fts VALUES(?, ?)", (text, inner_words(kind, text)))
-    terms = [TermMaker(CONNECTION).term(Word(word)) for word in wanted]
+    terms = [IndexTermMaker(CONNECTION).term(Word(word)) for word in wanted]
     found, _ = Excerpter(CONNECTION, terms).match({kind: text})
     for term in terms:
         match = " OR ".join(pattern.match for pattern in term.wholes)
@@ -138,7 +138,7 @@ def test_matched_is_what_fts_says(text: str, wanted: list[str], kind: Kind) -> N
 )
 def test_an_identifier_is_matched_where_the_index_has_it(kind: Kind, text: str, is_matched: bool) -> None:
     """Its parts are also found as words of their own."""
-    excerpter = Excerpter(CONNECTION, [TermMaker(CONNECTION).term(Word("toolName"))])
+    excerpter = Excerpter(CONNECTION, [IndexTermMaker(CONNECTION).term(Word("toolName"))])
     assert bool(excerpter.match({kind: text})[0]) == is_matched
 
 
@@ -199,7 +199,7 @@ def test_every_character_of_a_line_keeps_its_place() -> None:
 
 def test_of_a_prefix_the_words_that_begin_so_are_highlighted() -> None:
     """`conf*`: those, and no others."""
-    excerpt = Excerpter(CONNECTION, [TermMaker(CONNECTION).term(Word("conf", is_prefix=True))]).excerpt(
+    excerpt = Excerpter(CONNECTION, [IndexTermMaker(CONNECTION).term(Word("conf", is_prefix=True))]).excerpt(
         "the configuration confers with an unconfirmed confession about cones"
     )
     found = [excerpt.text[start:end] for start, end in excerpt.highlights]

@@ -361,8 +361,7 @@ class _Daemon:
         """The configured roots, and those that were discovered at the first start, so that they don't depend on who starts the daemon
         later.
         """
-        kept = self._index.get("roots")
-        discovered = [] if kept is None else ROOTS.decode(kept)
+        discovered = self._index.recall("roots", ROOTS.decode) or []
         parsers = {root.parser for root in discovered}
         environ = self._setting.environ
         found = discovery.discover(SOURCES.values(), environ, paths.home(environ))

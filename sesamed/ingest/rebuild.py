@@ -19,7 +19,6 @@ from sesamed.model import Progress
 from sesamed.source import Unit
 from sesamed.store import beside, sqlite
 from sesamed.store.index import (
-    CARRIED_METADATA,
     DamagedIndex,
     OlderIndex,
     Salvaged,
@@ -126,9 +125,8 @@ class Rebuild:
             return not (indexer.sweep.drops(Unit.parse(path).path) or (gone and self._drop_gone))
 
         def carry_metadata() -> None:
-            for name in CARRIED_METADATA:
-                if (value := indexer.index.get(name)) is not None:
-                    writer.set_metadata(name, value)
+            for name, value in indexer.index.carried.items():
+                writer.set_metadata(name, value)
 
         await indexer.write(carry_metadata)
         await play_back(indexer, Replay(indexer.index.writer, writer, is_wanted, indexer.secrets), upkeep)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from glob import escape, glob
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import apsw
@@ -27,6 +27,8 @@ PAUSE_STEPS = 100_000  # of SQLite's machine: some milliseconds; each time the t
 
 ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)  # all else says nothing of whether there is a file
 FILES = ("", "-wal", "-shm", "-journal")  # the last one when it was killed while it was made
+
+T = TypeVar("T")
 
 
 class IndexLostError(StoreError):
@@ -156,7 +158,7 @@ class Index:
         self.readers = Readers(path, self.note_damage, self._check_log, lambda: self.writer.is_log_whole())
         self.damage: DamagedError | None = None  # why it has to be set aside
         self.on_damage: Callable[[], None] = lambda: None  # called in any thread
-        self._carried = dict[str, str]()  # metadata that another index in its place has, too
+        self.carried = dict[str, str]()  # metadata that another index in its place has, too
         self._changing = threading.Lock()  # while it is another file, on purpose
         self.aside: list[Aside] = []  # what lies beside it, and was in its place
         self._looked_aside: int | None = None
@@ -224,7 +226,7 @@ class Index:
                 self.damage = None
                 self.look_aside(anew=True)
                 self._identity = _identity(self.path)
-                for name, value in self._carried.items():
+                for name, value in self.carried.items():
                     self.writer.set_metadata(name, value)
         except SesameError as error:
             raise IndexLostError(str(error)) from error
@@ -253,16 +255,22 @@ class Index:
 
     def get(self, name: str) -> str | None:
         """A value of the metadata."""
+        return self.writer.metadata(name)
+
+    def recall(self, name: str, decode: Callable[[str], T]) -> T | None:
+        """A value that whatever takes this index's place has, too: not before it decodes, or damage would go on from one to the next."""
         value = self.writer.metadata(name)
-        if value is not None and name in CARRIED_METADATA:
-            self._carried[name] = value
-        return value
+        if value is None:
+            return None
+        decoded = decode(value)
+        self.carried[name] = value
+        return decoded
 
     def put(self, name: str, value: str) -> None:
         """Store a value in the metadata."""
         self.writer.set_metadata(name, value)
         if name in CARRIED_METADATA:
-            self._carried[name] = value
+            self.carried[name] = value
 
 
 def remove_index(path: str) -> None:

@@ -1,9 +1,10 @@
 """The index as a whole."""
 
+import json
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, nullcontext
 from pathlib import Path
 
 import apsw
@@ -21,6 +22,7 @@ from sesamed.store.index import (
     remove_index,
     set_aside,
 )
+from sesamed.store.sqlite import DamagedError
 from sesamed.store.upkeep import deep_check
 from sesamed.store.writing.transaction import Writer
 
@@ -45,6 +47,19 @@ def test_a_value_is_kept(index: Index) -> None:
     index.put("a", "b")
     index.put("a", "c")
     assert (index.get("a"), index.get("nothing")) == ("c", None)
+
+
+@pytest.mark.parametrize(("kept", "carried"), [("[7]", "[7]"), ("[7" + "\0" * 2, None)])
+def test_the_roots_go_on_into_the_next_index_unless_they_are_damaged(
+    index: Index, kept: str, carried: str | None
+) -> None:
+    """A page that was wiped has a valid checksum; what stood there failed each index that took the place of the one before it."""
+    index.writer.set_metadata("roots", kept)
+    with nullcontext() if carried else pytest.raises(ValueError, match=r"Extra data|delimiter"):
+        index.recall("roots", json.loads)
+    index.note_damage(DamagedError(index.path, "a test"))
+    index.reopen()
+    assert index.get("roots") == carried
 
 
 def test_after_a_swap_readers_and_writer_have_the_new_index(index: Index) -> None:

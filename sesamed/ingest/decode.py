@@ -16,12 +16,13 @@ from zlib import crc32
 import msgspec
 
 from sesamed.ingest.chunking import Chunking
+from sesamed.ingest.content import Held, is_whole
 from sesamed.ingest.own_prompts import begins_with_ours, refuse_ours
 from sesamed.ingest.project import Projects
 from sesamed.ingest.state import FileState, Target, path_below
 from sesamed.ingest.tail import COMPRESSED, TOO_LONG, TOO_MUCH, FileChange, Read, Tail, Unpacking, signature_at
 from sesamed.ingest.units import Parts, UnitFinder, fill_loose, look_at, part_signature
-from sesamed.ingest.whole import WHOLE_BYTES, Comparison, Held, Whole, count_bytes, is_whole
+from sesamed.ingest.whole import WHOLE_BYTES, Comparison, Whole, count_bytes
 from sesamed.ingest.withholding import WithheldError, Withholding
 from sesamed.masking import Secrets, mask_state
 from sesamed.model import DESCRIBED, PROMPT_MARKER, Bad, Fact, Operation

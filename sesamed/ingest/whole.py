@@ -13,113 +13,37 @@ record.
 """
 
 import os
-from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 from zlib import crc32
 
 import msgspec
 
-from sesamed.ingest.chunking import Chunking, clean, last_time
-from sesamed.ingest.own_prompts import refuse_ours
+from sesamed.ingest.chunking import Chunking
+from sesamed.ingest.content import (
+    LAST_ITEMS,
+    WORTH_ITEMS,
+    BeforeError,
+    Bookmark,
+    Bookmarks,
+    Content,
+    Held,
+    digest_value,
+    index_key,
+    mark_items,
+)
 from sesamed.ingest.tail import NotRegularError, Tail, open_tail
 from sesamed.ingest.units import list_members, relative
 from sesamed.ingest.withholding import WithheldError
-from sesamed.model import Message, Operation, Outcome, Passed, ToolCall, ToolResult, Undone, digest
+from sesamed.model import Message, Operation, Passed, ToolCall
 from sesamed.source import BadLineError, Bundle, Document, ForeignFileError, Member, Row, Source, Unit
 from sesamed.store.foreign import ForeignDatabase
-from sesamed.store.ids import LAST_POSITION
 from sesamed.store.rows import TOO_MANY, Cursor, Difference, FileRows, IndexedFile, RecordRow, blank
-
-MARK = b"whole"  # what the state of such a cursor begins with
 
 WHOLE_BYTES = 8 << 20  # in one commit: what is read whole costs more to read again
 ROW_BYTES = 64  # what a record has besides its texts, about
-
-_ENCODE = msgspec.msgpack.Encoder().encode
-_ENCODE_SORTED = msgspec.json.Encoder(order="sorted").encode
-
-
-class Held(msgspec.Struct, frozen=True, array_like=True):
-    """What the index holds of a unit, as digests."""
-
-    identity: int = 0
-    facts: int = 0  # all that is said of sessions, what is taken back, and whether anything has a time
-    keys: bytes = b""  # 8 bytes a record
-    contents: bytes = b""
-
-    @classmethod
-    def decode(cls, state: bytes) -> "Held | None":
-        """Held records from a cursor's state; None if it belongs to another shape."""
-        if not is_whole(state):
-            return None
-        return msgspec.msgpack.decode(memoryview(state)[len(MARK) :], type=cls)
-
-    def encode(self) -> bytes:
-        """Held records as a cursor's state."""
-        return MARK + _ENCODE(self)
-
-    def count_same(self, keys: "array[int]") -> int:
-        """How many records at the beginning have the same keys."""
-        pairs = zip(_numbers(self.keys), keys, strict=False)
-        return next((at for at, (one, other) in enumerate(pairs) if one != other), min(len(self.keys) // 8, len(keys)))
-
-
-def is_whole(state: bytes) -> bool:
-    """Whether a cursor belongs to a unit that is read completely each time."""
-    return state.startswith(MARK)
-
-
-class Content:
-    """Everything that a unit says: its records, each once, and its facts about sessions."""
-
-    def __init__(self, operations: Iterable[Operation]) -> None:
-        self.records: dict[int, Message | ToolCall] = {}
-        self.others: list[Operation] = []
-        self.undone: list[tuple[int, ...]] = []
-        self.passed: list[tuple[int, Passed]] = []  # before which position they stand
-        self.active_ms: int | None = None
-        self.beyond = 0  # records that are too many for a file
-        self._order: list[int] = []
-        for operation in operations:
-            self._add(operation)
-
-    def _add(self, operation: Operation) -> None:
-        if (time_ms := last_time(operation)) is not None:
-            self.active_ms = max(time_ms, self.active_ms or 0)
-        if isinstance(operation, Message | ToolCall):
-            if operation.key in self.records:
-                return
-            if len(self._order) >= LAST_POSITION:
-                self.beyond += 1
-                return
-            self.records[operation.key] = _sort_arguments(operation)
-            self._order.append(operation.key)
-        elif isinstance(operation, ToolResult | Outcome):
-            self._finish(operation)
-        elif isinstance(operation, Undone):
-            self._undo(operation)
-        elif isinstance(operation, Passed):
-            self.passed.append((len(self._order), operation))
-        else:
-            self.others.append(operation)
-
-    def _finish(self, operation: ToolResult | Outcome) -> None:
-        call = self.records.get(operation.key)
-        if not isinstance(call, ToolCall):
-            return
-        if isinstance(operation, ToolResult):
-            output = None if operation.hidden else operation.text
-            call = msgspec.structs.replace(call, output=output, is_error=operation.is_error)
-        elif call.is_error is not None:
-            call = msgspec.structs.replace(call, is_error=operation.is_error)
-        self.records[operation.key] = call
-
-    def _undo(self, undone: Undone) -> None:
-        if undone.key in self.records:
-            first = self._order.index(undone.key)
-            self.undone.append((first, first if undone.alone else len(self._order) - 1))
 
 
 class Comparison:
@@ -131,51 +55,41 @@ class Comparison:
     def fill(self, change: FileRows, content: Content, held: Held | None) -> None:
         """Add what differs to the change, about as much as one commit should have. The change contains the facts already."""
         if change.identity is None:
-            content.records, content.undone, content.passed = {}, [], []
+            content = Content()
         if content.beyond:
             change.note_bad(TOO_MANY, count=content.beyond)
-        records, contents = list(content.records.values()), array("q", map(_content_digest, content.records.values()))
-        keys, identity = array("q", map(_key_digest, records)), _digest(change.identity)
+        identity = digest_value(change.identity)
         if held is None or held.identity != identity:
             change.replace, held = True, Held(identity)
-        kept = held.count_same(keys)
-        before = _numbers(held.contents)
-        changed = tuple((at, self._row(records[at])) for at in range(kept) if before[at] != contents[at])
-        budget = WHOLE_BYTES - sum(map(_count_row_bytes, (row for _, row in changed)))
-        end = self._append(change, records, [(at, line) for at, line in content.passed if at >= kept], kept, budget)
-        change.complete = end == len(records)
+        kept = held.count_same(content.keys)
+        changed = tuple((at, self._row(content.records[at])) for at in held.list_changed(content.contents, kept))
+        end = self._append(change, content, kept, WHOLE_BYTES - sum(map(_count_row_bytes, (row for _, row in changed))))
+        change.complete = end == len(content)
         change.undone = content.undone if change.complete else []
         says_when = change.active_ms is not None  # when exactly is written in any case
-        facts = _digest((change.facts, change.remarks, change.entries, change.undone, says_when))
+        facts = digest_value((change.facts, change.remarks, change.entries, change.undone, says_when))
         restated = change.replace or facts != held.facts
         if not restated:
             change.facts, change.remarks, change.entries, change.undone = [], [], [], []
         if not change.replace:
-            change.difference = Difference(kept=kept, changed=changed, drops=kept < len(before), facts=restated)
+            change.difference = Difference(kept=kept, changed=changed, drops=kept < len(held), facts=restated)
         change.cursor = msgspec.structs.replace(
             change.cursor,
             position=kept,
-            state=Held(identity, facts, keys[:end].tobytes(), contents[:end].tobytes()).encode(),
+            state=Held(identity, facts, content.keys[:end].tobytes(), content.contents[:end].tobytes()).encode(),
         )
 
-    def _append(
-        self,
-        change: FileRows,
-        records: list[Message | ToolCall],
-        passed: list[tuple[int, Passed]],
-        first: int,
-        budget: int,
-    ) -> int:
+    def _append(self, change: FileRows, content: Content, first: int, budget: int) -> int:
         """Take records from the first one on, and the lines between them; gives the position behind the last one that was taken."""
-        lines = deque(passed)
-        for at in range(first, len(records)):
+        lines = deque((at, line) for at, line in content.passed if at >= first)
+        for at in range(first, len(content)):
             if budget <= 0:
                 return at
             self._pass(change, lines, at)
-            change.rows.append(row := self._row(records[at]))
+            change.rows.append(row := self._row(content.records[at]))
             budget -= _count_row_bytes(row)
-        self._pass(change, lines, len(records))
-        return len(records)
+        self._pass(change, lines, len(content))
+        return len(content)
 
     def _pass(self, change: FileRows, lines: deque[tuple[int, Passed]], position: int) -> None:
         while lines and lines[0][0] <= position:
@@ -185,52 +99,9 @@ class Comparison:
         return self._chunking.make_row(msgspec.structs.replace(record, key=index_key(record)))
 
 
-def _sort_arguments(record: Message | ToolCall) -> Message | ToolCall:
-    """A record as any unit says it: some agents write the fields of a call in another order each time."""
-    if isinstance(record, Message):
-        return record
-    try:
-        arguments = _ENCODE_SORTED(msgspec.json.decode(record.arguments))
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return record
-    return msgspec.structs.replace(record, arguments=arguments)
-
-
-def index_key(record: Message | ToolCall) -> int:
-    """The key of a record in the index."""
-    said: tuple[object, ...]
-    if isinstance(record, Message):
-        said = (record.key, record.role, record.text, record.prompt, record.hidden)
-    else:
-        said = (record.key, record.role, record.name, record.arguments, record.hidden)
-    return _digest(said)
-
-
-def _key_digest(record: Message | ToolCall) -> int:
-    """Whether it is the same record as before, in the same place."""
-    return _digest((record.key, record.role, isinstance(record, ToolCall), record.parent))
-
-
-def _content_digest(record: Message | ToolCall) -> int:
-    return _digest(record)
-
-
-def _digest(value: object) -> int:
-    try:
-        return digest(_ENCODE(value))
-    except UnicodeEncodeError:  # lone surrogates
-        return digest(clean(repr(value)).encode())
-
-
 def _count_row_bytes(row: RecordRow) -> int:
     """About what it costs to write a record."""
     return sum(len(text.text) for text in row.texts) + ROW_BYTES
-
-
-def _numbers(data: bytes) -> "array[int]":
-    numbers = array("q")
-    numbers.frombytes(data)
-    return numbers
 
 
 MAX_BYTES = 64 << 20  # of a session in a database
@@ -257,6 +128,7 @@ class Whole:
         self._comparison = comparison
         self._fill = fill
         self._excludes = excludes
+        self._bookmarks = Bookmarks()
 
     def read_document(
         self, change: FileRows, known: IndexedFile | None, source: Source[Any], shape: Document, tail: Tail
@@ -282,6 +154,14 @@ class Whole:
         for member in items.items:
             items.mark = crc32(member.data, crc32(os.fsencode(member.path), items.mark))
         self._read(change, known, source, items)
+
+    def _decode(self, change: FileRows, source: Source[Any], items: Items, held: Held | None) -> Content:
+        """What a unit says. Of a large one only what comes behind the items that it had when it was last read, if that is enough."""
+        marks = mark_items(items.items) if len(items.items) >= WORTH_ITEMS else b""
+        before = self._bookmarks.find(_name(change), marks, held) if marks and held is not None else None
+        with suppress(BeforeError):
+            return _decode(change, source, items, marks, before)
+        return _decode(change, source, items, marks, None)
 
     def _members(self, bundle: Bundle, path: bytes, root: str) -> Iterator[Member]:
         left = bundle.max_bytes
@@ -312,10 +192,9 @@ class Whole:
             _keep(change, known.cursor)
             change.counted_from_start = False
             return
+        held = None if known is None or change.replace else Held.decode(known.cursor.state)
         try:
-            operations = _decode(change, source, items)
-            refuse_ours(operations)
-            content = Content(operations)
+            content = self._decode(change, source, items, held)
             self._fill(change, content.others)
         except WithheldError as error:
             blank(change, error.why)
@@ -328,8 +207,8 @@ class Whole:
             change.look_again = True
         else:
             change.active_ms = content.active_ms
-            held = None if known is None or change.replace else Held.decode(known.cursor.state)
             self._comparison.fill(change, content, held)
+            self._bookmarks.keep(_name(change), content.bookmark(digest_value(change.identity)))
             mark = items.mark if change.complete else 0
             change.cursor = msgspec.structs.replace(change.cursor, offset=change.signature.size, digest=mark)
 
@@ -354,20 +233,31 @@ def count_bytes(change: FileRows) -> int:
     return ROW_BYTES + sum(map(_count_row_bytes, rows))
 
 
-def _decode(change: FileRows, source: Source[Any], items: Items) -> list[Operation]:
-    """What a source says of a unit."""
+def _decode(change: FileRows, source: Source[Any], items: Items, marks: bytes, before: Bookmark | None) -> Content:
+    """What a source says of a unit, from a bookmark on, if there is one."""
     if items.bad:
         raise BadLineError(items.bad)
-    unit = Unit.parse(change.path)
+    unit, content = Unit.parse(change.path), Content(before)
     state, place = source.begin(relative(unit.path, change.root), os.fsdecode(unit.part))
-    operations = list(place)
-    for item in items.items:
+    if before is None:
+        content.add(place)
+    else:
+        state = before.state
+    first = 0 if before is None else len(before.marks) // 8
+    for number, item in enumerate(items.items[first:], first):
+        if marks and number == len(items.items) - LAST_ITEMS:
+            content.mark(marks[: 8 * number], state)
         try:
             state, found = source.step(state, item)
         except BadLineError as error:
             raise BadLineError(f"{_name_member(item)}{error}") from error
-        operations += found
-    return operations
+        content.add(found)
+    return content
+
+
+def _name(change: FileRows) -> tuple[object, ...]:
+    """What a unit is remembered by."""
+    return change.path, change.root, change.source
 
 
 def _name_member(item: Any) -> str:

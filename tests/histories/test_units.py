@@ -5,9 +5,11 @@ import random
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sesamed.ingest import whole
 from tests.support.history import same
 from tests.support.letters import Desk, with_sessions
 from tests.support.owner import Owner
@@ -63,7 +65,16 @@ SESSIONS = st.sampled_from(["s1", "s2", "s3"])
 EVENTS = st.tuples(st.sampled_from(["say", "say", "say", "unsay", "leave", "look", "restart"]), SESSIONS, RECORDS)
 
 
-@settings(max_examples=machine_settings().max_examples)
+@pytest.fixture(params=[False, True])
+def remembers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if sessions of a few rows are large, of which only the last is decoded each time."""
+    if request.param:
+        monkeypatch.setattr(whole, "LAST_ITEMS", 1)
+        monkeypatch.setattr(whole, "WORTH_ITEMS", 2)
+
+
+@pytest.mark.usefixtures("remembers")
+@settings(max_examples=machine_settings().max_examples, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(events=st.lists(EVENTS, max_size=20))
 def test_any_history_of_a_database_gives_the_index_of_a_rebuild(events: list[tuple[str, str, dict[str, Any]]]) -> None:
     """Sessions share records, say them otherwise, and leave."""

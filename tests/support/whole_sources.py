@@ -153,7 +153,7 @@ def tell(said: Any) -> list[Operation]:
         found += [Identity(native_id=said["session"], origin=""), BEGAN]
     if said.get("name"):
         found.append(Fact(field="name", value=said["name"], rank=3))
-    for record in said.get("records", [said] if "key" in said or "passed" in said else []):
+    for record in said.get("records", [said] if {"key", "passed", "result", "undone"} & said.keys() else []):
         found += _record(record)
     return found
 
@@ -161,6 +161,11 @@ def tell(said: Any) -> list[Operation]:
 def _record(record: Any) -> list[Operation]:
     if "passed" in record:
         return [Passed(entry=record["passed"], parent=record.get("parent"))]
+    if "result" in record:
+        call = digest(str(record["result"]).encode())
+        return [ToolResult(key=call, text=record["output"], is_error=bool(record.get("failed")))]
+    if isinstance(record.get("undone"), str):
+        return [Undone(key=digest(record["undone"].encode()))]
     key, time_ms = digest(str(record["key"]).encode()), record.get("time")
     if "tool" not in record:
         role = record.get("role", "user")

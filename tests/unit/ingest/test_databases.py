@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from sesamed.ingest import whole
+from sesamed.ingest.content import LAST_ITEMS, WORTH_ITEMS
 from sesamed.ingest.whole import WHOLE_BYTES
 from sesamed.model import Operation
 from sesamed.source import Row
@@ -344,3 +346,77 @@ def test_a_bundle_that_goes_is_kept(desk: Desk) -> None:
     desk.look()
     assert desk.dump()["sessions"]["folders:s1"]["gone"]
     same(with_sessions(desk.dump()), with_sessions(desk.carried_over()))
+
+
+def test_of_a_large_session_what_is_new_is_decoded(desk: Desk, owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not the rows that were there at the last look, but for the last ones; whatever is changed is read all the same."""
+    rows = [(1 + n, "s1", json.dumps({"key": f"k{n}", "text": f"alpha{n}"})) for n in range(2 * WORTH_ITEMS)]
+    rows[5] = (6, "s1", json.dumps({"key": "k5", "text": "make", "tool": "bash"}))
+    owner.run("INSERT INTO session VALUES('s1', 1, 's1')")
+    for row in rows:
+        owner.run("INSERT INTO part VALUES(?, ?, ?)", *row)
+    step, decoded = Tables.step, list[Row]()
+
+    def note(self: Tables, state: State, item: Row) -> tuple[State, list[Operation]]:
+        decoded.append(item)
+        return step(self, state, item)
+
+    monkeypatch.setattr(Tables, "step", note)
+
+    def count(change: str, *values: object) -> int:
+        decoded.clear()
+        owner.run(change, *values)
+        owner.run("UPDATE session SET version = version + 1")
+        desk.look()
+        found = len(decoded)
+        fresh = desk.make_empty_index()
+        desk.look(fresh)
+        same(desk.dump(), desk.dump(fresh))
+        return found
+
+    add = "INSERT INTO part VALUES(?, 's1', ?)"
+    everything = len(rows) + 1
+    assert count("SELECT 1") == everything
+    for number in range(3):
+        new = json.dumps({"key": f"new{number}", "text": f"beta{number}"})
+        assert LAST_ITEMS < count(add, 9000 + number, new) <= LAST_ITEMS + 2
+    call = {"key": "k5", "text": "make", "tool": "bash", "output": "done"}
+    assert count(add, 9005, json.dumps(call)) <= LAST_ITEMS + 2  # said again: it is one already
+    assert count("UPDATE part SET data = ? WHERE id = 100", json.dumps({"key": "k99", "text": "gamma"})) > everything
+    assert count("DELETE FROM part WHERE id = 100") > everything
+    assert count("DELETE FROM part WHERE id = 9005") <= LAST_ITEMS
+    desk.restart()
+    assert count("UPDATE session SET title = 'tart'") > everything - 10
+
+
+def test_a_result_of_a_call_long_ago_is_its_own(desk: Desk, owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one that had none, of one that had one already, and one that is taken away again; and what is taken back is so from there on."""
+    monkeypatch.setattr(whole, "LAST_ITEMS", 2)
+    monkeypatch.setattr(whole, "WORTH_ITEMS", 4)
+    call = {"text": "make", "tool": "bash"}
+    said: list[dict[str, object]] = [{"key": "k1", **call}, {"key": "k2", **call, "output": "alpha"}]
+    said += [{"key": f"m{n}", "text": f"beta{n}"} for n in range(9)]
+    later: list[dict[str, object]] = [
+        {"result": "k1", "output": "gamma"},
+        {"result": "k2", "output": "delta"},
+        {"result": "k1", "output": "boom", "failed": True},
+        {"undone": "m3"},
+        {"key": "m20", "text": "at the end"},
+    ]
+    owner.run("INSERT INTO session VALUES('s1', 1, 's1')")
+    steps = [(n, record) for n, record in enumerate(said + later, 1)]
+    for number, record in steps:
+        owner.run("INSERT INTO part VALUES(?, 's1', ?)", number, json.dumps(record))
+        owner.run("UPDATE session SET version = version + 1")
+        if number >= len(said):
+            desk.look()
+            fresh = desk.make_empty_index()
+            desk.look(fresh)
+            same(desk.dump(), desk.dump(fresh))
+    for number, _ in reversed(steps[len(said) :]):
+        owner.run("DELETE FROM part WHERE id = ?", number)
+        owner.run("UPDATE session SET version = version + 1")
+        desk.look()
+        fresh = desk.make_empty_index()
+        desk.look(fresh)
+        same(desk.dump(), desk.dump(fresh))

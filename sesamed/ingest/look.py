@@ -18,7 +18,7 @@ import msgspec
 
 from sesamed.errors import StoreError
 from sesamed.ingest.decode import QUIET_S, Decoder, log_fault
-from sesamed.ingest.state import FileState, FileStates, Target
+from sesamed.ingest.state import REST_S, FileState, FileStates, Target
 from sesamed.ingest.tail import FileChange, NotRegularError, Tail, open_tail, signature_at
 from sesamed.ingest.whole import count_bytes
 from sesamed.masking import form_of
@@ -33,8 +33,6 @@ from sesamed.store.writing.transaction import Why, Writer, Written
 
 log = logging.getLogger(__name__)
 
-REST_S = 1.0  # a unit that is read whole each time rests so long, and REST_TIMES as long as the reading took
-REST_TIMES = 4
 SLICE_BYTES = 2 << 20  # of files in one commit: about 60 ms, the longest that a live append waits for the backlog
 
 
@@ -257,7 +255,7 @@ class _Run:
 
     def _open(self, state: FileState, now: Signature) -> None:
         """Open a unit and read it according to its shape."""
-        shape, begun = state.shape, time.monotonic()
+        shape, begun_s = state.shape, time.thread_time()  # what it costs, however busy the machine is
         if isinstance(shape, Rows):
             self._read_database(state, now)
         elif isinstance(shape, Bundle):
@@ -272,8 +270,7 @@ class _Run:
                 else:
                     self._read(state, tail)
         if isinstance(shape, Document | Bundle | Rows):
-            ended = time.monotonic()
-            state.rest_until = ended + max(REST_S, REST_TIMES * (ended - begun))
+            state.begin_rest(time.monotonic(), time.thread_time() - begun_s)
 
     def _take_whole(self, state: FileState, change: FileRows) -> None:
         self._changes.append(change)

@@ -13,6 +13,10 @@ import msgspec
 from sesamed.source import Shape
 from sesamed.store.rows import UNKNOWN_FORMAT, WITHHELD, IndexedFile, Signature, Withheld
 
+REST_S = 1.0  # a unit that is read as a whole each time rests so long
+PRICE = 5  # seconds for each that it costs: together all looks have a fifth of a core
+CREDIT_S = 5.0  # as much may be owed: when a turn begins, several things are written, and then nothing for a while
+
 
 class Target(msgspec.Struct, frozen=True, gc=False):
     """Something to read: its key, its root and its source."""
@@ -63,12 +67,18 @@ class FileState(msgspec.Struct, gc=False, eq=False):
     unread: int = 0  # bytes, as the last sweep or look saw it
     live_since: float | None = None  # when the file that waits was written to; None in the backlog
     rest_until: float = 0.0  # by time.monotonic: it is read as a whole each time, and was a moment ago
+    paid_until: float = 0.0  # likewise: up to then it has had its share of a core
     look_since: float | None = None  # the same of the look under way
 
     @property
     def is_idle(self) -> bool:
         """Whether nobody waits for a look at it."""
         return self.served == self.asked
+
+    def begin_rest(self, now: float, cost_s: float) -> None:
+        """A look at a unit that is read as a whole has ended: what it cost is paid for with idle time, some of it in advance."""
+        self.paid_until = max(self.paid_until, now - CREDIT_S) + PRICE * cost_s
+        self.rest_until = max(now + REST_S, self.paid_until)
 
     def forget(self) -> None:
         """The index does not have it any more, and what was seen of it is void."""

@@ -2,7 +2,7 @@
 
 import tracemalloc
 
-from sesamed.ingest.state import FileState, FileStates, Target
+from sesamed.ingest.state import CREDIT_S, PRICE, REST_S, FileState, FileStates, Target
 from sesamed.store.rows import Cursor, IndexedFile, Signature
 
 
@@ -77,3 +77,21 @@ def test_a_state_takes_little_memory() -> None:
         tracemalloc.stop()
     assert len(states) == count
     assert size / count < 1000
+
+
+def test_what_looks_cost_is_paid_for_with_rests() -> None:
+    """All together have a fifth of a core; after a while without any, the first few are not waited for."""
+    state, rests = FileState(Target(b"a", "/root", "gemini")), list[float]()
+    now, cost_s, spent_s = 1000.0, 0.6, 0.0
+    for began in (1000.0, 2000.0):
+        now, spent_s = max(now, began), 0.0
+        rests.clear()
+        for _ in range(50):
+            now, spent_s = max(now, state.rest_until) + cost_s, spent_s + cost_s
+            state.begin_rest(now, cost_s)
+            rests.append(round(state.rest_until - now, 3))
+            assert spent_s <= (state.rest_until - began + CREDIT_S) / PRICE + 1e-6
+        assert rests[:3] == [REST_S] * 3
+        assert set(rests[5:]) == {round((PRICE - 1) * cost_s, 3)}
+    state.begin_rest(now + 100, 0.01)
+    assert state.rest_until == now + 100 + REST_S

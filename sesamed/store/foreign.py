@@ -126,9 +126,9 @@ class _Unlocked(_Reading):
     def begin(self) -> apsw.Connection:
         """A connection keeps the pages that it has read: when the file has changed since the last transaction, another one is made."""
         if not self._connection.in_transaction and _status(self._path) != self._before:
+            before = _wait_for_owner(self._path)
             self._connection.close()
-            self._before = _wait_for_owner(self._path)
-            self._connection = _connect(self._path, self._how)
+            self._before, self._connection = before, _connect(self._path, self._how)
         return super().begin()
 
     def end(self) -> None:

@@ -122,6 +122,24 @@ def test_what_was_read_before_an_owner_wrote_is_used(tmp_path: Path) -> None:
             owner.say("s2", "k3", "gamma")
 
 
+def test_an_owner_that_writes_between_two_sessions_is_waited_for(tmp_path: Path) -> None:
+    """Another time, when it does not end."""
+    (tmp_path / "agent").mkdir()
+    owner = Owner(tmp_path / "agent/x.db", "delete")
+    owner.say("s1", "k1", "alpha")
+
+    def read_twice() -> None:
+        with open_database(os.fsencode(owner.path), QUERIES, str(tmp_path)) as database:
+            assert len(list(database.rows(1, "s1"))) == 1
+            database.release()
+            owner.write_half()
+            list(database.rows(1, "s1"))
+
+    with pytest.raises(LockedDatabaseError):
+        read_twice()
+    owner.kill()
+
+
 def test_a_write_that_has_not_ended_is_waited_for(tmp_path: Path) -> None:
     """Half of it is in the file. What an owner left that was killed meanwhile is taken back in a copy."""
     (tmp_path / "agent").mkdir()

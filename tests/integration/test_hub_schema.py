@@ -23,7 +23,8 @@ SESSIONS = """
       subagent, gone, tags, recall_words, message_count, total, exchange_count, tool_counts, language, heading, pass, serial,
       file_mtime, last_msg_at)
     SELECT %(workstation)s, %(workstation)s || ':11111111:' || name, %(project)s, %(team)s, '11111111', name, 'pi', '/work',
-      false, false,      '{}', '{}', 0, 0, 1, '{"bash": 2}', 'english', to_tsvector('english', name), 1, 1, 1772355600, '2026-03-01 09:00:00Z'
+      false, false, '{}', '{}', 0, 0, 1, '{"bash": 2}', 'english', to_tsvector('english', name), 1, 1,
+      1772355600, '2026-03-01 09:00:00Z'
     FROM unnest(%(names)s::text[]) name
 """
 MESSAGES = """

@@ -63,7 +63,7 @@ CREATE TABLE sesame.hub_sessions(
   message_count integer NOT NULL, total integer NOT NULL, exchange_count integer NOT NULL, tool_counts text NOT NULL,
   opening bigint, language text NOT NULL, heading tsvector NOT NULL,
   content_bytes integer NOT NULL DEFAULT {CONTENT_BYTES}, -- of which `indexed_sessions` makes a text that fits into one vector
-  pass bigint NOT NULL, serial bigint NOT NULL,
+  digest bigint NOT NULL, pass bigint NOT NULL, serial bigint NOT NULL,
   created_at timestamptz NOT NULL DEFAULT now(), updated_at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY(owner, workstation_id, composite_key)
 );

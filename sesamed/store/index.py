@@ -2,6 +2,7 @@
 
 import calendar
 import errno
+import fcntl
 import os
 import queue
 import threading
@@ -114,7 +115,8 @@ class Readers:
         self._open.clear()
         self.close()
         try:
-            yield
+            with _without_visitors(self._path):
+                yield
         except BaseException:
             with suppress(StoreError):  # there may be nothing to open
                 self._fill()
@@ -147,6 +149,62 @@ class Readers:
             for connection in opened or [None] * CONNECTIONS:  # or whoever waits for one would wait for ever
                 self._free.put(connection)
             self._open.set()
+
+
+# Another process of ours may read the index, too. It must not have it open while another file takes its place: a WAL would be left behind.
+VISITORS = ".visitors"  # a file beside it, which each locks while it reads
+PATIENCE_S, LOOK_S = (
+    10.0,
+    0.01,
+)  # then the visitor hangs, and the file's place is refused to the other one, as to any program's
+
+
+def let_visitors_in(path: str) -> None:
+    """Make the file that visitors lock."""
+    os.close(os.open(path + VISITORS, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+
+
+@contextmanager
+def visit(path: str) -> Iterator[apsw.Connection]:
+    """A snapshot of the index that the daemon has open, in another process, for some tens of milliseconds."""
+    try:
+        descriptor = os.open(path + VISITORS, os.O_RDWR | os.O_CLOEXEC)
+    except OSError as error:
+        raise StoreError(f"{path}{VISITORS}: {error.strerror}; is the daemon running?") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        connection = sqlite.connect_reader(path)
+        try:
+            with sqlite.errors(path), sqlite.snapshot(connection):
+                yield connection
+        finally:
+            connection.close()
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _without_visitors(path: str) -> Iterator[None]:
+    try:
+        descriptor = os.open(path + VISITORS, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:  # there are none
+        yield
+        return
+    try:
+        deadline = time.monotonic() + PATIENCE_S
+        while not _is_locked(descriptor) and time.monotonic() < deadline:
+            time.sleep(LOOK_S)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _is_locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 class Index:

@@ -20,10 +20,10 @@ TABLES = (
 )  # fmt: skip
 SESSIONS = """
     INSERT INTO sesame.hub_sessions(workstation_id, composite_key, project, team, project_id, session_id, source, project_path,
-      subagent, gone, tags, recall_words, message_count, total, exchange_count, tool_counts, language, heading, pass, serial,
+      subagent, gone, tags, recall_words, message_count, total, exchange_count, tool_counts, language, heading, digest, pass, serial,
       file_mtime, last_msg_at)
     SELECT %(workstation)s, %(workstation)s || ':11111111:' || name, %(project)s, %(team)s, '11111111', name, 'pi', '/work',
-      false, false, '{}', '{}', 0, 0, 1, '{"bash": 2}', 'english', to_tsvector('english', name), 1, 1,
+      false, false, '{}', '{}', 0, 0, 1, '{"bash": 2}', 'english', to_tsvector('english', name), 1, 1, 1,
       1772355600, '2026-03-01 09:00:00Z'
     FROM unnest(%(names)s::text[]) name
 """
@@ -360,7 +360,7 @@ DENSE: tuple[Callable[[int], str], ...] = (
 def test_a_text_with_more_words_than_a_vector_holds_is_found_by_its_beginning(hub: HubDatabase) -> None:
     with hub.connect("anna") as anna:
         for make in DENSE:
-            text = " ".join(map(make, range(120_000)))
+            text = " ".join(map(make, range(90_000)))
             found = "SELECT sesame.hub_vector('english', %s, '') @@ plainto_tsquery('english', %s)"
             assert run(anna, found, text, make(17)) == [(True,)]
 

@@ -209,6 +209,7 @@ class Changes(NamedTuple):
     removed: list[Removed]
     revision: int
     total: int
+    numbers: list[int]  # of these sessions, in the index
 
 
 COUNT_CHANGES = "SELECT (SELECT count(*) FROM sessions WHERE revision > :since) + (SELECT count(*) FROM removed WHERE revision > :since)"
@@ -232,20 +233,21 @@ def list_changes(connection: apsw.Connection, where: Conditions, since: int, lim
     sql = (
         f"SELECT {passing}, {SELECT.removeprefix('SELECT ')} WHERE s.revision > :since ORDER BY s.revision LIMIT :limit"
     )
-    changed = [(passes, _make_session(row)) for passes, *row in connection.execute(sql, values)]
+    changed = [(passes, row[0], _make_session(row)) for passes, *row in connection.execute(sql, values)]
     gone = [(revision, Removed(*row)) for revision, *row in connection.execute(REMOVED, values)] if since else []
     total = int(sqlite.one(connection, COUNT_CHANGES, {"since": since})[0])
     last, _ = read_revision(connection)
-    numbers = sorted([session.revision for _, session in changed] + [revision for revision, _ in gone])
-    if len(numbers) >= limit:
-        last = numbers[limit - 1] if limit else since
+    revisions = sorted([session.revision for *_, session in changed] + [revision for revision, _ in gone])
+    if len(revisions) >= limit:
+        last = revisions[limit - 1] if limit else since
     filtered = [
         Removed(session.source, session.session_id, session.key, "filtered")
-        for passes, session in changed
+        for passes, _, session in changed
         if not passes and since and session.revision <= last
     ]
-    sessions = [session for passes, session in changed if passes and session.revision <= last]
-    return Changes(sessions, [removed for revision, removed in gone if revision <= last] + filtered, last, total)
+    shown = [(number, session) for passes, number, session in changed if passes and session.revision <= last]
+    left = [removed for revision, removed in gone if revision <= last] + filtered
+    return Changes([session for _, session in shown], left, last, total, [number for number, _ in shown])
 
 
 def _sql_passing(where: Conditions, has_record: str) -> str:

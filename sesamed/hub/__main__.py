@@ -1,0 +1,148 @@
+"""`python -m sesamed.hub`: the process that ships. The daemon starts it, wakes it with a byte after commits, and ends it by closing a pipe.
+
+It is a process of its own so that neither a driver nor a first fill is in the interpreter that answers.
+"""
+
+import logging
+import os
+import random
+import sys
+import threading
+import time
+from contextlib import suppress
+
+import msgspec
+
+from sesamed import logs
+from sesamed.config import Hub
+from sesamed.errors import HubCause, HubError, SesameError
+from sesamed.hub.claim import Identity
+from sesamed.hub.outgoing import Outgoing
+from sesamed.hub.progress import Reporter
+from sesamed.hub.server import connect
+from sesamed.hub.shipping import Shipper
+
+log = logging.getLogger("sesamed.hub")
+
+NICE = 10
+REST_S = 2.0  # between two passes: a session that is written to all the time leaves this often
+MOST_REST_S = 30.0
+SHARE = 4  # it rests so many times as long as a pass took
+HEARTBEAT_S = 60.0
+RETRY_S = (1.0, 60.0)
+REFUSALS: frozenset[HubCause] = frozenset(
+    {
+        "account",
+        "workstation",
+        "newer",
+        "older",
+        "empty",
+        "version",
+        "encoding",
+        "psycopg",
+        "rights",
+        "configuration",
+        "language",
+    }
+)
+
+
+class Orders(msgspec.Struct, frozen=True, kw_only=True):
+    """What the daemon tells it, on the first line."""
+
+    database: str
+    hub: Hub
+    identity: Identity
+    progress: str
+    log_level: str = "INFO"
+
+
+class Bell:
+    """Rings when something was committed, and for good when the daemon has ended."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._has_rung = True  # there may be something at the start
+        self.has_ended = False
+
+    def listen(self, descriptor: int) -> None:
+        """Hear the daemon until it ends."""
+        while os.read(descriptor, 4096):
+            self._ring(for_good=False)
+        self._ring(for_good=True)
+
+    def _ring(self, *, for_good: bool) -> None:
+        with self._changed:
+            self._has_rung = True
+            self.has_ended |= for_good
+            self._changed.notify_all()
+
+    def wait(self, timeout_s: float) -> None:
+        """Until it rings, or for so long."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._has_rung, timeout_s)
+            self._has_rung = False
+
+    def rest(self, seconds: float) -> None:
+        """For so long, whatever is committed meanwhile; not beyond the end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.has_ended, seconds)
+
+
+def run(orders: Orders, bell: Bell) -> None:
+    """Ship until the daemon has ended."""
+    reporter = Reporter(orders.progress)
+    pause_s = RETRY_S[0]
+    told = ""
+    while not bell.has_ended:
+        try:
+            reporter.begin("starting")
+            with connect(orders.hub) as connection:
+                shipper = Shipper(
+                    orders.database, connection, orders.identity, orders.hub, Outgoing(orders.hub), reporter
+                )
+                while not bell.has_ended:
+                    _pass(shipper, bell)
+                    pause_s, told = RETRY_S[0], _tell_again(told)
+        except HubError as error:
+            is_refused = error.cause in REFUSALS
+            reporter.fail(error, refused=is_refused)
+            if error.message != told:
+                log.warning("%s", error.message)
+                told = error.message
+            bell.rest(RETRY_S[1] if is_refused else pause_s * random.uniform(0.5, 1.0))  # noqa: S311  # many come back at once
+            pause_s = min(pause_s * 2, RETRY_S[1])
+        except SesameError as error:  # the index is being replaced, or there is none
+            log.info("%s", error.message)
+            bell.rest(pause_s)
+
+
+def _tell_again(told: str) -> str:
+    if told:
+        log.info("the hub answers again")
+    return ""
+
+
+def _pass(shipper: Shipper, bell: Bell) -> None:
+    begun_s = time.monotonic()
+    shipper.catch_up(lambda: bell.has_ended)
+    took_s = time.monotonic() - begun_s
+    bell.rest(min(max(REST_S, SHARE * took_s), MOST_REST_S))
+    bell.wait(HEARTBEAT_S)
+
+
+def main() -> int:
+    """Read the orders and carry them out."""
+    line = sys.stdin.buffer.readline()
+    orders = msgspec.json.decode(line, type=Orders)
+    logs.configure(orders.log_level, os.environ)
+    with suppress(OSError):
+        os.nice(NICE)
+    bell = Bell()
+    threading.Thread(target=bell.listen, args=(sys.stdin.fileno(),), daemon=True).start()
+    run(orders, bell)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

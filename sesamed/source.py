@@ -134,8 +134,8 @@ class Rows(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     version changes, and the result replaces what was read before. The unit is `<path>\\0<id>`.
 
     The first of `queries` that the database has the tables for is used; if there is none, the database is not this source's. When the file
-    changes, or the one with `-wal` after its name, the versions are selected again. If a row does not decode, what was last read of its
-    unit stays, and it counts as bad.
+    changes, or the one with `-wal` after its name, the versions are selected again. A row that does not decode is skipped and counted; if
+    nothing is left then, what was last read of the unit stays.
     """
 
     files: tuple[str, ...]
@@ -186,8 +186,8 @@ class Unit(msgspec.Struct, frozen=True, order=True):
 
 
 class BadLineError(Exception):
-    """This item (a line, a document, a member, a row) cannot be decoded; the text says why, in words of ours. In `Lines` it is skipped; in
-    the other shapes what was last read of the unit stays. Either way it is counted as bad, and the reason is kept."""
+    """This item (a line, a document, a member, a row) cannot be decoded; the text says why, in words of ours. In `Lines` and `Rows` it is
+    skipped; in the other shapes what was last read of the unit stays. Either way it is counted as bad, and the reason is kept."""
 
 
 class ForeignFileError(Exception):

@@ -1,7 +1,8 @@
 """Units that are read completely each time (a document, a bundle of files, a session in a database): read, decoded by the source, and
 compared with what the index holds, so that only the difference is written. Nothing is written here.
 
-If a unit does not decode, what was last read stays, and it counts as bad.
+If a unit does not decode, what was last read stays, and it counts as bad. Of a session in a database only the row counts that does not, as
+long as others say something: what is in a database was committed, so it is never half a row, and will not be mended by waiting.
 
 With its cursor a unit keeps two digests per record, in order: one of its key, which tells whether it is the same record as before, and
 one of its content. Records at the beginning with the same keys stay where they are, those with other content are rewritten in their
@@ -37,7 +38,7 @@ from sesamed.ingest.content import (
 from sesamed.ingest.tail import NotRegularError, Tail, open_tail
 from sesamed.ingest.units import list_members, relative
 from sesamed.ingest.withholding import WithheldError
-from sesamed.model import Message, Operation, Passed, ToolCall
+from sesamed.model import Bad, Message, Operation, Passed, ToolCall
 from sesamed.source import BadLineError, Bundle, Document, ForeignFileError, Member, Row, Source, Unit
 from sesamed.store.foreign import ForeignDatabase
 from sesamed.store.rows import TOO_MANY, Cursor, Difference, FileRows, IndexedFile, RecordRow, blank
@@ -250,9 +251,19 @@ def _decode(change: FileRows, source: Source[Any], items: Items, marks: bytes, b
         try:
             state, found = source.step(state, item)
         except BadLineError as error:
-            raise BadLineError(f"{_name_member(item)}{error}") from error
+            if not isinstance(item, Row):
+                raise BadLineError(f"{_name_member(item)}{error}") from error
+            found = [Bad(reason=str(error), line=number + 1)]
         content.add(found)
+    if not len(content) and (broken := _find_broken(items, content)) is not None:
+        raise BadLineError(broken.reason)  # nothing of it is left
     return content
+
+
+def _find_broken(items: Items, content: Content) -> Bad | None:
+    """The first row that does not decode."""
+    bad = (operation for operation in content.others if isinstance(operation, Bad))
+    return next(bad, None) if items.items and isinstance(items.items[0], Row) else None
 
 
 def _name(change: FileRows) -> tuple[object, ...]:

@@ -1,4 +1,4 @@
-"""Documents, bundles and databases of made-up agents below real roots, and an index that looks at them now and then."""
+"""Documents, bundles and databases of agents, mostly made-up ones, below real roots, and an index that looks at them now and then."""
 
 import json
 import os
@@ -28,11 +28,10 @@ from tests.support.whole_sources import Chronicles, Folders, Letters, Tables
 class Desk:
     """A directory for each of the sources, and an index of what lies in them."""
 
-    def __init__(self) -> None:
+    def __init__(self, *sources: Source[Any]) -> None:
         self.base = make_directory("letters-")
-        self.sources: dict[str, Source[Any]] = {
-            source.name: source for source in (Letters(), Folders(), Tables(), Chronicles())
-        }
+        made_up = (Letters(), Folders(), Tables(), Chronicles())
+        self.sources: dict[str, Source[Any]] = {source.name: source for source in sources or made_up}
         for name in self.sources:
             (self.base / name).mkdir()
         self.now = NOON

@@ -34,7 +34,8 @@ from sesamed.sources.records import Place
 # A row of messages is written over while the answer comes, several times a second. The length in bytes is in its head: what is in it need
 # not be read for that.
 CHANGED: Final = """
-    SELECT s.id, s.title || ' ' || count(m.id) || ' ' || coalesce(max(m.updated_at), 0) || ' ' || coalesce(sum(octet_length(m.parts)), 0)
+    SELECT s.id, coalesce(s.title, '') || ' ' || count(m.id) || ' ' || coalesce(max(m.updated_at), 0)
+      || ' ' || coalesce(sum(octet_length(m.parts)), 0)
     FROM sessions s LEFT JOIN messages m ON m.session_id = s.id GROUP BY s.id
 """
 SESSION: Final = "SELECT :path, id, parent_session_id, title, created_at FROM sessions WHERE id = :unit"

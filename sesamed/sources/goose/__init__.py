@@ -25,7 +25,8 @@ CHANGED: Final = """
 # With names of their own and ids of messages (7 to 13, Goose 1.20 and later), and as it was first (1.10).
 BY_NAME: Final = Query(
     units=f"""
-    SELECT s.id, s.working_dir || ' ' || s.name || ' ' || s.user_set_name || ' ' || s.session_type || ' ' || {CHANGED}
+    SELECT s.id, coalesce(s.working_dir, '') || ' ' || coalesce(s.name, '') || ' ' || coalesce(s.user_set_name, '')
+      || ' ' || coalesce(s.session_type, '') || ' ' || {CHANGED}
       || ' ' || coalesce(sum(octet_length(m.metadata_json)), 0)
     FROM sessions s LEFT JOIN messages m ON m.session_id = s.id GROUP BY s.id
     """,
@@ -40,7 +41,7 @@ BY_NAME: Final = Query(
 )
 BY_DESCRIPTION: Final = Query(
     units=f"""
-    SELECT s.id, s.working_dir || ' ' || s.description || ' ' || {CHANGED}
+    SELECT s.id, coalesce(s.working_dir, '') || ' ' || coalesce(s.description, '') || ' ' || {CHANGED}
     FROM sessions s LEFT JOIN messages m ON m.session_id = s.id GROUP BY s.id
     """,
     rows=(

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from sesamed.model import Bad, Fact, Identity, NameRank
+from sesamed.model import Fact, Identity, NameRank
 from sesamed.source import (
     BadLineError,
     Document,
@@ -64,7 +64,7 @@ QUERY: Final = Query(
         LEFT JOIN session_nodes p ON p.session_key = coalesce(n.spawned_by, n.parent_session_key)
         WHERE w.session_id = :unit
         """,
-        "SELECT seq, event_json, event_zstd FROM transcript_events WHERE session_id = :unit ORDER BY seq",
+        "SELECT event_json, event_zstd FROM transcript_events WHERE session_id = :unit ORDER BY seq",
     ),
 )
 
@@ -142,11 +142,8 @@ class OpenClaw(Pi):
             return (state, list(_read_list(item))) if state.is_meta else super().step(state, item)
         if item.query == 0:
             return state, list(_read_conversation(*item.values))
-        number, text, packed = item.values
-        try:
-            return super().step(state, _event(text if packed is None else packed))
-        except BadLineError as error:
-            return state, [Bad(reason=str(error), line=number if isinstance(number, int) else None)]
+        text, packed = item.values
+        return super().step(state, _event(text if packed is None else packed))
 
     def take(self, state: PiState, entry: Line, line: bytes) -> Step:
         """The operations of a line of pi, when what OpenClaw has put around it is taken off."""

@@ -55,7 +55,7 @@ ROWS: Final = (
 )
 # An update shows in the times of messages and parts, a deletion in their number.
 CHANGED: Final = """
-    s.time_updated || ' ' || s.title || ' ' || coalesce(s.revert, '')
+    coalesce(s.time_updated, 0) || ' ' || coalesce(s.title, '') || ' ' || coalesce(s.revert, '')
     || (SELECT ' ' || count(*) || ' ' || coalesce(max(time_updated), 0) FROM message WHERE session_id = s.id)
     || (SELECT ' ' || count(*) || ' ' || coalesce(max(time_updated), 0) FROM part WHERE session_id = s.id)
 """
@@ -64,7 +64,7 @@ CHANGED: Final = """
 BY_EVENT: Final = Query(
     units=f"""
     SELECT s.id, CASE WHEN e.seq IS NOT NULL THEN 'event ' || e.seq
-      WHEN EXISTS(SELECT 1 FROM event_sequence) THEN 'before ' || s.time_updated ELSE {CHANGED} END
+      WHEN EXISTS(SELECT 1 FROM event_sequence) THEN 'before ' || coalesce(s.time_updated, 0) ELSE {CHANGED} END
     FROM session s LEFT JOIN event_sequence e ON e.aggregate_id = s.id
     """,
     rows=ROWS,

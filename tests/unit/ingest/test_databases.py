@@ -2,7 +2,10 @@
 
 import json
 import logging
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -12,12 +15,19 @@ from sesamed.ingest.content import LAST_ITEMS, WORTH_ITEMS
 from sesamed.ingest.whole import WHOLE_BYTES
 from sesamed.model import Operation
 from sesamed.source import Row
+from sesamed.sources import SOURCES
 from sesamed.store.foreign import ForeignDatabase
 from sesamed.store.rows import BadLine, FileRows, Signature
 from sesamed.store.writing.records import Records
 from sesamed.store.writing.sessions import Tally
+from tests.support.crush import SCHEMA as CRUSH_SCHEMA
+from tests.support.crush import CrushSession
+from tests.support.goose import SCHEMA as GOOSE_SCHEMA
+from tests.support.goose import GooseSession
 from tests.support.history import same
 from tests.support.letters import Desk, with_sessions
+from tests.support.opencode import SCHEMA as OPENCODE_SCHEMA
+from tests.support.opencode import OpenCodeSession
 from tests.support.owner import Owner
 from tests.support.whole_sources import State, Tables
 
@@ -73,21 +83,75 @@ def test_a_session_that_is_deleted_is_kept(desk: Desk, owner: Owner) -> None:
     same(with_sessions(desk.dump()), with_sessions(desk.carried_over()))
 
 
-def test_a_row_that_does_not_decode_keeps_its_session(desk: Desk, owner: Owner) -> None:
-    """And counts; the next version mends it. Text that is no UTF-8 is such a row."""
+def test_a_row_that_does_not_decode_is_skipped(desk: Desk, owner: Owner) -> None:
+    """And counts, with its number, and the others are read; the next version mends it. Text that is no UTF-8 is such a row."""
     owner.say("s1", "k1", "alpha")
     desk.look()
     for broken in ("'{'", "CAST(x'ff00fe' AS TEXT)", "NULL"):
         owner.run(f"INSERT INTO part VALUES(99, 's1', {broken})")
         owner.run("UPDATE session SET version = version + 1")
+        owner.say("s1", "k2", "beta")
         desk.look()
         assert list(desk.bad().values()) == [1]
-        assert [name for name, (bad,) in desk.reasons().items() if bad.line is None] == ["tables/x.db\0s1"]
-        assert desk.texts("tables:s1") == ["alpha"]
-        owner.run("DELETE FROM part WHERE id = 99")
+        assert {name: bad.line for name, (bad,) in desk.reasons().items()} == {"tables/x.db\0s1": 3}
+        assert desk.texts("tables:s1") == ["alpha", "beta"]
+        owner.run("DELETE FROM part WHERE id >= 99")
         owner.run("UPDATE session SET version = version + 1")
         desk.look()
         assert desk.bad() == {}
+
+
+def test_what_none_of_the_rows_says_any_more_is_kept(desk: Desk, owner: Owner) -> None:
+    """As of a session that is one row, which another version has written anew."""
+    owner.say("s1", "k1", "alpha")
+    desk.look()
+    owner.run("UPDATE part SET data = 'of another version'")
+    owner.run("UPDATE session SET version = version + 1")
+    desk.look()
+    assert list(desk.bad().values()) == [1]
+    assert desk.texts("tables:s1") == ["alpha"]
+
+
+REAL = {
+    "crush": (
+        "crush.db",
+        CRUSH_SCHEMA,
+        CrushSession("s1"),
+        "UPDATE messages SET {} WHERE parts LIKE '%beta%'",
+        "parts",
+    ),
+    "goose": (
+        "sessions.db",
+        GOOSE_SCHEMA,
+        GooseSession("s1"),
+        "UPDATE messages SET {} WHERE content_json LIKE '%beta%'",
+        "content_json",
+    ),
+    "opencode": (
+        "opencode.db",
+        OPENCODE_SCHEMA,
+        OpenCodeSession(id="s1"),
+        "UPDATE part SET {} WHERE data LIKE '%beta%'",
+        "data",
+    ),
+}
+
+
+@pytest.mark.parametrize("agent", REAL)
+@pytest.mark.parametrize("broken", ["'{'", "CAST(x'ff00fe' AS TEXT)", "zeroblob(3)", "'[]]'"])
+def test_a_row_that_does_not_decode_takes_no_other_with_it(agent: str, broken: str) -> None:
+    """Of none of these agents."""
+    name, schema, session, update, column = REAL[agent]
+    desk = Desk(SOURCES[agent])
+    with closing(sqlite3.connect(desk.base / agent / name, isolation_level=None)) as connection:
+        connection.executescript(schema)
+        for statement, values in deepcopy(session).user("alpha").answer("beta").user("gamma").statements():
+            connection.execute(statement, values)
+        connection.execute(update.format(f"{column} = {broken}"))
+    desk.look()
+    assert desk.texts(f"{agent}:s1") == ["alpha", "gamma"]
+    assert list(desk.bad().values()) == [1]
+    desk.close()
 
 
 def test_an_owner_without_wal_may_write_while_we_decode(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

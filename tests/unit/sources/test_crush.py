@@ -104,6 +104,17 @@ def test_summaries_were_named_by_their_sessions_first(tmp_path: Path) -> None:
         assert [record.role for record in records(operations(made.rows("s"), "s"))] == ["user", "summary"]
 
 
+def test_a_title_without_a_value_hides_no_change(tmp_path: Path) -> None:
+    """Of a session that some version has left without one."""
+    made = ForeignDatabase(tmp_path / "crush.db", ROWS, SCHEMA.replace(" NOT NULL", ""))
+    with closing(made.owner):
+        made.write(talk())
+        made.owner.execute("UPDATE sessions SET title = NULL")
+        before = made.versions()
+        made.owner.execute("DELETE FROM messages WHERE rowid = 1")
+        assert made.versions() != before
+
+
 def test_a_database_of_another_kind_fits_nothing(tmp_path: Path) -> None:
     """Nothing is guessed."""
     made = ForeignDatabase(tmp_path / "crush.db", ROWS, "CREATE TABLE sessions (id text, title text)")

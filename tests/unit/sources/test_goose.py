@@ -121,6 +121,18 @@ def test_each_change_makes_another_version(database: ForeignDatabase, change: st
     assert database.versions() != before
 
 
+@pytest.mark.parametrize("column", ["working_dir", "name", "user_set_name", "session_type"])
+def test_a_column_without_a_value_hides_no_change(tmp_path: Path, column: str) -> None:
+    """Of a session that some version has left without one."""
+    made = ForeignDatabase(tmp_path / "sessions.db", ROWS, SCHEMA.replace(" NOT NULL", ""))
+    with closing(made.owner):
+        made.write(talk())
+        made.owner.execute(f"UPDATE sessions SET {column} = NULL")
+        before = made.versions()
+        made.owner.execute("DELETE FROM messages WHERE message_id = 'msg_20260301_1_6'")
+        assert made.versions() != before
+
+
 def test_a_session_that_is_written_anew_is_another_version(database: ForeignDatabase) -> None:
     """As after a compaction; another one is not."""
     session, other = talk(), GooseSession("20260301_2").user("Count")

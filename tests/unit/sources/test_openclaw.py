@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sesamed.model import Bad, Message, NameRank, Operation, ToolCall, ToolResult
+from sesamed.model import Message, NameRank, Operation, ToolCall, ToolResult
 from sesamed.source import BadLineError, ForeignFileError, Row, Rows, ShapeFinder
 from sesamed.sources.openclaw import OpenClaw
 from sesamed.sources.openclaw.prompts import BEGIN, answer_of, prompt_of
@@ -34,7 +34,7 @@ def read(items: Iterable[bytes | Row], path: str = "main/sessions/s.jsonl", part
 def rows_of(session: PiSession, *conversation: str | None) -> list[Row]:
     """A session as the statements give it."""
     given = (*conversation, None, None, None, None)[:4]
-    lines = [Row(1, (number, *stored(line))) for number, line in enumerate(session.lines())]
+    lines = [Row(1, stored(line)) for line in session.lines()]
     return [Row(0, given), *lines]
 
 
@@ -108,7 +108,7 @@ def test_a_file_and_a_database_say_the_same() -> None:
     """The same records under the same keys: an imported session is in both. Long lines are compressed in the database."""
     session = talk()
     filed, stored = read(session.lines()), read(rows_of(session), DATABASE, session.id)
-    assert any(row.values[2] for row in rows_of(session)[1:])
+    assert any(row.values[1] for row in rows_of(session)[1:])
     assert filed[1:] == stored[1:]
     assert [(record.role, getattr(record, "text", "")[:11]) for record in records(filed)] == [
         ("user", "Which wren?"),
@@ -241,14 +241,12 @@ def test_which_files_are_read() -> None:
         assert find(name.encode()) is None
 
 
-def test_an_event_that_does_not_decode_is_skipped() -> None:
-    """It counts, with its number; the others are read."""
+def test_an_event_may_not_decode() -> None:
+    """In each of these ways; without the first one it is no session."""
     rows = rows_of(talk())
     for odd in (("{", None), (None, b"\x28\xb5\x2f\xfdnothing"), (None, None), ("[]", None), (None, b"\xff")):
-        said = read([*rows[:-1], Row(1, (99, *odd)), rows[-1]], DATABASE, "s")
-        (bad,) = (operation for operation in said if isinstance(operation, Bad))
-        assert bad.line == 99
-        assert keys(said) == keys(read(rows, DATABASE, "s"))
+        with pytest.raises(BadLineError):
+            read([*rows, Row(1, odd)], DATABASE, "s")
     with pytest.raises(ForeignFileError):
         read([rows[0], *rows[2:]], DATABASE, "s")
 

@@ -111,17 +111,22 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     If a member does not decode, or is missing at that moment, what was last read of the unit stays, and it counts as bad. All members
     together may have `max_bytes`.
+
+    `better` are patterns of files that hold the same session, and more of it. Of one that is there, or that the index has read, `step`
+    gets a Member without data, before all others: what both hold is not to be read twice.
     """
 
     unit: str
     members: tuple[str, ...]
     max_bytes: int = 64 << 20
+    better: tuple[str, ...] = ()
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How one version of an agent's schema is read. `units` selects two columns: the session's id as text, and its version, a number or
     text that differs after *every* change that `rows` could show (a new title, too, which may not move the time of the last update).
-    The statements in `rows` are run one after the other, with the id as `:unit` and the database's own path as `:path`.
+    The statements in `rows` are run one after the other, with the id as `:unit` and the database's own path as `:path`. Besides SQLite's
+    own functions there is `protobuf(message, number)`: the values of a field, as JSON, with bytes in hexadecimal digits.
     """
 
     units: str

@@ -204,12 +204,12 @@ class Decoder:
         self._whole.read_document(change, known, source, shape, tail)
         return self._settle(state, change)
 
-    def read_bundle(self, state: FileState, now: Signature, known: IndexedFile | None) -> FileRows:
+    def read_bundle(self, state: FileState, now: Signature, known: IndexedFile | None, files: Files) -> FileRows:
         """Read what differs in a bundle."""
         shape = self.shape(state)
         assert isinstance(shape, Bundle)
         change, source = self._begin(state.target, now, known), self._sources[state.target.source]
-        self._whole.read_bundle(change, known, source, shape)
+        self._whole.read_bundle(change, known, source, shape, files.list_read)
         return self._settle(state, change)
 
     def read_database(self, state: FileState, now: Signature, files: Files, scratch: str) -> DatabaseRows:

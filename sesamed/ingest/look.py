@@ -259,7 +259,10 @@ class _Run:
         if isinstance(shape, Rows):
             self._read_database(state, now)
         elif isinstance(shape, Bundle):
-            self._take_whole(state, self._decoder.read_bundle(state, now, self._find_known(state)))
+            if shape.better:
+                self._settle()  # what is being committed may be one of them
+            known = self._find_known(state)
+            self._take_whole(state, self._decoder.read_bundle(state, now, known, self._writer.files))
         else:
             with open_tail(state.target.path, state.target.root) as tail:
                 if isinstance(shape, Document):

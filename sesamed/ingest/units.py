@@ -120,6 +120,29 @@ def list_members(bundle: Bundle, path: bytes, root: str) -> Iterator[tuple[bytes
     yield from _read_below(bundle.members, names, os.fsencode(root))
 
 
+def list_better(bundle: Bundle, path: bytes, root: str) -> Iterator[bytes]:
+    """The files that hold the same session, and more of it."""
+    names = match_names(bundle.unit, path_below(root, path)) or {}
+    for pattern in bundle.better:
+        for file in _glob(fill_names(pattern, names), os.fsencode(root)):
+            if match_names(pattern, file) is not None and os.path.lexists(
+                found := os.path.join(os.fsencode(root), file)
+            ):
+                yield found
+
+
+def find_better(bundle: Bundle, path: bytes, root: str, list_read: Callable[[bytes], Iterable[bytes]]) -> bytes | None:
+    """One of them that was read, whether or not it is still there; `list_read` gives what the index has below a beginning of paths."""
+    names = match_names(bundle.unit, path_below(root, path)) or {}
+    for pattern in bundle.better:
+        for unit in list_read(os.path.join(os.fsencode(root), os.fsencode(NAME.split(pattern)[0]))):
+            file = Unit.parse(unit).path
+            found = match_names(pattern, path_below(root, file))
+            if found is not None and all(names.get(name, value) == value for name, value in found.items()):
+                return file
+    return None
+
+
 def _read_below(patterns: Sequence[str], names: dict[str, bytes], root: bytes) -> Iterator[tuple[bytes, Signature]]:
     """Files of these patterns with these names; those that another file's names lead to come right behind it."""
     for pattern, followers in _group(patterns, names).items():
@@ -159,6 +182,7 @@ def _bundle_signature(bundle: Bundle, path: bytes, root: str) -> Signature | Non
         return None
     seen = list(list_members(bundle, path, root))
     marks = b"".join(b"%s\0%d %d %d %d\n" % (name, s.ino, s.size, s.mtime_ns, s.ctime_ns) for name, s in seen)
+    marks += b"".join(b"%s\0\n" % name for name in list_better(bundle, path, root))  # whatever is in them
     newest = max((one.mtime_ns for _, one in seen), default=signature(status).mtime_ns)
     return Signature(signature(status).dev, 0, sum(one.size for _, one in seen), newest, digest(marks))
 

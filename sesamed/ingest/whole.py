@@ -36,7 +36,7 @@ from sesamed.ingest.content import (
     mark_items,
 )
 from sesamed.ingest.tail import NotRegularError, Tail, open_tail
-from sesamed.ingest.units import list_members, relative
+from sesamed.ingest.units import find_better, list_better, list_members, relative
 from sesamed.ingest.withholding import WithheldError
 from sesamed.model import Bad, Message, Operation, Passed, ToolCall
 from sesamed.source import BadLineError, Bundle, Document, ForeignFileError, Member, Row, Source, Unit
@@ -144,10 +144,18 @@ class Whole:
             items = Items([data], crc32(data))
         self._read(change, known, source, items)
 
-    def read_bundle(self, change: FileRows, known: IndexedFile | None, source: Source[Any], shape: Bundle) -> None:
+    def read_bundle(
+        self,
+        change: FileRows,
+        known: IndexedFile | None,
+        source: Source[Any],
+        shape: Bundle,
+        list_read: Callable[[bytes], Iterable[bytes]],
+    ) -> None:
         """Many files."""
         try:
-            items = Items(list(self._members(shape, change.path, change.root)))
+            better = self._better(shape, change.path, change.root, list_read)
+            items = Items([*better, *self._members(shape, change.path, change.root)])
         except (FileNotFoundError, NotRegularError):
             items = Items([], bad="a part of it is missing, or is no regular file")
         except BadLineError as error:
@@ -163,6 +171,15 @@ class Whole:
         with suppress(BeforeError):
             return _decode(change, source, items, marks, before)
         return _decode(change, source, items, marks, None)
+
+    def _better(
+        self, bundle: Bundle, path: bytes, root: str, list_read: Callable[[bytes], Iterable[bytes]]
+    ) -> Iterator[Member]:
+        """A file that holds the same session, and more of it: what the index has of one stays when that is gone."""
+        there = (file for file in list_better(bundle, path, root) if not self._excludes(file))
+        found = next(there, None) or (find_better(bundle, path, root, list_read) if bundle.better else None)
+        if found is not None:
+            yield Member(relative(found, root), b"")
 
     def _members(self, bundle: Bundle, path: bytes, root: str) -> Iterator[Member]:
         left = bundle.max_bytes

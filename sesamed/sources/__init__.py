@@ -1,8 +1,8 @@
 """The agents' formats, one package for each; pure: bytes in, operations out. No I/O, no clock, no knowledge of the index.
 
 `SOURCES` is the one list of them: an agent is a package here and a line in it. `TOOL_FAMILIES` is what they say of their tools, together.
-What they share: `lines` (JSON, and a source of such lines), `columns`, `tasks`, `editors`, `records` (messages and calls at their place),
-`names`.
+What they share: `lines` (JSON, and a source of such lines), `columns`, `elements`, `tasks`, `editors`, `records` (messages and calls at
+their place), `names`.
 """
 
 from collections.abc import Mapping
@@ -15,6 +15,7 @@ from sesamed.sources.cline import Cline, Kilo, Roo
 from sesamed.sources.codex import Codex
 from sesamed.sources.copilot import Copilot
 from sesamed.sources.crush import Crush
+from sesamed.sources.cursor import Cursor
 from sesamed.sources.droid import Droid
 from sesamed.sources.gemini import Gemini
 from sesamed.sources.goose import Goose
@@ -30,7 +31,7 @@ SOURCES: dict[str, Source[Any]] = {
     source.name: source
     for source in (
         *(Pi(), Claude(), Codex(), Gemini(), OpenCode(), OpenClaw(), Qwen(), Copilot(), Kimi(), Droid()),
-        *(Amp(), Cline(), Roo(), Kilo(), Goose(), Crush(), Zed(), Sesame()),
+        *(Amp(), Cline(), Roo(), Kilo(), Goose(), Crush(), Zed(), Cursor(), Sesame()),
     )
 }
 

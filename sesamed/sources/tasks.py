@@ -1,5 +1,7 @@
 """Tasks that go on in the background: Claude Code and Qwen Code say what one came to in a prompt of their own, as elements."""
 
+from sesamed.sources.elements import inner
+
 
 def result_of_task(text: str) -> tuple[str, str]:
     """The id of the call that began a task in the background, and what the task came to."""
@@ -10,10 +12,3 @@ def result_of_task(text: str) -> tuple[str, str]:
 def has_failed(text: str) -> bool:
     """Whether a task ended otherwise than it should."""
     return inner(text, "status") not in (None, "completed")
-
-
-def inner(text: str, tag: str) -> str | None:
-    """The content of the first element of this name, None if there is none."""
-    _, begin, rest = text.partition(f"<{tag}>")
-    end = rest.find(f"</{tag}>")
-    return rest[:end] if begin and end >= 0 else None

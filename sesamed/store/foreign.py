@@ -8,6 +8,7 @@ Without a WAL a reader's lock keeps the owner from writing, and not every progra
 while the owner wrote is thrown away: that is seen by the file, its counter of changes, and the journal that is there during a write.
 """
 
+import json
 import os
 import shutil
 import threading
@@ -15,10 +16,12 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from itertools import islice
+from typing import Any
 from urllib.parse import quote
 
 import apsw
 
+from sesamed.protobuf import LARGEST, ProtobufError, read_fields
 from sesamed.source import Query, Value
 
 BUSY_MS = 100  # owners hold a lock against readers for a moment only, and write no longer than that
@@ -207,7 +210,18 @@ def _connect(path: bytes, how: str) -> apsw.Connection:
     with _errors():
         connection = apsw.Connection(f"file:{quote(path)}?{how}", flags=flags)
         connection.set_busy_timeout(BUSY_MS)
+        connection.create_scalar_function("protobuf", _list_values, 2, deterministic=True)
     return connection
+
+
+def _list_values(*given: Any) -> str:
+    """The values of one field of a message, as JSON: numbers, and bytes in hexadecimal digits. None of what is no message."""
+    (data, number), found = given, list[int | str]()
+    with suppress(ProtobufError):
+        for field, value in read_fields(data) if isinstance(data, bytes) else ():
+            if field == number and (isinstance(value, bytes) or value < LARGEST):
+                found.append(value.hex() if isinstance(value, bytes) else value)
+    return json.dumps(found)
 
 
 def _wait_for_owner(path: bytes) -> tuple[object, ...]:

@@ -15,6 +15,7 @@ from tests.support.cline import ClineSession, ClineTask
 from tests.support.codex import CodexSession
 from tests.support.copilot import CopilotSession, history
 from tests.support.crush import CrushSession, write_crush
+from tests.support.cursor import CursorSession, write_chat, write_transcript
 from tests.support.daemon import Daemon, eventually
 from tests.support.droid import DroidSession
 from tests.support.gemini import GeminiSession
@@ -229,6 +230,9 @@ def test_prompts_of_ours_are_in_no_agents_sessions(tmp_path: Path) -> None:
             DroidSession(id=f"d1010000-0000-4000-8000-00000000000{number}").context().user(text).answer("x").write(
                 tmp_path / "droid"
             )
+            editors, commands = (CursorSession(f"c00{digit}{number}").user(text).answer("x") for digit in (5, 6))
+            write_transcript(tmp_path / "cursor", editors)
+            write_chat(tmp_path / "cursor", commands)
             write_crush(tmp_path / "crush", CrushSession(f"c1a5{number}").user(text).answer("x"))
             write_goose(tmp_path / "goose", GooseSession(id=f"20260301_{number}").user(text).answer("x"))
             AmpThread(id=f"T-{number}").user(text).answer("x").write(tmp_path / "amp")
@@ -258,7 +262,8 @@ def test_prompts_of_ours_are_in_no_agents_sessions(tmp_path: Path) -> None:
                 file.write_bytes(member.data)
         daemon.sync()
         assert sorted(session["source"] for session in daemon.sessions()) == [
-            "amp", "claude", "cline", "codex", "copilot", "copilot", "crush", "droid", "gemini", "gemini", "goose", "kimi", "kimi",
+            "amp", "claude", "cline", "codex", "copilot", "copilot", "crush", "cursor", "cursor", "droid", "gemini", "gemini",
+            "goose", "kimi", "kimi",
             "openclaw", "opencode", "qwen", "roo",
         ]  # fmt: skip
         assert daemon.found("quince")

@@ -14,6 +14,9 @@ import pytest
 
 from tests.support.cline import ClineSession, ClineTask
 from tests.support.crush import CrushSession, list_projects, write_crush
+from tests.support.cursor import SCHEMA as CURSOR_SCHEMA
+from tests.support.cursor import CursorSession, trust, write_transcript
+from tests.support.cursor import beside as beside_chat
 from tests.support.daemon import Daemon, eventually
 from tests.support.gemini import GeminiSession
 from tests.support.goose import SCHEMA as GOOSE_SCHEMA
@@ -190,6 +193,44 @@ def test_gooses_database_is_read_while_it_is_written(daemon: Daemon) -> None:
         assert (shown["cwd"], shown["toolCounts"]) == (str(daemon.home), {"shell": 1})
         assert shown["resume"]["command"][-1] == session.id
         assert sorted(os.listdir(file.parent)) == beside
+    daemon.check_index()
+
+
+def test_cursors_sessions_are_read_while_they_are_written(daemon: Daemon) -> None:
+    """From its database, where each commit is seen, and nothing is left beside it; else from a transcript. None is there twice."""
+    home, call = daemon.home / ".cursor", Call("Shell", {"command": "bake medlar"})
+    session = CursorSession(cwd=str(daemon.home))
+    file = session.database(home)
+    file.parent.mkdir(parents=True)
+    with Owner(file, tables=False) as owner:
+        for statement in CURSOR_SCHEMA.split(";"):
+            owner.run(statement)
+        beside = sorted(os.listdir(file.parent))
+        for word, grown in (
+            ("quince", session.user("a quince tart")),
+            ("cornelian", session.answer("I bake a cornelian.", call)),
+            ("burnt", session.result(call, "burnt", 3)),
+        ):
+            for sql, values in grown.statements():
+                owner.run(sql, *values)
+            eventually(partial(daemon.found, word))
+            assert sorted(os.listdir(file.parent)) == beside
+        write_transcript(home, session)
+        worker = CursorSession("c0050000-0000-4000-8000-000000000002", cwd=session.cwd).user("count the salsify")
+        write_transcript(home, worker, session.id)
+        trust(home, session)
+        eventually(lambda: daemon.found("salsify", subagents="only"))
+        (file.parent / "meta.json").write_bytes(beside_chat(session, title="Tarts"))
+        eventually(lambda: meta(daemon, session.id)["name"] == "Tarts")
+    daemon.sync()
+    (hit,) = daemon.call("search", query="burnt", status="error")["results"]
+    assert hit["sessionId"] == session.id
+    shown = meta(daemon, session.id)
+    assert (shown["cwd"], shown["messageCount"], shown["toolCounts"]) == (str(daemon.home), 2, {"Shell": 1})
+    assert shown["resume"]["command"] == ["cursor-agent", "--resume", session.id]
+    below = meta(daemon, worker.id)
+    assert (below["parentSessionId"], below["cwd"]) == (session.id, session.cwd)
+    assert texts(daemon, worker.id) == ["count the salsify"]
     daemon.check_index()
 
 

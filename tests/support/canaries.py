@@ -15,6 +15,8 @@ import apsw
 
 from sesamed.sources import SOURCES
 from tests.support.crush import SCHEMA as CRUSH_SCHEMA
+from tests.support.cursor import SCHEMA as CURSOR_SCHEMA
+from tests.support.cursor import CursorSession
 from tests.support.goose import SCHEMA as GOOSE_SCHEMA
 from tests.support.opencode import SCHEMA
 from tests.support.zed import SCHEMA as ZED_SCHEMA
@@ -73,7 +75,13 @@ def write_hostile_roots(top: Path) -> dict[str, Path]:
         root.mkdir(parents=True)
         cases = [file for file in sorted((GOLDEN / name).rglob("*.json*")) if ".expected" not in file.suffixes]
         for number, file in enumerate(cases):
-            writers = {"opencode": _write_cases, "goose": _write_goose, "crush": _write_crush, "zed": _write_zed}
+            writers = {
+                "opencode": _write_cases,
+                "goose": _write_goose,
+                "crush": _write_crush,
+                "zed": _write_zed,
+                "cursor": _write_cursor,
+            }
             write = writers.get(name, _write_file)
             write(root, file.relative_to(GOLDEN / name), number)
     return roots
@@ -194,6 +202,50 @@ def _write_crush(root: Path, place: PurePath, number: int) -> None:
                     is_summary or 0,
                 ]
                 connection.execute("INSERT INTO messages VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+
+
+def _write_cursor(root: Path, place: PurePath, number: int) -> None:
+    """A database, a transcript with what belongs to it, or what stands beside a database."""
+    case = json.loads((GOLDEN / "cursor" / place).read_text())
+    if "items" not in case:
+        session = poison(place.parent.name, "id")
+        _write(root.joinpath(*place.parts[:-2], session, place.name), json.dumps(poison(case)).encode())
+    elif case["part"]:
+        said = [
+            json.dumps(poison(json.loads(values[2])))
+            for query, values in case["items"]
+            if query == 3 and _is_object(values[2])
+        ]
+        head = poison(json.loads(case["items"][0][1][0]))
+        unit = PurePath(case["unit"])
+        session = CursorSession(poison(unit.parent.name, "id"), poison("/home/me/birds"))
+        session.meta, session.messages = head, [json.loads(text) for text in said]
+        file = root.joinpath(*unit.parts[:-2], session.id, unit.name)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with closing(apsw.Connection(str(file))) as connection:
+            connection.execute(CURSOR_SCHEMA)
+            for statement, values in session.statements():
+                connection.execute(statement, values)
+    else:
+        for member, given in case["items"]:
+            path = PurePath(member)
+            if isinstance(given, dict):
+                _write(root / path, json.dumps(poison(given)).encode())
+            elif path.suffix == ".jsonl":
+                name = poison(path.stem, "id")
+                above = [name if part == path.stem else part for part in path.parts[:-1]]
+                _write(
+                    root.joinpath(*above, f"{name}.jsonl"), b"\n".join(map(_poison_line, given.encode().split(b"\n")))
+                )
+
+
+def _is_object(text: str | None) -> bool:
+    return (text or "").startswith("{")
+
+
+def _write(file: Path, data: bytes) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(data)
 
 
 def _write_zed(root: Path, place: PurePath, number: int) -> None:

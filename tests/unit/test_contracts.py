@@ -194,15 +194,15 @@ def test_sources_carry_their_names() -> None:
 
 
 def test_only_its_package_knows_an_agent() -> None:
-    """Nothing else names one (pi is also where our tools live, and a word of the configuration)."""
-    agents = {file.parent.name for file in (ROOT / "sesamed/sources").glob("*/__init__.py")} - {"pi"}
+    """Nothing else names one (pi is also where our tools live, and a word of the configuration; a cursor is also something else)."""
+    agents = {file.parent.name for file in (ROOT / "sesamed/sources").glob("*/__init__.py")} - {"pi", "cursor"}
     assert {"claude", "codex"} <= agents
     places = ("sesamed", "sesamectl", "pi/sesame")
     files = [file for place in places for name in ("*.py", "*.ts") for file in (ROOT / place).rglob(name)]
     words = (
         name if len(name) > 3 else rf"\b{name}\b(?!;)" for name in agents
     )  # short ones are in other words, in `&amp;`
-    named = re.compile("|".join(words), re.IGNORECASE)
+    named = re.compile("|".join([*words, r"\.cursor\b(?=[/\"])", "cursor-agent"]), re.IGNORECASE)
     found = {
         f"{file.relative_to(ROOT)}: {line.strip()}"
         for file in files

@@ -18,6 +18,8 @@ from sesamed.sources.cline import panel, transcript
 from sesamed.sources.codex.state import RANDOM
 from sesamed.sources.copilot.workspace import read_workspace
 from sesamed.sources.crush import records as crush
+from sesamed.sources.cursor import prompts as cursor
+from sesamed.sources.cursor.chat import strip_frame
 from sesamed.sources.droid import records as droid
 from sesamed.sources.names import says_something, session_name
 from sesamed.sources.openclaw import prompts as openclaw
@@ -76,6 +78,15 @@ LOOKS: dict[str, tuple[Callable[[str], object], str]] = {
             crush.EXIT.search(text.replace("_", " ") * 8),
         ),
         "\n \n\n \n\n<cwd> \n\n<cwd>x <cwd> \n\n<cwd></cwd> \nExit_code_1 1",
+    ),
+    "Cursor's prompt": (
+        lambda text: cursor.prompt_of(text.replace("+", " ") * 8),
+        "\n <user_query> </user_query> <rules+ <rules> </rules> <rules+a <system-reminder> <timestamp>",
+    ),
+    "Cursor's answer": (lambda text: cursor.answer_of(text * 8), "[REDACTED] [REDACTED]\n \n"),
+    "Cursor's output": (
+        lambda text: strip_frame(f"Exit code: 1\n\nCommand output:\n\n```\n{text.replace('_', ' ') * 8}"),
+        "\n ``` \n```\n\nCommand_ \n```\n",
     ),
     "Droid's prompt": (
         lambda text: droid.prompt_of(f"<system-reminder>{text.replace('_', ' ') * 8}</system-reminder>{text}"),

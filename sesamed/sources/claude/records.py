@@ -27,9 +27,10 @@ from sesamed.sources.claude.lines import (
     parent_of,
     replace_answers,
 )
+from sesamed.sources.elements import inner
 from sesamed.sources.names import says_something, session_name
 from sesamed.sources.records import OpenCall, Place, add_open, drop_open, join_texts, link_parent, millis
-from sesamed.sources.tasks import has_failed, inner, result_of_task
+from sesamed.sources.tasks import has_failed, result_of_task
 
 # In front of a prompt, in the same message. What follows is the person's.
 WRAPPED = re.compile(

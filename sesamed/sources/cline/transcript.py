@@ -12,6 +12,7 @@ import msgspec
 from sesamed.calls import strip_server, value_text
 from sesamed.model import Fact, Identity, Message, Operation, Role, ToolCall, ToolResult, Unknown, record_key
 from sesamed.source import ForeignFileError
+from sesamed.sources.elements import drop_elements
 from sesamed.sources.lines import FAILURES, LineDecoder, decode_part
 from sesamed.sources.names import name_facts
 from sesamed.sources.records import Place, Time, millis
@@ -186,7 +187,7 @@ SKIPPED: Final = frozenset({"text", "thinking", "redacted_thinking", "image", "f
 def prompt_of(text: str) -> str:
     """What the user typed: `/x …` for a command, without the marks around it; empty if the program wrote it."""
     for tag in LEFT_OUT:
-        text = _drop_elements(text, tag)
+        text = drop_elements(text, tag)
     text = COMMAND.sub(_name_command, INPUT.sub("", text)).replace(COMMAND_END, "").strip()
     return "" if text.startswith(RESUMED) else text
 
@@ -237,12 +238,3 @@ def _object_in(text: str) -> dict[str, Any] | None:
     except FAILURES:
         return None
     return value if isinstance(value, dict) else None
-
-
-def _drop_elements(text: str, tag: str) -> str:
-    """The text without these elements. (A pattern would look at the rest of the text again for each one that is not closed.)"""
-    kept, at = [], 0
-    while (start := text.find(f"<{tag}", at)) >= 0 and (end := text.find(f"</{tag}>", start)) >= 0:
-        kept.append(text[at:start])
-        at = end + len(f"</{tag}>")
-    return "".join([*kept, text[at:]])

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from sesamed.calls import strip_server
 from sesamed.model import Message as Said
 from sesamed.model import Undone, Unknown, record_key
+from sesamed.sources.elements import inner
 from sesamed.sources.kimi.cli import Step, add_prompt, add_result, make_message
 from sesamed.sources.kimi.lines import Event, KimiState, Line, Message, Origin, text_of
 from sesamed.sources.records import OpenCall, Place, add_open, millis, note_activity
-from sesamed.sources.tasks import inner
 
 SHELL_TOOL: Final = "Bash"
 PROMPTS: Final = 64

@@ -138,6 +138,11 @@ class Files:
             bytes(unit): (version, source, bool(complete), bool(gone)) for unit, version, source, complete, gone in rows
         }
 
+    def list_read(self, beginning: bytes) -> list[bytes]:
+        """The units whose paths begin so, and that hold a session."""
+        sql = "SELECT path FROM files WHERE path >= ? AND path < ? AND session IS NOT NULL"
+        return [bytes(path) for (path,) in self._connection.execute(sql, (beginning, beginning + b"\xff"))]
+
     def list_directories(self) -> list[str]:
         """Where sessions were."""
         return [directory for (directory,) in self._connection.execute(DIRECTORIES)]

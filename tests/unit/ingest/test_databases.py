@@ -112,7 +112,7 @@ def test_what_none_of_the_rows_says_any_more_is_kept(desk: Desk, owner: Owner) -
     assert desk.texts("tables:s1") == ["alpha"]
 
 
-REAL = {
+REAL: dict[str, tuple[str, str, CrushSession | GooseSession | OpenCodeSession, str, str]] = {
     "crush": (
         "crush.db",
         CRUSH_SCHEMA,

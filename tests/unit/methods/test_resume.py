@@ -11,12 +11,15 @@ from sesamed.sources import SOURCES
 from sesamed.store.reading.summary import Origin
 
 FILE = b"/home/me/.agent/sessions/2026/one.jsonl"
+CHAT = b"/home/me/.cursor/chats/5d2/one-1/store.db"  # Cursor resumes what is in such a directory only
 ARCHIVED = b"/home/me/.codex/archived_sessions/one.jsonl"
 ABLE = [name for name, source in SOURCES.items() if source.resume is not None]
 
 
 def origin(source: str, cwd: Any, *paths: bytes, id: str = "one-1", subagent: bool = False) -> Origin:  # noqa: A002
-    return Origin(source, id, None if cwd is None else str(cwd), subagent, paths or (FILE,))
+    return Origin(
+        source, id, None if cwd is None else str(cwd), subagent, paths or (CHAT if source == "cursor" else FILE,)
+    )
 
 
 @pytest.fixture
@@ -37,6 +40,7 @@ def anothers(tmp_path: Path) -> str:
         ("gemini", ["gemini", "--resume", "one-1"]),
         ("qwen", ["qwen", "--resume", "one-1"]),
         ("crush", ["crush", "--session", "one-1"]),
+        ("cursor", ["cursor-agent", "--resume", "one-1"]),
         ("goose", ["goose", "session", "--resume", "--session-id", "one-1"]),
         ("cline", ["cline", "--id", "one-1"]),
         ("kimi", ["kimi", "--session", "one-1"]),
@@ -57,9 +61,13 @@ def test_each_agent_has_its_command(tmp_path: Path, source: str, words: list[str
 
 def test_a_command_may_know_only_some_of_an_agents_sessions(tmp_path: Path) -> None:
     """Others are an editor's."""
-    problem = find_problem(origin("cline", tmp_path, b"/home/me/.cline/data/tasks/one-1/ui_messages.json"))
-    assert problem is not None
-    assert problem.code == "noCommand"
+    for name, path in (
+        ("cline", b"/home/me/.cline/data/tasks/one-1/ui_messages.json"),
+        ("cursor", b"/home/me/.cursor/projects/p/agent-transcripts/one-1/one-1.jsonl"),
+    ):
+        problem = find_problem(origin(name, tmp_path, path))
+        assert problem is not None
+        assert problem.code == "noCommand"
 
 
 @pytest.mark.parametrize("source", ABLE)

@@ -58,9 +58,9 @@ def read_items(file: Path, path: PurePath, shape: Shape) -> tuple[tuple[PurePath
 
 
 def make_item(place: int | str, given: Any) -> Member | Row:
-    """A file by its path, or a row by the number of its statement; JSON is a text in either."""
+    """A file by its path, as text or as JSON, or a row by the number of its statement; JSON is a text in that."""
     if isinstance(place, str):
-        return Member(PurePath(place), json.dumps(given).encode())
+        return Member(PurePath(place), given.encode() if isinstance(given, str) else json.dumps(given).encode())
     return Row(place, tuple(json.dumps(value) if isinstance(value, dict) else value for value in given))
 
 

@@ -260,7 +260,7 @@ def test_two_sessions_at_once(set_desk: SetDesk, model: Model) -> None:
 
 
 @pytest.mark.fault(109, 112)
-@pytest.mark.parametrize("how", ["new_session", "SIGTERM", "SIGKILL"])
+@pytest.mark.parametrize("how", ["new_session", "switch_session", "SIGTERM", "SIGKILL"])
 def test_whatever_ends_the_session_ends_the_call(set_desk: SetDesk, model: Model, how: str) -> None:
     desk = set_desk()
     choose(desk)
@@ -271,7 +271,12 @@ def test_whatever_ends_the_session_ends_the_call(set_desk: SetDesk, model: Model
         session = own_id(talk)
         talk.prompt("why?")
         assert hangs.begun.wait(60)
-        if how == "new_session":
+        if how == "switch_session":
+            other = desk.session(1).user("where is the spade?").assistant("In the shed.")
+            desk.keep(other)
+            talk.get(how, sessionPath=str(desk.daemon.root / "--garden--" / other.file_name))
+            assert hangs.hung_up.wait(60)
+        elif how == "new_session":
             talk.get(how)
             assert hangs.hung_up.wait(60)
         else:

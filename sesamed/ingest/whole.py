@@ -107,6 +107,7 @@ def _count_row_bytes(row: RecordRow) -> int:
 
 MAX_BYTES = 64 << 20  # of a session in a database
 ITEM_BYTES = 64  # what a value has at least
+SIZED = (str, bytes)  # a union would be made anew for each value
 
 
 class Items(msgspec.Struct):
@@ -301,7 +302,8 @@ def _read_rows(database: ForeignDatabase, unit: Unit) -> Iterator[Row]:
     left = MAX_BYTES
     for number in range(len(database.query.rows) if database.query is not None else 0):
         for values in database.rows(number, os.fsdecode(unit.part)):
-            left -= sum(len(value) if isinstance(value, str | bytes) else ITEM_BYTES for value in values)
+            for value in values:
+                left -= len(value) if isinstance(value, SIZED) else ITEM_BYTES
             if left < 0:
                 raise BadLineError(_too_large(MAX_BYTES))
             yield Row(number, values)

@@ -32,10 +32,16 @@ BY_NAME: Final = Query(
     """,
     rows=(
         "SELECT working_dir, name, user_set_name, session_type, created_at FROM sessions WHERE id = :unit",
+        # The last column numbers the rows of one message. Hardly any has several: to sort all with their texts took half of a look.
         """
-        SELECT coalesce(message_id, 'msg_' || session_id || '_' || id), role, content_json, created_timestamp, metadata_json,
-          row_number() OVER (PARTITION BY message_id ORDER BY id)
-        FROM messages WHERE session_id = :unit ORDER BY id
+        SELECT coalesce(message_id, 'msg_' || session_id || '_' || m.id), role, content_json, created_timestamp, metadata_json,
+          coalesce(n.number, 1)
+        FROM messages m LEFT JOIN (
+          SELECT id, row_number() OVER (PARTITION BY message_id ORDER BY id) AS number FROM messages
+          WHERE session_id = :unit AND message_id IN (
+            SELECT message_id FROM messages WHERE session_id = :unit GROUP BY message_id HAVING count(*) > 1)
+        ) n ON n.id = m.id
+        WHERE m.session_id = :unit ORDER BY m.id
         """,
     ),
 )

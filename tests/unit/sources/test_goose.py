@@ -82,6 +82,18 @@ def test_the_statements_read_the_rows(database: ForeignDatabase) -> None:
     assert len(set(keys(of(session)))) == len(keys(of(session)))
 
 
+def test_rows_of_one_message_are_told_apart(database: ForeignDatabase) -> None:
+    """By their numbers in it; rows without a message's id are each one of their own."""
+    session = talk()
+    database.write(session)
+    names = [row["message_id"] for row in session.messages]
+    for at, name in ((1, names[0]), (4, names[0]), (2, None), (3, None)):
+        database.owner.execute("UPDATE messages SET message_id = ? WHERE message_id = ?", (name, names[at]))
+    rows = database.rows(session.id)
+    assert [row.values[-1] for row in rows[1:]] == [1, 2, 1, 1, 3, 1, 1]
+    assert len(set(keys(operations(rows, session.id)))) == 6  # a result is its call's
+
+
 def test_a_session_of_the_first_version_is_read(tmp_path: Path) -> None:
     """Messages had no ids then; they are those that a later version gives them."""
     made = ForeignDatabase(tmp_path / "sessions.db", ROWS, FIRST_SCHEMA)

@@ -10,7 +10,7 @@ import socket
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import BoundedSemaphore
+from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -26,6 +26,7 @@ LOOPBACK = "127.0.0.1"
 MOST_AT_ONCE = 16  # of the daemon's 64 connections
 MOST_BYTES = 1 << 20  # of a body, as of a request on the socket
 IDLE_S = 30.0
+UNKNOWN_S = 5.0  # as long somebody may take who has not shown the token
 LONG_S = 600.0
 STATUS = {
     1: 404,
@@ -52,7 +53,8 @@ class Server(ThreadingHTTPServer):
     def __init__(self, port: int, token: str, arguments: Arguments) -> None:
         super().__init__((LOOPBACK, port), _Handler)
         self.token, self.arguments = token.encode(), arguments
-        self._places = BoundedSemaphore(MOST_AT_ONCE)
+        self._lock = Lock()
+        self._places: dict[Any, bool] = {}  # the connections, the oldest first, and whether each has shown the token
 
     @property
     def hosts(self) -> frozenset[str]:
@@ -61,7 +63,7 @@ class Server(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Take one more client, or say that there are too many."""
-        if self._places.acquire(blocking=False):
+        if self._take_place(request):
             super().process_request(request, client_address)
             return
         with suppress(OSError):
@@ -75,7 +77,28 @@ class Server(ThreadingHTTPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._places.release()
+            with self._lock:
+                self._places.pop(request, None)
+
+    def recognise(self, request: Any) -> None:
+        """This one has shown the token."""
+        with self._lock:
+            if request in self._places:
+                self._places[request] = True
+        request.settimeout(IDLE_S)
+
+    def _take_place(self, request: Any) -> bool:
+        """Whether there is one. Of those who have not shown the token the oldest makes room: anybody can connect and say nothing."""
+        with self._lock:
+            if len(self._places) >= MOST_AT_ONCE:
+                unknown = next((one for one, is_known in self._places.items() if not is_known), None)
+                if unknown is None:
+                    return False
+                del self._places[unknown]
+                with suppress(OSError):
+                    unknown.shutdown(socket.SHUT_RDWR)
+            self._places[request] = False
+            return True
 
     def handle_error(self, request: socket.socket | tuple[bytes, socket.socket], client_address: Any) -> None:
         """Say nothing of a client that went away in the middle."""
@@ -92,7 +115,7 @@ class _RefusedError(Exception):
 class _Handler(BaseHTTPRequestHandler):
     server: Server
     protocol_version = "HTTP/1.1"
-    timeout = IDLE_S
+    timeout = UNKNOWN_S
 
     def do_GET(self) -> None:
         self._answer()
@@ -150,6 +173,7 @@ class _Handler(BaseHTTPRequestHandler):
         scheme, _, token = self.headers.get("Authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not hmac.compare_digest(token.strip().encode(), self.server.token):
             raise _RefusedError(401, "the header `Authorization: Bearer TOKEN` is missing, or has another token")
+        self.server.recognise(self.connection)
 
     def _read(self) -> Asked:
         try:

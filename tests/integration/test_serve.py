@@ -221,14 +221,32 @@ def test_an_address_that_is_none_is_answered(served: Served) -> None:
 
 def test_too_many_at_once(served: Served) -> None:
     """Who does nothing holds a place, and the daemon's own clients never wait for it."""
-    idle = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(MOST_AT_ONCE)]
+    idle = [HTTPConnection("127.0.0.1", served.port, timeout=30) for _ in range(MOST_AT_ONCE)]
     try:
-        eventually(lambda: _status(served) == 503)
+        for client in idle:
+            client.request("GET", "/api/sessions", headers={"Authorization": f"Bearer {served.token}"})
+            assert json.loads(client.getresponse().read())["total"] == 2
+        assert _status(served) == 503
         assert served.machine.run("search", "quince").returncode == 0
     finally:
         for client in idle:
             client.close()
     eventually(lambda: _status(served) == 200)
+
+
+def test_whoever_has_not_shown_the_token_holds_no_place(served: Served) -> None:
+    """Anybody can connect: they make room, the oldest first, and not for each other for long."""
+    strangers = [socket.create_connection(("127.0.0.1", served.port), timeout=30) for _ in range(MOST_AT_ONCE)]
+    try:
+        for stranger in strangers:
+            stranger.sendall(b"GET /api/sessions HTTP/1.1\r\n")
+        for _ in range(3):
+            assert served.get("/api/sessions").status == 200
+        assert strangers[0].recv(1) == b""
+        assert strangers[-1].recv(1) == b""  # after a while
+    finally:
+        for stranger in strangers:
+            stranger.close()
 
 
 def _status(served: Served) -> int:

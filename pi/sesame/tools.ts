@@ -12,6 +12,7 @@ import { explained, NOT_FOUND } from "./trouble.ts";
 import type { Found, Hello, Listed, Meta, Page, Session } from "./wire.ts";
 
 const MOST_CHARACTERS = 20_000; // of an answer, in all
+const MOST_QUESTION = 4000; // characters: what a session says need not be told again
 const BUDGET = MOST_CHARACTERS - 200; // without what is said of how it came
 
 /** Kept in the session's file: small. */
@@ -167,6 +168,7 @@ async function read(ask: Ask, given: Given, { ctx, names, signal }: At): Promise
 async function answer(ask: Ask, given: Given, { ctx, names, signal = new AbortController().signal }: At): Promise<Answer> {
   const question = String(given.question ?? "").trim();
   if (!question) throw new Error("question: there is none");
+  if (question.length > MOST_QUESTION) throw new Error(`question: it has ${question.length} characters, of at most ${MOST_QUESTION}`);
   const asked = modelFor(ctx);
   const meta = await named(ask, String(given.session ?? "").trim(), ctx.cwd, (sessionId) => ask<Meta>("get_session_meta", { sessionId }, signal), signal);
   if (own(ctx).includes(meta.sessionId)) throw new Error("this is the running session: what was said in it is in the conversation");

@@ -22,6 +22,7 @@ from sesamectl.resolve import NOT_FOUND, resolve
 MOST_CHARACTERS = 20_000  # of an answer, in all
 STARTED = "[sesamed was not running and has been started]"
 ANYBODY = "[Which session asks is not known: none is left out, so this one may be among these.]"
+MOST_QUESTION = 4000  # characters: what a session says need not be told again
 MAX_CONFIG = 1 << 16  # bytes, as the daemon takes
 FRAME = 40  # around what is added to a text
 SHRINK = 0.95  # at least so much, each time that an answer does not fit
@@ -155,6 +156,11 @@ def query(request: Request, given: Given) -> Told:
     from sesamectl.memory.asking import AskingError
     from sesamectl.memory.question import Material, answer_question, read_material
 
+    asked = given["question"].strip()
+    if not asked:
+        raise GivenError("'question' is empty")
+    if len(asked) > MOST_QUESTION:
+        raise GivenError(f"'question' has {len(asked):,} characters, of at most {MOST_QUESTION:,}")
     found: list[Material] = []
     up_to = counted(given, "upTo") if "upTo" in given else None
 
@@ -166,7 +172,7 @@ def query(request: Request, given: Given) -> Told:
     try:
         request.ask(question)
         request.tell("the model reads the session")
-        answered = answer_question(found[0], given["question"], request.check)
+        answered = answer_question(found[0], asked, request.check)
     except AskingError as error:
         raise GivenError(f"no answer: {error}") from None
     session, excerpt = found[0]

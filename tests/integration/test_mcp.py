@@ -398,6 +398,20 @@ def is_alive(pid: int) -> bool:
     return True
 
 
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [(" \n", "'question' is empty"), ("x" * 4001, "'question' has 4,001 characters, of at most 4,000")],
+)
+def test_a_question_is_one(thinking: Daemon, question: str, said: str) -> None:
+    """It is something, and has an end: nobody pays for what is none."""
+    (thinking.home / "prompt").unlink(missing_ok=True)
+    with Talk(thinking) as talk:
+        result = talk.call("query_session", session=PLUM, question=question)
+        assert (result["isError"], result["content"][0]["text"]) == (True, said)
+        assert not (thinking.home / "prompt").exists()
+        assert "isError" not in talk.call("query_session", session=PLUM, question="x" * 4000)
+
+
 def test_a_model_that_fails_is_said(thinking: Daemon) -> None:
     """By its exit code, as `remember` does."""
     (thinking.directory / "model.py").write_text("raise SystemExit(3)")

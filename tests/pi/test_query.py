@@ -130,7 +130,7 @@ def test_only_the_branch_is_read(desk: Desk) -> None:
 
 
 def test_what_is_wrong_is_said(desk: Desk) -> None:
-    """Nobody, one of several, the running session, one in which nothing was said; no question, no model."""
+    """Nobody, one of several, the running session, one in which nothing was said; no question, one without end, no model."""
     desk.keep(
         desk.session(3).user("a").name("Twin"), desk.session(4).user("b").name("Twin"), desk.session(5).name("Empty")
     )
@@ -141,15 +141,17 @@ def test_what_is_wrong_is_said(desk: Desk) -> None:
         {"session": "twin", "question": "why?"},
         {"session": desk.session(5).id, "question": "why?"},
         {"session": PLUM, "question": " "},
+        {"session": PLUM, "question": "x" * 4001},
     ]
     desk.model.says(*(Use("query_session", given) for given in asked))
     ran = desk.ask("go", "--no-session")
-    unknown, ambiguous, empty, blank = desk.model.tool_results()
+    unknown, ambiguous, empty, blank, long = desk.model.tool_results()
     assert "'rhubarb'" in unknown
     assert f'- {desk.session(3).id} "Twin"' in ambiguous
     assert (empty, blank) == ("nothing was said in this session", "question: there is none")
+    assert long == "question: it has 4001 characters, of at most 4000"
     ends = [event for event in ran.events if event["type"] == "tool_execution_end"]
-    assert [event["isError"] for event in ends] == [True] * 4
+    assert [event["isError"] for event in ends] == [True] * 5
     choose(desk, f"{PROVIDER}/gone")
     desk.model.says(ASKS)
     desk.ask("go", "--no-session")

@@ -1,4 +1,4 @@
-"""`--jsonl`: what a question finds, a line of JSON each, page after page. No more than a page is in memory."""
+"""More than an answer has: page after page of what a question finds. With `--jsonl` no more than a page is in memory."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,6 +8,20 @@ from sesamectl.call import call_retrying
 from sesamectl.client import Client
 from sesamectl.flags import Arguments
 from sesamectl.output import require_output
+
+
+def go_on(
+    ask: Callable[[dict[str, Any]], dict[str, Any]], answer: dict[str, Any], params: dict[str, Any], field: str
+) -> dict[str, Any]:
+    """The answer with what is on the following pages in this field, until there is as much as `--limit` says."""
+    while answer.get("nextOffset") is not None and (left := params.get("limit", 0) - len(answer[field])) > 0:
+        more = ask({**params, "limit": left, "offset": answer["nextOffset"]})
+        answer |= {
+            name: more[name] for name in ("total", "totalExact") if name in more
+        }  # a later page has counted more
+        answer["nextOffset"] = more.get("nextOffset") if more[field] else None  # sessions may have gone meanwhile
+        answer[field] += more[field]
+    return {**answer, "resultCount": len(answer[field])} if "resultCount" in answer else answer
 
 
 def show_each(

@@ -1,6 +1,7 @@
 """`list`: sessions, newest activity first, or what changed."""
 
 import time
+from functools import partial
 from typing import Any
 
 from sesamectl.call import call_retrying, choose_tools, show_sessions, wait_if_started
@@ -8,7 +9,7 @@ from sesamectl.client import Client
 from sesamectl.errors import UsageError
 from sesamectl.flags import CHANGES, FILTERS, PAGE, SIMILAR, Arguments
 from sesamectl.output import show
-from sesamectl.pages import show_each
+from sesamectl.pages import go_on, show_each
 from sesamectl.render.sessions import changes, lines
 from sesamectl.resolve import name_excluded
 
@@ -29,7 +30,12 @@ def run(arguments: Arguments) -> None:
             raise UsageError("--jsonl has no place for what --changed-since says was removed; use --json", "list")
         show_each(arguments, ask, params, "sessions")
         return
-    answer = call_retrying(arguments, lambda client: ask(client, params))
+
+    def ask_all(client: Client) -> dict[str, Any]:
+        answer = ask(client, params)
+        return answer if arguments.has("since") else go_on(partial(ask, client), answer, params, "sessions")
+
+    answer = call_retrying(arguments, ask_all)
     if arguments.has("since"):
         show(answer, changes, arguments, may_page=True)
     else:

@@ -47,10 +47,20 @@ def run(arguments: Arguments) -> None:
 
         return ask_again(client, method, asked, answer, begun_s)
 
+    field = "hits" if arguments.has("context") else "results"
     if arguments.has("jsonl"):
         from sesamectl.pages import show_each
 
-        show_each(arguments, ask, params, "hits" if arguments.has("context") else "results")
+        show_each(arguments, ask, params, field)
         return
-    answer = call_retrying(arguments, lambda client: ask(client, params))
+
+    def ask_all(client: Client) -> dict[str, Any]:
+        answer = ask(client, params)
+        if "limit" in params and answer.get("nextOffset") is not None:
+            from sesamectl.pages import go_on
+
+            return go_on(lambda page: ask(client, page), answer, params, field)
+        return answer
+
+    answer = call_retrying(arguments, ask_all)
     show_sessions(answer, render, arguments, found=bool(answer.get("total") or answer.get("resultCount")))

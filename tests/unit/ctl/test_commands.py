@@ -288,6 +288,34 @@ def test_json_lines(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("flags", [[], ["-C", "1"]])
+def test_as_many_as_were_asked_for(stub: Stub, capsys: pytest.CaptureFixture[str], flags: list[str]) -> None:
+    """An answer of the daemon's has 100 at most, and the rest comes on other pages; one that is empty is the last."""
+    method, field = ("search_sessions", "hits") if flags else ("search", "results")
+    pages = [(["a", "b"], 2), (["c"], 3), ([], 4)]
+    stub.on(method, *({**RESULT, field: page, "total": 9, "nextOffset": following} for page, following in pages))
+    assert main(["search", "x", "-n", "5", "--json", *flags]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer[field], answer["resultCount"], answer["total"], answer["nextOffset"]) == (
+        ["a", "b", "c"],
+        3,
+        9,
+        None,
+    )
+    asked = [(one["params"]["limit"], one["params"].get("offset")) for one in stub.asked]
+    assert asked == [(5, None), (3, 2), (2, 3)]
+
+
+def test_a_list_is_as_long_as_was_asked_for(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a limit it is a page."""
+    first = {"total": 3, "sessions": [META], "nextOffset": 1}
+    stub.on("list_sessions", first, {**first, "sessions": [META, META], "nextOffset": None}, first)
+    assert main(["list", "-n", "3", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"total": 3, "sessions": [META] * 3, "nextOffset": None}
+    assert main(["list"]) == 0
+    assert "2 more: --offset 1" in capsys.readouterr().out
+
+
 def test_json_lines_without_a_limit_are_a_page(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
     """As with every other output; nothing is printed where nothing is found."""
     stub.on(

@@ -204,7 +204,7 @@ LOGS = (
 )
 SERVICE = (
     Flag("print", "", "install: print the files, write nothing"),
-    Flag("socket", "", "install: let the manager hold the socket, so that clients wait while the daemon restarts"),
+    Flag("socket", "", "install: let the manager hold the socket, so that clients wait while the daemon restarts; until uninstall"),
     Flag(
         "remember",
         "",

@@ -33,8 +33,7 @@ def run(arguments: Arguments) -> None:
 def _install(arguments: Arguments) -> None:
     manager, timer, spec = find_manager(), find_timer(), build_spec(os.environ)
     wants_timer = arguments.has("remember")
-    keeps_socket = wants_timer and manager.holds_socket()
-    files = manager.render(spec, socket=arguments.has("socket") or keeps_socket)
+    files = manager.render(spec, socket=arguments.has("socket") or manager.holds_socket())  # one that is there stays
     try:
         timer_files = render_timer(timer) if wants_timer else {}
     except RefusedError as error:

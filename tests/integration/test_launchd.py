@@ -98,6 +98,11 @@ def test_a_changed_plist_is_loaded_anew(mac: Mac) -> None:
     assert "loaded" in said
     assert mac.answering() not in {None, before}
     assert "<key>Sockets</key>" in mac.plist.read_text()
+    assert "nothing to do" in mac.ctl("service", "install")  # what is there stays, until it is uninstalled
+    assert "<key>Sockets</key>" in mac.plist.read_text()
+    mac.ctl("service", "uninstall")
+    mac.ctl("service", "install")
+    assert "<key>Sockets</key>" not in mac.plist.read_text()
 
 
 def test_a_disabled_agent(mac: Mac) -> None:

@@ -43,7 +43,10 @@ else:
             text = data.decode("utf-8").strip(" \t\r\n")
             try:
                 value, end = _scan(text, 0)
-            except StopIteration:
+            except (
+                StopIteration,
+                SystemError,
+            ):  # it says what is wrong only where `json` is imported, and else fails itself
                 raise ValueError("no JSON") from None
             if end != len(text):
                 raise ValueError("more than one JSON value")

@@ -3,6 +3,8 @@
 import _json
 import importlib.util
 import json
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given
@@ -98,3 +100,19 @@ def test_another_python(replaced: str, how: str, monkeypatch: pytest.MonkeyPatch
     module = importlib.util.module_from_spec(found)
     found.loader.exec_module(module)
     assert (module.dumps, module.loads) == (json.dumps, json.loads)
+
+
+def test_what_is_no_json_is_refused_also_without_the_other_half() -> None:
+    """CPython's scanner takes its error from there, and without it fails in another way."""
+    code = """
+import sys
+from sesamectl import json_lines
+for data in (b"{", b'{"a"', b'"', b"[1,"):
+    try:
+        json_lines.loads(data)
+    except ValueError:
+        continue
+    sys.exit(f"{data} is taken")
+assert "json" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

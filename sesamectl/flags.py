@@ -204,7 +204,11 @@ LOGS = (
 )
 SERVICE = (
     Flag("print", "", "install: print the files, write nothing"),
-    Flag("socket", "", "install: let the manager hold the socket, so that clients wait while the daemon restarts; until uninstall"),
+    Flag(
+        "socket",
+        "",
+        "install: let the manager hold the socket, so that clients wait while the daemon restarts; until uninstall",
+    ),
     Flag(
         "remember",
         "",
@@ -226,7 +230,12 @@ FORGET = (
 HERE = Flag("here", "", "continue it in the current directory, as when the project has been moved; not every agent can")
 PRINT = Flag("print", "", "print the command, quoted for a shell, and run nothing")
 SETUP_PRINT = Flag("print", "", "print what would be written, and write nothing")
-SETUP_REMOVE = Flag("remove", "", "take it out again; everything else in these files stays")
+SETUP_REMOVE = Flag("remove", "", "take it out again, with --hooks only these; everything else in these files stays")
+SETUP_HOOKS = (
+    Flag("hooks", "", "also have agents tell which session they have open, so that it is left out of what they find"),
+    Flag("hints", "", "as --hooks, and have their models told of past sessions that are like a prompt, in three lines"),
+)
+HINTS = Flag("hints", "", "print what past sessions are like the prompt, in three lines, if the search is sure of it")
 DUE = (
     Flag("limit,n", "N", "with --due: at most N sessions (default: 10); -1 is --limit 1", count),
     Flag("since", "WHEN", "with --due: sessions active after: 2025-12-15, 12h, 30d, 2w, 1mo", date, dest="after"),
@@ -350,7 +359,10 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "setup": Command(
         "give agents the tools and the skill, in their own settings; without AGENT, show what is there, and ask", "[AGENT...]",
-        (SETUP_PRINT, SETUP_REMOVE, YES, JSON), ("setup", "setup --print", "setup --remove --yes"),
+        (*SETUP_HOOKS, SETUP_PRINT, SETUP_REMOVE, YES, JSON), ("setup", "setup --hooks", "setup --print", "setup --remove --yes"),
+    ),
+    "hook": Command(
+        "take down which session an agent has open; the agent runs this when one begins and at each prompt", "", (HINTS,), ("hook",),
     ),
     "pi-package": Command(
         'print the directory of the package for pi, for `pi install "$(sesamectl pi-package)"`', "", (JSON,), ("pi-package",),

@@ -233,8 +233,22 @@ class Spot(msgspec.Struct, frozen=True, gc=False):
     moved_by: tuple[Variable, ...] = ()
 
 
+class Hooks(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How an agent is told to run a command when a session begins, and when a prompt is sent (`events`): by groups of commands in JSON,
+    below `hooks`. The command is given a JSON object with the session's id, and the prompt if there is one.
+    """
+
+    files: tuple[Spot, ...]
+    events: tuple[str, ...]
+    timeout: int = 5  # of the command, as the agent counts it: most take seconds
+
+    def entry(self, command: str) -> dict[str, Any]:
+        """A command, for a shell, as it stands in a group."""
+        return {"type": "command", "command": command, "timeout": self.timeout}
+
+
 class Setup(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Where an agent looks for MCP servers and for skills. A source may have one as `setup`; nothing that is read depends on it.
+    """Where an agent looks for MCP servers, skills and hooks. A source may have one as `setup`; nothing that is read depends on it.
 
     The servers are in the first of the `files` that exists, or in the first: in the table or object that `keys` lead to. An entry is the
     command and what it is called with, apart or as one list, and `more`.
@@ -244,6 +258,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     files: tuple[Spot, ...]
     keys: tuple[str, ...]
     skills: Spot
+    hooks: Hooks | None = None
     more: Mapping[str, Any] = {}  # never changed
     one_list: bool = False
 

@@ -1,10 +1,10 @@
 """Which session asks: it contains the words that it searches for, and is no past one. No agent is named here; they are told apart by what
 they say.
 
-Some say it with each call (`_meta`), some when they start us (a variable that ends in `_SESSION_ID`). That one may have become another one
-since, as the same process begins new sessions. So it counts if something was just written to it, as it is with every call, or if nothing
-was to any other session that this agent has here. Of an agent that says nothing it is the session here that was written to last, if that
-was just now.
+Some say it with each call (`_meta`), some by a hook (`sesamectl hook`), some when they start us (a variable that ends in `_SESSION_ID`).
+That one may have become another one since, as the same process begins new sessions. So it counts if something was just written to it, as
+it is with every call, or if nothing was to any other session that this agent has here. Of an agent that says nothing it is the session
+here that was written to last, if that was just now.
 """
 
 import re
@@ -27,12 +27,16 @@ SYNC_MS = 1000
 
 
 def find_asker(
-    client: Client, meta: Mapping[str, Any], client_name: str, environ: Mapping[str, str], here: str
+    client: Client, meta: Mapping[str, Any], client_name: str, environ: Mapping[str, str], here: str, opened: str = ""
 ) -> Sequence[str]:
-    """The ids to leave out; none if it is not known."""
+    """The ids to leave out; none if it is not known. `opened` is what a hook has said."""
     client.call("sync", timeoutMs=SYNC_MS)
     if said := _keep_sessions(client, set(_said(meta, DEPTH))):
         return said
+    if ID.fullmatch(
+        opened
+    ):  # also if nothing has been written to it yet: then there is nothing to leave out, and no doubt
+        return [opened]
     named = _keep_sessions(client, {value for name, value in environ.items() if VARIABLE.fullmatch(name)})
     words = WORD.findall(client_name.lower())  # whole ones: a short name stands within a longer one
     active = [one["sessionId"] for one in _list_active(client, here) if one["source"] in words]

@@ -17,6 +17,7 @@ from sesamectl.mcp.asker import find_asker
 from sesamectl.mcp.page import Part, page
 from sesamectl.mcp.request import Request
 from sesamectl.mcp.schema import Schema
+from sesamectl.opened import find_session
 from sesamectl.resolve import NOT_FOUND, resolve
 
 MOST_CHARACTERS = 20_000  # of an answer, in all
@@ -220,7 +221,8 @@ def _read_page(client: Client, request: Request, reference: str, **place: int) -
 
 def find_asker_of(client: Client, request: Request) -> list[str]:
     """The ids of the session that asks."""
-    return list(find_asker(client, request.meta, request.client_name, os.environ, request.here))
+    opened = find_session(os.environ, os.getppid())
+    return list(find_asker(client, request.meta, request.client_name, os.environ, request.here, opened))
 
 
 def _notes(request: Request, asker: Sequence[str] = ("",), has_any: bool = True) -> list[str]:

@@ -1,4 +1,7 @@
-"""One member of an object in JSON with comments, changed in place: everything else stays as somebody wrote it, byte for byte. Pure."""
+"""One member of an object in JSON with comments, changed in place: everything else stays as somebody wrote it, byte for byte. Pure.
+
+The items of an array are its members, too: their names are "0", "1", and so on.
+"""
 
 import json
 import re
@@ -7,6 +10,8 @@ from typing import Any, NamedTuple
 
 TOKEN = re.compile(r'(?P<space>\s+|//[^\n]*|/\*.*?\*/)|"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"/]+', re.DOTALL)
 INDENT = "  "
+
+Value = Mapping[str, Any] | Sequence[Any] | str
 
 
 class ShapeError(ValueError):
@@ -30,12 +35,15 @@ class _Member(NamedTuple):
 
 
 class _Object(NamedTuple):
-    """Where it begins, and its closing brace; its members, and where the comma behind the last one ends, if there is one."""
+    """An object or an array: where it begins, and its closing brace; its members, and where the comma behind the last one ends, if there
+    is one.
+    """
 
     begin: int
     close: int
     members: list[_Member]
     comma: int | None
+    is_array: bool
 
 
 def parse(text: str) -> Any:
@@ -48,8 +56,10 @@ def parse(text: str) -> Any:
     return json.loads(" ".join(kept)) if kept else {}
 
 
-def set_member(text: str, keys: Sequence[str], name: str, value: Mapping[str, Any]) -> str:
-    """The text with this member in the object that the keys lead to; objects that are missing are made."""
+def set_member(text: str, keys: Sequence[str], name: str, value: Value) -> str:
+    """The text with this member in the object or array that the keys lead to; objects that are missing are made. What is no item of an
+    array becomes its last one.
+    """
     text = text if _tokens(text) else "{\n}\n"
     here = _find(text, ())
     for depth, key in enumerate(keys):
@@ -98,7 +108,7 @@ def _find(text: str, keys: Sequence[str]) -> _Object:
     tokens = _tokens(text)
     at = 0
     for key in (*keys, None):
-        if tokens[at].text != "{":
+        if tokens[at].text not in ("{", "["):
             raise ShapeError(f"{'.'.join(keys) or 'it'} is not an object")
         found, values = _read(tokens, at)
         if key is None:
@@ -108,18 +118,19 @@ def _find(text: str, keys: Sequence[str]) -> _Object:
 
 
 def _read(tokens: list[_Token], at: int) -> tuple[_Object, dict[str, int]]:
-    """The object at this token, and at which tokens its members' values begin."""
+    """The object or array at this token, and at which tokens its members' values begin."""
     begin, members, values, comma = tokens[at].begin, list[_Member](), dict[str, int](), None
+    is_array = tokens[at].text == "["
     at += 1
-    while tokens[at].text != "}":
-        name, value = json.loads(tokens[at].text), at + 2
+    while tokens[at].text not in ("}", "]"):
+        name, value = (str(len(members)), at) if is_array else (json.loads(tokens[at].text), at + 2)
         last = _end_of(tokens, value)
         members.append(_Member(name, tokens[at].begin, tokens[value].begin, tokens[last].end))
         values[name] = value
         at, comma = last + 1, None
         if tokens[at].text == ",":
             comma, at = tokens[at].end, at + 1
-    return _Object(begin, tokens[at].begin, members, comma), values
+    return _Object(begin, tokens[at].begin, members, comma, is_array), values
 
 
 def _end_of(tokens: list[_Token], at: int) -> int:
@@ -132,22 +143,22 @@ def _end_of(tokens: list[_Token], at: int) -> int:
         at += 1
 
 
-def _insert(text: str, into: _Object, name: str, value: Mapping[str, Any]) -> str:
+def _insert(text: str, into: _Object, name: str, value: Value) -> str:
     """Behind the last member, and behind the comment on it."""
     outer = _indent_at(text, into.begin)
     if not into.members:
         indent = outer + INDENT
+        member = _member(into, name, value, indent)
         rest = text[into.begin + 1 :]
-        gap = f"\n{outer}" if rest.lstrip(" \t").startswith("}") else ""
-        return (
-            f"{text[: into.begin + 1]}\n{indent}{_member(name, value, indent)}{gap}{rest.lstrip(' ') if gap else rest}"
-        )
+        gap = f"\n{outer}" if rest.lstrip(" \t").startswith(("}", "]")) else ""
+        return f"{text[: into.begin + 1]}\n{indent}{member}{gap}{rest.lstrip(' ') if gap else rest}"
     last = into.members[-1]
+    behind = len(text[: into.close].rstrip())
     is_one_line = "\n" not in text[into.begin : last.begin]
     indent = outer if is_one_line else _indent_at(text, last.begin)
-    behind = len(text[: into.close].rstrip())
-    begin, comma = " " if is_one_line else f"\n{indent}", "," if into.comma else ""
-    added = _with_line_ends(text, f"{begin}{_member(name, value, indent)}{comma}")
+    is_on_line = is_one_line and "//" not in text[last.end : behind]  # else it would be part of that comment
+    begin, comma = " " if is_on_line else f"\n{indent}", "," if into.comma else ""
+    added = _with_line_ends(text, f"{begin}{_member(into, name, value, indent)}{comma}")
     return f"{text[: last.end]}{'' if into.comma else ','}{text[last.end : behind]}{added}{text[behind:]}"
 
 
@@ -156,11 +167,11 @@ def _with_line_ends(text: str, added: str) -> str:
     return added.replace("\n", "\r\n") if "\r\n" in text else added
 
 
-def _member(name: str, value: Mapping[str, Any], indent: str) -> str:
-    return f"{json.dumps(name)}: {_dump(value, indent)}"
+def _member(into: _Object, name: str, value: Value, indent: str) -> str:
+    return f"{'' if into.is_array else f'{json.dumps(name)}: '}{_dump(value, indent)}"
 
 
-def _dump(value: Mapping[str, Any], indent: str) -> str:
+def _dump(value: Value, indent: str) -> str:
     return json.dumps(value, indent=INDENT, ensure_ascii=False).replace("\n", f"\n{indent}")
 
 

@@ -337,6 +337,7 @@ RUNS: Mapping[str, Sequence[Sequence[str]]] = {
     "pi-package": [[]],
     "setup": [[], ["--print", "--yes"]],
     "mcp": [],  # prints what clients ask for: test_mcp.py
+    "hook": [],  # prints what is like a prompt: test_hook.py
     "man": [[]],
     "demo": [[]],
     "start": [[]],

@@ -133,9 +133,74 @@ def test_what_somebody_added_stays(home: Home) -> None:
     assert entry == {"type": "stdio", "command": str(SESAMECTL), "args": ["mcp"], "env": {"A": "1"}}
     link = home.path / ".claude/skills/sesame"
     link.unlink()
-    link.symlink_to("/gone/skills/sesame")
+    link.symlink_to("/gone/pi/skills/sesame")
     assert not home.states()["claude"]["skill"]
     assert home.states("claude")["claude"]["skill"]
+
+
+def test_a_link_of_somebody_else_stays(home: Home) -> None:
+    """Whatever it is called. One that leads to another sesame is ours, and so is one that leads to where one was."""
+    theirs, link = home.path / "dotfiles/pi/skills/sesame", home.path / ".claude/skills/sesame"
+    for directory in (theirs, link.parent):
+        directory.mkdir(parents=True)
+    link.symlink_to(theirs)
+    assert f"{link} is there, and is not ours" in home.run("claude", code=4)
+    assert not (home.path / ".claude.json").exists()
+    home.run("--remove", "claude")
+    assert link.readlink() == theirs
+    (theirs.parents[1] / "package.json").write_text('{"name": "sesame-pi"}')
+    assert not home.states()["claude"]["skill"]
+    assert home.states("claude")["claude"]["skill"]
+    assert link.readlink() != theirs
+
+
+def test_hooks_are_optional(home: Home) -> None:
+    """In settings of their own or beside the server, once; what somebody else has there stays. They are kept up to date, and taken out."""
+    settings = home.path / ".claude/settings.json"
+    settings.parent.mkdir()
+    settings.write_text(
+        '{\n  // mine\n  "hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "date"}]}]}\n}\n'
+    )
+    before = settings.read_text()
+    assert home.states("claude")["claude"]["hooks"] is False
+    assert settings.read_text() == before
+    assert home.states("claude", "--hooks")["claude"]["hooks"]
+    command = f"exec {SESAMECTL} hook"
+    assert commands_in(settings) == {"SessionStart": ["date", command], "UserPromptSubmit": [command]}
+    assert home.states("claude", "--hints")["claude"]["hints"]
+    assert commands_in(settings) == {
+        "SessionStart": ["date", f"{command} --hints"],
+        "UserPromptSubmit": [f"{command} --hints"],
+    }
+    assert home.states("claude")["claude"]["done"] == []
+    settings.write_text(settings.read_text().replace(str(SESAMECTL), "/old/sesamectl"))
+    home.run("claude")
+    assert commands_in(settings) == {
+        "SessionStart": ["date", f"{command} --hints"],
+        "UserPromptSubmit": [f"{command} --hints"],
+    }
+    state = home.states("--remove", "--hooks", "claude")["claude"]
+    assert (state["server"], state["skill"], state["hooks"]) == (True, True, False)
+    assert settings.read_text() == before
+    home.run("claude", "--hooks")
+    home.run("--remove", "claude")
+    assert settings.read_text() == before
+    assert home.entries() == [".claude/settings.json"]
+
+
+def commands_in(settings: Path) -> dict[str, list[str]]:
+    """By event."""
+    events = json.loads(settings.read_text().replace("// mine", ""))["hooks"]
+    return {event: [one["command"] for group in groups for one in group["hooks"]] for event, groups in events.items()}
+
+
+def test_hooks_can_be_looked_at_first(home: Home) -> None:
+    """And an agent that has none is named."""
+    shown = home.run("--print", "--hooks", "claude")
+    assert f'"command": "exec {SESAMECTL} hook"' in shown
+    assert f"and in {home.path}/.claude/settings.json" in shown
+    assert "there are no hooks for opencode; there are for claude" in home.run("--hooks", "opencode", code=2)
+    assert home.entries() == []
 
 
 def test_it_can_be_looked_at_first(home: Home) -> None:
@@ -150,10 +215,17 @@ def test_it_can_be_looked_at_first(home: Home) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_left(home: Home) -> None:
-    """And named."""
+    """And named; others are none of its business."""
     file = home.path / ".claude.json"
     file.write_text('{"a": ')
-    assert f"{file} cannot be read, and was left as it is" in home.run("claude", code=4)
+    said = home.run("claude", "codex", code=4)
+    assert f"{file} cannot be read, and was left as it is" in said
+    assert file.read_text() == '{"a": '
+    assert home.states()["codex"]["server"]
+    assert f"{file} cannot be read" in home.states()["claude"]["trouble"]
+    assert f"claude    {file} cannot be read" in home.run()
+    home.run("--yes")
+    home.run("--remove", "--yes")
     assert home.entries() == [".claude.json"]
 
 

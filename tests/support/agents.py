@@ -36,6 +36,7 @@ class Agent:
     tells_branch: ClassVar[bool] = True
     tells_parent: ClassVar[bool] = True  # of a fork
     tells_resume: ClassVar[bool] = True  # our own command resumes it
+    session_variables: ClassVar[tuple[str, ...]] = ()  # in which it tells servers which session they are for
 
     modules: Path = field(init=False)
 
@@ -63,6 +64,10 @@ class Agent:
     def shell(self, command: str) -> Use:
         """How the model runs a shell command."""
         return Use(self.shell_tool, {"command": command, "description": "look at it"})
+
+    def mcp_tool(self, name: str) -> str:
+        """What it calls a tool of our server's."""
+        return f"mcp__sesame__{name}"
 
 
 class OpenCode(Agent):
@@ -326,13 +331,40 @@ class Droid(Agent):
     def forks(self, session: str, prompt: str) -> list[str]:
         return [*self.asks(prompt), "--fork", session]
 
+    def mcp_tool(self, name: str) -> str:
+        return f"sesame___{name}"
+
     def shell(self, command: str) -> Use:
         return Use(
             self.shell_tool, {"command": command, "summary": "look", "riskLevel": "low", "riskLevelReason": "it looks"}
         )
 
 
-AGENTS: tuple[type[Agent], ...] = (OpenCode, OpenClaw, Qwen, Copilot, Kimi, KimiCli, Droid, Cline, Goose)
+class Claude(Agent):
+    """Lines."""
+
+    name, package, pinned = "claude", "@anthropic-ai/claude-code", "2.1.197"
+    daily = True
+    shell_tool = "Bash"
+    session_variables = ("CLAUDE_CODE_SESSION_ID",)
+
+    def settle(self, home: Path, url: str) -> dict[str, str]:
+        quiet = {"DISABLE_AUTOUPDATER": "1", "DISABLE_TELEMETRY": "1", "DISABLE_ERROR_REPORTING": "1"}
+        quiet |= {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
+        return {**quiet, "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": KEY}
+
+    def asks(self, prompt: str) -> list[str]:
+        program = next(self.modules.glob("@anthropic-ai/claude-code-*64/claude"))
+        return [str(program), "-p", "--model", MODEL, "--allowedTools=Bash,mcp__sesame", prompt]
+
+    def resumes(self, session: str, prompt: str) -> list[str]:
+        return [*self.asks(prompt), "--resume", session]
+
+    def forks(self, session: str, prompt: str) -> list[str]:
+        return [*self.resumes(session, prompt), "--fork-session"]
+
+
+AGENTS: tuple[type[Agent], ...] = (Claude, OpenCode, OpenClaw, Qwen, Copilot, Kimi, KimiCli, Droid, Cline, Goose)
 
 
 def _write(path: Path, settings: object) -> None:

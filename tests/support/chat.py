@@ -13,6 +13,7 @@ from typing import Any, Self
 PROVIDER = "fake"
 MODEL = "fake-1"
 TITLE = "About something"
+MESSAGES = "/v1/messages"  # where Anthropic's models are asked
 TURN_S = 120.0
 USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
 ASIDE = "fake-cheap"  # another model, which is asked beside the conversation: its requests and answers are apart
@@ -160,12 +161,14 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         request = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or b"{}")
-        if not self.path.partition("?")[0].endswith(
-            "/chat/completions"
-        ):  # an agent asks its maker about something else
+        path = self.path.partition("?")[0]
+        if path != MESSAGES and not path.endswith("/chat/completions"):  # an agent asks its maker about something else
             self._give({})
             return
         turn, number = self.model.turn(request), len(self.model.requests)
+        if path == MESSAGES and not isinstance(turn, Fails | Hangs):
+            self._answer_message(turn, number, is_stream=bool(request.get("stream")))
+            return
         usage = ASIDE_USAGE if request.get("model") == ASIDE else USAGE
         if isinstance(turn, Fails | Hangs):
             self._fail(turn)
@@ -175,13 +178,25 @@ class Handler(BaseHTTPRequestHandler):
             self._give({**_whole(turn, number), "usage": usage})
 
     def _stream(self, chunks: Iterable[dict[str, Any]]) -> None:
+        self._begin_stream()
+        for chunk in chunks:
+            self.wfile.write(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+        self.wfile.write(b"data: [DONE]\n\n")
+
+    def _answer_message(self, turn: str | Use, number: int, *, is_stream: bool) -> None:
+        message = _message(turn, number)
+        if not is_stream:
+            self._give(message)
+            return
+        self._begin_stream()
+        for event in _message_events(message):
+            self.wfile.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
+
+    def _begin_stream(self) -> None:
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("connection", "close")
         self.end_headers()
-        for chunk in chunks:
-            self.wfile.write(b"data: " + json.dumps(chunk).encode() + b"\n\n")
-        self.wfile.write(b"data: [DONE]\n\n")
         self.close_connection = True
 
     def _fail(self, turn: Fails | Hangs) -> None:
@@ -245,3 +260,31 @@ def _chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
         "id": "x", "object": "chat.completion.chunk", "created": 1, "model": MODEL,
         "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
     }  # fmt: skip
+
+
+def _message(turn: str | Use, number: int) -> dict[str, Any]:
+    """In Anthropic's form."""
+    content: dict[str, Any] = {"type": "text", "text": turn}
+    if isinstance(turn, Use):
+        content = {"type": "tool_use", "id": f"toolu_{number}", "name": turn.tool, "input": turn.arguments}
+    usage = {"input_tokens": 10, "output_tokens": 5}
+    return {
+        "id": f"msg_{number}", "type": "message", "role": "assistant", "model": MODEL,
+        "content": [content], "stop_reason": "end_turn" if isinstance(turn, str) else "tool_use", "stop_sequence": None, "usage": usage,
+    }  # fmt: skip
+
+
+def _message_events(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    (content,) = message["content"]
+    begun: dict[str, Any]
+    yield {"type": "message_start", "message": {**message, "content": [], "stop_reason": None}}
+    if content["type"] == "text":
+        begun, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": content["text"]}
+    else:
+        begun = {**content, "input": {}}
+        delta = {"type": "input_json_delta", "partial_json": json.dumps(content["input"])}
+    yield {"type": "content_block_start", "index": 0, "content_block": begun}
+    yield {"type": "content_block_delta", "index": 0, "delta": delta}
+    yield {"type": "content_block_stop", "index": 0}
+    yield {"type": "message_delta", "delta": {"stop_reason": message["stop_reason"]}, "usage": message["usage"]}
+    yield {"type": "message_stop"}

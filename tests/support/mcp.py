@@ -5,7 +5,7 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -20,12 +20,17 @@ class Talk:
     """A running server. What it prints is read at once; nothing but JSON lines may be among it."""
 
     def __init__(
-        self, daemon: Daemon, here: Path | None = None, environ: Mapping[str, str] = {}, name: str = "test"
+        self,
+        daemon: Daemon,
+        here: Path | None = None,
+        environ: Mapping[str, str] = {},
+        name: str = "test",
+        command: Sequence[str] = COMMAND,
     ) -> None:
         given = {key: value for key, value in daemon.environ().items() if key != "NOTIFY_SOCKET"}
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(
-            COMMAND, stdin=pipe, stdout=pipe, stderr=pipe, env={**given, **environ}, cwd=here or daemon.directory
+            command, stdin=pipe, stdout=pipe, stderr=pipe, env={**given, **environ}, cwd=here or daemon.directory
         )
         self.name = name
         self._received: queue.Queue[Any] = queue.Queue()

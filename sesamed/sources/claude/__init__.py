@@ -14,6 +14,7 @@ from sesamed.model import Bad, Fact, Identity, Message, Operation, Unknown
 from sesamed.source import (
     Document,
     ForeignFileError,
+    Hooks,
     Lines,
     Location,
     ResumeCommand,
@@ -93,6 +94,10 @@ class Claude(JsonLines[ClaudeState, Line]):
         keys=("mcpServers",),
         more={"type": "stdio"},
         skills=Spot("~/.claude/skills", (Variable("CLAUDE_CONFIG_DIR", "skills"),)),
+        hooks=Hooks(
+            files=(Spot("~/.claude/settings.json", (Variable("CLAUDE_CONFIG_DIR", "settings.json"),)),),
+            events=("SessionStart", "UserPromptSubmit"),
+        ),
     )
     tool_families = ToolFamilies(
         read=("Read", "NotebookRead", "View", "ReadNotebook"),

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from sesamed.model import Fact, Identity, NameRank, Operation, Unknown, record_key
-from sesamed.source import ForeignFileError, Lines, Location, ResumeCommand, Setup, Spot, ToolFamilies, Variable
+from sesamed.source import ForeignFileError, Hooks, Lines, Location, ResumeCommand, Setup, Spot, ToolFamilies, Variable
 from sesamed.sources.droid.lines import STARTS, DroidState, Line, Step, advance, locate
 from sesamed.sources.droid.records import SKILL_SHOWN, TASK, read_message
 from sesamed.sources.lines import JsonLines
@@ -47,6 +47,10 @@ class Droid(JsonLines[DroidState, Line]):
         keys=("mcpServers",),
         more={"type": "stdio", "disabled": False},
         skills=Spot("~/.factory/skills", (Variable("FACTORY_HOME_OVERRIDE", ".factory/skills"),)),
+        hooks=Hooks(
+            files=(Spot("~/.factory/settings.json", (Variable("FACTORY_HOME_OVERRIDE", ".factory/settings.json"),)),),
+            events=("SessionStart", "UserPromptSubmit"),
+        ),
     )
     tool_families = ToolFamilies(
         read=("Read",),

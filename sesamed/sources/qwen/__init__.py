@@ -15,6 +15,7 @@ from sesamed.source import (
     BadLineError,
     Document,
     ForeignFileError,
+    Hooks,
     Lines,
     Listing,
     Location,
@@ -66,6 +67,10 @@ class Qwen(JsonLines[QwenState, Line]):
         files=(Spot("~/.qwen/settings.json", (Variable("QWEN_HOME", "settings.json"),)),),
         keys=("mcpServers",),
         skills=Spot("~/.qwen/skills", (Variable("QWEN_HOME", "skills"),)),
+        hooks=Hooks(
+            files=(Spot("~/.qwen/settings.json", (Variable("QWEN_HOME", "settings.json"),)),),
+            events=("SessionStart", "UserPromptSubmit"),
+        ),
     )
     tool_families = ToolFamilies(
         read=("read_file", "read_many_files"),

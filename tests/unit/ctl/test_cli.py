@@ -1,5 +1,6 @@
 """What all commands share: help, usage, exit codes, daemons that do not answer, and output that cannot be written."""
 
+import json
 import os
 import subprocess
 import sys
@@ -246,21 +247,32 @@ def test_a_terminal_without_unicode(stub: Stub) -> None:
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, b'Found 1 session matching "?"')
 
 
-def test_the_client_is_light(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A search imports little, and nothing of the daemon; only modules that it loads hide imports from it."""
-    stub.answer(RESULT)
-    monkeypatch.setenv("SESAME_NO_START", "0")  # else it would look for a daemon's lock, which a stub does not hold
-    script = """if True:
+def modules_of(*words: str, given: str = "") -> set[str]:
+    """What a command imports."""
+    script = f"""if True:
         import sys
+        sys.path.insert(0, {str(ROOT)!r})
         from sesamectl.cli import main
-        assert main(["search", "x"]) == 0
+        assert main({list(words)!r}) == 0
         print(*sys.modules)
     """
-    done = subprocess.run([sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{script}"],
-                          capture_output=True, check=True, text=True, timeout=30)  # fmt: skip
-    loaded = {name.partition(".")[0] for name in done.stdout.splitlines()[-1].split()}
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", script], input=given, capture_output=True, check=True, text=True, timeout=30
+    )
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def test_the_client_is_light(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search imports little, and nothing of the daemon, and so does what an agent waits for; only modules that they load hide imports
+    from them.
+    """
+    stub.answer(RESULT)
+    monkeypatch.setenv("SESAME_NO_START", "0")  # else it would look for a daemon's lock, which a stub does not hold
+    prompt = json.dumps({"session_id": "x", "hook_event_name": "x", "prompt": "why does it not bear fruit?"})
+    modules = modules_of("search", "x") | modules_of("hook", "--hints", given=prompt)
+    loaded = {name.partition(".")[0] for name in modules}
     light = {path for path in (ROOT / "sesamectl").rglob("*.py") if "TYPE_CHECKING = False" in path.read_text()}
-    own = {Path(*name.split(".")) for name in done.stdout.splitlines()[-1].split() if name.startswith("sesamectl")}
+    own = {Path(*name.split(".")) for name in modules if name.startswith("sesamectl")}
     own_files = {ROOT / (f"{name}.py" if (ROOT / f"{name}.py").exists() else f"{name}/__init__.py") for name in own}
     assert light <= own_files
     assert loaded <= sys.stdlib_module_names | {"sesamectl", "__main__", "sitecustomize"}

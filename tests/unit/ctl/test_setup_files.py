@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from sesamectl.errors import RefusedError
 from sesamectl.setup import jsonc, toml
-from sesamectl.setup.change import BACKUP, find_entry, put_entry, take_out, write
+from sesamectl.setup.change import BACKUP, TRIES, read, take_out, write
+from sesamectl.setup.hooks import cut_commands, find_commands, put_commands, render_commands
+from sesamectl.setup.server import cut_entry, find_entry, put_entry
 
 ENTRY = {"command": "/opt/it's/sesamectl", "args": ["mcp"]}
 JSON_FILES = [
@@ -22,6 +24,9 @@ JSON_FILES = [
     '{"mcpServers": {"other": {"a": [1, {"b": "}"}]}}, "x": "// no comment, \\" {"}',
     '\n{ "a": 1, "mcpServers": { "other": { } } /* } */ }\n',
     '{\r\n  "mcpServers": {\r\n    "other": {}\r\n  }\r\n}\r\n',
+    '{"mcpServers": {"other": {}, // last\n}}',
+    '{"mcpServers": {"other": {} // last\n}}',
+    '{"mcpServers": {"other": {}, /* last */ // words\n  }}',
 ]
 TOML_FILES = [
     '# mine\nmodel = "x" # why\n\n[mcp_servers.other]\ncommand = "x"\n\n# about features\n[features]\na = true\n',
@@ -123,9 +128,24 @@ def test_what_cannot_be_changed_safely_is_left(tmp_path: Path, name: str, text: 
     file = tmp_path / name
     file.write_text(text)
     with pytest.raises(RefusedError, match=str(file)):
-        write(str(file), put_entry(str(file), ("mcp_servers",), "sesame", ENTRY))
+        put(file, ENTRY, "mcp_servers")
     assert file.read_text() == text
     assert os.listdir(tmp_path) == [name]
+
+
+def put(file: Path, entry: dict[str, Any], key: str = "m") -> str | None:
+    return write(str(file), lambda text: put_entry(str(file), text, (key,), "sesame", entry))
+
+
+def find(file: Path) -> object:
+    return find_entry(str(file), read(str(file)) or "", ("m",), "sesame")
+
+
+def take(file: Path) -> None:
+    def is_ours(text: str) -> bool:
+        return find_entry(str(file), text, ("m",), "sesame") is not None
+
+    take_out(str(file), lambda text: cut_entry(str(file), text, ("m",), "sesame"), is_ours)
 
 
 def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
@@ -136,17 +156,17 @@ def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
     real.chmod(0o640)
     link = tmp_path / "settings.json"
     link.symlink_to(real)
-    kept = write(str(link), put_entry(str(link), ("m",), "sesame", ENTRY))
+    kept = put(link, ENTRY)
     assert link.is_symlink()
-    assert find_entry(str(link), ("m",), "sesame") == ENTRY
+    assert find(link) == ENTRY
     assert real.stat().st_mode & 0o777 == 0o640
     assert kept == f"{real}{BACKUP}"
     assert Path(kept).read_text() == '{"a": 1}'
-    take_out(str(link), ("m",), "sesame")
+    take(link)
     assert json.loads(real.read_text()) == {"a": 1, "m": {}}
     assert link.is_symlink()
     new = tmp_path / "new" / "settings.json"
-    assert write(str(new), "{}") is None
+    assert write(str(new), lambda _: "{}") is None
     assert new.stat().st_mode & 0o777 == 0o600
 
 
@@ -156,8 +176,8 @@ def test_taking_it_out_leaves_nothing_of_ours(tmp_path: Path, before: str | None
     file = tmp_path / "settings.json"
     if before is not None:
         file.write_text(before)
-    write(str(file), put_entry(str(file), ("m",), "sesame", ENTRY))
-    take_out(str(file), ("m",), "sesame")
+    put(file, ENTRY)
+    take(file)
     assert (file.read_text() if file.exists() else None) == before
     assert os.listdir(tmp_path) == ([] if before is None else ["settings.json"])
 
@@ -166,6 +186,111 @@ def test_an_entry_that_was_renewed_does_not_come_back(tmp_path: Path) -> None:
     """What was kept then has an older one in it."""
     file = tmp_path / "settings.json"
     for command in ("/old/sesamectl", "/new/sesamectl"):
-        write(str(file), put_entry(str(file), ("m",), "sesame", {"command": command}))
-    take_out(str(file), ("m",), "sesame")
+        put(file, {"command": command})
+    take(file)
     assert os.listdir(tmp_path) == []
+
+
+def test_what_somebody_writes_meanwhile_stays(tmp_path: Path) -> None:
+    """It is read again just before the file is replaced. One that never rests is left alone, and so is one that is taken out of."""
+    file = tmp_path / "settings.json"
+    file.write_text('{"a": 0}')
+    times = 0
+
+    def edit(text: str) -> str:
+        nonlocal times
+        times += 1
+        if times < TRIES:
+            file.write_text(json.dumps({"a": times}))  # as the agent does at any time
+        return put_entry(str(file), text, ("m",), "sesame", ENTRY)
+
+    write(str(file), edit)
+    assert json.loads(file.read_text()) == {"a": TRIES - 1, "m": {"sesame": ENTRY}}
+    assert json.loads(Path(f"{file}{BACKUP}").read_text()) == {"a": TRIES - 1}
+    times = 1 - TRIES
+    with pytest.raises(RefusedError, match="is being written to all the time"):
+        write(str(file), edit)
+    assert json.loads(file.read_text()) == {"a": 1}
+
+    def cut(text: str) -> str:
+        file.write_text(json.dumps({"b": 1, "m": {"sesame": ENTRY}}))
+        return cut_entry(str(file), text, ("m",), "sesame")
+
+    file.write_text(json.dumps({"m": {"sesame": ENTRY}}))
+    take_out(str(file), cut, lambda _: False)
+    assert json.loads(file.read_text()) == {"b": 1, "m": {}}
+
+
+def test_a_file_that_is_read_only_stays(tmp_path: Path) -> None:
+    """Its owner meant that, even where it could be replaced."""
+    file = tmp_path / "settings.json"
+    file.write_text("{}")
+    file.chmod(0o444)
+    with pytest.raises(RefusedError, match=f"{file} is read-only, and was left as it is"):
+        put(file, ENTRY)
+    assert os.listdir(tmp_path) == ["settings.json"]
+
+
+# -- hooks
+
+EVENTS = ("Start", "Prompt")
+RUNS = {"type": "command", "command": "exec /new/sesamectl hook --hints", "timeout": 5}
+HOOK_FILES = [
+    "{\n}\n",
+    '{\n  // mine\n  "model": "x" // why\n}\n',
+    '{"hooks": {"Start": [{"matcher": "x", "hooks": [{"type": "command", "command": "mine"}]}]}}',
+    '{\n  "hooks": {\n    "Stop": [\n      // why\n      {"hooks": []},\n    ]\n  }\n}\n',
+    '{"hooks": {"Start": [ {"hooks": [{"type": "command", "command": "sesamectl hooked"}]} /* last */ ], "Prompt": [{"hooks": [1]}]}}',
+]
+
+
+@pytest.mark.parametrize("text", HOOK_FILES)
+def test_hooks_are_as_before(text: str) -> None:
+    """Ours come behind the others, once, however often they are put in; taken out, nothing of them is left."""
+    after = put_commands("settings.json", text, EVENTS, RUNS)
+    assert find_commands("settings.json", after) == {event: [RUNS["command"]] for event in EVENTS}
+    assert find_commands("settings.json", text) == {}
+    assert put_commands("settings.json", after, EVENTS, RUNS) == after
+    assert cut_commands("settings.json", after) == text
+    others = {event: groups[:-1] for event, groups in jsonc.parse(after)["hooks"].items() if event in EVENTS}
+    assert others == {event: jsonc.parse(text).get("hooks", {}).get(event, []) for event in EVENTS}
+
+
+def test_a_hook_that_was_moved_among_others_is_found() -> None:
+    """It is renewed where it is, and taken out of there without the others; so is one of an event that we don't use any more."""
+    ours = {"type": "command", "command": "exec '/o l d/sesamectl' hook", "timeout": 60}
+    other = {"type": "command", "command": "mine"}
+    text = json.dumps(
+        {"hooks": {"Start": [{"matcher": "x", "hooks": [other, ours]}], "Old": [{"hooks": [ours]}]}}, indent=1
+    )
+    after = put_commands("settings.json", text, EVENTS, RUNS)
+    moved = {**RUNS, "timeout": 60}
+    assert json.loads(after)["hooks"] == {
+        "Start": [{"matcher": "x", "hooks": [other, moved]}],
+        "Old": [{"hooks": [ours]}],
+        "Prompt": [{"hooks": [RUNS]}],
+    }
+    assert json.loads(cut_commands("settings.json", after)) == {
+        "hooks": {"Start": [{"matcher": "x", "hooks": [other]}]}
+    }
+    assert json.loads(render_commands(EVENTS, RUNS)) == {"hooks": {event: [{"hooks": [RUNS]}] for event in EVENTS}}
+
+
+@pytest.mark.parametrize("text", ['{"hooks": []}', '{"hooks": {"Prompt": {}}}', '{"hooks": {"Start": 1}}', "[]"])
+def test_hooks_of_another_form_are_left(text: str) -> None:
+    """And named."""
+    with pytest.raises(RefusedError, match=r"settings.json"):
+        put_commands("settings.json", text, EVENTS, RUNS)
+
+
+@given(
+    settings=OBJECTS,
+    hooks=st.dictionaries(st.text(max_size=4), st.lists(VALUES, max_size=3), max_size=3),
+    indent=st.sampled_from([None, 2]),
+)
+def test_any_settings_take_hooks(settings: dict[str, Any], hooks: dict[str, Any], indent: Any) -> None:
+    """And are what they were when they are taken out."""
+    settings["hooks"] = {**hooks, "Other": [{}]}
+    after = put_commands("settings.json", json.dumps(settings, indent=indent), EVENTS, RUNS)
+    assert set(find_commands("settings.json", after)) == set(EVENTS)
+    assert jsonc.parse(cut_commands("settings.json", after)) == settings

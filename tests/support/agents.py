@@ -346,6 +346,7 @@ class Claude(Agent):
     name, package, pinned = "claude", "@anthropic-ai/claude-code", "2.1.197"
     daily = True
     shell_tool = "Bash"
+    tells_parent = False
     session_variables = ("CLAUDE_CODE_SESSION_ID",)
 
     def settle(self, home: Path, url: str) -> dict[str, str]:

@@ -58,7 +58,8 @@ CREATE TABLE sesame.hub_sessions(
   project text NOT NULL, team text NOT NULL, -- what the project is called on all machines: its remote, or its path
   project_id text NOT NULL, session_id text NOT NULL, source text NOT NULL,
   path text, cwd text, project_path text, git_branch text, parent_session_id text, subagent boolean NOT NULL, gone boolean NOT NULL,
-  name text, summary text, description text, tags text[] NOT NULL, recall_words text[] NOT NULL,
+  name text, title text, -- the name, where it is more than the beginning of the first prompt
+  summary text, description text, tags text[] NOT NULL, recall_words text[] NOT NULL,
   created timestamptz, modified timestamptz, first_msg_at timestamptz, last_msg_at timestamptz, file_mtime bigint,
   message_count integer NOT NULL, total integer NOT NULL, exchange_count integer NOT NULL, tool_counts text NOT NULL,
   opening bigint, language text NOT NULL, heading tsvector NOT NULL,
@@ -83,6 +84,7 @@ CREATE TABLE sesame.hub_word_counts(
   owner text NOT NULL DEFAULT session_user, workstation_id text NOT NULL, project text NOT NULL, team text NOT NULL,
   word text NOT NULL, messages integer NOT NULL, PRIMARY KEY(owner, workstation_id, project, team, word)
 ) WITH (fillfactor = 70);
+CREATE INDEX hub_word_counts_words ON sesame.hub_word_counts(word); -- whoever asks for a word sees it in many projects
 CREATE TABLE sesame.hub_totals(
   owner text NOT NULL DEFAULT session_user, workstation_id text NOT NULL, project text NOT NULL, team text NOT NULL,
   messages bigint NOT NULL, words bigint NOT NULL, PRIMARY KEY(owner, workstation_id, project, team)
@@ -95,6 +97,7 @@ CREATE TABLE sesame.hub_messages(
   owner text NOT NULL DEFAULT session_user, workstation_id text NOT NULL, composite_key text NOT NULL, msg_idx integer NOT NULL,
   project text NOT NULL, team text NOT NULL, record_key bigint NOT NULL,
   role text NOT NULL, kind text NOT NULL, tool text, is_error boolean, entry_id text, time timestamptz, undone boolean NOT NULL,
+  searched boolean NOT NULL DEFAULT true, -- else it is only read: a search of ours
   text text NOT NULL, subwords text NOT NULL, words integer NOT NULL, bytes integer NOT NULL, language text NOT NULL,
   digest bigint NOT NULL, serial bigint NOT NULL, PRIMARY KEY(owner, workstation_id, composite_key, msg_idx)
 ) PARTITION BY HASH (workstation_id);
@@ -119,18 +122,27 @@ def _partitions() -> str:
     )
 
 
+# What is between words, wherever it stands: PostgreSQL's own parser takes `package.json` and `src/a.ts` for one word each.
+BETWEEN_WORDS = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~–—…“”‘’«»·•→←│├└─✓。，、！？：；（）「」『』《》【】"  # noqa: RUF001
+_BETWEEN = BETWEEN_WORDS.replace("\\", "\\\\").replace("'", "''")
+
 # A text that has too many words for one vector is searched by its beginning.
-FUNCTIONS = """
+FUNCTIONS = f"""
+CREATE FUNCTION sesame.hub_words(written text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SECURITY INVOKER SET search_path = pg_catalog AS $$
+  SELECT translate(written, E'{_BETWEEN}', repeat(' ', {len(BETWEEN_WORDS)}))
+$$;
 CREATE FUNCTION sesame.hub_vector(language text, written text, subwords text) RETURNS tsvector
 LANGUAGE plpgsql STABLE SECURITY INVOKER SET search_path = pg_catalog AS $$
 DECLARE most integer := length(written);
 BEGIN
   IF most + length(subwords) < 100000 THEN
-    RETURN to_tsvector(language::regconfig, written) || setweight(to_tsvector('simple', subwords), 'B');
+    RETURN to_tsvector(language::regconfig, sesame.hub_words(written)) || setweight(to_tsvector('simple', subwords), 'B');
   END IF;
   LOOP
     BEGIN
-      RETURN to_tsvector(language::regconfig, left(written, most)) || setweight(to_tsvector('simple', left(subwords, most)), 'B');
+      RETURN to_tsvector(language::regconfig, sesame.hub_words(left(written, most)))
+        || setweight(to_tsvector('simple', left(subwords, most)), 'B');
     EXCEPTION WHEN program_limit_exceeded THEN
       most := most / 2;
     END;

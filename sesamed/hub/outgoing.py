@@ -41,6 +41,7 @@ class SessionRow(NamedTuple):
     subagent: bool
     gone: bool
     name: str | None
+    title: str | None
     summary: str | None
     description: str | None
     tags: list[str]
@@ -74,6 +75,7 @@ class MessageRow(NamedTuple):
     entry_id: str | None
     time: str | None
     undone: bool
+    searched: bool
     text: str
     subwords: str
     words: int
@@ -171,6 +173,7 @@ class Outgoing:
             subagent=session.subagent,
             gone=session.gone,
             name=_say(session.name),
+            title=_say(leaving.title),
             summary=_say(details.summary),
             description=_say(details.description),
             tags=[_text(tag)[:WORD] for tag in leaving.tags[:WORDS]],
@@ -208,6 +211,7 @@ class Outgoing:
             entry_id=_exact_or_none(item.entry),
             time=iso_or_none(item.time_ms),
             undone=item.undone,
+            searched=record.kind != Kind.UNINDEXED,
             text=text,
             subwords=subwords,
             words=len(text.split()),

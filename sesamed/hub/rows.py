@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 COLUMN_TYPES = {
     "composite_key": "text", "msg_idx": "integer", "project": "text", "team": "text", "record_key": "bigint", "role": "text",
     "kind": "text", "tool": "text", "is_error": "boolean", "entry_id": "text", "time": "timestamptz", "undone": "boolean",
-    "text": "text", "subwords": "text",
+    "searched": "boolean", "text": "text", "subwords": "text",
     "words": "integer", "bytes": "integer", "language": "text", "digest": "bigint",
 }  # fmt: skip
 assert tuple(COLUMN_TYPES) == MessageRow._fields
@@ -32,14 +32,14 @@ COUNTED = "'D' = ANY(found.weights) AND length(lexeme) <= 24 AND (length(lexeme)
 
 # Takes off what messages that go had added. `{which}` deletes them, and returns what is needed of each.
 UNCOUNT = f"""
-WITH gone AS ({{which}} RETURNING m.project, m.team, m.language, m.text, m.words), totals AS (
+WITH gone AS ({{which}} RETURNING m.project, m.team, m.language, m.text, m.words, m.searched), totals AS (
   UPDATE sesame.hub_totals t SET messages = t.messages - g.messages, words = t.words - g.words
-  FROM (SELECT project, team, count(*) AS messages, sum(words) AS words FROM gone GROUP BY 1, 2) g
+  FROM (SELECT project, team, count(*) AS messages, sum(words) AS words FROM gone WHERE searched GROUP BY 1, 2) g
   WHERE t.owner = session_user AND t.workstation_id = %(workstation)s AND t.project = g.project AND t.team = g.team
 ), counts AS (
   UPDATE sesame.hub_word_counts c SET messages = c.messages - g.messages
   FROM (SELECT project, team, lexeme, count(*) AS messages FROM gone, unnest(sesame.hub_vector(language, text, '')) AS found
-    WHERE {COUNTED} GROUP BY 1, 2, 3) g
+    WHERE searched AND {COUNTED} GROUP BY 1, 2, 3) g
   WHERE c.owner = session_user AND c.workstation_id = %(workstation)s AND c.project = g.project AND c.team = g.team AND c.word = g.lexeme
 ) SELECT count(*) FROM gone
 """
@@ -60,19 +60,19 @@ PUT_MESSAGES = f"""
 WITH fresh AS MATERIALIZED (
   SELECT s.*, sesame.hub_vector(s.language, s.text, s.subwords) AS vector FROM pg_temp.staged s
   WHERE s.digest IS NOT NULL AND NOT EXISTS(SELECT 1 FROM sesame.hub_messages m WHERE {SAME})
-), messages AS (
+), said AS MATERIALIZED (SELECT * FROM fresh WHERE searched), messages AS (
   INSERT INTO sesame.hub_messages(workstation_id, serial, {COLUMNS}) SELECT %(workstation)s, %(serial)s, {COLUMNS} FROM fresh
 ), vectors AS (
   INSERT INTO sesame.hub_vectors(workstation_id, composite_key, msg_idx, project, team, record_key, role, kind, tool, time, words, vector)
-  SELECT %(workstation)s, composite_key, msg_idx, project, team, record_key, role, kind, tool, time, words, vector FROM fresh
+  SELECT %(workstation)s, composite_key, msg_idx, project, team, record_key, role, kind, tool, time, words, vector FROM said
 ), totals AS (
   INSERT INTO sesame.hub_totals AS t (workstation_id, project, team, messages, words)
-  SELECT %(workstation)s, project, team, count(*), sum(words) FROM fresh GROUP BY 2, 3
+  SELECT %(workstation)s, project, team, count(*), sum(words) FROM said GROUP BY 2, 3
   ON CONFLICT (owner, workstation_id, project, team)
   DO UPDATE SET messages = t.messages + excluded.messages, words = t.words + excluded.words
 ), counts AS (
   INSERT INTO sesame.hub_word_counts AS c (workstation_id, project, team, word, messages)
-  SELECT %(workstation)s, project, team, lexeme, count(*) FROM fresh, unnest(vector) AS found WHERE {COUNTED} GROUP BY 2, 3, 4 ORDER BY 4
+  SELECT %(workstation)s, project, team, lexeme, count(*) FROM said, unnest(vector) AS found WHERE {COUNTED} GROUP BY 2, 3, 4 ORDER BY 4
   ON CONFLICT (owner, workstation_id, project, team, word) DO UPDATE SET messages = c.messages + excluded.messages
 ) SELECT count(*) FROM fresh
 """
@@ -82,10 +82,10 @@ WHERE {OWN} AND serial < %(serial)s AND composite_key = ANY(%(keys)s)
 """
 
 HEADING = """
-    setweight(to_tsvector(%(language)s::text::regconfig, coalesce(%(name)s::text, '')), 'A')
-    || setweight(to_tsvector(%(language)s::text::regconfig, concat_ws(E'\\n', %(summary)s::text, %(description)s::text,
-      array_to_string(%(tags)s::text[], ' '), array_to_string(%(recall_words)s::text[], ' '))), 'B')
-    || setweight(to_tsvector('simple', concat_ws(' ', translate(%(cwd)s::text, '/', ' '), %(git_branch)s::text)), 'C')
+    setweight(to_tsvector(%(language)s::text::regconfig, sesame.hub_words(coalesce(%(title)s::text, ''))), 'A')
+    || setweight(to_tsvector(%(language)s::text::regconfig, sesame.hub_words(concat_ws(E'\\n', %(summary)s::text, %(description)s::text,
+      array_to_string(%(tags)s::text[], ' '), array_to_string(%(recall_words)s::text[], ' ')))), 'B')
+    || setweight(to_tsvector('simple', sesame.hub_words(concat_ws(' ', %(cwd)s::text, %(git_branch)s::text))), 'C')
 """
 _SESSION = SessionRow._fields
 PUT_SESSION = f"""

@@ -357,11 +357,27 @@ DENSE: tuple[Callable[[int], str], ...] = (
 )
 
 
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("package.json", "json"),
+        ("src/plan/plum.ts", "plum"),
+        ("a-plum", "plum"),
+        ("now—plum", "plum"),
+        ("it's \\plum'", "plum"),
+    ],
+)
+def test_words_stand_between_all_that_is_no_word(hub: HubDatabase, text: str, word: str) -> None:
+    with hub.connect("anna") as anna:
+        found = "SELECT sesame.hub_vector('simple', %s, '') @@ %s::tsquery"
+        assert run(anna, found, text, word) == [(True,)]
+
+
 def test_a_text_with_more_words_than_a_vector_holds_is_found_by_its_beginning(hub: HubDatabase) -> None:
     with hub.connect("anna") as anna:
         for make in DENSE:
             text = " ".join(map(make, range(90_000)))
-            found = "SELECT sesame.hub_vector('english', %s, '') @@ plainto_tsquery('english', %s)"
+            found = "SELECT sesame.hub_vector('english', %s, '') @@ plainto_tsquery('english', sesame.hub_words(%s))"
             assert run(anna, found, text, make(17)) == [(True,)]
 
 

@@ -19,10 +19,13 @@ from tests.support.postgres import HubDatabase, run
 ALL = HubProjects(allow=("**",))
 COUNTED = """
     SELECT project, team, lexeme, count(*) FROM sesame.hub_messages, unnest(sesame.hub_vector(language, text, ''))
-    WHERE owner = session_user AND length(lexeme) <= 24 AND (length(lexeme) <= 8 OR lexeme !~ '[0-9]') GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+    WHERE owner = session_user AND searched
+      AND length(lexeme) <= 24 AND (length(lexeme) <= 8 OR lexeme !~ '[0-9]') GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """
 KEPT = "SELECT project, team, word, messages FROM sesame.hub_word_counts WHERE owner = session_user AND messages > 0 ORDER BY 1, 2, 3"
-TOTALS = "SELECT project, team, count(*), sum(words) FROM sesame.hub_messages WHERE owner = session_user GROUP BY 1, 2 ORDER BY 1, 2"
+TOTALS = """
+    SELECT project, team, count(*), sum(words) FROM sesame.hub_messages WHERE owner = session_user AND searched GROUP BY 1, 2 ORDER BY 1, 2
+"""
 KEPT_TOTALS = "SELECT project, team, messages, words FROM sesame.hub_totals WHERE owner = session_user AND messages > 0 ORDER BY 1, 2"
 
 

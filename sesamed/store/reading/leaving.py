@@ -32,6 +32,7 @@ class Leaving(NamedTuple):
     tool_counts: Mapping[str, int]
     total: int  # its records, with those that it inherits
     inherits: bool  # some of which change without a revision of its own
+    title: str | None  # its name, where that is more than the beginning of its first prompt
 
 
 class LeavingRecord(NamedTuple):
@@ -44,7 +45,7 @@ class LeavingRecord(NamedTuple):
     result: str | None  # of a call, if those leave
 
 
-ROW = "SELECT first_ms, last_ms, file_ms, opening, base IS NOT NULL FROM sessions WHERE id = ?"
+ROW = "SELECT first_ms, last_ms, file_ms, opening, base IS NOT NULL, title FROM sessions WHERE id = ?"
 KEYS = "SELECT id, key FROM records WHERE id IN carray(:records)"
 # The sessions that continue one of these without a copy.
 CONTINUING = """
@@ -56,7 +57,7 @@ CONTINUING = """
 
 def read_leaving(connection: apsw.Connection, number: int, session: Session) -> Leaving:
     """All that is known of a session but its records."""
-    first_ms, last_ms, file_ms, opening, inherits = sqlite.one(connection, ROW, (number,))
+    first_ms, last_ms, file_ms, opening, inherits, title = sqlite.one(connection, ROW, (number,))
     details = read_details(connection, number)
     return Leaving(
         number=number,
@@ -69,6 +70,7 @@ def read_leaving(connection: apsw.Connection, number: int, session: Session) -> 
         tool_counts=read.count_tools(connection, number),
         total=read.count_items(connection, number)[1],
         inherits=bool(inherits),
+        title=title,
     )
 
 

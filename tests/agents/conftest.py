@@ -23,7 +23,7 @@ def _is_wanted(item: pytest.Item) -> bool:
     params = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
     kind = params.get("agent")
     is_dear = isinstance(kind, type) and issubclass(kind, Agent) and not kind.daily
-    return bool(WHICH) or not (is_dear or "program" in params)
+    return bool(WHICH) or not (is_dear or {"program", "agents"} & params.keys())
 
 
 @pytest.fixture(params=AGENTS, ids=lambda agent: agent.name)

@@ -11,7 +11,7 @@ from typing import Any
 from sesamed.source import Setup, Source, ToolFamilies
 from sesamed.sources.amp import Amp
 from sesamed.sources.claude import Claude
-from sesamed.sources.cline import Cline, Kilo, Roo
+from sesamed.sources.cline import Cline, Roo
 from sesamed.sources.codex import Codex
 from sesamed.sources.copilot import Copilot
 from sesamed.sources.crush import Crush
@@ -19,6 +19,7 @@ from sesamed.sources.cursor import Cursor
 from sesamed.sources.droid import Droid
 from sesamed.sources.gemini import Gemini
 from sesamed.sources.goose import Goose
+from sesamed.sources.kilo import Kilo
 from sesamed.sources.kimi import Kimi
 from sesamed.sources.openclaw import OpenClaw
 from sesamed.sources.opencode import OpenCode

@@ -98,6 +98,22 @@ class OpenCode(Agent):
         return [*self.resumes(session, prompt), "--fork"]
 
 
+class Kilo(OpenCode):
+    """A database, with OpenCode's tables."""
+
+    name, package, pinned = "kilo", "@kilocode/cli-linux-x64", "7.7.9"  # where npm's script would take it from
+
+    def settle(self, home: Path, url: str) -> dict[str, str]:
+        switches = super().settle(home, url)
+        settings = home / ".config/kilo/kilo.json"
+        settings.parent.mkdir()
+        (home / ".config/opencode/opencode.json").rename(settings)
+        return {name.replace("OPENCODE", "KILO"): value for name, value in switches.items()}
+
+    def asks(self, prompt: str) -> list[str]:
+        return [str(self.modules / "@kilocode/cli-linux-x64/bin/kilo"), "run", prompt]
+
+
 class Qwen(Agent):
     """Lines."""
 
@@ -365,7 +381,7 @@ class Claude(Agent):
         return [*self.resumes(session, prompt), "--fork-session"]
 
 
-AGENTS: tuple[type[Agent], ...] = (Claude, OpenCode, OpenClaw, Qwen, Copilot, Kimi, KimiCli, Droid, Cline, Goose)
+AGENTS: tuple[type[Agent], ...] = (Claude, OpenCode, Kilo, OpenClaw, Qwen, Copilot, Kimi, KimiCli, Droid, Cline, Goose)
 
 
 def _write(path: Path, settings: object) -> None:

@@ -1,4 +1,4 @@
-"""Cline, and what was made from it: Roo Code and Kilo Code. Each task is a directory with documents that are rewritten as a whole.
+"""Cline, and what was made from it: Roo Code, and Kilo Code up to 5. Each task is a directory with documents that are rewritten as a whole.
 
 Where they are and how they are told apart; `transcript` has what Cline's command line and its library write, `panel` what extensions of
 editors do, `beside` the files that say more about a session.
@@ -106,11 +106,3 @@ class Roo(Tasks):
     name = "roo"
     label = "Roo Code"
     locations = extension_locations("rooveterinaryinc.roo-cline")
-
-
-class Kilo(Tasks):
-    """The source of Kilo Code's tasks, up to version 5; later ones are made from OpenCode."""
-
-    name = "kilo"
-    label = "Kilo Code"
-    locations = extension_locations("kilocode.kilo-code")

@@ -104,10 +104,7 @@ class Cursor(JsonState[CursorState]):
     label = "Cursor"
     version = 1
     locations = (
-        Location(
-            home="~/.cursor",
-            moved_by=(Variable("CURSOR_DATA_DIR"),),
-        ),
+        Location(home="~/.cursor", moved_by=(Variable("CURSOR_DATA_DIR"),), rare=(".cursor",)),
         Location(moved_by=(Variable("CURSOR_CONFIG_DIR"),)),
     )
     shapes: tuple[Shape, ...] = (

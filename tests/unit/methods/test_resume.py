@@ -11,15 +11,17 @@ from sesamed.sources import SOURCES
 from sesamed.store.reading.summary import Origin
 
 FILE = b"/home/me/.agent/sessions/2026/one.jsonl"
-CHAT = b"/home/me/.cursor/chats/5d2/one-1/store.db"  # Cursor resumes what is in such a directory only
+PLACES = {  # these resume what is in such a directory only
+    "cursor": b"/home/me/.cursor/chats/5d2/one-1/store.db",
+    "kilo": b"/home/me/.local/share/kilo/kilo.db",
+}
 ARCHIVED = b"/home/me/.codex/archived_sessions/one.jsonl"
 ABLE = [name for name, source in SOURCES.items() if source.resume is not None]
 
 
 def origin(source: str, cwd: Any, *paths: bytes, id: str = "one-1", subagent: bool = False) -> Origin:  # noqa: A002
-    return Origin(
-        source, id, None if cwd is None else str(cwd), subagent, paths or (CHAT if source == "cursor" else FILE,)
-    )
+    paths = paths or (PLACES.get(source, FILE),)
+    return Origin(source, id, None if cwd is None else str(cwd), subagent, paths)
 
 
 @pytest.fixture
@@ -41,6 +43,7 @@ def anothers(tmp_path: Path) -> str:
         ("qwen", ["qwen", "--resume", "one-1"]),
         ("crush", ["crush", "--session", "one-1"]),
         ("cursor", ["cursor-agent", "--resume", "one-1"]),
+        ("kilo", ["kilo", "{cwd}", "--session", "one-1"]),
         ("goose", ["goose", "session", "--resume", "--session-id", "one-1"]),
         ("cline", ["cline", "--id", "one-1"]),
         ("kimi", ["kimi", "--session", "one-1"]),
@@ -63,6 +66,7 @@ def test_a_command_may_know_only_some_of_an_agents_sessions(tmp_path: Path) -> N
     """Others are an editor's."""
     for name, path in (
         ("cline", b"/home/me/.cline/data/tasks/one-1/ui_messages.json"),
+        ("kilo", b"/home/me/.config/Code/User/globalStorage/kilocode.kilo-code/tasks/one-1/ui_messages.json"),
         ("cursor", b"/home/me/.cursor/projects/p/agent-transcripts/one-1/one-1.jsonl"),
     ):
         problem = find_problem(origin(name, tmp_path, path))

@@ -7,8 +7,9 @@ import pytest
 
 from sesamed.model import Fact, Message, Operation, ToolCall, ToolResult
 from sesamed.source import Document, ShapeFinder
-from sesamed.sources.cline import Cline, Kilo, Roo
+from sesamed.sources.cline import Cline, Roo
 from sesamed.sources.cline.transcript import output_of, prompt_of
+from sesamed.sources.kilo import Kilo
 from tests.support.cline import START_MS, ClineSession, ClineTask
 from tests.support.operations import records
 from tests.support.sessions import Call
@@ -49,10 +50,10 @@ def test_which_files_are_read(path: str, is_side: bool | None) -> None:
 
 def test_extensions_keep_no_sessions_of_the_command_line() -> None:
     """Their directories are those of tasks."""
+    assert Roo().resume is None
     for source in (Roo(), Kilo()):
         assert ShapeFinder(source.shapes).find(b"sessions/1_a/1_a.messages.json") is None
         assert ShapeFinder(source.shapes).find(b"tasks/1/ui_messages.json") is not None
-        assert source.resume is None
 
 
 def test_a_growing_session_keeps_its_records() -> None:

@@ -427,6 +427,8 @@ class _Run:
         result.gone += written.gone
         for known in written.known:
             self._states.commit(known)
+        for path in written.removed:
+            self._states.drop(path)
 
     # -- noting
 

@@ -106,6 +106,11 @@ class Files:
         row = self._connection.execute(sql, (now_ms, path)).fetchone()
         return None if row is None else (row[0], row[1])
 
+    def never_decoded(self, path: bytes) -> bool:
+        """Whether a file is known by its bad lines only."""
+        sql = "bad_lines > 0 AND session IS NULL AND NOT EXISTS(SELECT 1 FROM facts WHERE file = f.id)"
+        return bool(sqlite.one(self._connection, f"SELECT {sql} FROM files f WHERE path = ?", (path,))[0])
+
     def remove(self, file: int) -> None:
         """Remove a file that holds nothing any more."""
         self._forget_bad(file)

@@ -82,7 +82,7 @@ class Replay:
             known = self._new.files.find_known(path)
             if known is not None and known.source_version == UNFINISHED:
                 self._new.drop([path])
-            elif known is not None and not self._is_bad(path):
+            elif known is not None and not self._new.files.never_decoded(path):
                 continue
             if not self._wanted(path, gone_ms is not None):
                 continue
@@ -92,13 +92,6 @@ class Replay:
                 else:
                     self._new.write_gone(piece, gone_ms)
                 yield
-
-    def _is_bad(self, path: bytes) -> bool:
-        """Whether the new index has nothing of a unit because it did not decode this time."""
-        sql = """
-            SELECT bad_lines > 0 AND session IS NULL AND NOT EXISTS(SELECT 1 FROM facts WHERE file = f.id) FROM files f WHERE path = ?
-        """
-        return bool(sqlite.one(self._new.connection, sql, (path,))[0])
 
     def _list_files(self) -> Iterator[tuple[int, bytes, int | None]]:
         """Number, path, and since when it is gone."""

@@ -38,6 +38,7 @@ class Written(msgspec.Struct):
     """What a transaction did, and the files as they are now."""
 
     known: list[IndexedFile] = []
+    removed: list[bytes] = []  # went before anything of them was kept
     added: int = 0
     updated: int = 0
     gone: int = 0
@@ -304,8 +305,12 @@ class Transaction:
         found = self._files.mark_gone(path, now_ms)
         if found is None:
             return
-        self._written.gone += 1
         file, session = found
+        if self._files.never_decoded(path):  # half a file, which went before it was whole: nothing is kept of it
+            self._files.remove(file)
+            self._written.removed.append(path)
+            return
+        self._written.gone += 1
         for meant in self._facts.find_others(file):
             self._facts.resolve(meant)
         if session is not None:

@@ -237,3 +237,21 @@ def test_lines_that_others_follow_stand_where_they_were(desk: Desk) -> None:
     assert list(connection.execute(jumps)) == []
     same(desk.dump(), desk.rebuilt({path: [path.read_bytes()]}, set(), 0))
     assert list(connection.execute("SELECT count(*) FROM passed_lines")) == [(2,)]
+
+
+def test_what_went_before_it_decoded_was_never_there(desk: Desk) -> None:
+    """Half a document, which is deleted: it counts no longer as bad, as in an index that is made anew. What had decoded before is kept."""
+    half = desk.write("letters/half.letter", b'{"session"')
+    known = desk.write("letters/known.letter", {"session": "a", "records": [record(1, "alpha")]})
+    desk.look()
+    desk.write("letters/known.letter", b'{"session"')
+    desk.look()
+    assert desk.bad() == {"letters/half.letter": 1, "letters/known.letter": 1}
+    for path in (half, known):
+        path.unlink()
+    assert desk.look().gone == 1
+    assert desk.bad() == {"letters/known.letter": 1}
+    assert desk.look().updated == 0
+    desk.write("letters/half.letter", {"session": "b", "records": [record(1, "beta")]})
+    desk.look()
+    assert desk.texts("letters:b") == ["beta"]

@@ -224,8 +224,8 @@ def asked_in_spite_of_all(daemon: Daemon) -> Iterator[None]:
 @pytest.mark.timeout(300 + 2 * SOAK_S)
 @pytest.mark.skipif(shutil.which("prlimit") is None, reason="needs prlimit")
 def test_whatever_happens(chance: random.Random) -> None:
-    """Ten agents of three kinds at work, while somebody asks, while the daemon is killed, disk or memory are full and the clock
-    jumps: after each round the index says what a new one says, and what it needs on disk is what it needed before."""
+    """Ten agents that append to files and three that write anew at work, while somebody asks, while the daemon is killed, disk or memory
+    are full and the clock jumps: after each round the index says what a new one does, and it needs as much disk as before."""
     sizes: list[Size] = []
     until = time.monotonic() + SOAK_S
     daemon = Daemon({"sources": None}, program=PROGRAM, arguments=["clock"])
@@ -254,6 +254,7 @@ def test_whatever_happens(chance: random.Random) -> None:
             daemon.sync()
             before = daemon.everything()
             assert len(before[0]) >= len(list(daemon.root.rglob("*.jsonl*"))) // 2 > 0
+            assert {session["source"] for session in before[0]} == {root["parser"] for root in sources(daemon.root)}
             daemon.call("index", full=True)
             assert daemon.everything() == before, happens
             crew.clear()

@@ -1,4 +1,5 @@
-"""Ten agents of three kinds at work at once: they write, fork, compact, name, archive, pack and delete their sessions."""
+"""Ten agents of three kinds at work at once, which append to files, and three that don't: they write, fork, compact, name, archive, pack
+and delete their sessions."""
 
 import os
 import random
@@ -11,6 +12,8 @@ from tests.support.author import WORDS
 from tests.support.claude import ClaudeSession
 from tests.support.codex import CodexSession
 from tests.support.daemon import Daemon
+from tests.support.rewriting import ROOTS as ROOTS_OF_REWRITERS
+from tests.support.rewriting import Rewriter, rewriters
 from tests.support.sessions import PiSession
 
 Session = PiSession | ClaudeSession | CodexSession
@@ -22,9 +25,10 @@ ROOTS = {PiSession: "pi", ClaudeSession: "claude", CodexSession: "codex"}
 
 def sources(root: Path) -> list[dict[str, Any]]:
     """Roots of all kinds, for the configuration; they are made."""
-    for name in ROOTS.values():
+    names = dict.fromkeys([*ROOTS.values(), *ROOTS_OF_REWRITERS.values()])
+    for name in names:
         (root / name).mkdir(exist_ok=True)
-    return [{"parser": name, "path": str(root / name)} for name in ROOTS.values()]
+    return [{"parser": name, "path": str(root / name)} for name in names]
 
 
 class Agent:
@@ -118,7 +122,10 @@ class Crew:
 
     def __init__(self, daemon: Daemon, chance: random.Random, name: str) -> None:
         self._chance = chance
-        self._agents = [Agent(daemon, chance, f"{name}-{n}", KINDS[n % len(KINDS)]) for n in range(AGENTS)]
+        self._agents: list[Agent | Rewriter] = [
+            Agent(daemon, chance, f"{name}-{n}", KINDS[n % len(KINDS)]) for n in range(AGENTS)
+        ]
+        self._agents += rewriters(daemon.root, chance, name)
 
     def go_on(self, times: int) -> None:
         """Each time one of them does one thing."""

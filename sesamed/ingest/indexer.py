@@ -275,7 +275,9 @@ class Indexer:
                 log_fault(os.fsencode(tree), error)
                 self.queue.sweep_wanted = True  # which says so, if it cannot either
             else:
-                self.queue.add(found)
+                self.queue.add(
+                    found, may_rest=True
+                )  # of a tree of small files a new directory is an event like any other
 
     def mark_quiet(self) -> None:
         """Mark files whose unfinished last line may be taken now."""

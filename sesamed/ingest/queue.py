@@ -104,8 +104,7 @@ class Queue:
     def mark(self, target: Target, *, may_rest: bool = False) -> Ticket:
         """Mark a file that has probably changed just now. Any thread."""
         with self._lock:
-            state = self._states.get(target.path) if may_rest else None
-            if state is not None and state.rest_until > time.monotonic():
+            if may_rest and self._rests(target.path):
                 return self._let_rest(target)
             self._resting.pop(target.path, None)
             if target.path not in self._live and len(self._live) >= MAX_LIVE:
@@ -119,6 +118,10 @@ class Queue:
                     ticket.state.live_since = time.monotonic()
         self.waker.ring()
         return ticket
+
+    def _rests(self, path: bytes) -> bool:
+        state = self._states.get(path)
+        return state is not None and state.rest_until > time.monotonic()
 
     def _let_rest(self, target: Target) -> Ticket:
         ticket = self._ask(target)
@@ -146,10 +149,13 @@ class Queue:
                 self.trees.add(path)
         self.waker.ring()
 
-    def add(self, found: Iterable[Due]) -> list[Ticket]:
+    def add(self, found: Iterable[Due], *, may_rest: bool = False) -> list[Ticket]:
         """Add what a sweep found, in its order; gives their tickets."""
         with self._lock:
-            tickets = [self._add(item) for item in found]
+            tickets = [
+                self._let_rest(item.target) if may_rest and self._rests(item.target.path) else self._add(item)
+                for item in found
+            ]
         if tickets:
             self.waker.ring()
         return tickets

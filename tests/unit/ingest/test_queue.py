@@ -276,6 +276,19 @@ def test_a_file_that_was_read_whole_rests(queue: Queue, states: FileStates, monk
     assert queue.pending().files == 0
 
 
+def test_what_is_found_below_a_new_directory_rests_too(queue: Queue, states: FileStates) -> None:
+    """A session that is a tree of files gets one with each message; what rests not is looked at."""
+    rest(states, "whole", time.monotonic() + 60)
+    first, other = queue.add([due("whole"), due("other")], may_rest=True)
+    assert names(taken(queue)) == ["other"]
+    queue.finish()
+    assert (first.is_served, other.is_served) == (False, True)
+    queue.mark(target("whole"))
+    taken(queue)
+    queue.finish()
+    assert first.is_served
+
+
 def test_who_asks_does_not_wait_for_a_rest(queue: Queue, states: FileStates) -> None:
     """Neither a client's sync nor a sweep."""
     for wake in (lambda: queue.mark(target("whole")), lambda: queue.add([due("whole")])):

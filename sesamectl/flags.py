@@ -249,6 +249,21 @@ AUTO = Flag(
 BUDGET = Flag("budget", "TOKENS", "stop before more than about so many tokens are sent: a quarter of the bytes", count)
 PREVIEW = Flag("dry-run", "", "print what would be sent and about how many tokens it is, and ask nobody")
 DRY_RUN = Flag("dry-run", "", "print how many sessions, and remove nothing")
+HUB = (
+    Flag("print", "", "init: print the statements, and change nothing"),
+    Flag(
+        "grant-to",
+        "ROLE",
+        "init: who may use the hub (default: PUBLIC, every role of the database; each sees only their own)",
+    ),
+    Flag("dry-run", "", "fill: print what would leave, by project, and connect to nothing"),
+    Flag(
+        "accept-id",
+        "",
+        "check: ship as this workstation from now on, whoever did before, and remove what was shipped under another id",
+    ),
+    Flag("workstation", "ID", "forget: another machine of yours"),
+)
 YES = Flag("yes", "", "do not ask for confirmation")
 NOTES = (
     Flag("title", "TEXT", "what it is called, instead of any other name; '' takes it away, here and below"),
@@ -371,6 +386,11 @@ COMMANDS: Mapping[str, Command] = {
         "run the daemon as a service of systemd or launchd: from login on, restarted when it fails",
         "install|uninstall|status|logs", (*SERVICE, *LOGS, JSON),
         ("service install", "service install --print", "service status", "service uninstall"),
+    ),
+    "hub": Command(
+        "a PostgreSQL that several machines ship to: its tables, how far it is, what is wrong with it",
+        "init|status|fill|check|forget", (*HUB, YES, JSON),
+        ("hub init --print", "hub fill --dry-run", "hub check", "hub status"),
     ),
     "serve": Command(
         "answer what cannot speak to a Unix socket", "", (*HTTP, JSON, NO_START), ("serve --http", "serve --http --port 0 --json"),

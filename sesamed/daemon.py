@@ -26,6 +26,7 @@ from sesamed import discovery, locks, paths, workstation
 from sesamed.config import Config, ConfiguredRoot
 from sesamed.errors import ConfigError, SesameError, StoreError, is_of_memory
 from sesamed.exclusion import Exclusion
+from sesamed.hub.child import Child
 from sesamed.ingest.decode import ReadLimits, log_fault
 from sesamed.ingest.indexer import Indexer
 from sesamed.ingest.requests import Requests
@@ -261,6 +262,10 @@ class _Daemon:
             tasks.start_soon(self._supervise, "what an earlier daemon left", requests.finish_left_over)
             tasks.start_soon(self._supervise, "what was in a damaged index", requests.save_from_damaged)
             tasks.start_soon(self._supervise, "giving memory back", self._keep_small)
+            if config.hub.is_named:
+                child = Child(self._setting.paths.database, station.id, config, self._setting.environ)
+                indexer.on_commit = child.wake
+                tasks.start_soon(self._supervise, "shipping to the hub", child.run)
             tasks.start_soon(self._supervise, "the socket", partial(self._keep_socket, serve))
             if self._setting.environ.get("NOTIFY_SOCKET"):
                 reporter = self._reporter(indexer, requests)
@@ -350,6 +355,7 @@ class _Daemon:
             own=own_sessions,
             socket=self._setting.paths.socket,
             database=self._setting.paths.database,
+            hub=self._setting.config.hub,
             config_file=self._setting.paths.config_file,
             station=station,
             started_at=iso(int(time.time() * 1000)),

@@ -24,7 +24,7 @@ MAX_SOCKET_BYTES = 103  # sun_path holds 104 bytes on macOS (108 on Linux), and 
 INDEX = "index.sqlite"
 MADE_AGAIN = (
     rf"{re.escape(INDEX)}.*|sesamed\.lock|sesamed\.log(\.\d)?|start\.lock|restart\.stamp|"
-    rf"remember\.(lock|json(\.new)?)|{COPY}"
+    rf"remember\.(lock|json(\.new)?)|hub\.json(\.new)?|{COPY}"
 )
 SESSIONS = "sessions"  # made before the index: a data directory that has it is ours
 LASTING = "|".join(map(re.escape, (SESSIONS, *beside.NAMES)))

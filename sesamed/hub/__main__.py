@@ -6,6 +6,7 @@ It is a process of its own so that neither a driver nor a first fill is in the i
 import logging
 import os
 import random
+import signal
 import sys
 import threading
 import time
@@ -14,9 +15,8 @@ from contextlib import suppress
 import msgspec
 
 from sesamed import logs
-from sesamed.config import Hub
 from sesamed.errors import HubCause, HubError, SesameError
-from sesamed.hub.claim import Identity
+from sesamed.hub.orders import Orders
 from sesamed.hub.outgoing import Outgoing
 from sesamed.hub.progress import Reporter
 from sesamed.hub.server import connect
@@ -30,6 +30,7 @@ MOST_REST_S = 30.0
 SHARE = 4  # it rests so many times as long as a pass took
 HEARTBEAT_S = 60.0
 RETRY_S = (1.0, 60.0)
+REFUSED_S = 15.0  # somebody is at it, perhaps
 REFUSALS: frozenset[HubCause] = frozenset(
     {
         "account",
@@ -45,16 +46,6 @@ REFUSALS: frozenset[HubCause] = frozenset(
         "language",
     }
 )
-
-
-class Orders(msgspec.Struct, frozen=True, kw_only=True):
-    """What the daemon tells it, on the first line."""
-
-    database: str
-    hub: Hub
-    identity: Identity
-    progress: str
-    log_level: str = "INFO"
 
 
 class Bell:
@@ -110,7 +101,7 @@ def run(orders: Orders, bell: Bell) -> None:
             if error.message != told:
                 log.warning("%s", error.message)
                 told = error.message
-            bell.rest(RETRY_S[1] if is_refused else pause_s * random.uniform(0.5, 1.0))  # noqa: S311  # many come back at once
+            bell.rest(REFUSED_S if is_refused else pause_s * random.uniform(0.5, 1.0))  # noqa: S311  # many come back at once
             pause_s = min(pause_s * 2, RETRY_S[1])
         except SesameError as error:  # the index is being replaced, or there is none
             log.info("%s", error.message)
@@ -135,7 +126,9 @@ def main() -> int:
     """Read the orders and carry them out."""
     line = sys.stdin.buffer.readline()
     orders = msgspec.json.decode(line, type=Orders)
-    logs.configure(orders.log_level, os.environ)
+    logs.configure("INFO", os.environ)
+    for number in (signal.SIGINT, signal.SIGHUP):  # of a terminal: it ends with the daemon
+        signal.signal(number, signal.SIG_IGN)
     with suppress(OSError):
         os.nice(NICE)
     bell = Bell()

@@ -149,7 +149,7 @@ class Outgoing:
         paths, identity = _list_paths(session), self.identify(session)
         return self._allow.match(paths, identity) and not self._deny.match(paths, identity)
 
-    def _find_team(self, session: Session) -> str:
+    def find_team(self, session: Session) -> str:
         """The team that sees a session. A project is shared as a whole: a part of it that a glob names would be no border to anybody."""
         paths = _with_real([session.project_path])
         return self._hub.team if self._share.match(paths, self.identify(session)) else ""
@@ -161,7 +161,7 @@ class Outgoing:
         row = SessionRow(
             composite_key=_exact(session.key),
             project=_exact(self.identify(session)),
-            team=_exact(self._find_team(session)),
+            team=_exact(self.find_team(session)),
             project_id=project_id,
             session_id=_exact(session.session_id),
             source=session.source,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sesamed.config import Hub
 from sesamed.errors import HubCause, HubError
 from sesamed.hub.migrations import LOCK, MIGRATIONS, OLDEST_HUB, OLDEST_SERVER, VERSION
+from sesamed.sanitize import clean_line
 
 if TYPE_CHECKING:
     import psycopg
@@ -21,6 +22,7 @@ NEEDED = "the hub needs psycopg: install sesame-index[hub] into the environment 
 # What libpq says when there is no connection, by a part of it. It has no codes for that.
 SAYS: Sequence[tuple[str, HubCause, str]] = (
     ("could not translate host name", "dns", "check the name of the host in hub.dsn"),
+    ("failed to resolve host", "dns", "check the name of the host in hub.dsn"),
     ("password authentication failed", "password", "check PGPASSFILE, the service file or hub.passwordCommand"),
     ("no password supplied", "password", "set PGPASSFILE, a service file or hub.passwordCommand"),
     ("SCRAM", "password", "check PGPASSFILE, the service file or hub.passwordCommand"),
@@ -49,7 +51,7 @@ def explain(error: Exception) -> HubError:
 
     diagnosis = getattr(error, "diag", None)
     said = (diagnosis.message_primary if diagnosis is not None else None) or str(error)
-    said = " ".join(said.split())
+    said = clean_line(said)
     code = getattr(error, "sqlstate", None) or ""
     for begin, cause, advice in CODES:
         if code.startswith(begin):

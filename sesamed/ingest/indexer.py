@@ -88,6 +88,7 @@ class Indexer:
         self._ingest = Ingest(index.writer, self._decoder(), self.states)
         self.upkeep = Upkeep(index.writer)
         index.on_damage = self.wake
+        self.on_commit: Callable[[], None] = lambda: None
         self._writing = anyio.Lock()
         self._delay_s = RETRY_S[0]
         self._loaded_files = self._loaded_bytes = 0  # of the backlog, since there was none; without the batch under way
@@ -157,6 +158,7 @@ class Indexer:
                 self.queue.put_back()
                 raise
             self.upkeep.wrote()
+            self.on_commit()
         if result.gone:
             await self._drop_hidden([state for state in there if state.is_gone])
         _, again = await self._heed_projects()
@@ -415,6 +417,7 @@ class Indexer:
     async def _change(self, function: Callable[[], T]) -> T:
         done = await self.write(function)
         self.upkeep.wrote()
+        self.on_commit()
         await self.keep_up()
         return done
 

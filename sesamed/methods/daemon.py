@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from typing import Literal
 
 from sesamed import __version__
+from sesamed.errors import HubCause
+from sesamed.hub import progress
 from sesamed.methods.method import PROTOCOL, Call, Context, Empty, NoParams, Params, method
 from sesamed.model import (
     Answer,
@@ -91,6 +93,21 @@ class WorkstationStatus(Answer, frozen=True, kw_only=True):
     since: Time
 
 
+class HubStatus(Answer, frozen=True, kw_only=True):
+    """How far this workstation has shipped to its hub."""
+
+    phase: Literal["starting", "shipping", "idle", "waiting", "refused"]
+    behind: int
+    comparing: bool
+    sessions: int
+    messages: int
+    rows_per_second: int
+    shipped_at: Time | None
+    cause: HubCause | None
+    error: Line | None
+    since: Time | None
+
+
 class Status(Answer, frozen=True, kw_only=True):
     """The state of the daemon."""
 
@@ -113,6 +130,7 @@ class Status(Answer, frozen=True, kw_only=True):
     last_sync_at: Time | None
     last_event_at: Time | None
     last_sweep_at: Time | None
+    hub: HubStatus | None
     warnings: list[Warn]
 
 
@@ -120,7 +138,7 @@ class Status(Answer, frozen=True, kw_only=True):
 async def status(context: Context, call: Call, params: NoParams) -> Status:
     """What is indexed, watched and pending, and how fast the daemon is."""
     overview, station = context.ingest.overview(), context.station
-    holdings = await context.queries.ask(call.client, read_holdings)
+    holdings, hub = await context.queries.ask(call.client, lambda index: (read_holdings(index), _read_hub(context)))
     return Status(
         version=__version__,
         pid=os.getpid(),
@@ -141,8 +159,17 @@ async def status(context: Context, call: Call, params: NoParams) -> Status:
         last_sync_at=iso_or_none(holdings.changed_ms),
         last_event_at=iso_or_none(overview.last_event_ms),
         last_sweep_at=iso_or_none(overview.last_sweep_ms),
+        hub=hub,
         warnings=[Warn(code=t.code, message=t.message, since=iso(t.since_ms)) for t in overview.troubles],
     )
+
+
+def _read_hub(context: Context) -> HubStatus | None:
+    """What the process that ships has last said. Runs in a reader's thread."""
+    if not context.hub.is_named:
+        return None
+    said = progress.read(os.path.dirname(context.database)) or progress.Progress()
+    return HubStatus(**{field: getattr(said, field) for field in HubStatus.__struct_fields__})
 
 
 def _find_state(overview: Overview) -> Literal["ready", "indexing", "degraded"]:

@@ -20,6 +20,7 @@ import anyio
 from anyio import Lock, to_thread
 from msgspec import Meta, Struct
 
+from sesamed.config import Hub
 from sesamed.errors import DeadlineError
 from sesamed.ingest.requests import Requests
 from sesamed.model import Answer, Workstation
@@ -331,6 +332,7 @@ class Context:
     own: OwnSessions
     socket: str
     database: str
+    hub: Hub
     config_file: str
     station: Workstation
     started_at: str

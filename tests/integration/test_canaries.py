@@ -26,7 +26,7 @@ from sesamed.sanitize import Time, clean_text
 from tests.support.canaries import IN_IDS, IN_TEXTS, LEFT_OF_SEQUENCES, WORD, write_hostile_roots
 from tests.support.claude import ClaudeSession
 from tests.support.codex import CodexSession
-from tests.support.daemon import Daemon
+from tests.support.daemon import Daemon, eventually
 from tests.support.sessions import PiSession
 
 # Returned as they are: ids and paths (docs/protocol.md). What is asked for, too.
@@ -131,7 +131,9 @@ def hostile_company() -> Iterator[Answers]:
         model = daemon.directory / "model.py"
         model.write_text(MODEL, encoding="utf-8")
         sources = [{"parser": name, "path": str(root)} for name, root in roots]
-        daemon.configure({"sources": sources, "memory": {"command": [sys.executable, str(model)]}})
+        nowhere = IN_IDS.replace("\\", "\\\\").replace("'", "\\'")
+        hub = {"dsn": f"host='/{nowhere}' user=nobody", "projects": {"allow": ["**"]}}
+        daemon.configure({"sources": sources, "memory": {"command": [sys.executable, str(model)]}, "hub": hub})
         daemon.allowed.append("WARNING")
         daemon.start()
         answers = Answers(daemon)
@@ -223,6 +225,7 @@ def read_everything(answers: Answers) -> None:
     answers.refuse("resolve_session", ref="zzcanary ignore")
     answers.refuse("resolve_session", ref=IN_TEXTS)
     answers.refuse("list_messages", sessionId=f"none {IN_TEXTS}")
+    eventually(lambda: answers.daemon.call("status")["hub"]["error"])
     answers.refuse("append_message", sessionId=answers.daemon.sessions()[-1]["sessionId"], role="user", text="x")
     answers.ask("status")
 
@@ -336,6 +339,7 @@ RUNS: Mapping[str, Sequence[Sequence[str]]] = {
     "service": [["status"], ["install", "--print"]],
     "pi-package": [[]],
     "setup": [[], ["--print", "--yes"]],
+    "hub": [["init"], ["init", "--print"], ["status"], ["check"], ["fill"], ["fill", "--dry-run"], ["forget", "--yes"]],
     "mcp": [],  # prints what clients ask for: test_mcp.py
     "hook": [],  # prints what is like a prompt: test_hook.py
     "man": [[]],

@@ -36,6 +36,7 @@ NOT_RUN = {
     "sesamectl service": "needs a user manager: tests/systemd/test_documents.py",
     "sesamectl serve --http": "does not end: tests/integration/test_serve.py",
     "sesamectl remember --due --limit 20": "asks a model: tests/integration/test_remember.py",
+    "sesamectl hub": "needs a PostgreSQL: tests/integration/test_hub_command.py",
     "sesamectl resume": "starts an agent: tests/unit/ctl/test_resume.py",
     "sesamectl forget 019b21 ": "asks in a terminal: tests/unit/ctl/test_resume.py",
     "sesamectl completions": "tests/integration/test_completions.py",
@@ -117,7 +118,7 @@ def test_what_is_not_run_is_shown_somewhere() -> None:
 def test_every_block_has_a_language_that_is_tried() -> None:
     """But for drawings, and exchanges, which tests/unit/methods/test_protocol.py reads."""
     others = {(example.page, example.language) for example in EXAMPLES if not example.text.startswith("→ ")}
-    assert {language for _, language in others} == {"sh", "bash", "python", "json", "jsonc", "toml", ""}
+    assert {language for _, language in others} == {"sh", "bash", "python", "json", "jsonc", "toml", "sql", ""}
     assert {page for page, language in others if not language} == {"docs/architecture.md"}
 
 
@@ -146,7 +147,7 @@ def test_a_function_for_the_shell(newcomer: Newcomer) -> None:
 
 def test_settings(leaver: Newcomer) -> None:
     """The configuration that is shown is one, with every setting that there is."""
-    (shown,) = (example.text for example in EXAMPLES if example.language == "jsonc")
+    (shown,) = (example.text for example in examples("docs/configuration.md") if example.language == "jsonc")
     (leaver.home / ".config/sesame").mkdir(parents=True)
     (leaver.home / ".config/sesame/config.jsonc").write_text(shown)
     done = leaver.shell("sesamectl config --json")

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 TOKEN = re.compile(r'(?P<space>\s+|//[^\n]*|/\*.*?\*/)|"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"/]+', re.DOTALL)
+BLANK = re.compile(r"[^\n]")
 INDENT = "  "
 
 Value = Mapping[str, Any] | Sequence[Any] | str
@@ -47,13 +48,13 @@ class _Object(NamedTuple):
 
 
 def parse(text: str) -> Any:
-    """The value. Raises ValueError."""
-    kept: list[str] = []
-    for token in _tokens(text):
-        if token.text in ("}", "]") and kept and kept[-1] == ",":
-            kept.pop()
-        kept.append(token.text)
-    return json.loads(" ".join(kept)) if kept else {}
+    """The value. Raises ValueError, with the place in the text."""
+    tokens, plain, at = _tokens(text), list[str](), 0
+    for number, token in enumerate(tokens, 1):
+        is_last_comma = token.text == "," and [one.text for one in tokens[number : number + 1]] in (["}"], ["]"])
+        plain += [BLANK.sub(" ", text[at : token.begin]), " " if is_last_comma else token.text]
+        at = token.end
+    return json.loads("".join(plain)) if tokens else {}
 
 
 def set_member(text: str, keys: Sequence[str], name: str, value: Value) -> str:

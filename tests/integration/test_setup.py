@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 import tomllib
@@ -209,7 +210,7 @@ def test_it_can_be_looked_at_first(home: Home) -> None:
     assert f'command = "{SESAMECTL}"' in shown
     assert '"tools": [' in shown
     assert "Nothing to write" in home.run("--print")
-    assert "not set up; not installed" in home.run()
+    assert "claude    not set up; not installed\n" in home.run()
     assert "there is no setup for emacs; there is one for claude, codex" in home.run("emacs", code=2)
     assert home.entries() == []
 
@@ -223,27 +224,79 @@ def test_a_file_that_cannot_be_read_is_left(home: Home) -> None:
     assert file.read_text() == '{"a": '
     assert home.states()["codex"]["server"]
     assert f"{file} cannot be read" in home.states()["claude"]["trouble"]
-    assert f"claude    {file} cannot be read" in home.run()
+    assert "claude    ~/.claude.json cannot be read" in home.run()
     home.run("--yes")
     home.run("--remove", "--yes")
     assert home.entries() == [".claude.json"]
 
 
 def test_a_person_is_asked(home: Home) -> None:
-    """About each agent that is there and lacks something."""
+    """About each agent that is there and lacks something, after what there is was shown."""
     (home.path / ".claude.json").write_text("{}")
     (home.path / ".codex").mkdir()
     (home.path / ".codex/config.toml").touch()
+    said = ask(home, b"n\ny\n")
+    overview, _, rest = said.partition("Set up claude (~/.claude.json)?")
+    assert overview.count("not set up") == len(FILES)
+    assert "Set up codex (~/.codex/config.toml)?" in rest
+    assert "  ~/.codex/config.toml starts `sesamectl mcp`" in rest
+    assert "gemini" not in rest
+    assert json.loads((home.path / ".claude.json").read_text()) == {}
+    assert "sesame" in tomllib.loads((home.path / ".codex/config.toml").read_text())["mcp_servers"]
+    assert "Set up codex" not in ask(home, b"\x04")
+    assert "Set up claude (~/.claude.json)?" in ask(home, b"\x04")  # enough of that
+    ask(home, b"y\n")
+    assert "?" not in ask(home)
+    assert "Set up claude (~/.claude/settings.json)?" in ask(home, b"y\n", "--hooks")
+    assert home.states()["claude"]["hooks"]
+    assert "Take it out of claude" in ask(home, b"\ny\n", "--remove")
+    assert (home.states()["claude"]["server"], home.states()["codex"]["server"]) == (True, False)
+
+
+def test_what_a_person_sees_fits_the_screen(home: Home) -> None:
+    """With nothing installed, with everything, and where nobody is asked."""
+    assert "None of these is installed; `sesamectl setup AGENT` sets one up all the same." in ask(home)
+    assert "Nothing was written" not in home.run()
+    programs = home.path / "bin"
+    programs.mkdir()
+    for name in SETUPS:
+        (programs / SETUPS[name].program).symlink_to("/bin/true")
+    home.environ["PATH"] += f":{programs}"
+    assert "Nothing was written: name an AGENT, or say --yes for all that are installed." in home.run()
+    said = [ask(home, b"n\n" * len(FILES)), ask(home, b"y\n" * len(FILES)), ask(home)]
+    assert all(len(part) <= 80 for screen in said for line in screen.splitlines() for part in line.split("[y/N] "))
+    assert all(state["server"] and state["skill"] for state in home.states().values())
+
+
+def ask(home: Home, typed: bytes = b"", *words: str) -> str:
+    """What a person sees who types this at a terminal."""
     ours, theirs = pty.openpty()
     with subprocess.Popen(
-        [str(SESAMECTL), "setup"], env=home.environ, cwd=home.path, stdin=theirs, stdout=theirs, stderr=theirs
+        [str(SESAMECTL), "setup", *words], env=home.environ, cwd=home.path, stdin=theirs, stdout=theirs, stderr=theirs
     ) as process:
         os.close(theirs)
-        os.write(ours, b"n\ny\n")
+        os.write(ours, typed)
         assert process.wait(PATIENCE_S) == 0
         said = os.read(ours, 1 << 16).decode()
     os.close(ours)
-    assert "Set up claude (" in said
-    assert "Set up codex (" in said
-    assert json.loads((home.path / ".claude.json").read_text()) == {}
-    assert "sesame" in tomllib.loads((home.path / ".codex/config.toml").read_text())["mcp_servers"]
+    return re.sub(r"\x1b\[[0-9;]*m", "", said)
+
+
+def test_files_of_a_dotfiles_manager(home: Home) -> None:
+    """A link stays one, and what it leads to is changed; what is read-only is left, and said."""
+    kept = home.path / "dotfiles/settings.json"
+    kept.parent.mkdir()
+    kept.write_text('{"theme": "dark"}\n')
+    settings = home.path / ".gemini/settings.json"
+    settings.parent.mkdir()
+    settings.symlink_to("../dotfiles/settings.json")
+    home.run("gemini")
+    assert settings.is_symlink()
+    assert set(json.loads(kept.read_text())) == {"theme", "mcpServers"}
+    kept.chmod(0o444)
+    assert f"{kept} is read-only, and was left as it is" in home.run("--remove", "gemini", code=4)
+    kept.chmod(0o644)
+    home.run("--remove", "gemini")
+    assert settings.is_symlink()
+    assert set(json.loads(kept.read_text())) == {"theme", "mcpServers"}
+    assert json.loads(kept.read_text())["mcpServers"] == {}

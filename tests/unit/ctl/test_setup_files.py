@@ -148,6 +148,22 @@ def take(file: Path) -> None:
     take_out(str(file), lambda text: cut_entry(str(file), text, ("m",), "sesame"), is_ours)
 
 
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('{\n  // mine\n  "a": 1,\n  b\n}', "line 4"),
+        ('{\n  "a": 1 /* x\n  */\n  "b": 2\n}', "line 4 column 3"),
+        ('{\n  "a": [1, 2,],\n  "b" 2\n}', "line 3 column 7"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, text: str, place: str) -> None:
+    """In the file, comments and all."""
+    file = tmp_path / "settings.json"
+    file.write_text(text)
+    with pytest.raises(RefusedError, match=rf"{file} cannot be read, and was left as it is: .*{place}"):
+        put(file, ENTRY)
+
+
 def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
     """With its mode, through a link, and the one before beside it. A new one is private."""
     real = tmp_path / "dotfiles" / "settings.json"

@@ -136,13 +136,14 @@ class Trial:
         """Ask until the answers are all right; says whether the index was set aside. Until that is said, no answer is wrong."""
         while True:
             before = await self._warnings(ask)
+            was_indexing = await ask(is_indexing)  # or it is ready by the time somebody wonders about these answers
             answers = await ask(try_all)
             warnings = await self._warnings(ask)
             if not warnings:
                 assert isinstance(answers, Answers) or answers.startswith("6: the index "), answers
             if answers == self.right and not warnings:
                 return False
-            if await ask(is_indexing):
+            if was_indexing or await ask(is_indexing):
                 await ask(lambda client: client.call("sync"))
                 continue
             if warnings == before and isinstance(answers, Answers):

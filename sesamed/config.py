@@ -121,6 +121,11 @@ class Hub(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unkn
         """Whether there is one."""
         return self.dsn is not None or self.service is not None
 
+    @property
+    def follows(self) -> bool:
+        """Whether sessions of other machines are kept here, too."""
+        return self.is_named and bool(self.follow)
+
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The user's settings; each has a default."""

@@ -8,6 +8,7 @@ import ctypes
 import logging
 import os
 import resource
+import shutil
 import signal
 import socket
 import stat
@@ -42,6 +43,7 @@ from sesamed.server.connection import ClientLimits
 from sesamed.server.dispatch import Dispatcher
 from sesamed.server.listen import Server, adopt, bind, unlink_own
 from sesamed.sources import SOURCES
+from sesamed.sources.hub import WORKSTATION, Hub
 from sesamed.sources.sesame import Sesame
 from sesamed.standstill import Standstill
 from sesamed.store import sqlite
@@ -89,6 +91,7 @@ def run(setting: Setting) -> None:
     paths.make_private(os.path.join(setting.paths.data_dir, paths.SESSIONS))
     with ExitStack() as held:
         held.enter_context(locks.acquire(os.path.join(setting.paths.data_dir, "sesamed.lock")))
+        _prepare_followed(os.path.join(setting.paths.data_dir, paths.HUB), wanted=setting.config.hub.follows)
         held.enter_context(locks.acquire(setting.paths.socket + ".lock"))
         notifier = Notifier(setting.environ.get("NOTIFY_SOCKET"))
         notifier.status("opening the index")
@@ -148,6 +151,15 @@ async def _run_alone(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
             tasks.start_soon(work)
     except ExceptionGroup as failed:
         raise failed.exceptions[0] from None
+
+
+def _prepare_followed(directory: str, *, wanted: bool) -> None:
+    """Make the place for sessions of other machines; of those that are no longer followed nothing stays."""
+    if wanted:
+        paths.make_private(directory)
+    elif os.path.isdir(directory):
+        for name in filter(WORKSTATION.fullmatch, os.listdir(directory)):
+            shutil.rmtree(os.path.join(directory, name), ignore_errors=True)
 
 
 def _unlink(path: str) -> None:
@@ -234,6 +246,7 @@ class _Daemon:
         self._lost: IndexLostError | None = None  # why it has to end
         self._socket: tuple[int, int] | None = None  # that clients should find at the path
         self._own_sessions_dir = os.path.join(setting.paths.data_dir, paths.SESSIONS)
+        self._followed_dir = os.path.join(setting.paths.data_dir, paths.HUB)
 
     async def main(self, listener: socket.socket) -> None:
         """Start the tasks; stop them when a signal or a client asks for it."""
@@ -375,7 +388,8 @@ class _Daemon:
         if len(parsers) != len({root.parser for root in discovered}):
             self._index.put("roots", msgspec.json.encode(discovered).decode())
         named = [Root(root.parser, root.path) for root in discovery.roots(self._setting.config, discovered)]
-        return [*named, Root(Sesame.name, self._own_sessions_dir)]
+        followed = [Root(Hub.name, self._followed_dir)] if os.path.isdir(self._followed_dir) else []
+        return [*named, Root(Sesame.name, self._own_sessions_dir), *followed]
 
     def _list_more_roots(self) -> Callable[[], list[Root]]:
         """What lists of projects name by now, unless the configuration says which roots there are."""

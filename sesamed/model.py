@@ -50,6 +50,7 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     parent: str | None = None
     time_ms: int | None = None
     ended_ms: int | None = None  # when its result was there, if it has one here
+    written: str | None = None  # its text, where another machine has made that of its arguments
     output: str | None = None
     is_error: bool | None = None
     hidden: bool = False  # a search of ours: searching it again would find searches
@@ -81,16 +82,18 @@ class Touched(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Which session the file belongs to. `origin` distinguishes two sessions with the same native id."""
+    """Which session the file belongs to. `origin` distinguishes two sessions with the same native id. `source` is the one whose session it
+    is, where another one reads the file."""
 
     native_id: str
     origin: str
+    source: str | None = None
 
 
 Field = Literal[
     "name", "cwd", "project_path", "began", "parent_path", "parent_id", "subagent", "git_branch", "base",
     "active", "summary", "description", "tags", "recall_words", "generated",
-    "generated_by", "agent", "created_by", "described",
+    "generated_by", "agent", "created_by", "described", "workstation", "person",
 ]  # fmt: skip
 ACTIVE: Field = "active"  # when the latest of what a file tells of happened
 DESCRIBED: Field = (
@@ -102,6 +105,7 @@ SAID_FIELDS = TEXT_FIELDS | {
     "git_branch",
     "agent",
     "created_by",
+    "person",
 }  # that may hold secrets: the others are ids, paths and numbers
 
 
@@ -220,6 +224,8 @@ class Session(Answer, frozen=True, kw_only=True):
     session_id: Exact
     short_id: Exact  # the shortest beginning that means this session alone; it depends on the others, so no revision counts it
     key: Exact
+    workstation: Exact  # its machine, which `key` begins with
+    person: Line | None  # whose it is, of a session that was followed; null of one's own
     source: Exact
     path: Exact
     cwd: Exact | None

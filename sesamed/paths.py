@@ -22,9 +22,10 @@ MAX_SOCKET_BYTES = 103  # sun_path holds 104 bytes on macOS (108 on Linux), and 
 # What is in the data directory: a directory with anything else in it is not only ours. What can be made again goes with `--purge`;
 # sessions that we store ourselves, and the files that keep our promises, exist nowhere else.
 INDEX = "index.sqlite"
+HUB = "hub"  # sessions of other machines that are followed
 MADE_AGAIN = (
     rf"{re.escape(INDEX)}.*|sesamed\.lock|sesamed\.log(\.\d)?|start\.lock|restart\.stamp|"
-    rf"remember\.(lock|json(\.new)?)|hub\.json(\.new)?|{COPY}"
+    rf"remember\.(lock|json(\.new)?)|{HUB}(\.json(\.new)?)?|{COPY}"
 )
 SESSIONS = "sessions"  # made before the index: a data directory that has it is ours
 LASTING = "|".join(map(re.escape, (SESSIONS, *beside.NAMES)))

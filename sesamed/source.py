@@ -84,6 +84,9 @@ class Lines(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     files: tuple[str, ...]
     begins: re.Pattern[bytes] | None = None
     side: bool = False  # says something about sessions in other files, and holds none
+    is_followed: bool = (
+        False  # a session of another machine: it goes with its file, and what this machine knows of a record stands
+    )
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):

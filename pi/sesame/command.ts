@@ -90,7 +90,7 @@ async function choose(ask: Ask, heading: string, { results: hits, total, totalEx
 
 async function act({ hit, action }: Choice, meta: Meta, ctx: ExtensionCommandContext): Promise<void> {
   if (action === "prompt") return quote(hit, ctx);
-  if (hit.source !== "pi" || hit.gone) return refuse(hit, meta, ctx);
+  if (hit.source !== "pi" || hit.gone || hit.person) return refuse(hit, meta, ctx);
   if (!ctx.isIdle() && !(await ctx.ui.confirm("The model is still answering", "Opening another session ends that. Open it?"))) return;
   const path = action === "open" ? hit.path : SessionManager.forkFrom(hit.path, ctx.cwd, ctx.sessionManager.getSessionDir()).getSessionFile();
   if (path) await ctx.switchSession(path); // this context is gone then
@@ -105,7 +105,7 @@ function quote(hit: Hit, ctx: ExtensionCommandContext): void {
 
 /** Of other agents' sessions: how to open them, and a reference to ask about it here. */
 function refuse(hit: Hit, meta: Meta, ctx: ExtensionCommandContext): void {
-  const why = hit.gone ? "its file is gone" : `it is a session of ${line(hit.source)}`;
+  const why = hit.gone ? "its file is gone" : hit.person ? `it is a session of ${line(hit.person)}` : `it is a session of ${line(hit.source)}`;
   const no = meta.resumeProblem && !hit.gone ? `, and ${cut(line(meta.resumeProblem.message), 1000)}` : "";
   const how = meta.resume ? `; open it with \`${cut(line(meta.resume.command.join(" ")), 1000)}\` in ${cut(line(meta.resume.cwd ?? "its directory"), 1000)}` : no;
   ctx.ui.notify(`pi cannot open it: ${why}${how}`, "info");

@@ -66,7 +66,7 @@ function fitted(parts: string[], room: number): string[] {
 /** A session in one line behind its name: what to call it, whose, when, where. */
 export function about(session: Session): string {
   const place = session.cwd ? [`${word(session.cwd)}${session.gitBranch ? ` (branch ${word(session.gitBranch, 60)})` : ""}`] : [];
-  const marks = [session.subagent ? `subagent${session.orphan ? ` of ${word(session.parentSessionId ?? "?")}, which is not indexed` : ""}` : "", session.gone ? "its file is gone" : ""].filter(Boolean);
+  const marks = [session.subagent ? `subagent${session.orphan ? ` of ${word(session.parentSessionId ?? "?")}, which is not indexed` : ""}` : "", session.gone ? "its file is gone" : "", session.person ? `of ${word(session.person)}, on workstation ${word(session.workstation ?? "?")}` : ""].filter(Boolean);
   return [`id ${word(short(session))}`, word(session.source), dates(session), ...place, count(session.messageCount, "message"), ...marks].join("; ");
 }
 

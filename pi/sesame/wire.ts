@@ -7,6 +7,8 @@ export interface Hello {
 export interface Session {
   sessionId: string;
   shortId?: string;
+  workstation?: string;
+  person?: string | null;
   source: string;
   path: string;
   cwd: string | null;

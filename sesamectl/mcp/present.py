@@ -98,6 +98,11 @@ def about(session: Session) -> str:
     parent = f" of {word(session['parentSessionId'] or '?')}, which is not indexed" if session["orphan"] else ""
     marks = [f"subagent{parent}"] if session["subagent"] else []
     marks += ["its file is gone"] if session["gone"] else []
+    marks += (
+        [f"of {word(person)}, on workstation {word(session['workstation'])}"]
+        if (person := session.get("person"))
+        else []
+    )
     what = [f"id {word(short(session))}", word(session["source"]), _dates(session), *place]
     return "; ".join([*what, count(session["messageCount"], "message"), *marks])
 

@@ -77,6 +77,8 @@ def _flags(session: Mapping[str, Any]) -> Iterator[str]:
             yield f"subagent of {clean(session.get('parentSessionId'))[:8]}…, which is not indexed"
         elif session.get(flag):
             yield word
+    if person := session.get("person"):
+        yield f"of {clean(person)} on {clean(session.get('workstation'))}"
 
 
 def _join(*parts: str) -> str:

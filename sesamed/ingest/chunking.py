@@ -107,7 +107,8 @@ class Chunking:
     def _call(self, call: ToolCall) -> RecordRow:
         arguments, name = decode_arguments(call.arguments), self._mask(clean_line(clean(call.name)))
         kind = Kind.UNINDEXED if call.hidden else Kind.CALL
-        texts = [*self._texts(kind, call_text(name, arguments, self._max), len(call.arguments))]
+        text = call_text(name, arguments, self._max) if call.written is None else call.written
+        texts = [*self._texts(kind, text, len(call.arguments))]
         if call.output is not None and not call.hidden:
             texts += self._texts(Kind.RESULT, call.output)
         return RecordRow(
@@ -157,7 +158,8 @@ class Chunking:
 
 
 def _identify(change: FileRows, identity: Identity) -> None:
-    change.identity = Identity(native_id=clean(identity.native_id), origin=clean(identity.origin))
+    names = {"native_id": clean(identity.native_id), "origin": clean(identity.origin)}
+    change.identity = msgspec.structs.replace(identity, **names)
 
 
 def _enter(change: FileRows, entry: Entry) -> None:

@@ -86,6 +86,11 @@ class Decoder:
         self._chunking = Chunking(limits.chunk_bytes, limits.secrets)
         self.withholding = Withholding(Projects()) if withholding is None else withholding
         self._projects = self.withholding.projects
+        self._followed = {
+            name
+            for name, source in sources.items()
+            if any(isinstance(shape, Lines) and shape.is_followed for shape in source.shapes)
+        }
         self._whole = Whole(Comparison(self._chunking), self._fill, excludes)
         self._excludes = excludes
         self._named = named
@@ -108,6 +113,10 @@ class Decoder:
         return (
             look_at(shape, target.path, target.root) if isinstance(shape, Bundle | Rows) else signature_at(target.path)
         )
+
+    def reads_followed(self, source: str) -> bool:
+        """Whether what this source reads are sessions of other machines."""
+        return source in self._followed
 
     def now(self) -> float:
         """The time of day, in seconds."""
@@ -288,6 +297,7 @@ class Decoder:
             signature=now,
             cursor=Cursor(),
             complete=True,
+            is_followed=self.reads_followed(target.source),
             replace=known is not None and not self._has_read(known, target),
         )
 

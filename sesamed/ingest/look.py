@@ -161,6 +161,10 @@ class Ingest:
     def forget(self, sessions: Sequence[SessionKey]) -> None:
         """Take sessions out of the index, so that nothing is kept when their files are looked at again."""
         for path in self.writer.forget(sessions):
+            state = self.states.get(path)
+            if state is not None and self.decoder.reads_followed(state.target.source):
+                with suppress(OSError):  # whoever writes such files looks first whether a session is forgotten
+                    os.unlink(path)
             self.states.drop(path)
 
 
@@ -177,6 +181,7 @@ class _Run:
         self._result = LookResult()
         self._changes: list[FileRows] = []
         self._lost: list[bytes] = []
+        self._left: list[bytes] = []  # sessions that are no longer followed
         self._unpacking: Target | None = None  # a compressed file with more to read
         self._inodes: set[int] = set()  # of the files that were opened
         self._begun: tuple[list[FileRows], Written, Future[None] | None] | None = None
@@ -242,7 +247,9 @@ class _Run:
         target = state.target
         state.seen = now = self._decoder.look_at(state)
         if now is None:
-            if self._is_lost(state):
+            if self._is_lost(state) and isinstance(state.shape, Lines) and state.shape.is_followed:
+                self._left.append(target.path)
+            elif self._is_lost(state):
                 self._settle()
                 self._lost += [target.path, *self._writer.files.list_parts(target.path)]
             self._note_rest(state, 0)
@@ -360,12 +367,16 @@ class _Run:
     def _commit(self, *, more: bool = False) -> None:
         """Write and commit. If there is more to read, the commit continues in parallel."""
         self._settle()
-        changes, lost = self._changes, self._lost
-        self._changes, self._lost = [], []
+        changes, lost, left = self._changes, self._lost, self._left
+        self._changes, self._lost, self._left = [], [], []
         if changes:
-            self._write(changes, more=more and not lost)
+            self._write(changes, more=more and not (lost or left))
         if lost:
             self._take(self._writer.mark_gone(lost, int(self._decoder.now() * 1000)))
+        if left:
+            self._settle()
+            self._ingest.drop(left)
+            self._result.gone += len(left)
 
     def _write(self, changes: list[FileRows], *, more: bool = False) -> None:
         """Write all at once. If that fails because of a bug, write file by file, so that one file never stops the others."""

@@ -13,7 +13,7 @@ from sesamed.ingest.project import project_of
 from sesamed.methods.method import Context, Params
 from sesamed.model import Role
 from sesamed.sanitize import clean_line
-from sesamed.sources import SOURCES, TOOL_FAMILIES
+from sesamed.sources import AGENTS, TOOL_FAMILIES
 from sesamed.store.reading.resolve import find, strip_key
 from sesamed.store.reading.session import list_tools
 from sesamed.store.search import filters, ranking
@@ -71,8 +71,8 @@ def narrow(connection: Connection, where: filters.Conditions, similar_to: str) -
 async def make_where(context: Context, params: Filters) -> filters.Where:
     """The filters as the store takes them; most keep their name and value."""
     values = _convert(params, int(time.time() * 1000))
-    if (workstation := values.pop("workstation")) is not None:
-        values["here"] = workstation == context.workstation
+    if params.workstation == context.workstation:
+        values["workstation"] = ""  # as the index has it
     if params.cwd is not None:
         values["cwd_project"] = await find_main_worktree(context, params.cwd, only_top=True)
     return filters.Where(**values)
@@ -89,7 +89,7 @@ def _convert(params: Filters, now_ms: int) -> dict[str, Any]:
         elif name in ("after", "before") and value is not None:
             values[name] = to_milliseconds(value, name, now_ms)
     check_names("role", values["role"] or (), ROLES)
-    check_names("source", values["source"] or (), SOURCES)
+    check_names("source", values["source"] or (), AGENTS)
     check_names("toolFamily", values["tool_family"] or (), TOOL_FAMILIES)
     if values["tool"] is not None:
         values["tool"] = tuple(map(clean_line, values["tool"]))  # as they are indexed

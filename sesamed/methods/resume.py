@@ -31,8 +31,8 @@ class ResumeProblem(Answer, frozen=True, kw_only=True):
     """Why a session cannot be resumed: a code for programs, a sentence's end for people."""
 
     code: Literal[
-        "noCommand", "subagent", "fileGone", "unsafe", "directoryUnknown", "directoryGone", "directoryNotYours"
-    ]
+        "noCommand", "subagent", "fileGone", "unsafe", "directoryUnknown", "directoryGone", "directoryNotYours", "otherWorkstation"
+    ]  # fmt: skip
     message: Line
 
 
@@ -82,6 +82,11 @@ def _find_problem_of_session(origin: Origin) -> ResumeProblem | None:
     command = _command_of(origin)
     label = SOURCES[origin.source].label if origin.source in SOURCES else origin.source
     no_command = ResumeProblem(code="noCommand", message=f"{label} has no command that resumes a session")
+    if origin.workstation is not None:
+        return ResumeProblem(
+            code="otherWorkstation",
+            message=f"it is a session of workstation {origin.workstation}; resume it there",
+        )
     if command is None:
         return no_command
     if origin.subagent and not command.subagents:

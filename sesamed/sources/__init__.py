@@ -19,6 +19,7 @@ from sesamed.sources.cursor import Cursor
 from sesamed.sources.droid import Droid
 from sesamed.sources.gemini import Gemini
 from sesamed.sources.goose import Goose
+from sesamed.sources.hub import Hub
 from sesamed.sources.kilo import Kilo
 from sesamed.sources.kimi import Kimi
 from sesamed.sources.openclaw import OpenClaw
@@ -32,9 +33,11 @@ SOURCES: dict[str, Source[Any]] = {
     source.name: source
     for source in (
         *(Pi(), Claude(), Codex(), Gemini(), OpenCode(), OpenClaw(), Qwen(), Copilot(), Kimi(), Droid()),
-        *(Amp(), Cline(), Roo(), Kilo(), Goose(), Crush(), Zed(), Cursor(), Sesame()),
+        *(Amp(), Cline(), Roo(), Kilo(), Goose(), Crush(), Zed(), Cursor(), Sesame(), Hub()),
     )
 }
+
+AGENTS = tuple(name for name in SOURCES if name != Hub.name)  # whose sessions are in the index
 
 # Of agents whose own programs have shown that they take what is written there.
 SETUPS: Mapping[str, Setup] = {

@@ -18,8 +18,8 @@ def state_annotations(
         "name": one_line(annotations.title or ""),
         "summary": annotations.summary or "",
         "description": annotations.description or "",
-        "tags": _encode(annotations.tags),
-        "recall_words": _encode(annotations.recall_words),
+        "tags": encode_words(annotations.tags),
+        "recall_words": encode_words(annotations.recall_words),
     }
     if generation is not None:
         texts |= {"generated": msgspec.json.encode(generation).decode(), "generated_by": clean_line(model)}
@@ -30,5 +30,6 @@ def state_annotations(
     ]
 
 
-def _encode(words: Sequence[str] | None) -> str:
+def encode_words(words: Sequence[str] | None) -> str:
+    """Tags, or recall words, as a fact has them."""
     return msgspec.json.encode([clean_line(word) for word in words]).decode() if words else ""

@@ -155,10 +155,11 @@ def sql_is_call(record: str) -> str:
     return f"{record}.kind = {Kind.CALL}"
 
 
-# Sessions (`s`), the earliest created first. A fork that copied its parent's first line, too, counts as created when that was: it comes
-# after its parent.
+# Sessions (`s`), those of this machine before others, the earliest created first. A fork that copied its parent's first line, too, counts
+# as created when that was: it comes after its parent.
 EARLIEST_FIRST = (
-    "s.created_ms, s.parent_id IS NOT NULL, coalesce(s.began_ms, s.created_ms), s.source, s.native_id, s.origin"
+    "s.workstation IS NOT NULL, s.created_ms, s.parent_id IS NOT NULL, coalesce(s.began_ms, s.created_ms), "
+    "s.source, s.native_id, s.origin"
 )
 OWNER_FIRST = f"{EARLIEST_FIRST}, f.path"  # the holders of a shared record (`f` the file)
 
@@ -172,6 +173,11 @@ def public_id(native_id: str, ordinal: int) -> str:
 
 
 PUBLIC_ID = "native_id || iif(ordinal = 1, '', '~' || ordinal)"  # the same in SQL
+
+
+def sql_key_end(session: str) -> str:
+    """What a session's key ends with: the id that it has where it is at home."""
+    return f"iif({session}.workstation IS NULL, {session}.public_id, {session}.native_id)"
 
 
 def line_digest(source: str, line: str) -> int:

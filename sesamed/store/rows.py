@@ -188,6 +188,7 @@ class FileRows(msgspec.Struct, kw_only=True):
     difference: Difference | None = None  # some of it is; `rows` come behind what is kept
     moved_from: bytes | None = None
     foreign: bool = False
+    is_followed: bool = False  # of a session of another machine: what a file of this one says of a record stands
     withheld: Withheld | None = None  # and so foreign
     identity: Identity | None = None
     facts: list[Fact] = []
@@ -206,6 +207,11 @@ class FileRows(msgspec.Struct, kw_only=True):
     bad: list[BadLine] = []  # the first of them
     unknown_lines: int = 0
     counted_from_start: bool = False  # counters start anew with this change
+
+    @property
+    def session_source(self) -> str:
+        """The source whose session this is: another one may read its file."""
+        return (None if self.identity is None else self.identity.source) or self.source
 
     def note_bad(self, reason: str, line: int | None = None, count: int = 1) -> None:
         """Count something that could not be decoded."""

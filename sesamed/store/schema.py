@@ -7,8 +7,11 @@ import apsw
 from sesamed.store import ids
 
 APPLICATION_ID = 0x5E5A3E01
-VERSION = 10
+VERSION = 11
 
+# Before 11 all sessions were of this machine.
+OF_HERE = "NULL AS workstation, NULL AS person"
+BEFORE_11 = f"CREATE TEMP VIEW sessions AS SELECT *, {OF_HERE} FROM main.sessions;"
 # Before 10 branches were not kept: what only such an index has is one branch.
 BEFORE_10 = """
     CREATE TEMP VIEW jumps AS SELECT 0 AS file, 0 AS position, 0 AS follows WHERE 0;
@@ -27,7 +30,7 @@ RESULTS_BEFORE_8 = "CREATE TEMP VIEW other_results AS SELECT *, NULL AS raw FROM
 BEFORE_7 = f"""{BEFORE_8}
     CREATE TEMP VIEW files AS SELECT *, iif(offset = 0, 0, -1) AS lines, 0 AS revision FROM main.files;
     CREATE TEMP VIEW bad_lines AS SELECT 0 AS file, 0 AS line, '' AS reason WHERE 0;
-    CREATE TEMP VIEW sessions AS SELECT *, 0 AS revision, 0 AS floor FROM main.sessions;
+    CREATE TEMP VIEW sessions AS SELECT *, 0 AS revision, 0 AS floor, {OF_HERE} FROM main.sessions;
     CREATE TEMP VIEW records AS SELECT *, 0 AS revision FROM main.records;
     CREATE TEMP VIEW copies AS SELECT *, 0 AS revision FROM main.copies;
     CREATE TEMP VIEW undone AS SELECT *, 0 AS revision FROM main.undone;
@@ -44,9 +47,10 @@ OLDER: Mapping[int, str] = {
     """,
     5: BEFORE_7 + RESULTS_BEFORE_8,
     6: BEFORE_7 + RESULTS_BEFORE_8,
-    7: BEFORE_8 + RESULTS_BEFORE_8,
-    8: BEFORE_9,
-    9: BEFORE_10,
+    7: BEFORE_8 + RESULTS_BEFORE_8 + BEFORE_11,
+    8: BEFORE_9 + BEFORE_11,
+    9: BEFORE_10 + BEFORE_11,
+    10: BEFORE_11,
     VERSION: "",  # set aside because it is damaged, or of what becomes of secrets
 }
 # Revisions of one epoch can be compared; an index that is created anew begins another one.
@@ -70,6 +74,7 @@ CREATE TABLE sessions(
   summary TEXT, description TEXT, tags TEXT, recall_words TEXT, agent TEXT, created_by TEXT,
   generated TEXT, generated_by TEXT, -- when a model wrote of it, having read how much (`Generation`), and the fields that stand; the model
   title TEXT, -- the name, where it is more than the beginning of the first prompt
+  workstation TEXT, person TEXT, -- of a session of another machine, which one, and whose it is
   opening INTEGER, -- a digest of the first prompts: who begins alike is shown as one hit
   -- When it last changed; the revisions of its records are not above. `floor`: nor are they below, as when files change places.
   revision INTEGER NOT NULL DEFAULT 0, floor INTEGER NOT NULL DEFAULT 0,
@@ -232,12 +237,14 @@ END;
 # the row are what these are made from, or order hits.
 SHOWN = (
     "public_id, name, cwd, project_path, project, git_branch, parent_path, parent_id, subagent, base, created_ms, modified_ms, "
-    "messages, tool_calls, exchanges, gone, summary, description, tags, recall_words, generated, generated_by, agent, created_by, title"
+    "messages, tool_calls, exchanges, gone, summary, description, tags, recall_words, generated, generated_by, agent, created_by, "
+    "title, workstation, person"
 )
 HAS_WORKED = "iif({row}.subagent AND {row}.messages + {row}.tool_calls > 0, {row}.parent_id, NULL)"
 REMOVE = f"""
-  INSERT OR REPLACE INTO removed(source, public_id, project, why, revision)
-    SELECT old.source, old.public_id, old.project, '{{why}}', {ids.NEXT_REVISION} WHERE old.project <> '' AND NOT EXISTS(
+  INSERT OR REPLACE INTO removed(source, public_id, project, workstation, key_end, why, revision)
+    SELECT old.source, old.public_id, old.project, old.workstation, {ids.sql_key_end("old")}, '{{why}}', {ids.NEXT_REVISION}
+    WHERE old.project <> '' AND NOT EXISTS(
       SELECT 1 FROM sessions WHERE (source, public_id, project) = (old.source, old.public_id, old.project));
 """
 HOLDERS = f"""id IN (SELECT session FROM files WHERE id = {ids.sql_file("new.id")}
@@ -256,8 +263,8 @@ CREATE INDEX sessions_by_parent_path ON sessions(parent_path) WHERE parent_path 
 
 -- Sessions that were removed, by their last key, and why; also those that have another key now.
 CREATE TABLE removed(
-  id INTEGER PRIMARY KEY, source TEXT NOT NULL, public_id TEXT NOT NULL, project TEXT NOT NULL, why TEXT NOT NULL,
-  revision INTEGER NOT NULL, UNIQUE(source, public_id, project)
+  id INTEGER PRIMARY KEY, source TEXT NOT NULL, public_id TEXT NOT NULL, project TEXT NOT NULL, workstation TEXT, key_end TEXT NOT NULL,
+  why TEXT NOT NULL, revision INTEGER NOT NULL, UNIQUE(source, public_id, project)
 );
 CREATE INDEX removed_by_revision ON removed(revision);
 

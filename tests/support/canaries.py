@@ -37,7 +37,8 @@ LEFT_OF_SEQUENCES = re.compile(
 )  # their rest, where only the first character was taken away; escaped ones are whole
 # What decides how the rest is read.
 STRUCTURE = frozenset(
-    "type role timestamp version subtype status kind stopReason phase ts mime $rewindTo operation source model_provider say ask".split()
+    "type role timestamp version subtype status kind stopReason phase ts mime $rewindTo operation source model_provider say ask"
+    " workstation".split()
 )
 ID = re.compile(r"(?:^|_|[a-z])(?:id|Id|ID|uuid|Uuid)$")
 PATH = re.compile(r"[^ <\n]*/[^ <\n]*")

@@ -188,11 +188,15 @@ def find_exact(connection: apsw.Connection, reference: str) -> list[int]:
     if not found and ":" in reference:
         source, _, public_id = reference.partition(":")
         found = sqlite.rows(connection, f"{sql} AND source = ? {LATEST_FIRST}", (public_id, source))
-    if not found and (key := KEY.fullmatch(reference)) and _is_own_workstation(connection, key[1]):
+    key = None if found else KEY.fullmatch(reference)
+    if key is not None and _is_own_workstation(connection, key[1]):
         # The project may have become known after the key was noted: it only decides between sources that share an id.
         found = sqlite.rows(connection, f"{sql} AND project = ? {LATEST_FIRST}", (key[3], key[2])) or sqlite.rows(
             connection, f"{sql} {LATEST_FIRST}", (key[3],)
         )
+    if not found and key is not None:
+        sql = f"SELECT id FROM sessions s WHERE native_id = ? AND project = ? AND workstation = ? {LATEST_FIRST}"
+        found = sqlite.rows(connection, sql, (key[3], key[2], key[1]))
     return [session for (session,) in found]
 
 

@@ -246,9 +246,11 @@ def _find_fork_point(connection: apsw.Connection, session: int) -> tuple[int, in
 def find_writable(connection: apsw.Connection, reference: str) -> str:
     """The file of a session that can be appended to. A row number would not do, because the index may be swapped in between."""
     session = find(connection, reference)
-    source, public, gone = sqlite.one(
-        connection, "SELECT source, public_id, gone FROM sessions WHERE id = ?", (session,)
+    source, public, gone, workstation = sqlite.one(
+        connection, "SELECT source, public_id, gone, workstation FROM sessions WHERE id = ?", (session,)
     )
+    if workstation is not None:
+        raise RefusedError(f"{quote(public)} is a session of workstation {workstation}; only that one can append to it")
     if source != "sesame":
         raise RefusedError(
             f"{quote(public)} is written by {source}; append_message only works for sessions from new_session"

@@ -39,7 +39,8 @@ NEIGHBOURS = """json_array(
 COLUMN = {
     "session_id": "s.public_id",
     "short_id": NEIGHBOURS,
-    "key": ":workstation || ':' || s.project || ':' || s.public_id",
+    "key": f"coalesce(s.workstation, :workstation) || ':' || s.project || ':' || {ids.sql_key_end('s')}",
+    "workstation": "coalesce(s.workstation, :workstation)",
     "path": "(SELECT path FROM files WHERE session = s.id ORDER BY gone_ms IS NOT NULL, path LIMIT 1)",
     "summary": f"substr(s.summary, 1, {LISTED_CHARACTERS})",
     "description": f"substr(s.description, 1, {LISTED_CHARACTERS})",
@@ -190,7 +191,9 @@ def needs_memory(where: Conditions, quiet_ms: int) -> Conditions:
     answered = _has_record("r.role = 'assistant'")
     never = f"s.generated IS NULL AND s.modified_ms <= :quiet_ms AND s.exchanges > 0 AND {answered}"
     again = f"coalesce(s.exchanges - json_extract(s.generated, '$.prompts'), {PROMPTS_SINCE}) >= {ENOUGH_PROMPTS}"
-    return add_condition(where, f"NOT s.subagent AND (({never}) OR {again})", quiet_ms=quiet_ms)
+    return add_condition(
+        where, f"NOT s.subagent AND s.workstation IS NULL AND (({never}) OR {again})", quiet_ms=quiet_ms
+    )
 
 
 class Removed(NamedTuple):
@@ -214,7 +217,7 @@ class Changes(NamedTuple):
 
 COUNT_CHANGES = "SELECT (SELECT count(*) FROM sessions WHERE revision > :since) + (SELECT count(*) FROM removed WHERE revision > :since)"
 REMOVED = """
-    SELECT revision, source, public_id, :workstation || ':' || project || ':' || public_id, why FROM removed
+    SELECT revision, source, public_id, coalesce(workstation, :workstation) || ':' || project || ':' || key_end, why FROM removed
     WHERE revision > :since ORDER BY revision LIMIT :limit
 """
 
@@ -309,16 +312,17 @@ class Origin(NamedTuple):
     native_id: str
     cwd: str | None
     subagent: bool
+    workstation: str | None  # None: this one
     paths: tuple[bytes, ...]  # of its files that are there
 
 
 def read_origin(connection: apsw.Connection, session: int) -> Origin:
     """What the agent needs to find a session again."""
-    sql = "SELECT source, native_id, cwd, subagent FROM sessions WHERE id = ?"
-    source, native_id, cwd, subagent = sqlite.one(connection, sql, (session,))
+    sql = "SELECT source, native_id, cwd, subagent, workstation FROM sessions WHERE id = ?"
+    source, native_id, cwd, subagent, workstation = sqlite.one(connection, sql, (session,))
     sql = "SELECT path FROM files WHERE session = ? AND gone_ms IS NULL ORDER BY path"
     paths = tuple(Unit.parse(unit).path for (unit,) in connection.execute(sql, (session,)))
-    return Origin(source, native_id, cwd, subagent, paths)
+    return Origin(source, native_id, cwd, subagent, workstation, paths)
 
 
 # -- the index in numbers

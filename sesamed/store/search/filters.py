@@ -31,7 +31,7 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
     path: str | None = None
     status: Literal["success", "error"] | None = None
     subagents: Literal["include", "exclude", "only"] = "include"
-    here: bool | None = None  # whether the asked-for workstation is this one
+    workstation: str | None = None  # empty: this one
     project: str | None = None
     empty: bool = False  # also sessions that nothing is known of but that they exist
 
@@ -172,8 +172,12 @@ def _subagents(where: Where, _: Values) -> str | None:
     return {"include": None, "exclude": "NOT s.subagent", "only": "s.subagent"}[where.subagents]
 
 
-def _workstation(where: Where, _: Values) -> str | None:
-    return None if where.here is None else str(int(where.here))
+def _workstation(where: Where, values: Values) -> str | None:
+    return (
+        "s.workstation IS NULL"
+        if where.workstation == ""
+        else _is_set(where.workstation, "station", values, "s.workstation = :station")
+    )
 
 
 def _project(where: Where, values: Values) -> str | None:

@@ -83,6 +83,12 @@ class Holders:
         sql = "SELECT session FROM files WHERE id = ? UNION SELECT f.session FROM copies c JOIN files f ON f.id = c.file WHERE c.record = ?"
         return {session for (session,) in self._connection.execute(sql, (home_of(record)[0], record))}
 
+    def are_elsewhere(self, record: int) -> bool:
+        """Whether only sessions of other machines hold a record."""
+        sessions = sqlite.numbers(self.sessions_with(record))
+        sql = "SELECT NOT EXISTS(SELECT 1 FROM sessions WHERE id IN carray(?) AND workstation IS NULL)"
+        return bool(sqlite.one(self._connection, sql, (sessions,))[0])
+
     def find_shared(self, session: int) -> set[int]:
         """The records of a session that other files hold as well."""
         found: set[int] = set()
@@ -164,6 +170,7 @@ class Records:
         self._ordinals: list[tuple[int, int, int]] = []
         self._jumps: Jumps | None = None  # of the change under way, once it is needed
         self._passed: list[tuple[int, int, int]] = []
+        self._is_followed = False  # the change under way is of a session of another machine
         self._messages = self._tool_calls = 0
 
     def forget_keys(self) -> None:
@@ -176,6 +183,7 @@ class Records:
         tally = Tally()
         if session is None:
             return position, tally
+        self._is_followed = change.is_followed
         changed = () if change.difference is None else change.difference.changed
         self._find([*(row for _, row in changed), *change.rows])
         self._jumps, entry = None, None
@@ -275,15 +283,28 @@ class Records:
         held = self._holders.position_in(file, record)
         if held is None:
             (tally.note_time if session in self._holders.sessions_with(record) else tally.add)(row)
+            if not self._is_followed and self._holders.are_elsewhere(record):
+                self._reword(record, row)
             self._results.begin_sharing(record)
             self._holders.copy(record_at(file, position), record, Wording(row.entry, row.time_ms))
             tally.shared.add(record)
         place = record_at(file, position if held is None else held)
         self._place(place, row)
-        if row.is_error is not None:
+        if row.is_error is not None and not self._is_followed:
             results = [text for text in row.texts if text.kind == Kind.RESULT]
             self._results.record(record, place, ResultRow(row.key, results[0] if results else None, row.is_error))
         return position + (held is None or held == position)
+
+    def _reword(self, record: int, row: RecordRow) -> None:
+        """What stands here has all of a text; what came from elsewhere has masks in it, and may be cut."""
+        sql = f"UPDATE records SET prompt = ?, tool = ?, is_error = NULL, revision = {NEXT_REVISION} WHERE id = ?"
+        self._connection.execute(sql, (row.prompt, row.tool, record))
+        for kind in Kind:
+            self._chunks.remove(record, kind)
+        for text in row.texts:
+            if text.kind != Kind.RESULT:
+                self._chunks.add(record, text)
+        self._chunks.flush()
 
     def _place(self, place: int, row: RecordRow) -> None:
         """Take what belongs to the place, not to the record."""

@@ -37,7 +37,8 @@ FILES = """
     SELECT id, path, gone_ms FROM files f WHERE session IS NOT NULL OR EXISTS(SELECT 1 FROM facts WHERE file = f.id)
 """
 ABOUT = """
-    SELECT s.native_id, s.origin, f.bad_lines, f.unknown_lines FROM files f LEFT JOIN sessions s ON s.id = f.session WHERE f.id = ?
+    SELECT s.native_id, s.origin, nullif(s.source, f.source), f.bad_lines, f.unknown_lines
+    FROM files f LEFT JOIN sessions s ON s.id = f.session WHERE f.id = ?
 """
 BAD = "SELECT nullif(line, 0), reason FROM bad_lines WHERE file = ?"
 FACTS = "SELECT native_id, source, field, rank, value FROM facts WHERE file = ?"
@@ -99,7 +100,7 @@ class Replay:
 
     def _pieces(self, file: int) -> Iterator[FileRows]:
         known = Files(self._old).read_number(file)
-        native_id, origin, bad, unknown = self._find_session(file)
+        native_id, origin, source, bad, unknown = self._find_session(file)
         position = written = 0
         while True:
             rows, is_last = self._page(file, position, known)
@@ -111,7 +112,7 @@ class Replay:
                 signature=known.signature,
                 cursor=msgspec.structs.replace(known.cursor, position=written),
                 complete=known.complete,
-                identity=None if native_id is None else Identity(native_id=native_id, origin=origin),
+                identity=None if native_id is None else Identity(native_id=native_id, origin=origin, source=source),
                 rows=[*rows],
                 bad_lines=bad,
                 bad=[BadLine(*row) for row in self._list(BAD, (file,))],
@@ -127,7 +128,7 @@ class Replay:
                 return
 
     def _find_session(self, file: int) -> tuple[Any, ...]:
-        """Id and origin of its session, and how many lines are bad and unknown."""
+        """Id and origin of its session, that one's source if it isn't the file's, and how many lines are bad and unknown."""
         return sqlite.one(self._old, ABOUT, (file,))
 
     def _page(self, file: int, first: int, known: IndexedFile) -> tuple[list[RecordRow], bool]:
@@ -210,7 +211,7 @@ LAST_FILES = ("SELECT max(seq) FROM sqlite_sequence WHERE name = 'files'", "SELE
     SELECT max({ids.sql_file("id")}) FROM records""", f"SELECT max({ids.sql_file(ids.sql_record_of('id'))}) FROM chunks")  # fmt: skip
 ALONE = "SELECT key, role, kind, prompt, time_ms, tool, entry, is_error FROM records WHERE id = ?"
 ABOUT_BY_ID = """
-    SELECT native_id, origin, 0, 0 FROM sessions INDEXED BY sqlite_autoindex_sessions_1
+    SELECT native_id, origin, NULL, 0, 0 FROM sessions INDEXED BY sqlite_autoindex_sessions_1
     WHERE +id = (SELECT session FROM files WHERE id = ?)
 """  # all that it asks for stands in that index, too
 FILE = f"{FILES.partition('WHERE')[0]} WHERE id = ? AND session IS NOT NULL"
@@ -339,13 +340,14 @@ SHOWN = (
     *map(COLUMN.__getitem__, ("path", "parent_session_id", "orphan")),
 )
 SESSIONS = f"""
-    SELECT s.source, s.native_id, s.origin, s.id, s.revision, s.public_id, s.project, {", ".join(SHOWN)} FROM sessions s
+    SELECT s.source, s.native_id, s.origin, s.id, s.revision, s.public_id, s.project, s.workstation, {ids.sql_key_end("s")},
+      {", ".join(SHOWN)} FROM sessions s
 """
 KEEP = "UPDATE sessions SET revision = ?1, floor = ?1 WHERE id = ?2"
 RAISE = "UPDATE sessions SET (revision, floor) = (SELECT next_revision, next_revision FROM totals) WHERE "
-REMOVED = "SELECT source, public_id, project, why, revision FROM removed WHERE revision >= ?"
+REMOVED = "SELECT source, public_id, project, workstation, key_end, why, revision FROM removed WHERE revision >= ?"
 REMEMBER = """
-    INSERT OR REPLACE INTO removed(source, public_id, project, why, revision) SELECT ?1, ?2, ?3, ?4, ?5
+    INSERT OR REPLACE INTO removed(source, public_id, project, workstation, key_end, why, revision) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7
     WHERE NOT EXISTS(SELECT 1 FROM sessions WHERE (source, public_id, project) = (?1, ?2, ?3))
 """
 
@@ -355,8 +357,7 @@ class Seen(NamedTuple):
 
     number: int
     revision: int
-    public_id: str
-    project: str
+    key: tuple[str | None, ...]  # public id, project, workstation, end of the key
     said: tuple[Any, ...]
 
 
@@ -375,10 +376,7 @@ class Continuation:
         kept = {
             seen.number: before[key] for key, seen in now.items() if key in before and seen.said == before[key].said
         }
-        lost = [
-            (key[0], seen.public_id, seen.project, "moved" if key in now else "gone", at)
-            for key, seen in before.items()
-        ]
+        lost = [(key[0], *seen.key, "moved" if key in now else "gone", at) for key, seen in before.items()]
         removed = sqlite.rows(old, REMOVED, (0,))
         (epoch,) = sqlite.one(old, "SELECT value FROM metadata WHERE name = ?", (schema.EPOCH,))
 
@@ -396,7 +394,9 @@ class Continuation:
         """Go on: what has changed since then gets new revisions. Nobody writes meanwhile."""
         since = self._compared_at
         begin = max(map(_next_revision, (old.connection, self._new.connection)))
-        sql = "SELECT source, native_id, origin, public_id, project FROM sessions WHERE revision >= ?"
+        sql = f"""
+            SELECT source, native_id, origin, public_id, project, workstation, {ids.sql_key_end("s")} FROM sessions s WHERE revision >= ?
+        """
         changed = sqlite.rows(old.connection, sql, (since,))
         removed = sqlite.rows(old.connection, REMOVED, (since,))
         (changed_ms,) = sqlite.one(old.connection, "SELECT changed_ms FROM totals")
@@ -407,8 +407,8 @@ class Continuation:
             connection.execute(f"{RAISE} revision >= ?", (since,))
             connection.executemany(f"{RAISE} (source, native_id, origin) = (?, ?, ?)", [row[:3] for row in changed])
             connection.execute(f"UPDATE removed SET revision = {ids.NEXT_REVISION} WHERE revision >= ?", (since,))
-            lost = [(source, public_id, project, "gone", begin) for source, _, _, public_id, project in changed]
-            connection.executemany(REMEMBER, [*lost, *((*row[:4], begin) for row in removed)])
+            lost = [(source, *key, "gone", begin) for source, _, _, *key in changed]
+            connection.executemany(REMEMBER, [*lost, *((*row[:6], begin) for row in removed)])
 
         self._new.change(take_over)
 
@@ -425,7 +425,7 @@ def _read_sessions(connection: apsw.Connection) -> dict[tuple[str, ...], Seen]:
     found = {}
     for row in sqlite.rows(connection, SESSIONS):
         content = (sqlite.one(connection, sql, row[3:4]) for sql in (CONTENT, TAKEN_BACK))
-        number, revision, public_id, project, *shown = row[3:]
+        number, revision, *shown = row[3:]
         entries = digest(*(encode(f"{entry}\n") for (entry,) in connection.execute(ENTRY_NAMES, (number,))))
-        found[row[:3]] = Seen(number, revision, public_id, project, (*shown, *content, entries))
+        found[row[:3]] = Seen(number, revision, tuple(shown[:4]), (*shown, *content, entries))
     return found

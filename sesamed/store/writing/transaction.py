@@ -273,7 +273,9 @@ class Transaction:
         return paths
 
     def _apply(self, change: FileRows) -> None:
-        if change.identity is not None and decisions.is_forgotten(self._connection, change.source, change.identity):
+        if change.identity is not None and decisions.is_forgotten(
+            self._connection, change.session_source, change.identity
+        ):
             blank(change)
         file, before, is_new, came_back = self._files.find_or_add(change)
         self._written.added += is_new
@@ -345,7 +347,7 @@ class Transaction:
     def _find_session(self, before: int | None, change: FileRows) -> int | None:
         if change.foreign:
             return None
-        return before if change.identity is None else self._sessions.find_or_add(change.source, change.identity)
+        return before if change.identity is None else self._sessions.find_or_add(change.session_source, change.identity)
 
     def _describe(self, session: int, tally: Tally, *, has_news: bool, joined: bool, came_back: bool) -> None:
         """Update a session from what one of its files now says; the file may just have joined it, or come back."""

@@ -55,8 +55,8 @@ async def where(**given: Any) -> dict[str, Any]:
         ({"path": ""}, {}),
         ({"path": "a/b.ts"}, {"path": "a/b.ts"}),
         ({"subagents": "only", "project": "p"}, {"subagents": "only", "project": "p"}),
-        ({"workstation": "0123abcd"}, {"here": True}),
-        ({"workstation": "other"}, {"here": False}),
+        ({"workstation": "0123abcd"}, {"workstation": ""}),
+        ({"workstation": "other"}, {"workstation": "other"}),
         ({"after": "1970-01-01", "before": "1970-01-02T00:00:00Z"}, {"after": 0, "before": 24 * HOUR}),
     ],
 )

@@ -21,7 +21,7 @@ ABLE = [name for name, source in SOURCES.items() if source.resume is not None]
 
 def origin(source: str, cwd: Any, *paths: bytes, id: str = "one-1", subagent: bool = False) -> Origin:  # noqa: A002
     paths = paths or (PLACES.get(source, FILE),)
-    return Origin(source, id, None if cwd is None else str(cwd), subagent, paths)
+    return Origin(source, id, None if cwd is None else str(cwd), subagent, None, paths)
 
 
 @pytest.fixture

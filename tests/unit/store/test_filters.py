@@ -117,7 +117,7 @@ WHERES = st.builds(
     | st.sampled_from(["a.py", "src/a.py", "/home/me/p/src/a.py", "/abs/src/a.py", "b.py", "/src/a.py"])
     | st.sampled_from(["src", "p/src/", "/abs", "/abs/src/", "a.py/"]),
     status=st.none() | st.sampled_from(["success", "error"]), subagents=st.sampled_from(["include", "exclude", "only"]),
-    here=st.none() | st.booleans(), project=st.none() | st.just("nope"),
+    workstation=st.none() | st.sampled_from(["", "0a1b2c3d"]), project=st.none() | st.just("nope"),
 )  # fmt: skip
 
 
@@ -156,7 +156,7 @@ def session_passes(where: Where, session: dict[str, Any]) -> bool:
             where.exclude is None or not set(names) & set(where.exclude),
             where.exclude is None or not (session["subagent"] and session["parent_id"] in where.exclude),
             where.subagents == "include" or bool(session["subagent"]) == (where.subagents == "only"),
-            where.here is None or where.here,
+            where.workstation in (None, ""),
             where.project is None or session["project"] == where.project,
         )
     )

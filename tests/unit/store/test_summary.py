@@ -21,7 +21,7 @@ def test_empty_sessions_are_shown_when_asked_for() -> None:
             assert sorted(index.found(query_text)) == shown
         for query_text, shown in (("wombat", ["s0", "s1", "s2"]), ("title", ["s2"]), ("*", ["s0", "s1", "s2"])):
             assert sorted(index.found(query_text, empty=True)) == shown
-        assert index.ask("wombat", here=False).filtered_out == 1
+        assert index.ask("wombat", workstation="0a1b2c3d").filtered_out == 1
         assert summary.list_sessions(index.connection, filters.to_sql(Where()), 10, 0, "w")[0] == 2
         assert read_holdings(index.connection).counts.empty == 1
         assert find(index.connection, "s1")

@@ -244,6 +244,11 @@ class Session(Answer, frozen=True, kw_only=True):
     gone: bool
     revision: int  # raised by whatever changes in it: a message, a late result, its name
 
+    @property
+    def is_followed(self) -> bool:
+        """Whether it is of another machine, and came from a hub."""
+        return self.person is not None
+
 
 class IndexReport(Answer, frozen=True, kw_only=True):
     """What an index run did."""

@@ -17,7 +17,6 @@ from sesamed.store.ids import Kind
 from sesamed.store.reading.leaving import Leaving, LeavingRecord
 from sesamed.store.subwords import inner_words
 
-FOLLOWED = "hub"  # the source of what came from a hub: it never goes back there
 FORM = 1  # raised when the same session would leave in another form
 MARK = len("Assistant: \n")  # what a text gets around it where a session is one text
 HEADING = 20_000  # characters of each of its parts; of a tag, and how many
@@ -143,8 +142,8 @@ class Outgoing:
         return self._identities[path]
 
     def allows(self, session: Session) -> bool:
-        """Whether a session leaves."""
-        if session.source == FOLLOWED or (self._hub.sources is not None and session.source not in self._hub.sources):
+        """Whether a session leaves. What came from a hub never goes back there."""
+        if session.is_followed or (self._hub.sources is not None and session.source not in self._hub.sources):
             return False
         paths, identity = _list_paths(session), self.identify(session)
         return self._allow.match(paths, identity) and not self._deny.match(paths, identity)

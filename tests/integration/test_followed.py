@@ -23,6 +23,7 @@ def daemon() -> Iterator[Daemon]:
 
 def _fill(daemon: Daemon) -> Path:
     """Gives the directory of the copies."""
+    daemon.allowed.append("no connection to the hub")
     daemon.write("own.jsonl", PiSession(id="own-1", cwd="/home/anna/plum").user("a quince of mine").bytes())
     make().write(copies := daemon.data_dir / "hub")
     daemon.sync()
@@ -64,15 +65,11 @@ def test_filters_tell_machines_apart(daemon: Daemon) -> None:
     """By the machine, by the agent, and by all that a session says of itself."""
     here = daemon.call("status")["workstation"]["id"]
 
-    def found(query: str = "*", **filters: object) -> list[str]:
-        return [hit["sessionId"] for hit in daemon.call("search", query=query, **filters)["results"]]
-
-    assert found(workstation=here) == ["own-1"]
-    assert found(workstation=THERE) == ["there-1"]
-    assert found(workstation="ffffffff") == []
-    assert found(source="claude") == ["there-1"]
-    assert found(path="jam.md") == found(path="/home/anna/plum/jam.md") == ["there-1"]
-    assert found("damson", status="error") == found("damson", tool="Bash") == ["there-1"]
+    assert daemon.found("quince", workstation=here) == ["own-1"]
+    assert daemon.found("damson", workstation=THERE) == daemon.found("damson", source="claude") == ["there-1"]
+    assert daemon.found("damson", workstation="ffffffff") == daemon.found("damson", workstation=here) == []
+    assert daemon.found("*", path="jam.md") == daemon.found("*", path="/home/anna/plum/jam.md") == ["there-1"]
+    assert daemon.found("damson", status="error") == daemon.found("damson", tool="Bash") == ["there-1"]
     assert "there is no 'hub'" in daemon.refuses("search", query="x", source="hub").message
 
 

@@ -74,6 +74,7 @@ class MessageRow(NamedTuple):
     entry_id: str | None
     time: str | None
     undone: bool
+    prompt: bool
     searched: bool
     text: str
     subwords: str
@@ -210,6 +211,7 @@ class Outgoing:
             entry_id=_exact_or_none(item.entry),
             time=iso_or_none(item.time_ms),
             undone=item.undone,
+            prompt=record.prompt,
             searched=record.kind != Kind.UNINDEXED,
             text=text,
             subwords=subwords,
@@ -224,6 +226,11 @@ class Outgoing:
         paths, identity = _list_paths(session), self.identify(session)
         found = (language for patterns, language in self._languages if patterns.match(paths, identity))
         return next(found, self._hub.language)
+
+
+def is_of(key: str, workstation: str) -> bool:
+    """Whether this is the key of a session of a workstation."""
+    return key.startswith(f"{workstation}:")
 
 
 def _list_paths(session: Session) -> list[str]:

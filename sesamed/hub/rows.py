@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 COLUMN_TYPES = {
     "composite_key": "text", "msg_idx": "integer", "project": "text", "team": "text", "record_key": "bigint", "role": "text",
     "kind": "text", "tool": "text", "is_error": "boolean", "entry_id": "text", "time": "timestamptz", "undone": "boolean",
-    "searched": "boolean", "text": "text", "subwords": "text",
+    "prompt": "boolean", "searched": "boolean", "text": "text", "subwords": "text",
     "words": "integer", "bytes": "integer", "language": "text", "digest": "bigint",
 }  # fmt: skip
 assert tuple(COLUMN_TYPES) == MessageRow._fields

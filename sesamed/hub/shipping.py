@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sesamed.config import Hub
 from sesamed.hub.claim import Claim, Identity, MovedError, Position
-from sesamed.hub.outgoing import MessageRow, Outgoing, SessionRow
+from sesamed.hub.outgoing import MessageRow, Outgoing, SessionRow, is_of
 from sesamed.hub.progress import Reporter
 from sesamed.hub.rows import Rows
 from sesamed.hub.server import check_schema, errors
@@ -28,9 +28,9 @@ from sesamed.store.search import filters
 if TYPE_CHECKING:
     from sesamed.hub.server import Connection
 
-SESSIONS = 50  # of which a batch is made
+SESSIONS = 200  # of which a batch is made
 PAGE = 500  # records that are read at a time
-ROWS, BYTES = 1000, 4 << 20  # of a transaction
+ROWS, BYTES = 4000, 8 << 20  # of a transaction
 IDENTIFY_S = 600.0  # after which a repository's address is read again
 LEFT_BEHIND = 200  # sessions that are removed in one transaction
 WHERE = filters.to_sql(filters.Where())
@@ -169,7 +169,8 @@ class Shipper:
         there = {row.composite_key for row in rows}
         gone = {removed.key for removed in changes.removed}
         gone |= {session.key for number, session in numbers.items() if number not in allowed}
-        return Batch(departures, sorted(gone - there), changes.revision, changes.total)
+        gone = {key for key in gone - there if is_of(key, self._workstation)}
+        return Batch(departures, sorted(gone), changes.revision, changes.total)
 
     @staticmethod
     def _since(position: Position, found: Leaving, row: SessionRow, known: dict[str, tuple[str, str, str]]) -> int:

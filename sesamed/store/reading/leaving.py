@@ -40,13 +40,14 @@ class LeavingRecord(NamedTuple):
 
     item: read.Item
     key: int
+    prompt: bool
     kind: int  # of its text
     text: str
     result: str | None  # of a call, if those leave
 
 
 ROW = "SELECT first_ms, last_ms, file_ms, opening, base IS NOT NULL, title FROM sessions WHERE id = ?"
-KEYS = "SELECT id, key FROM records WHERE id IN carray(:records)"
+KEYS = "SELECT id, key, prompt FROM records WHERE id IN carray(:records)"
 # The sessions that continue one of these without a copy.
 CONTINUING = """
     SELECT c.id FROM sessions c WHERE c.base IS NOT NULL AND EXISTS(
@@ -94,12 +95,15 @@ def read_records(
 ) -> list[LeavingRecord]:
     """Those of some records of a session that changed after a revision."""
     items = [item for item in read.read_items(connection, number, first, count) if item.revision > since]
-    keys = dict(connection.execute(KEYS, {"records": sqlite.numbers(item.record for item in items)}))
-    return [_read_record(connection, item, keys[item.record], with_results) for item in items]
+    rows = connection.execute(KEYS, {"records": sqlite.numbers(item.record for item in items)})
+    keys = {record: (key, bool(prompt)) for record, key, prompt in rows}
+    return [_read_record(connection, item, *keys[item.record], with_results) for item in items]
 
 
-def _read_record(connection: apsw.Connection, item: read.Item, key: int, with_results: bool) -> LeavingRecord:
+def _read_record(
+    connection: apsw.Connection, item: read.Item, key: int, prompt: bool, with_results: bool
+) -> LeavingRecord:
     parts = read.read_texts(connection, item.record)
     result = parts.pop(ids.Kind.RESULT, None)
     kind, text = next(iter(parts.items()), (int(ids.Kind.UNINDEXED), ""))
-    return LeavingRecord(item, key, kind, text, result if with_results else None)
+    return LeavingRecord(item, key, prompt, kind, text, result if with_results else None)

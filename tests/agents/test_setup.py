@@ -27,10 +27,12 @@ class Program:
     pinned: str
     path: str  # below node_modules
     lists: tuple[tuple[tuple[str, ...], str], ...]  # words, and what it prints then
+    script: str = ""  # beside this file: what runs it, where it is a library
 
     def command(self, modules: Path) -> list[str]:
         """What runs it."""
-        return [*([npm.node_22()] if self.path.endswith(".js") else []), str(modules / self.path)]
+        script = [str(Path(__file__).with_name(self.script))] if self.script else []
+        return [*([npm.node_22()] if self.path.endswith(".js") else []), *script, str(modules / self.path)]
 
 
 PROGRAMS = (
@@ -43,13 +45,18 @@ PROGRAMS = (
             ((("mcp", "list"), "connected"), (("debug", "skill"), "skills/sesame"))),
     Program("copilot", "@github/copilot", "1.0.102", ".bin/copilot", ((("mcp", "list"), "local"),)),
     Program("qwen", "@qwen-code/qwen-code", "0.24.4", "@qwen-code/qwen-code/cli-entry.js", ((("mcp", "list"), "Connected"),)),
+    Program("cursor", "@cursor/sdk", "1.0.32", "@cursor/sdk/dist/esm/index.js",
+            (((), "sesame Connected"), ((), "skills/sesame")), "cursor.mjs"),
+    Program("kilo", "@kilocode/cli-linux-x64", "7.7.9", "@kilocode/cli-linux-x64/bin/kilo",
+            ((("mcp", "list"), "connected"), (("debug", "skill"), "skills/sesame"))),
     Program("droid", "@factory/cli-linux-x64", "0.225.2", "@factory/cli-linux-x64/bin/droid", ((("mcp", "list"), "connected"),)),
 )  # fmt: skip
 QUIET = {
     "TERM": "dumb", "LANG": "C.UTF-8", "DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     "GEMINI_API_KEY": "none",
     "GOOGLE_GEMINI_BASE_URL": NOWHERE, "GEMINI_CLI_TRUST_WORKSPACE": "true", "OPENCODE_DISABLE_AUTOUPDATE": "1",
-    "OPENCODE_DISABLE_MODELS_FETCH": "1", "COPILOT_OFFLINE": "true", "COPILOT_AUTO_UPDATE": "false", "SESAME_NO_START": "1",
+    "OPENCODE_DISABLE_MODELS_FETCH": "1", "KILO_DISABLE_AUTOUPDATE": "1", "KILO_DISABLE_MODELS_FETCH": "1",
+    "COPILOT_OFFLINE": "true", "COPILOT_AUTO_UPDATE": "false", "SESAME_NO_START": "1",
     "FACTORY_API_KEY": "none", "FACTORY_API_BASE_URL": NOWHERE, "FACTORY_DROID_AUTO_UPDATE_ENABLED": "false", "FACTORY_TELEMETRY": "0",
     "OPENAI_API_KEY": "none", "OPENAI_BASE_URL": NOWHERE,
 }  # fmt: skip

@@ -27,6 +27,8 @@ FILES = {
     "copilot": (".copilot/mcp-config.json", ".copilot/skills/sesame"),
     "qwen": (".qwen/settings.json", ".qwen/skills/sesame"),
     "droid": (".factory/mcp.json", ".factory/skills/sesame"),
+    "kilo": (".config/kilo/kilo.json", ".config/kilo/skills/sesame"),
+    "cursor": (".cursor/mcp.json", ".cursor/skills/sesame"),
 }
 
 
@@ -76,7 +78,7 @@ def test_each_agent_has_its_places(home: Home) -> None:
         text = (home.path / file).read_text()
         entries = tomllib.loads(text) if file.endswith(".toml") else json.loads(text)
         entry = entries[SETUPS[name].keys[0]]["sesame"]
-        command = entry["command"] if name == "opencode" else [entry["command"], *entry["args"]]
+        command = entry["command"] if SETUPS[name].one_list else [entry["command"], *entry["args"]]
         assert command == [str(SESAMECTL), "mcp"]
         assert (home.path / link / "SKILL.md").read_text().startswith("---\nname: sesame\n")
     before = {file: os.stat(home.path / file).st_ino for file, _ in FILES.values()}

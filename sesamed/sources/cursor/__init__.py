@@ -21,7 +21,9 @@ from sesamed.source import (
     ResumeCommand,
     Row,
     Rows,
+    Setup,
     Shape,
+    Spot,
     ToolFamilies,
     Variable,
 )
@@ -116,6 +118,12 @@ class Cursor(JsonState[CursorState]):
     )
     asks = ()
     resume = ResumeCommand(words=("cursor-agent", "--resume", "{id}"), within="chats")
+    setup = Setup(
+        program="cursor-agent",
+        files=(Spot("~/.cursor/mcp.json"),),
+        keys=("mcpServers",),
+        skills=Spot("~/.cursor/skills"),
+    )
     tool_families = ToolFamilies(
         read=("Read", "ReadLints"),
         write=("Write",),

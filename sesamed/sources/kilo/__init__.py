@@ -9,7 +9,7 @@ from pathlib import PurePath
 import msgspec
 
 from sesamed.model import Operation
-from sesamed.source import Location, ResumeCommand, Row, Rows, Shape, ToolFamilies, Variable
+from sesamed.source import Location, ResumeCommand, Row, Rows, Setup, Shape, Spot, ToolFamilies, Variable
 from sesamed.sources.cline import ClineState, Tasks
 from sesamed.sources.editors import extension_locations
 from sesamed.sources.opencode import QUERIES, OpenCode
@@ -43,6 +43,17 @@ class Kilo:
     )
     asks = ()
     resume = ResumeCommand(words=("kilo", "{cwd}", "--session", "{id}"), within="kilo")
+    setup = Setup(
+        program="kilo",
+        files=tuple(
+            Spot(f"~/.config/kilo/{name}", (Variable("XDG_CONFIG_HOME", f"kilo/{name}"),))
+            for name in ("kilo.json", "kilo.jsonc")
+        ),
+        keys=OpenCode.setup.keys,
+        more=OpenCode.setup.more,
+        one_list=True,
+        skills=Spot("~/.config/kilo/skills", (Variable("XDG_CONFIG_HOME", "kilo/skills"),)),
+    )
     tool_families = ToolFamilies(
         **{
             family: (*getattr(Tasks.tool_families, family), *getattr(OpenCode.tool_families, family))

@@ -353,7 +353,8 @@ class _Daemon:
         config = self._setting.config
         shapes = {name: source.shapes for name, source in SOURCES.items()}
         exclusion = Exclusion(config.exclude, heeds_projects=config.project_ignore_files)
-        sweep = Sweep(self._roots(), exclusion, shapes, self._list_more_roots())
+        in_projects = () if self._is_told_roots else discovery.list_in_projects(SOURCES.values())
+        sweep = Sweep(self._roots(), exclusion, shapes, self._list_more_roots(), in_projects)
         limits = ReadLimits(
             line_bytes=config.limits.max_line_bytes, chunk_bytes=config.limits.max_chunk_bytes, secrets=config.secrets
         )
@@ -391,10 +392,15 @@ class _Daemon:
         followed = [Root(Hub.name, self._followed_dir)] if os.path.isdir(self._followed_dir) else []
         return [*named, Root(Sesame.name, self._own_sessions_dir), *followed]
 
+    @property
+    def _is_told_roots(self) -> bool:
+        """Whether the configuration says which roots there are."""
+        return self._setting.config.sources is not None or self._setting.config.pi_session_paths is not None
+
     def _list_more_roots(self) -> Callable[[], list[Root]]:
         """What lists of projects name by now, unless the configuration says which roots there are."""
-        config, environ = self._setting.config, self._setting.environ
-        if config.sources is not None or config.pi_session_paths is not None:
+        environ = self._setting.environ
+        if self._is_told_roots:
             return list
         lists = discovery.ProjectLists(SOURCES.values(), environ, paths.home(environ))
         return lambda: [Root(root.parser, root.path) for root in lists.list_changed()]

@@ -65,6 +65,16 @@ def find_named_files(sources: Iterable[Source[Any]], environ: Mapping[str, str],
     return frozenset(_real(path) for path, variable in filter(None, named) if variable.names_file)
 
 
+def list_in_projects(sources: Iterable[Source[Any]]) -> list[tuple[str, str]]:
+    """The sources that are found in projects, and by which file."""
+    return [
+        (source.name, location.in_projects)
+        for source in sources
+        for location in source.locations
+        if location.in_projects
+    ]
+
+
 def roots(config: Config, discovered: Sequence[ConfiguredRoot]) -> list[ConfiguredRoot]:
     """What to watch: `sources` and `piSessionPaths` replace what was discovered, `extraSources` adds to it."""
     named = config.sources is not None or config.pi_session_paths is not None

@@ -56,7 +56,8 @@ class Location(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     `home` is the default and begins with `~/`; it is empty if there is none. The first variable of `moved_by` that is set replaces it. A
     relative value is relative to the home directory; without a default it is ignored, since it means another directory in every project.
     The roots are the `directories` below it, and those that its `listings` name. Hardly anybody has those that are `rare`: nobody is told
-    that they are missing.
+    that they are missing. With `in_projects`, the roots are the directories of projects with a file of this name: of those that sessions of
+    any agent have worked in, and the tops of their repositories.
     """
 
     home: str = ""
@@ -64,6 +65,7 @@ class Location(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     directories: tuple[str, ...] = ("",)
     listings: tuple[Listing, ...] = ()
     rare: tuple[str, ...] = ()  # of the directories
+    in_projects: str = ""
 
 
 # -- in which shape
@@ -78,11 +80,14 @@ class Lines(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     while.
 
     If a file holds several sessions, `begins` matches the first line of each but the first of them; their units are `<path>\\0<n>`, counted
-    from 0.
+    from 0. Then the last of them is read again from its first line after each change, and the result replaces what was read of it before:
+    what is said may take several lines, blank ones included. A source may have a method `end`: what its state still holds behind the
+    last line. With `in_place`, `begin` is given the whole path of the file, since what lies in a directory was done there.
     """
 
     files: tuple[str, ...]
     begins: re.Pattern[bytes] | None = None
+    in_place: bool = False
     side: bool = False  # says something about sessions in other files, and holds none
     is_followed: bool = (
         False  # a session of another machine: it goes with its file, and what this machine knows of a record stands

@@ -8,7 +8,7 @@ import logging
 import os
 import time
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 from zlib import crc32
@@ -18,10 +18,11 @@ import msgspec
 from sesamed.ingest.chunking import Chunking
 from sesamed.ingest.content import Held, is_whole
 from sesamed.ingest.own_prompts import begins_with_ours, refuse_ours
+from sesamed.ingest.parts import Parts
 from sesamed.ingest.project import Projects
 from sesamed.ingest.state import FileState, Target, path_below
 from sesamed.ingest.tail import COMPRESSED, TOO_LONG, TOO_MUCH, FileChange, Read, Tail, Unpacking, signature_at
-from sesamed.ingest.units import Parts, UnitFinder, fill_loose, look_at, part_signature
+from sesamed.ingest.units import UnitFinder, look_at, part_signature
 from sesamed.ingest.whole import WHOLE_BYTES, Comparison, Whole, count_bytes
 from sesamed.ingest.withholding import WithheldError, Withholding
 from sesamed.masking import Secrets, mask_state
@@ -34,8 +35,8 @@ from sesamed.store.writing.files import Files
 log = logging.getLogger(__name__)
 
 TICK_S = 0.05  # times of files are coarser than that on no system we know
-PARTS_BYTES = 2 << 20  # of a file with several sessions, in one commit
 MARKER = PROMPT_MARKER.encode()  # JSON escapes nothing of it
+BEGINNING_BYTES = 2 << 20  # in which the first prompt is looked for once more
 QUIET_S = 2.0  # a last line without newline is taken as it is when its file was left alone for so long
 
 
@@ -172,38 +173,27 @@ class Decoder:
         """Read what is new in a file with several sessions; the file itself comes last."""
         target, shape = state.target, self.shape(state)
         assert isinstance(shape, Lines)
-        assert shape.begins is not None
         file = self._begin(target, tail.signature, None)
         if known is not None and self._has_read(known, target) and _goes_on(tail, known):
-            file.cursor = known.cursor
-        else:
-            state.searched = None
-        parts = Parts(file, self._sources[target.source], shape.begins, files.find_known, self._fill)
-        self._read_parts(parts, file, tail, state)
+            file.cursor = msgspec.structs.replace(known.cursor, loose=0, loose_digest=0)
+
+        def begin(unit: bytes, now: Signature) -> tuple[FileRows, IndexedFile | None]:
+            before = files.find_known(unit)
+            return self._begin(Target(unit, target.root, target.source), now, before), before
+
+        parts = Parts(file, self._sources[target.source], shape, self._whole, begin)
+        read = parts.read(tail, self._limits.line_bytes)
+        with_rest = bool(read.rest) and self.may_take_rest(state, tail.signature)
+        if with_rest:
+            state.tried = tail.signature
+        parts.take(tail, read, with_rest=with_rest)
         there = files.list_parts(target.path)
         if known is not None and known.gone:
             for unit in there:
-                parts.restore(unit)
-        beyond = [unit for unit, (*_, gone) in there.items() if not gone and int(Unit.parse(unit).part) > parts.number]
-        return FileParts([*parts.changes.values(), file], beyond if file.complete else [])
-
-    def _read_parts(self, parts: Parts, file: FileRows, tail: Tail, state: FileState) -> None:
-        before = file.cursor
-        read = self._new_lines(state, tail, before, PARTS_BYTES)
-        parts.add(read.lines)
-        file.cursor = msgspec.structs.replace(read.cursor, state=parts.freeze())
-        file.complete = read.at_end
-        if read.is_cut:
-            file.note_bad(TOO_MUCH)
-        if not (read.rest and read.at_end):
-            return
-        rest = len(read.rest), crc32(read.rest)
-        was_taken = rest == (before.loose, before.loose_digest)  # and nothing came after it
-        if not was_taken and (tail.is_compressed or self.may_take_rest(state, tail.signature)):
-            state.tried = tail.signature
-            was_taken = parts.add_rest(read.rest)
-        if was_taken:
-            file.cursor = msgspec.structs.replace(file.cursor, loose=rest[0], loose_digest=rest[1])
+                if (before := files.find_known(unit)) is not None:
+                    parts.restore(unit, before)
+        beyond = [unit for unit, (*_, gone) in there.items() if not gone and int(Unit.parse(unit).part) > parts.last]
+        return FileParts([*parts.changes, file], beyond if file.complete else [])
 
     def read_document(self, state: FileState, tail: Tail, known: IndexedFile | None) -> FileRows:
         """Read what differs in a document."""
@@ -405,7 +395,7 @@ class Decoder:
         if not change.counted_from_start:
             if tail.is_compressed:  # its beginning was in the first slice
                 return
-            lines = tail.read(Cursor(), PARTS_BYTES, self._limits.line_bytes).lines
+            lines = tail.read(Cursor(), BEGINNING_BYTES, self._limits.line_bytes).lines
             _, operations = self._decode(msgspec.structs.replace(change, cursor=Cursor()), source, lines)
         refuse_ours(operations)
 
@@ -424,7 +414,7 @@ class Decoder:
             return
         file.tried = change.signature
         _, found = self._decode(change, source, [rest])
-        if not begins_with_ours(found) and fill_loose(change, found, self._chunking.fill):
+        if not begins_with_ours(found) and _fill_loose(change, found, self._chunking.fill):
             change.cursor = msgspec.structs.replace(change.cursor, loose=len(rest), loose_digest=crc32(rest))
 
     def _fill(self, change: FileRows, operations: Iterable[Operation]) -> None:
@@ -446,6 +436,19 @@ class Decoder:
         """Whether a file that is named within another one is excluded, by that name or where it is."""
         places = {path, os.path.realpath(path)} if os.path.isabs(path) and "\0" not in path else set[str]()
         return any(self._excludes(os.fsencode(place)) for place in places)
+
+
+def _fill_loose(
+    change: FileRows, found: Sequence[Operation], fill: Callable[[FileRows, Iterable[Operation]], None]
+) -> bool:
+    """Take what a last line without newline says, unless it seems to be half a line."""
+    if not found or any(isinstance(operation, Bad) for operation in found):
+        return False
+    change.loose_from = len(change.rows)
+    unknown = change.unknown_lines
+    fill(change, found)
+    change.unknown_lines = unknown  # counted when the line is whole
+    return True
 
 
 def _find_cwd(found: Iterable[Operation]) -> str | None:

@@ -253,6 +253,7 @@ class Indexer:
 
     def _look_around(self) -> list[Due]:
         self._look_into_projects()
+        self.sweep.add_projects(self.projects.list_directories())
         return self.sweep.due(self._ingest)
 
     def _is_still_due(self, found: Due) -> bool:

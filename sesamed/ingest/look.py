@@ -279,7 +279,7 @@ class _Run:
                     self._read_parts(state, tail)
                 else:
                     self._read(state, tail)
-        if isinstance(shape, Document | Bundle | Rows):
+        if isinstance(shape, Document | Bundle | Rows) or (isinstance(shape, Lines) and shape.begins is not None):
             state.begin_rest(time.monotonic(), time.thread_time() - begun_s)
 
     def _take_whole(self, state: FileState, change: FileRows) -> None:
@@ -296,7 +296,8 @@ class _Run:
         self._changes += found.changes
         self._lost += found.lost
         file = found.changes[-1]
-        self._result.bytes += max(0, file.cursor.offset - (0 if known is None else known.cursor.offset))
+        before = 0 if known is None else known.cursor.offset + known.cursor.loose
+        self._result.bytes += max(0, file.cursor.offset + file.cursor.loose - before)
         if not file.complete:
             self._result.unfinished.append(state.target)
 

@@ -93,6 +93,11 @@ class Projects:
                 self._judge(cwd, look)
             self._seen = look.seen
 
+    def list_directories(self) -> set[str]:
+        """The directories that sessions were in, and the tops of their repositories, as of the last `refresh`."""
+        tops = {place for name, seen in self._seen.items() if seen.main is not None for place in (name, seen.main)}
+        return tops | set(self._judged)
+
     def list_excluded(self) -> list[str]:
         """The directories whose sessions have to go from the index."""
         return [cwd for cwd, (_, verdict) in list(self._judged.items()) if verdict is not None and verdict.is_certain]

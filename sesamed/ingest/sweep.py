@@ -71,9 +71,11 @@ class Sweep:
         exclusion: Exclusion,
         shapes: Mapping[str, Sequence[Shape]],
         list_more: Callable[[], Iterable[Root]] = tuple,
+        in_projects: Sequence[tuple[str, str]] = (),
     ) -> None:
         self.roots = list(roots)
         self._list_more = list_more
+        self._in_projects = in_projects  # sources, and the file by which a project of theirs is known
         self.exclusion = exclusion
         self._excludes = exclusion.excludes
         self._shapes = shapes
@@ -193,6 +195,17 @@ class Sweep:
         """Add the roots that agents' lists of projects name by now."""
         known = {(root.parser, root.path) for root in self.roots}
         self.roots += [root for root in self._list_more() if (root.parser, root.path) not in known]
+
+    def add_projects(self, directories: Iterable[str]) -> None:
+        """Add those of these directories that have a source's file."""
+        known = {(root.parser, root.real) for root in self.roots}
+        for directory in sorted(directories) if self._in_projects else ():
+            for parser, name in self._in_projects:
+                if os.path.lexists(os.path.join(directory, name)) and os.path.isdir(directory):
+                    real = os.path.realpath(directory)
+                    if (parser, real) not in known:
+                        known.add((parser, real))
+                        self.roots.append(Root(parser, real))
 
     def resolve(self, root: Root) -> bool:
         """Find out where a root is now; says whether that has changed. Then other paths may be excluded."""

@@ -14,6 +14,8 @@ from enum import Enum
 from typing import NamedTuple
 from zlib import crc32
 
+import msgspec
+
 from sesamed.store.rows import Cursor, Signature
 
 if sys.version_info >= (3, 14):
@@ -149,6 +151,17 @@ class Tail:
                 return Read(lines, after, b"", at_end=True, is_cut=True)
         return Read(lines, after, rest, at_end)
 
+    def move(self, cursor: Cursor, offset: int, lines: int) -> Cursor:
+        """A cursor so much further on."""
+        digest = self._digest(offset, cursor.offset, cursor.digest)
+        head, tail = self._checksum(0, min(offset, HEAD_BYTES)), self._checksum(max(0, offset - TAIL_BYTES), offset)
+        return Cursor(offset=offset, head=head, tail=tail, digest=digest, lines=cursor.lines + lines)
+
+    def hold(self, cursor: Cursor, end: int) -> Cursor:
+        """The cursor, and up to where was read what is read again from there."""
+        loose, digest = end - cursor.offset, self._digest(end, cursor.offset)
+        return msgspec.structs.replace(cursor, loose=loose, loose_digest=digest)
+
     def read_all(self, most: int) -> bytes | None:
         """All bytes; None when there are more."""
         data = bytearray()
@@ -192,11 +205,11 @@ class Tail:
             return False
         if not loose:
             return True
-        end = self._pread(1, offset + loose)
-        return self._checksum(offset, offset + loose) == cursor.loose_digest and end in (b"", b"\n")
+        ends = self._pread(2, offset + loose - 1)
+        is_whole = ends[:1] == b"\n" or ends[1:] in (b"", b"\n")
+        return is_whole and self._digest(offset + loose, offset) == cursor.loose_digest
 
-    def _digest(self, end: int) -> int:
-        digest, position = 0, 0
+    def _digest(self, end: int, position: int = 0, digest: int = 0) -> int:
         while position < end and (block := self._pread(min(BLOCK_BYTES, end - position), position)):
             digest = crc32(block, digest)
             position += len(block)

@@ -138,7 +138,7 @@ class Whole:
         """A file."""
         data = tail.read_all(shape.max_bytes)
         if data is None:
-            items = Items([], bad=_too_large(shape.max_bytes))
+            items = Items([], bad=too_large(shape.max_bytes))
         elif not data or data.isspace():
             items = Items([], bad="nothing in it")
         else:
@@ -190,7 +190,7 @@ class Whole:
             with open_tail(name, root) as tail:
                 data = tail.read_all(left)
             if data is None:
-                raise BadLineError(_too_large(bundle.max_bytes))
+                raise BadLineError(too_large(bundle.max_bytes))
             left -= len(data)
             yield Member(relative(name, root), data)
 
@@ -208,28 +208,48 @@ class Whole:
     def _read(self, change: FileRows, known: IndexedFile | None, source: Source[Any], items: Items) -> None:
         change.counted_from_start = True
         if known is not None and not items.bad and _is_same(change, known, items):
-            _keep(change, known.cursor)
+            keep(change, known.cursor)
             change.counted_from_start = False
             return
         held = None if known is None or change.replace else Held.decode(known.cursor.state)
         try:
-            content = self._decode(change, source, items, held)
-            self._fill(change, content.others)
-        except WithheldError as error:
-            blank(change, error.why)
-        except ForeignFileError:
-            blank(change)
+            content = self._take(change, held, lambda: self._decode(change, source, items, held))
         except BadLineError as error:
-            _keep(change, Cursor(state=Held().encode()) if known is None else known.cursor)
+            keep(change, Cursor(state=Held().encode()) if known is None else known.cursor)
             change.cursor = msgspec.structs.replace(change.cursor, offset=0, digest=0)
             change.note_bad(str(error))
             change.look_again = True
         else:
-            change.active_ms = content.active_ms
-            self._comparison.fill(change, content, held)
-            self._bookmarks.keep(_name(change), content.bookmark(digest_value(change.identity)))
-            mark = items.mark if change.complete else 0
-            change.cursor = msgspec.structs.replace(change.cursor, offset=change.signature.size, digest=mark)
+            if content is not None:
+                self._bookmarks.keep(_name(change), content.bookmark(digest_value(change.identity)))
+                mark = items.mark if change.complete else 0
+                change.cursor = msgspec.structs.replace(change.cursor, offset=change.signature.size, digest=mark)
+
+    def read_part(self, change: FileRows, known: IndexedFile | None, operations: Iterable[Operation]) -> None:
+        """A session of a file with several, of which bad lines are left out."""
+        change.counted_from_start = True
+
+        def decode() -> Content:
+            content = Content()
+            content.add(operations)
+            return content
+
+        self._take(change, None if known is None or change.replace else Held.decode(known.cursor.state), decode)
+
+    def _take(self, change: FileRows, held: Held | None, decode: Callable[[], Content]) -> Content | None:
+        """Take what a unit says; None if nothing of it is kept."""
+        try:
+            content = decode()
+            self._fill(change, content.others)
+        except WithheldError as error:
+            blank(change, error.why)
+            return None
+        except ForeignFileError:
+            blank(change)
+            return None
+        change.active_ms = content.active_ms
+        self._comparison.fill(change, content, held)
+        return content
 
 
 def _is_same(change: FileRows, known: IndexedFile, items: Items) -> bool:
@@ -238,7 +258,7 @@ def _is_same(change: FileRows, known: IndexedFile, items: Items) -> bool:
     return not change.replace and items.mark != 0 and before == now
 
 
-def _keep(change: FileRows, cursor: Cursor) -> None:
+def keep(change: FileRows, cursor: Cursor) -> None:
     """Keep what was last read."""
     change.replace = False
     change.cursor = msgspec.structs.replace(cursor, offset=change.signature.size)
@@ -294,7 +314,8 @@ def _name_member(item: Any) -> str:
     return f"{bytes(item.path).decode('utf-8', 'replace')} is " if isinstance(item, Member) else ""
 
 
-def _too_large(limit: int) -> str:
+def too_large(limit: int) -> str:
+    """Why something is bad."""
     return f"larger than {limit:,} bytes"
 
 
@@ -305,5 +326,5 @@ def _read_rows(database: ForeignDatabase, unit: Unit) -> Iterator[Row]:
             for value in values:
                 left -= len(value) if isinstance(value, SIZED) else ITEM_BYTES
             if left < 0:
-                raise BadLineError(_too_large(MAX_BYTES))
+                raise BadLineError(too_large(MAX_BYTES))
             yield Row(number, values)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sesamed.source import Setup, Source, ToolFamilies
+from sesamed.sources.aider import Aider
 from sesamed.sources.amp import Amp
 from sesamed.sources.claude import Claude
 from sesamed.sources.cline import Cline, Roo
@@ -33,7 +34,7 @@ SOURCES: dict[str, Source[Any]] = {
     source.name: source
     for source in (
         *(Pi(), Claude(), Codex(), Gemini(), OpenCode(), OpenClaw(), Qwen(), Copilot(), Kimi(), Droid()),
-        *(Amp(), Cline(), Roo(), Kilo(), Goose(), Crush(), Zed(), Cursor(), Sesame(), Hub()),
+        *(Amp(), Cline(), Roo(), Kilo(), Goose(), Crush(), Zed(), Cursor(), Aider(), Sesame(), Hub()),
     )
 }
 

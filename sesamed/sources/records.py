@@ -182,6 +182,14 @@ def millis(value: Time) -> int | None:
     return int(value)
 
 
+def local_millis(text: str) -> int | None:
+    """The same of a time without a zone, as a program writes it that tells the person: it was this machine's."""
+    try:
+        return millis(round(datetime.fromisoformat(text).timestamp() * 1000))
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
 def _parse(text: str) -> float | None:
     try:
         if text.isascii() and text.isdigit():

@@ -36,5 +36,5 @@ def agent(request: pytest.FixtureRequest) -> Agent:
 
 @pytest.fixture
 def stage(agent: Agent) -> Iterator[Stage]:
-    with PatientModel() as model, Stage(agent, model) as stage:
+    with PatientModel(has_tools=agent.has_tools) as model, Stage(agent, model) as stage:
         yield stage

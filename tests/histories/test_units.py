@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sesamed.ingest import whole
+from sesamed.ingest import parts, tail, whole
 from tests.support.history import same
 from tests.support.letters import Desk, with_sessions
 from tests.support.owner import Owner
@@ -120,7 +120,10 @@ FILE_STEPS = st.lists(st.tuples(KINDS, st.lists(LINES, max_size=4)), max_size=8)
 def test_any_history_of_a_file_gives_the_index_of_a_rebuild(steps: list[tuple[str, list[bytes]]], seed: int) -> None:
     """Two of them share records."""
     desk, mix = Desk(), random.Random(seed)
+    patch = pytest.MonkeyPatch()
     try:
+        patch.setattr(tail, "BLOCK_BYTES", mix.choice([16, tail.BLOCK_BYTES]))
+        patch.setattr(parts, "PARTS_BYTES", mix.choice([16, 100, parts.PARTS_BYTES]))
         for kind, lines in steps:
             name = f"chronicles/{mix.choice('ab')}.chronicle"
             path, data = desk.base / name, b"".join(line + b"\n" for line in lines)
@@ -142,6 +145,7 @@ def test_any_history_of_a_file_gives_the_index_of_a_rebuild(steps: list[tuple[st
         there = {part: bad for path in paths for part, bad in bad_lines_of(path).items() if bad}
         assert {path: [bad.line for bad in lines] for path, lines in desk.reasons().items()} == there
     finally:
+        patch.undo()
         desk.close()
 
 
@@ -149,7 +153,7 @@ def bad_lines_of(path: Path) -> dict[str, list[int]]:
     """The numbers of the bad lines of each session in a file, counted by hand; those of what is no session don't count."""
     found, part, is_ours = dict[str, list[int]](), -1, False
     for number, text in enumerate(path.read_bytes().split(b"\n")[:-1], 1):
-        if part < 0 or text.startswith(b"#"):
+        if (part < 0 and text.strip()) or text.startswith(b"#"):
             part, is_ours = part + 1, True
         name = f"chronicles/{path.name}\0{part}"
         if text == b"# nobody":

@@ -28,6 +28,7 @@ class Agent:
     pinned: ClassVar[str]  # its version
     beside: ClassVar[tuple[str, ...]] = ()  # what npm installs with it
     daily: ClassVar[bool] = False  # also in .ci/run, which has little time
+    has_tools: ClassVar[bool] = True
     shell_tool: ClassVar[str] = "bash"
     in_terminal: ClassVar[
         tuple[str, ...]
@@ -258,6 +259,33 @@ class KimiCli(Agent):
 
     def shell(self, command: str) -> Use:
         return Use(self.shell_tool, {"command": command})
+
+
+class Aider(Agent):
+    """One file a project. It has no tools: what is in an answer is done, and commands are the person's or a setting's."""
+
+    name, package, pinned = "aider", "aider-chat", "0.86.2"
+    has_tools = False
+
+    def install(self) -> None:
+        version = pypi.published(self.package) if WHICH == "latest" else self.pinned
+        self.modules = pypi.installed(f"{self.package}=={version}", (3, 10))
+
+    def settle(self, home: Path, url: str) -> dict[str, str]:
+        quiet = {"AIDER_ANALYTICS": "false", "AIDER_CHECK_UPDATE": "false", "AIDER_SHOW_RELEASE_NOTES": "false"}
+        usual = {"AIDER_GITIGNORE": "false", "AIDER_SHOW_MODEL_WARNINGS": "false", "AIDER_PRETTY": "false"}
+        asked = {"OPENAI_API_BASE": f"{url}/v1", "OPENAI_API_KEY": KEY, "AIDER_MODEL": f"openai/{MODEL}"}
+        return asked | quiet | usual | {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "AIDER_MAP_TOKENS": "0"}
+
+    def asks(self, prompt: str) -> list[str]:
+        program = [str(self.modules / "aider"), "--edit-format", "diff", "--yes-always"]
+        return [*program, "--analytics-disable", "--message", prompt]
+
+    def resumes(self, session: str, prompt: str) -> list[str]:
+        return [*self.asks(prompt), "--restore-chat-history"]
+
+    def forks(self, session: str, prompt: str) -> list[str]:
+        return []
 
 
 class OpenClaw(Agent):

@@ -14,6 +14,7 @@ from typing import Any
 import apsw
 
 from sesamed.sources import SOURCES
+from tests.support.aider import FILE as HISTORY
 from tests.support.crush import SCHEMA as CRUSH_SCHEMA
 from tests.support.cursor import SCHEMA as CURSOR_SCHEMA
 from tests.support.cursor import CursorSession
@@ -74,7 +75,8 @@ def write_hostile_roots(top: Path) -> dict[str, Path]:
     roots = {name: top / f"{name}{IN_IDS}" for name in AGENTS}
     for name, root in roots.items():
         root.mkdir(parents=True)
-        cases = [file for file in sorted((GOLDEN / name).rglob("*.json*")) if ".expected" not in file.suffixes]
+        files = sorted((GOLDEN / name).rglob("*.md" if name == "aider" else "*.json*"))
+        cases = [file for file in files if ".expected" not in file.suffixes]
         for number, file in enumerate(cases):
             writers = {
                 "opencode": _write_cases,
@@ -82,6 +84,7 @@ def write_hostile_roots(top: Path) -> dict[str, Path]:
                 "crush": _write_crush,
                 "zed": _write_zed,
                 "cursor": _write_cursor,
+                "aider": _write_aider,
             }
             write = writers.get(name, _write_file)
             write(root, file.relative_to(GOLDEN / name), number)
@@ -259,6 +262,20 @@ def _write_zed(root: Path, place: PurePath, number: int) -> None:
             thread = (poison(case["part"], "id"), poison(title), updated or "", kind, _encode(data).encode())
             beside = (poison(parent, "id"), poison(folders), order, created)
             connection.execute("INSERT INTO threads VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)", (*thread, *beside))
+
+
+def _write_aider(root: Path, place: PurePath, _: int) -> None:
+    """A history, with a canary in each line, in a directory whose name is one."""
+    lines = (GOLDEN / "aider" / place).read_bytes().decode("utf-8", "replace").split("\n")
+    poisoned = "\n".join(line if line.startswith("# ") else _poison_end(line) for line in lines)
+    for name in (f"{IN_IDS}{place.name}", *([HISTORY] if place.name.startswith("talk") else [])):
+        (root / name).write_text(poisoned)
+
+
+def _poison_end(line: str) -> str:
+    """A line with a canary behind it, but before the two spaces that say whose it is."""
+    text = line.rstrip()
+    return f"{text} {WORD}\x1b[31m\u202e\u200b x{line[len(text) :]}"
 
 
 def _encode_list(text: str | None) -> str:

@@ -127,11 +127,13 @@ class Model:
 
 
 class PatientModel(Model):
-    """Answers only when the test says what. Who gives it no tools wants a title for a session."""
+    """Answers only when the test says what. Who gives it no tools wants a title for a session; of an agent that has none, who wants
+    the answer at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_tools: bool = True) -> None:
         super().__init__()
         self._next: queue.Queue[Turn] = queue.Queue()
+        self._talks = "tools" if has_tools else "stream"
 
     def says(self, *turns: Turn) -> None:
         """What it does now, and then."""
@@ -141,7 +143,7 @@ class PatientModel(Model):
     def turn(self, request: dict[str, Any]) -> Turn:
         """What it does now, as soon as that is known."""
         self.requests.append(request)
-        return self._next.get(timeout=TURN_S) if request.get("tools") else TITLE
+        return self._next.get(timeout=TURN_S) if request.get(self._talks) else TITLE
 
 
 def plain(message: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ from sesamed.exclusion import Exclusion
 from sesamed.ingest.decode import Decoder, ReadLimits
 from sesamed.ingest.look import Ingest
 from sesamed.ingest.sweep import Root, Sweep
-from sesamed.source import list_beside
+from sesamed.source import Lines, list_beside
 from sesamed.sources import SOURCES
 from tests.support.dump import dumped
 from tests.support.history import NOON, look_until_done
@@ -33,9 +33,12 @@ class Growing:
         beside = list_beside(SOURCES[source].shapes)
         self._left = {
             (self.base if file.name in beside else self._root) / file.relative_to(GOLDEN / source): file.read_bytes()
-            for file in sorted((GOLDEN / source).rglob("*.json*"))
+            for file in sorted([*(GOLDEN / source).rglob("*.json*"), *(GOLDEN / source).rglob("*.md")])
             if not file.name.endswith(".expected.json")
         }
+        if any(isinstance(shape, Lines) and shape.begins is not None for shape in SOURCES[source].shapes):
+            several = b"".join(self._left.values())  # one more, with all of their sessions
+            self._left[self._root / f"several.{min(self._left).name}"] = several
         self._all = list(self._left)
         self._indexes = Indexes()
         self._numbers = 0

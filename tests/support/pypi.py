@@ -33,6 +33,15 @@ def installed(package: str, oldest: tuple[int, int]) -> Path:
     return place / "bin"
 
 
+def published(package: str) -> str:
+    """The version of a package that is the newest one in the registry now."""
+    words = [sys.executable, "-m", "pip", "index", "versions", "--disable-pip-version-check", package]
+    found = re.match(rf"{re.escape(package)} \(([\w.]+)\)", _run(*words))
+    if found is None:
+        pytest.skip(f"pip does not say which versions there are of {package}")
+    return found[1]
+
+
 def _python(oldest: tuple[int, int]) -> str:
     names = [sys.executable, *(f"python3.{minor}" for minor in range(oldest[1], oldest[1] + 4))]
     names += map(
@@ -45,10 +54,11 @@ def _python(oldest: tuple[int, int]) -> str:
     pytest.skip(f"it needs Python {oldest[0]}.{oldest[1]} or newer, and there is none on the PATH")
 
 
-def _run(*command: str) -> None:
+def _run(*command: str) -> str:
     try:
         done = subprocess.run(command, cwd=tempfile.gettempdir(), capture_output=True, text=True, timeout=INSTALL_S)
     except subprocess.TimeoutExpired:
         pytest.skip(f"{command[-1]} took more than {INSTALL_S} s")
     if done.returncode:
         pytest.skip(f"pip cannot get {command[-1]}: {done.stderr.strip()[-200:]}")
+    return done.stdout

@@ -131,6 +131,8 @@ class Chronicles(_Told):
         return (), [Identity(native_id=f"{path.stem}-{part}", origin=""), BEGAN]
 
     def step(self, state: State, item: bytes) -> tuple[State, list[Operation]]:
+        if not item.strip():
+            return (), []
         if item == b"# nobody":
             raise ForeignFileError
         if item.startswith(b"#"):

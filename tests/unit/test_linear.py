@@ -13,6 +13,8 @@ from sesamed.calls import find_touched, strip_quoted
 from sesamed.exclusion import Ignored
 from sesamed.masking import mask
 from sesamed.sanitize import clean_text
+from sesamed.sources.aider import lines as aider
+from sesamed.sources.aider.lines import AiderState
 from sesamed.sources.claude.records import prompt_name, prompt_of, summary_of
 from sesamed.sources.cline import panel, transcript
 from sesamed.sources.codex.state import RANDOM
@@ -39,6 +41,14 @@ def read_output(pieces: Iterable[str]) -> object:
     return shown.operations()
 
 
+def read_history(lines: Iterable[str]) -> object:
+    """What Aider's history with these lines says."""
+    state = AiderState(session="s")
+    for line in lines:
+        state, _ = aider.read_line(state, line)
+    return aider.flush(state)
+
+
 LOOKS: dict[str, tuple[Callable[[str], object], str]] = {
     "subwords": (lambda text: inner_words(Kind.USER, f"漢 {text}"), "a a0 <a"),
     "clean": (clean_text, "\x9d \x90 \x1b] \x1b[ \x9b0"),
@@ -55,6 +65,14 @@ LOOKS: dict[str, tuple[Callable[[str], object], str]] = {
     ),
     "web tokens": (lambda text: mask(text * 8), "-eyJbcdf1"),
     "private keys": (lambda text: mask(text.replace("_", " ")), "-----BEGIN_PRIVATE_KEY-----"),
+    "Aider's question": (
+        lambda text: read_history(f"#### {line}  " for line in text.replace("_", " ").split("\n")),
+        "(Y)es/(N)o ]:_ ]:_a [ a",
+    ),
+    "Aider's history": (
+        lambda text: read_history(text.replace("_", " ").split("\n")),
+        "\n \n\n \n>_ \n>_a__ \n####_ \n####_a__ \na a__",
+    ),
     "command": (strip_quoted, "<<a\n <<a <<'a' <<a\nb\n ' \" \\ `"),
     "substitutions": (lambda text: strip_quoted(f'"{text * 4}"'), "$( ` $(`"),
     "diff": (lambda text: list(find_touched({"patch": f"--- {text}\n"}, None, "")), "a a/ \t --- +++"),

@@ -17,9 +17,15 @@ from sesamed.source import BadLineError, Document, ForeignFileError, Member, Row
 from sesamed.sources import SOURCES
 
 GOLDEN = Path(__file__).parents[2] / "golden"
-CASES = sorted(file for file in GOLDEN.glob("*/**/*.json*") if not file.name.endswith(".expected.json"))
+CASES = sorted(
+    file
+    for pattern in ("*.json*", "*.md")
+    for file in GOLDEN.glob(f"*/**/{pattern}")
+    if not file.name.endswith(".expected.json")
+)
 
 
+@pytest.mark.usefixtures("in_utc")
 @pytest.mark.parametrize("file", CASES, ids=lambda file: str(file.relative_to(GOLDEN)))
 def test_a_file_gives_the_operations_that_stand_beside_it(file: Path) -> None:
     """The same bytes give the same operations, in every release that has this version of the source."""
@@ -45,7 +51,8 @@ def operations_of(file: Path) -> list[dict[str, Any]]:
             given.append({"line": number, "raises": type(error).__name__})
         else:
             given += [described(number, operation) for operation in operations]
-    return given
+    end = getattr(source, "end", None)
+    return given if end is None else [*given, *(described(len(items) + 1, operation) for operation in end(state))]
 
 
 def read_items(file: Path, path: PurePath, shape: Shape) -> tuple[tuple[PurePath, str], list[Any]]:

@@ -9,7 +9,7 @@ from typing import TextIO
 import msgspec
 
 from sesamed import __version__, daemon, logs, paths
-from sesamed.config import load
+from sesamed.config import digest_settings, load
 from sesamed.errors import ConfigError, LockedError, SchemaTooNewError, SesameError, is_of_memory
 from sesamed.manager_report import Notifier
 from sesamed.sources import SOURCES
@@ -37,10 +37,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not flags.check:
             logs.keep_own_log(place.data_dir, os.environ)
         config = load(place.config_file, os.environ, SOURCES.keys())
+        settings_digest = digest_settings(config)
         if flags.watch is not None:
             config = msgspec.structs.replace(config, watch=flags.watch)
         run = daemon.check if flags.check else daemon.run
-        run(daemon.Setting(place, config, os.environ))
+        run(daemon.Setting(place, config, os.environ, settings_digest))
     except LockedError as error:
         return _exit_with(error, 0 if flags.give_up_quietly else EX_TEMPFAIL)
     except (ConfigError, SchemaTooNewError) as error:

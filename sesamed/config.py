@@ -12,6 +12,7 @@ import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
+from hashlib import blake2b
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -175,6 +176,17 @@ def load(file: str, environ: Mapping[str, str], parsers: Collection[str]) -> Con
     _check_parsers(file, config, parsers)
     _check_hub(file, config.hub, parsers)
     return _absolute(file, config, home(environ))
+
+
+def digest_settings(config: Config) -> str:
+    """What stands for all that the daemon reads and that is no default: with another one, a restart changes something."""
+    usual = Config(memory=config.memory)
+    differing = {
+        name: getattr(config, name)
+        for name in Config.__struct_fields__
+        if getattr(config, name) != getattr(usual, name)
+    }
+    return blake2b(msgspec.json.encode(differing), digest_size=8).hexdigest()
 
 
 def read_json5(file: str) -> Any:

@@ -79,6 +79,7 @@ class Setting:
     paths: paths.Paths
     config: Config
     environ: Mapping[str, str]
+    settings_digest: str = ""  # of the configuration as it stands in the file
 
 
 def run(setting: Setting) -> None:
@@ -371,6 +372,7 @@ class _Daemon:
             database=self._setting.paths.database,
             hub=self._setting.config.hub,
             config_file=self._setting.paths.config_file,
+            settings_digest=self._setting.settings_digest,
             station=station,
             started_at=iso(int(time.time() * 1000)),
             stop=self._stopping.set,

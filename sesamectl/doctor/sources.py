@@ -4,7 +4,6 @@ import json
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
 from shlex import quote
 from typing import Any
 
@@ -12,6 +11,7 @@ from sesamectl.client import ANSWER_S, Client
 from sesamectl.doctor.finding import NOTE, OK, Advice, Checkup, Finding
 from sesamectl.render import number, size
 from sesamed import discovery
+from sesamed.config import digest_settings
 from sesamed.exclusion import Exclusion, Place
 from sesamed.paths import home
 from sesamed.source import ShapeFinder
@@ -63,7 +63,8 @@ def check_roots(checkup: Checkup) -> Iterator[Finding]:
             yield checkup.wrong("source", f"{file} names {path}, which {state}", Advice.CORRECT, file=quote(file))
     if status is None:
         return
-    if _changed_at(file) > datetime.fromisoformat(status["startedAt"]).timestamp():
+    now = digest_settings(config)
+    if status.get("settingsDigest", now) != now:
         yield checkup.wrong("source", f"{file} has changed since sesamed read it", Advice.RESTART)
     if config.sources is None and config.pi_session_paths is None:
         yield from _check_discovered(checkup, file, status["sources"])
@@ -83,13 +84,6 @@ def _check_discovered(checkup: Checkup, file: str, sources: list[dict[str, Any]]
             text = f"{root.path} is where {label} keeps sessions, seen from this shell, but sesamed does not watch it"
             entry = json.dumps({"parser": root.parser, "path": root.path})
             yield checkup.wrong("source", text, Advice.ADD_ROOT, root=entry, file=quote(file))
-
-
-def _changed_at(path: str) -> float:
-    try:
-        return os.stat(path).st_mtime
-    except OSError:
-        return 0.0
 
 
 def check_sources(checkup: Checkup) -> Iterator[Finding]:

@@ -118,6 +118,7 @@ class Status(Answer, frozen=True, kw_only=True):
     state: Literal["ready", "indexing", "degraded"]
     socket: Exact
     config_file: Exact
+    settings_digest: Exact
     database: Database
     workstation: WorkstationStatus
     counts: Counts
@@ -147,6 +148,7 @@ async def status(context: Context, call: Call, params: NoParams) -> Status:
         state=_find_state(overview),
         socket=context.socket,
         config_file=context.config_file,
+        settings_digest=context.settings_digest,
         database=_describe_database(context.database),
         workstation=WorkstationStatus(id=station.id, origin=station.origin, since=station.since),
         counts=holdings.counts,

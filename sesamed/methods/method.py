@@ -334,6 +334,7 @@ class Context:
     database: str
     hub: Hub
     config_file: str
+    settings_digest: str
     station: Workstation
     started_at: str
     stop: Callable[[], None]

@@ -38,7 +38,7 @@ SEVERAL_LINES = frozenset(("text", "snippet", "summary", "description"))
 # No transcript fills these, by their names or places.
 OURS = frozenset(
     "hello.name version methods toolFamilies{} toolFamilies socket database.path sqliteVersion workstation.id workstation parser source"
-    " epoch reason excluded.trouble configFile progress.id new_session.sessionId new_session.path".split()
+    " epoch reason excluded.trouble configFile settingsDigest progress.id new_session.sessionId new_session.path".split()
 )
 NOT_FOUND, AMBIGUOUS, REFUSED = 1, 2, 7
 RESULTS = {method.name: method.result for method in METHODS} | {"progress": ProgressLine}

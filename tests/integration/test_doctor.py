@@ -68,6 +68,20 @@ def index(machine: Clinic) -> Iterator[apsw.Connection]:
     machine.run("start")
 
 
+def test_settings_that_the_daemon_does_not_read(machine: Clinic) -> None:
+    """A restart is advised for what it would change, whenever the file was written."""
+    file = machine.config / "config.jsonc"
+    file.write_text('{"sweepSeconds": 50}')
+    machine.run("start")
+    file.write_text('{"sweepSeconds": 50, "memory": {"command": ["true"]}} // it costs')
+    machine.doctor(wrong=False)
+    file.write_text('{"sweepSeconds": 51, "memory": {"command": ["true"]}}')
+    os.utime(file, (0, 0))
+    assert "has changed since sesamed read it; `sesamectl restart`" in machine.complains("source")
+    machine.run("restart")
+    machine.doctor(wrong=False)
+
+
 def test_a_healthy_daemon(machine: Clinic) -> None:
     """Nothing is wrong: exit 0, one line for each thing, and every check has said something."""
     machine.run("search", "quince")

@@ -34,6 +34,8 @@ def read_fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 def _read_varint(data: bytes, at: int) -> tuple[int, int]:
     """A number in groups of seven bits, and the place behind it."""
+    if at < len(data) and data[at] < 128:  # most are so small
+        return data[at], at + 1
     value = 0
     for count, byte in enumerate(data[at : at + VARINT_BYTES]):
         value += byte % 128 * 128**count

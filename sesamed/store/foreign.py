@@ -8,7 +8,6 @@ Without a WAL a reader's lock keeps the owner from writing, and not every progra
 while the owner wrote is thrown away: that is seen by the file, its counter of changes, and the journal that is there during a write.
 """
 
-import json
 import os
 import shutil
 import threading
@@ -216,12 +215,12 @@ def _connect(path: bytes, how: str) -> apsw.Connection:
 
 def _list_values(*given: Any) -> str:
     """The values of one field of a message, as JSON: numbers, and bytes in hexadecimal digits. None of what is no message."""
-    (data, number), found = given, list[int | str]()
+    (data, number), found = given, list[str]()
     with suppress(ProtobufError):
         for field, value in read_fields(data) if isinstance(data, bytes) else ():
             if field == number and (isinstance(value, bytes) or value < LARGEST):
-                found.append(value.hex() if isinstance(value, bytes) else value)
-    return json.dumps(found)
+                found.append(f'"{value.hex()}"' if isinstance(value, bytes) else str(value))
+    return f"[{','.join(found)}]"
 
 
 def _wait_for_owner(path: bytes) -> tuple[object, ...]:

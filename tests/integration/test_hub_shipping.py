@@ -29,15 +29,27 @@ def hub(hub_database: HubDatabase) -> HubDatabase:
     return hub_database
 
 
-@pytest.fixture
-def daemon() -> Iterator[Daemon]:
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Daemon]:
     with Daemon() as daemon:
         yield daemon
 
 
 @pytest.fixture
-def here(daemon: Daemon, hub: HubDatabase) -> Workstation:
-    return Workstation(daemon, hub)
+def here(shared: Daemon, hub: HubDatabase) -> Iterator[Workstation]:
+    """A machine that several tests use, one after the other, without sessions at first."""
+    yield Workstation(shared, hub)
+    for path in shared.root.iterdir():
+        path.unlink()
+    shared.call("index", dropGone=True)
+    assert shared.call("list_sessions", empty=True)["total"] == 0
+
+
+@pytest.fixture
+def alone(hub: HubDatabase) -> Iterator[Workstation]:
+    """A machine that a test may do anything with."""
+    with Daemon() as daemon:
+        yield Workstation(daemon, hub)
 
 
 def grow(daemon: Daemon) -> None:
@@ -114,8 +126,9 @@ def test_what_shrinks_is_cut(here: Workstation) -> None:
     here.check()
 
 
-def test_forgotten_and_excluded_sessions_go(here: Workstation) -> None:
+def test_forgotten_and_excluded_sessions_go(alone: Workstation) -> None:
     """And those whose files are gone, once they are dropped; followers are told."""
+    here = alone
     grow(here.daemon)
     here.ship()
     here.daemon.call("forget", sessionId="second")
@@ -133,8 +146,9 @@ def test_forgotten_and_excluded_sessions_go(here: Workstation) -> None:
     here.check()
 
 
-def test_another_index_is_compared_and_nothing_is_double(here: Workstation) -> None:
+def test_another_index_is_compared_and_nothing_is_double(alone: Workstation) -> None:
     """The index is built anew, with other revisions and another epoch; meanwhile a session has gone from disk."""
+    here = alone
     grow(here.daemon)
     here.ship()
     before = here.sessions()
@@ -361,7 +375,8 @@ def test_two_who_ship_as_one_workstation_do_not_fight(here: Workstation) -> None
             here.ship()
 
 
-def test_a_changed_id_is_refused_until_it_is_accepted(here: Workstation) -> None:
+def test_a_changed_id_is_refused_until_it_is_accepted(alone: Workstation) -> None:
+    here = alone
     grow(here.daemon)
     here.ship()
     here.daemon.stop()
@@ -427,8 +442,9 @@ def test_a_team_sees_the_projects_that_are_shared(here: Workstation) -> None:
     here.check()
 
 
-def test_the_index_may_be_replaced_between_two_looks(here: Workstation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_index_may_be_replaced_between_two_looks(alone: Workstation, monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers of another index stand for other sessions: what is read by them is not what was allowed."""
+    here = alone
     grow(here.daemon)
     here.daemon.sync()
     read = shipping.Shipper._read_page

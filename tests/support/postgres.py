@@ -177,13 +177,6 @@ class HubDatabase:
         """A person's connection, which commits by itself."""
         return psycopg.connect(self.dsn(person), autocommit=True)
 
-    def remove(self) -> None:
-        """Drop it all."""
-        with self.server.connect() as connection:
-            run(connection, f"DROP DATABASE {self.name} WITH (FORCE)")
-            for role in [self.role("keeper"), *self._roles]:
-                run(connection, f"DROP ROLE {role}")
-
 
 def run(connection: psycopg.Connection[Any], statement: str, *values: Any) -> list[tuple[Any, ...]]:
     """The rows of a statement that a test has put together."""
@@ -211,10 +204,6 @@ def postgres() -> Iterator[Server]:
 
 
 @pytest.fixture
-def hub_database(postgres: Server) -> Iterator[HubDatabase]:
+def hub_database(postgres: Server) -> HubDatabase:
     """A database for one test."""
-    database = HubDatabase(postgres)
-    try:
-        yield database
-    finally:
-        database.remove()
+    return HubDatabase(postgres)  # it goes with the server

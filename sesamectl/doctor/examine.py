@@ -5,7 +5,7 @@ A check yields findings, one line each. It changes nothing and starts nothing.
 
 from collections.abc import Callable, Iterator, Mapping
 
-from sesamectl.doctor import daemon, index, paths, pi, sources, timer
+from sesamectl.doctor import daemon, hub, index, paths, pi, sources, timer
 from sesamectl.doctor.finding import Advice, Checkup, Finding
 from sesamectl.errors import ClientError, RpcError
 from sesamed.errors import SesameError
@@ -27,6 +27,7 @@ CHECKS: tuple[tuple[str, Callable[[Checkup], Iterator[Finding]]], ...] = (
     ("source", sources.check_sources),
     ("lines", sources.check_lines),
     ("pi", pi.check_pi),
+    ("hub", hub.check_hub),
 )
 
 

@@ -31,6 +31,8 @@ def lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     for source in answer["sources"]:
         yield from _source(source, terminal)
     yield from (_excluded(found) for found in answer.get("excluded", ()))
+    if hub := answer.get("hub"):
+        yield from _hub(hub, terminal)
     yield f"fresh     {_percentiles(answer['freshness'], ' from append to commit')}"
     yield f"queries   {_percentiles(answer['queries'])}"
     yield f"index     {clean(database['path'])} ({size(database['bytes'] + database['walBytes'])})"
@@ -47,6 +49,15 @@ def _source(source: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     if ignored := source.get("ignoreFile"):
         yield f"          without what {clean(ignored)} names"
     yield from (f"          {clean(warning)}" for warning in source["warnings"])
+
+
+def _hub(hub: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
+    """How far this machine has shipped."""
+    complete = f"; complete {ago(clean(hub['shippedAt']), time.time())}" if hub["shippedAt"] else ""
+    behind = f"; {number(hub['behind'], 'session')} to go" if hub["behind"] else ""
+    yield f"hub       {clean(hub['phase'])}{behind}{complete}"
+    if hub["error"]:
+        yield terminal.paint(ALARM, f"          {clean(hub['error'])} (since {minute(clean(hub['since']))})")
 
 
 def _excluded(found: Mapping[str, Any]) -> str:

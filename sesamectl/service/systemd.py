@@ -7,6 +7,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
+from sesamectl.service.network import find_families
 from sesamectl.service.unit import Spec, load_template
 from sesamectl.service.units import FAILED, Units
 
@@ -30,7 +31,8 @@ class Systemd(Units):
 
     def render(self, spec: Spec, *, socket: bool) -> dict[str, str]:
         """The templates, filled in."""
-        found = {self.unit_path(): self._fill(SERVICE, spec)}
+        families = find_families({**self._environ, **spec.environment})
+        found = {self.unit_path(): self._fill(SERVICE, spec).replace("@FAMILIES@", families)}
         if socket:
             text = load_template("systemd", SOCKET).replace("@SOCKET@", spec.socket.replace("%", "%%"))
             found[self._path(SOCKET)] = text

@@ -23,6 +23,8 @@ CARRIED = (
     "XDG_CONFIG_HOME",
     "XDG_DATA_HOME",
     "WORKSTATION_ID",
+    "PGPASSFILE",  # by which libpq finds a password, or a service
+    "PGSERVICEFILE",
 )
 COMMAND_S = 60.0  # `systemctl start` waits for the daemon itself
 

@@ -50,6 +50,13 @@ class Machine:
         answer: dict[str, Any] = json.loads(done.stdout)
         return answer
 
+    def doctor(self) -> tuple[str, str]:
+        """How `sesamectl doctor` finds the hub, and the words that say as whom it is asked."""
+        command = [sys.executable, "-m", "sesamectl", "doctor", "--json"]
+        done = subprocess.run(command, env=self.daemon.environ(), capture_output=True, text=True, check=False)
+        (found,) = (one for one in json.loads(done.stdout)["findings"] if one["check"] == "hub")
+        return found["level"], found["message"].split(", ")[2]
+
     def wrong(self) -> list[tuple[HubCause, str]]:
         """What `check` finds wrong."""
         return [(one["cause"], one["text"]) for one in self.json("check")["checks"] if one["level"] == "wrong"]
@@ -89,6 +96,7 @@ def test_from_nothing_to_a_hub_that_has_everything(machine: Machine, hub_databas
     status = machine.json("status")
     assert [(one["mine"], one["sessions"], one["messages"]) for one in status["workstations"]] == [(True, 3, 6)]
     assert status["error"] is None
+    assert machine.doctor() == ("ok", f"as {hub_database.role('keeper')}")
     assert "--yes" in machine.hub("forget").stderr
     assert machine.json("forget", "--yes")["removed"] == 3
     assert here.tables()["hub_messages"] == here.tables()["hub_workstations"] == 0

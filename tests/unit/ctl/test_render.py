@@ -51,6 +51,9 @@ def test_a_status() -> None:
                     {"path": "/a/.sesameignore", "sessions": 1, "trouble": None},
                     {"path": "/b/.sesameignore", "sessions": 2, "trouble": "no regular\x1b[0m file"},
                 ],
+                "hub": {
+                    "phase": "waiting", "behind": 2, "shippedAt": None, "error": "no\x1b[0m connection", "since": "T",
+                },
                 "warnings": [{"message": "low\x1b[0m", "since": "T"}],
             },
             PLAIN,
@@ -70,6 +73,7 @@ def test_a_status() -> None:
         "1 session by /a/.sesameignore\n",
         "2 sessions by /b/.sesameignore (cannot be read: no regular file)",
         "low (",
+        "hub       waiting; 2 sessions to go\n          no connection (since T)",
     ):
         assert part in text
 

@@ -44,7 +44,7 @@ def test_the_units_are_filled_in() -> None:
     assert 'Environment="SESAME_SOCKET=/r/sesamed.sock" "SESAME_DATA_DIR=/d" "CODEX_HOME=/c d"\n' in service
     assert "ListenStream=/r/sesamed.sock\n" in socket
     template = (ROOT / "systemd/sesamed.service").read_text()
-    assert len(set(service.split("\n")) ^ set(template.split("\n"))) == 4
+    assert len(set(service.split("\n")) ^ set(template.split("\n"))) == 6
     assert list(Systemd({}).render(SPEC, socket=False).values()) == [service]
 
 

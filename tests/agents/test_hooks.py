@@ -12,14 +12,14 @@ import pytest
 from sesamectl.hints import HEADING
 from sesamectl.mcp.tools import ANYBODY
 from sesamed.sources import SETUPS
-from tests.support.agents import Agent, Claude, Droid, Qwen
+from tests.support.agents import Agent, Claude, Droid, Gemini, Qwen
 from tests.support.chat import Use
 from tests.support.daemon import eventually
 from tests.support.sessions import PiSession
 from tests.support.stage import Run, Stage
 
 SESAMECTL = Path(sys.executable).with_name("sesamectl")
-HOOKED = [Claude, Qwen, Droid]
+HOOKED: list[type[Agent]] = [Claude, Gemini, Qwen, Droid]
 each_with_hooks = pytest.mark.parametrize("agent", HOOKED, indirect=True, ids=lambda agent: agent.name)
 PROMPT = "Why does the plum tree not bear any fruit?"
 

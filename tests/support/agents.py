@@ -409,7 +409,48 @@ class Claude(Agent):
         return [*self.resumes(session, prompt), "--fork-session"]
 
 
-AGENTS: tuple[type[Agent], ...] = (Claude, OpenCode, Kilo, OpenClaw, Qwen, Copilot, Kimi, KimiCli, Droid, Cline, Goose)
+class Gemini(Agent):
+    """Lines that are added to, and documents before."""
+
+    name, package, pinned = "gemini", "@google/gemini-cli", "0.61.0"
+    tells_branch = False
+    shell_tool = "run_shell_command"
+
+    def settle(self, home: Path, url: str) -> dict[str, str]:
+        security = {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}}
+        general = {"enableAutoUpdate": False, "enableAutoUpdateNotification": False}
+        quiet = {"privacy": {"usageStatisticsEnabled": False}, "telemetry": {"enabled": False}}
+        _write(home / ".gemini/settings.json", {"security": security, "general": general, **quiet})
+        return {"GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": url}
+
+    def asks(self, prompt: str) -> list[str]:
+        program = self.modules / ".bin/gemini"
+        return [npm.node_22(), str(program), "--skip-trust", "--yolo", "-m", "gemini-2.5-flash", "-p", prompt]
+
+    def resumes(self, session: str, prompt: str) -> list[str]:
+        return [*self.asks(prompt), "--resume", session]
+
+    def forks(self, session: str, prompt: str) -> list[str]:
+        return []
+
+    def mcp_tool(self, name: str) -> str:
+        return f"mcp_sesame_{name}"
+
+
+AGENTS: tuple[type[Agent], ...] = (
+    Claude,
+    Gemini,
+    OpenCode,
+    Kilo,
+    OpenClaw,
+    Qwen,
+    Copilot,
+    Kimi,
+    KimiCli,
+    Droid,
+    Cline,
+    Goose,
+)
 
 
 def _write(path: Path, settings: object) -> None:

@@ -14,6 +14,7 @@ PROVIDER = "fake"
 MODEL = "fake-1"
 TITLE = "About something"
 MESSAGES = "/v1/messages"  # where Anthropic's models are asked
+GENERATE = "enerateContent"  # generateContent and streamGenerateContent: where Google's models are asked
 TURN_S = 120.0
 USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
 ASIDE = "fake-cheap"  # another model, which is asked beside the conversation: its requests and answers are apart
@@ -164,6 +165,9 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         request = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or b"{}")
         path = self.path.partition("?")[0]
+        if GENERATE in path:
+            self._generate(request, is_stream="stream" in path)
+            return
         if path != MESSAGES and not path.endswith("/chat/completions"):  # an agent asks its maker about something else
             self._give({})
             return
@@ -193,6 +197,23 @@ class Handler(BaseHTTPRequestHandler):
         self._begin_stream()
         for event in _message_events(message):
             self.wfile.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
+
+    def _generate(self, request: dict[str, Any], *, is_stream: bool) -> None:
+        if request.get("generationConfig", {}).get("responseMimeType") == "application/json":  # is there more to do?
+            self._give(_generated({"text": '{"next_speaker": "user", "reasoning": "done"}'}))
+            return
+        turn = self.model.turn({**request, "messages": request["contents"]})
+        if isinstance(turn, Fails | Hangs):
+            self._fail(turn)
+            return
+        part = (
+            {"text": turn} if isinstance(turn, str) else {"functionCall": {"name": turn.tool, "args": turn.arguments}}
+        )
+        if not is_stream:
+            self._give(_generated(part))
+            return
+        self._begin_stream()
+        self.wfile.write(b"data: " + json.dumps(_generated(part)).encode() + b"\n\n")
 
     def _begin_stream(self) -> None:
         self.send_response(200)
@@ -262,6 +283,17 @@ def _chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
         "id": "x", "object": "chat.completion.chunk", "created": 1, "model": MODEL,
         "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
     }  # fmt: skip
+
+
+def _generated(part: dict[str, Any]) -> dict[str, Any]:
+    """In Google's form."""
+    content = {"role": "model", "parts": [part]}
+    usage = {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15}
+    return {
+        "candidates": [{"index": 0, "content": content, "finishReason": "STOP"}],
+        "usageMetadata": usage,
+        "modelVersion": MODEL,
+    }
 
 
 def _message(turn: str | Use, number: int) -> dict[str, Any]:

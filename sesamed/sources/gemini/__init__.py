@@ -16,6 +16,7 @@ from sesamed.source import (
     BadLineError,
     Document,
     ForeignFileError,
+    Hooks,
     Location,
     ResumeCommand,
     Setup,
@@ -68,6 +69,11 @@ class Gemini(JsonState[GeminiState]):
         files=(Spot("~/.gemini/settings.json", (Variable("GEMINI_CLI_HOME", ".gemini/settings.json"),)),),
         keys=("mcpServers",),
         skills=Spot("~/.gemini/skills", (Variable("GEMINI_CLI_HOME", ".gemini/skills"),)),
+        hooks=Hooks(
+            files=(Spot("~/.gemini/settings.json", (Variable("GEMINI_CLI_HOME", ".gemini/settings.json"),)),),
+            events=("SessionStart", "BeforeAgent"),
+            timeout=5000,  # milliseconds
+        ),
     )
     tool_families = ToolFamilies(
         read=("read_file", "read_many_files"),

@@ -25,7 +25,7 @@ ROOTS = {PiSession: "pi", ClaudeSession: "claude", CodexSession: "codex"}
 
 def sources(root: Path) -> list[dict[str, Any]]:
     """Roots of all kinds, for the configuration; they are made."""
-    names = dict.fromkeys([*ROOTS.values(), *ROOTS_OF_REWRITERS.values()])
+    names = [*ROOTS.values(), *ROOTS_OF_REWRITERS]
     for name in names:
         (root / name).mkdir(exist_ok=True)
     return [{"parser": name, "path": str(root / name)} for name in names]

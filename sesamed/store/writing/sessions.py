@@ -291,13 +291,12 @@ class Facts:
         """The other sessions that a file has facts about."""
         return self._numbers(OTHERS, (file,))
 
-    def forget(self, file: int) -> None:
-        """Remove a file's facts."""
+    def forget(self, file: int) -> set[int]:
+        """Remove a file's facts. Gives the other sessions that it was about."""
         others = self.find_others(file)
         for table in ("facts", "remarks", "line_ids"):
             self._connection.execute(f"DELETE FROM {table} WHERE file = ?", (file,))
-        for session in others:
-            self.resolve(session)
+        return others
 
     def resolve(self, session: int) -> bool:
         """Choose the fields from the facts: the highest rank that is not empty, present files before gone ones, in order of path.

@@ -301,7 +301,7 @@ class Transaction:
             has_news = bool(change.facts or is_meant or session in others or change.replace or _restates(change))
             self._describe(session, tally, has_news=has_news, joined=joined, came_back=came_back)
         for other in others - {session}:
-            self._facts.resolve(other)
+            self._restate(other)
 
     def _mark_gone(self, path: bytes, now_ms: int) -> None:
         found = self._files.mark_gone(path, now_ms)
@@ -314,9 +314,9 @@ class Transaction:
             return
         self._written.gone += 1
         for meant in self._facts.find_others(file):
-            self._facts.resolve(meant)
+            self._restate(meant)
         if session is not None:
-            self._facts.resolve(session)
+            self._restate(session)
             self._set_times(session)
         self._written.known.append(self._files.read(path))
 
@@ -362,6 +362,13 @@ class Transaction:
         if moved or order_moved or came_back:
             self._rehome(self._holders.find_shared(session))
         self._rehome(tally.shared)
+
+    def _restate(self, session: int) -> None:
+        """What files say of a session has changed: perhaps when it began, or that it is a fork, by which its turn as an owner is told."""
+        if self._facts.resolve(session):
+            self._set_times(session)
+            self._records.flush()
+            self._rehome(self._holders.find_shared(session))
 
     def _set_times(self, session: int) -> bool:
         """Settle created and modified; says whether created moved, and with it the order of sessions."""
@@ -420,8 +427,10 @@ class Transaction:
 
     def _forget_facts(self, file: int) -> None:
         """Forget what a file says, also of what is taken back."""
-        self._facts.forget(file)
+        others = self._facts.forget(file)
         self._connection.execute("DELETE FROM undone WHERE file = ?", (file,))
+        for session in others:
+            self._restate(session)
 
 
 def _restates(change: FileRows) -> bool:

@@ -29,6 +29,7 @@ class Root(msgspec.Struct):
     files: int = 0
     directories: int = 0
     trouble: str | None = None  # why the last sweep did not get to its end
+    is_project: bool = False  # somebody's work is there, and a `.sesameignore` is about that
 
     def resolve(self) -> bool:
         """Find out where it is now; says whether that has changed."""
@@ -205,7 +206,7 @@ class Sweep:
                     real = os.path.realpath(directory)
                     if (parser, real) not in known:
                         known.add((parser, real))
-                        self.roots.append(Root(parser, real))
+                        self.roots.append(Root(parser, real, is_project=True))
 
     def resolve(self, root: Root) -> bool:
         """Find out where a root is now; says whether that has changed. Then other paths may be excluded."""
@@ -221,7 +222,8 @@ class Sweep:
         self._refresh_exclusion()
 
     def _refresh_exclusion(self) -> None:
-        self.exclusion.refresh(Place(root.path, root.real) for root in self.roots if root.real is not None)
+        roots = [root for root in self.roots if root.real is not None and not root.is_project]
+        self.exclusion.refresh(Place(root.path, root.real or "") for root in roots)
 
     def _sweep_root(self, root: Root, real: str, ingest: Ingest, found: list[Due], seen: set[bytes]) -> bool:
         """Find what is due below a root. A bug never stops the sweep of the others: it is said, and the next sweep tries again."""

@@ -64,6 +64,28 @@ def test_a_history_in_a_known_project_is_found_by_itself(daemon: Daemon) -> None
     daemon.check_index()
 
 
+def test_a_project_that_is_excluded_is_excluded_with_its_history(daemon: Daemon) -> None:
+    """And comes back with it. What its `.sesameignore` says is about sessions, and not about files of other agents' that lie below it."""
+    project = daemon.home / "birds"
+    AiderChat().starts().user("a quince tart").starts("2026-03-01 10:00:00").user("a medlar").write(project)
+    AiderChat().starts().user("a loquat").write(daemon.home)
+    PiSession(id="home", cwd=str(daemon.home)).user("a rowan").write(
+        daemon.home / ".pi/agent/sessions/--home--/b.jsonl"
+    )
+    (daemon.home / ".sesameignore").write_text(".pi/\n")
+    rules = project / ".sesameignore"
+    for text, count in (("*", 0), (None, 1), ("*", 0), ("", 0), (None, 1)):
+        if text is None:
+            rules.unlink()
+        else:
+            rules.write_text(text)
+        for _ in range(2):
+            daemon.sync()
+        assert [len(daemon.found(word)) for word in ("quince", "medlar")] == [count, count]
+        assert [len(daemon.found(word)) for word in ("rowan", "loquat")] == [1, 1]
+    daemon.check_index()
+
+
 def test_a_history_elsewhere_is_read_when_it_is_named(tmp_path: Path) -> None:
     """By Aider's variable or by the configuration; a file of another name says nothing of where it was."""
     history = AiderChat().starts().user("a quince tart").bytes()

@@ -42,6 +42,7 @@ def anothers(tmp_path: Path) -> str:
         ("gemini", ["gemini", "--resume", "one-1"]),
         ("qwen", ["qwen", "--resume", "one-1"]),
         ("crush", ["crush", "--session", "one-1"]),
+        ("aider", ["aider", "--chat-history-file", FILE.decode(), "--restore-chat-history"]),
         ("cursor", ["cursor-agent", "--resume", "one-1"]),
         ("kilo", ["kilo", "{cwd}", "--session", "one-1"]),
         ("goose", ["goose", "session", "--resume", "--session-id", "one-1"]),

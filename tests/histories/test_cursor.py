@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sesamed.sources.cursor import Cursor
-from tests.support.cursor import CursorSession, beside, trust, write_chat, write_transcript
+from tests.support.cursor import CursorSession, beside, trust, write_chat, write_text, write_transcript
 from tests.support.history import same
 from tests.support.letters import Desk
 from tests.support.sessions import Call
@@ -28,6 +28,7 @@ class Life:
         self.told: list[list[str]] = [[f"prompt {number}"] for number in range(SESSIONS)]
         self.databases: dict[int, list[str]] = {}  # what each says
         self.transcripts: dict[int, list[str]] = {}
+        self.older: dict[int, list[str]] = {}
 
     def say(self, number: int) -> None:
         """Something more."""
@@ -51,6 +52,14 @@ class Life:
         self.desk.now += 1
         os.utime(file, (self.desk.now, self.desk.now))
         self.transcripts[number] = [text for text in self.told[number] if not text.startswith("summary")]
+
+    def write_text(self, number: int) -> None:
+        """It is as older versions wrote it; there are none of subagents."""
+        if number != SESSIONS - 1:
+            file = write_text(self.home, self.sessions[number])
+            self.desk.now += 1
+            os.utime(file, (self.desk.now, self.desk.now))
+            self.older[number] = [text for text in self.told[number] if not text.startswith("summary")]
 
     def write_half(self, number: int) -> None:
         """It is looked at before all of it is there."""
@@ -119,7 +128,7 @@ def test_any_history_gives_the_index_of_a_rebuild(steps: list[tuple[object, int]
             step(life, number)  # type: ignore[operator]  # one of STEPS
         life.desk.look()
         life.desk.look()
-        for number, told in {**life.transcripts, **life.databases}.items():
+        for number, told in {**life.older, **life.transcripts, **life.databases}.items():
             assert life.texts(number) == told
         rebuilt = life.desk.make_empty_index()
         life.desk.look(rebuilt)

@@ -235,12 +235,13 @@ def _write_cursor(root: Path, place: PurePath, number: int) -> None:
             path = PurePath(member)
             if isinstance(given, dict):
                 _write(root / path, json.dumps(poison(given)).encode())
-            elif path.suffix == ".jsonl":
+            else:
                 name = poison(path.stem, "id")
-                above = [name if part == path.stem else part for part in path.parts[:-1]]
-                _write(
-                    root.joinpath(*above, f"{name}.jsonl"), b"\n".join(map(_poison_line, given.encode().split(b"\n")))
+                file = root.joinpath(
+                    *(name if part == path.stem else part for part in path.parts[:-1]), name + path.suffix
                 )
+                lines = [_poison_line(line) for line in given.encode().split(b"\n")]
+                _write(file, b"\n".join(lines).replace(b"The blue one.", poison("The blue one.").encode()))
 
 
 def _is_object(text: str | None) -> bool:

@@ -169,6 +169,23 @@ class CursorSession:
         """What Cursor writes beside it."""
         return b"".join(encoded(one).encode() + b"\n" for one in self.lines)
 
+    def text(self) -> bytes:
+        """What older versions wrote."""
+        said: list[str] = []
+        for one in self.lines:
+            if "role" not in one:
+                continue
+            blocks = one["message"]["content"]
+            parts = [block["text"] for block in blocks if block["type"] == "text"]
+            parts += [
+                f"[Tool call] {block['name']}\n{_indented(block['input'])}"
+                for block in blocks
+                if block["type"] == "tool_use"
+            ]
+            said.append(f"{one['role']}:\n" + "\n".join(parts))
+            said += [f"[Tool result] {block['name']}" for block in blocks if block["type"] == "tool_use"]
+        return "\n\n".join(said).encode()
+
     def database(self, home: Path) -> Path:
         """Where its database is."""
         return home / "chats" / md5(self.cwd.encode()).hexdigest() / self.id / "store.db"  # as Cursor does
@@ -177,6 +194,12 @@ class CursorSession:
         """Where its transcript is."""
         below = home / "projects" / self.cwd.strip("/").replace("/", "-") / "agent-transcripts"
         return below / parent / "subagents" / f"{self.id}.jsonl" if parent else below / self.id / f"{self.id}.jsonl"
+
+
+def _indented(arguments: dict[str, Any]) -> str:
+    return "\n".join(
+        f"  {name}: {value if isinstance(value, str) else encoded(value)}" for name, value in arguments.items()
+    )
 
 
 def keep(blobs: dict[str, bytes], data: bytes) -> bytes:
@@ -215,6 +238,15 @@ def write_transcript(home: Path, session: CursorSession, parent: str = "") -> Pa
     file = session.transcript_in(home, parent)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(session.transcript())
+    return file
+
+
+def write_text(home: Path, session: CursorSession, *, flat: bool = False) -> Path:
+    """Write it as text, in a directory of its own or not."""
+    file = session.transcript_in(home).with_suffix(".txt")
+    file = file.parent.with_suffix(".txt") if flat else file
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(session.text())
     return file
 
 

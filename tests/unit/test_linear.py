@@ -22,6 +22,7 @@ from sesamed.sources.copilot.workspace import read_workspace
 from sesamed.sources.crush import records as crush
 from sesamed.sources.cursor import prompts as cursor
 from sesamed.sources.cursor.chat import strip_frame
+from sesamed.sources.cursor.text import list_told
 from sesamed.sources.droid import records as droid
 from sesamed.sources.names import says_something, session_name
 from sesamed.sources.openclaw import prompts as openclaw
@@ -100,6 +101,10 @@ LOOKS: dict[str, tuple[Callable[[str], object], str]] = {
     "Cursor's prompt": (
         lambda text: cursor.prompt_of(text.replace("+", " ") * 8),
         "\n <user_query> </user_query> <rules+ <rules> </rules> <rules+a <system-reminder> <timestamp>",
+    ),
+    "Cursor's text": (
+        lambda text: list(list_told(f"assistant:\n[Tool call] a\n  b: c\n{text.replace('+', ' ') * 8}")),
+        "\n user: \nuser:\n \nassistant:\n \nassistant:\n[Tool+call]+a\n++b:+c\n++ [Thinking]\n++ ++x\n a:a:",
     ),
     "Cursor's answer": (lambda text: cursor.answer_of(text * 8), "[REDACTED] [REDACTED]\n \n"),
     "Cursor's output": (

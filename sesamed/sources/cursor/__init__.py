@@ -28,9 +28,9 @@ from sesamed.source import (
     Variable,
 )
 from sesamed.sources.cursor.chat import UNTITLED, CursorState, Step, read_chat, subagent_facts
-from sesamed.sources.cursor.transcript import read_transcript, read_trust
+from sesamed.sources.cursor.transcript import read_text, read_transcript, read_trust
 from sesamed.sources.lines import FAILURES, JsonState, decode_leniently, repair
-from sesamed.sources.names import clean_name, stem_of, title_fact
+from sesamed.sources.names import clean_name, title_fact
 
 # One row says what the session is called, and which message of Protocol Buffers its tree begins with (agent.v1.ConversationStateStructure:
 # 1 messages, 8 turns, 9 directories, 11 and 13 what was summed up). It is JSON, mostly in hexadecimal digits.
@@ -80,8 +80,15 @@ QUERY: Final = Query(
 
 DATABASES: Final = ("chats/{hash}/{session}/store.db", "acp-sessions/{session}/store.db")
 BESIDE: Final = "meta.json"
-TRUSTED: Final = "projects/{project}/.workspace-trusted"
+TRUST: Final = ".workspace-trusted"
+TRUSTED: Final = f"projects/{{project}}/{TRUST}"
+TEXT: Final = ".txt"
 BELOW: Final = "projects/{project}/agent-transcripts"
+# Of a session's transcripts the first one is read: what has a directory of its own is newer, and lines are newer than text.
+TRANSCRIPTS: Final = tuple(
+    f"{BELOW}/{name}.{kind}" for kind in ("jsonl", "txt") for name in ("{session}/{session}", "{session}")
+)
+WORKERS: Final = tuple(f"{BELOW}/{{parent}}/subagents/{{session}}.{kind}" for kind in ("jsonl", "txt"))
 SUBAGENTS: Final = "subagents"
 BY_LIST: Final = 1  # ranks above where a database or a transcript lies
 BUNDLE_BYTES: Final = 64 << 20
@@ -95,8 +102,13 @@ class Told(msgspec.Struct, gc=False, rename="camel"):
     is_subagent: bool | None = None
 
 
-def _transcript(path: str) -> Bundle:
-    return Bundle(unit=path, members=(TRUSTED, path), max_bytes=BUNDLE_BYTES, better=DATABASES)
+def _transcripts(paths: tuple[str, ...]) -> tuple[Bundle, ...]:
+    """Each gives way to the databases, and to those before it."""
+    better = (DATABASES + paths[:number] for number in range(len(paths)))
+    return tuple(
+        Bundle(unit=path, members=(TRUSTED, path), max_bytes=BUNDLE_BYTES, better=others)
+        for path, others in zip(paths, better, strict=True)
+    )
 
 
 class Cursor(JsonState[CursorState]):
@@ -111,9 +123,8 @@ class Cursor(JsonState[CursorState]):
     )
     shapes: tuple[Shape, ...] = (
         Rows(files=("chats/*/*/store.db", "acp-sessions/*/store.db"), queries=(QUERY,)),
-        _transcript(f"{BELOW}/{{session}}/{{session}}.jsonl"),
-        _transcript(f"{BELOW}/{{parent}}/{SUBAGENTS}/{{session}}.jsonl"),
-        _transcript(f"{BELOW}/{{session}}.jsonl"),
+        *_transcripts(TRANSCRIPTS),
+        *_transcripts(WORKERS),
         Document(files=(f"chats/*/*/{BESIDE}", f"acp-sessions/*/{BESIDE}"), side=True),
     )
     asks = ()
@@ -141,11 +152,11 @@ class Cursor(JsonState[CursorState]):
     def begin(self, path: PurePath, part: str = "") -> Step:
         """A session is known by the name of its directory, or of its transcript."""
         if path.name == BESIDE:
-            return CursorState(session=clean_name(path.parent.name), kind="beside"), []
-        session = clean_name(path.parent.name) if part else stem_of(clean_name(path.name))
+            return CursorState(session=clean_name(path.parent.name)), []
+        session = clean_name(path.parent.name if part else path.stem)
         parent = clean_name(path.parent.parent.name) if path.parent.name == SUBAGENTS else None
         place = [Identity(native_id=session, origin=""), *(subagent_facts(parent) if parent else ())]
-        return CursorState(session=session, kind="chat" if part else "transcript"), place
+        return CursorState(session=session, path=clean_name(str(path))), place
 
     def step(self, state: CursorState, item: Row | Member | bytes) -> Step:
         """A row, a file that belongs to a transcript, or what is beside a database."""
@@ -153,13 +164,20 @@ class Cursor(JsonState[CursorState]):
             return read_chat(state, item)
         if isinstance(item, bytes):
             return state, list(_read_beside(state.session, item))
-        if item.path.suffix == ".db":
+        if clean_name(str(item.path)) == state.path:
+            return _read_own(state, item)
+        if item.path.name != TRUST:
             return msgspec.structs.replace(state, is_elsewhere=True), []
-        if item.path.suffix == ".jsonl":
-            return (state, []) if state.is_elsewhere else read_transcript(state, item.data)
         facts = read_trust(item.data)
         cwd = next((fact.value for fact in facts if isinstance(fact, Fact)), None)
         return msgspec.structs.replace(state, cwd=cwd), facts
+
+
+def _read_own(state: CursorState, item: Member) -> Step:
+    """A transcript, if nothing says more."""
+    if state.is_elsewhere:
+        return state, []
+    return (read_text if item.path.suffix == TEXT else read_transcript)(state, item.data)
 
 
 def _read_beside(session: str, data: bytes) -> Iterator[Operation]:

@@ -79,8 +79,7 @@ class CursorState(msgspec.Struct, frozen=True, kw_only=True):
     """What the items so far mean for the next one. Never changed in place."""
 
     session: str
-    kind: str = "chat"
-    parent: str | None = None  # by the place of a transcript
+    path: str = ""  # of a transcript
     cwd: str | None = None
     is_elsewhere: bool = False  # another file holds the session, and more of it
     named: bool = False

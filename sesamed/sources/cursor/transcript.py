@@ -6,9 +6,10 @@ from typing import Final
 import msgspec
 
 from sesamed.model import Bad, Fact, Operation, Unknown, record_key
-from sesamed.source import BadLineError
+from sesamed.source import BadLineError, ForeignFileError
 from sesamed.sources.cursor.chat import CursorState, Step, make_call, name_session
 from sesamed.sources.cursor.prompts import PICTURE, answer_of, prompt_of, time_of
+from sesamed.sources.cursor.text import list_told
 from sesamed.sources.lines import FAILURES, LineDecoder, decode_leniently, decode_part, repair
 from sesamed.sources.records import Place
 
@@ -80,6 +81,22 @@ def read_transcript(state: CursorState, data: bytes) -> Step:
         messages += line.role in SPEAKERS
         state, said = _read_line(state, stamp, line)
         operations += said
+    return state, operations
+
+
+def read_text(state: CursorState, data: bytes) -> Step:
+    """All of one that is text."""
+    if not data.strip():
+        raise BadLineError("nothing in it")
+    operations: list[Operation] = []
+    for number, told in enumerate(list_told(data.decode("utf-8", "replace"))):
+        place = Place(time_ms=state.time_ms, cwd=state.cwd, stamp=f"cursor\0{state.session}\0{number}\0{told.role}")
+        blocks = [Block(type="text", text=told.text)]
+        blocks += [Block(type="tool_use", name=name, input=msgspec.Raw(given)) for name, given in told.calls]
+        state, said = _read_message(state, place, told.role, blocks)
+        operations += said
+    if not operations:
+        raise ForeignFileError("nobody says anything in it")
     return state, operations
 
 

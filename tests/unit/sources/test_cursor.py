@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime
+from functools import partial
 from itertools import pairwise
 from pathlib import Path, PurePath
 
@@ -16,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sesamed.model import Bad, Message, NameRank, Operation, ToolCall, Unknown
-from sesamed.source import BadLineError, Member, Row, Rows, ShapeFinder
+from sesamed.source import BadLineError, ForeignFileError, Member, Row, Rows, ShapeFinder
 from sesamed.sources.cursor import Cursor
 from sesamed.sources.cursor.prompts import prompt_of, time_of
 from tests.support.cursor import (
@@ -27,6 +28,7 @@ from tests.support.cursor import (
     line,
     trust,
     write_chat,
+    write_text,
     write_transcript,
 )
 from tests.support.foreign_database import ForeignDatabase
@@ -403,6 +405,75 @@ def test_a_transcript_that_grows_keeps_its_keys(size: int) -> None:
     assert keys(transcribed(talk()))[: len(short)] == short
 
 
+def texted(data: bytes) -> list[Operation]:
+    """What one that is text says."""
+    path = TRANSCRIPT.replace(".jsonl", ".txt")
+    return read_items(CURSOR, [Member(PurePath(path), data)], path)
+
+
+def test_a_transcript_may_be_text() -> None:
+    """It says the same, in other words."""
+    session = talk()
+    assert said_in(texted(session.text())) == said_in(transcribed(session))
+    assert [one.time_ms for one in records(texted(session.text()))] == [
+        one.time_ms for one in records(transcribed(session))
+    ]
+
+
+def test_a_text_is_taken_apart_by_its_marks() -> None:
+    """What is indented below one belongs to it."""
+    said = texted(
+        b"user:\n<user_query>\nWhich owl?\n</user_query>\n\nassistant:\n[Thinking] Hm.\n  Hm, hm.\nI look.\n[Tool call] Shell\n"
+        b"  command: ls\n    -l\n  path=a=b\n\n[Tool result] Shell\n  owl\n[Tool call] Read\nThe small one.\n\nuser:\n[Image]\n"
+    )
+    assert said_in(said) == [
+        ("user", "Which owl?"),
+        ("assistant", "I look.\nThe small one."),
+        ("Shell", '{"command":"ls\\n-l","path":"a=b"}'),
+        ("Read", "{}"),
+        ("user", ""),
+    ]
+
+
+@pytest.mark.parametrize("data", [b"", b" \n", b"notes\n", b"\xff\xfe"])
+def test_a_text_that_nobody_says_is_none(data: bytes) -> None:
+    """Or not yet."""
+    with pytest.raises((BadLineError, ForeignFileError)):
+        texted(data)
+
+
+@given(
+    st.binary()
+    | st.lists(st.sampled_from([b"user:", b"assistant:", b"\n", b"[Tool call] ", b"  a: b", b"  ", b"x"])).map(b"".join)
+)
+def test_any_text_is_read_or_refused(data: bytes) -> None:
+    """As any lines are."""
+    for path in (TRANSCRIPT, TRANSCRIPT.replace(".jsonl", ".txt")):
+        try:
+            read_items(CURSOR, [Member(PurePath(path), data)], path)
+        except (BadLineError, ForeignFileError):
+            continue
+
+
+def test_of_several_transcripts_one_is_read(desk: Desk) -> None:
+    """The newest kind, whatever comes first; older ones may have less in them."""
+    home, older, newer = home_of(desk), talk(), talk().user("Where?").answer("There.")
+    for write in (partial(write_text, flat=True), write_text, _write_flat, write_transcript):
+        write(home, older)
+        desk.look()
+        assert texts(desk, older) == TOLD
+    write_transcript(home, newer)
+    desk.look()
+    assert texts(desk, older) == [*TOLD, "Where?", "There."]
+    assert len(desk.dump()["sessions"]) == 1
+
+
+def _write_flat(home: Path, session: CursorSession) -> Path:
+    file = session.transcript_in(home).parent.with_suffix(".jsonl")
+    file.write_bytes(session.transcript())
+    return file
+
+
 def test_what_a_transcript_says_is_left_to_the_database() -> None:
     """But for whose subagent it is, and where it worked."""
     items = [
@@ -420,7 +491,8 @@ def test_the_shapes_fit_the_files() -> None:
     find = ShapeFinder(CURSOR.shapes).find
     assert isinstance(find(CHAT.encode()), Rows)
     assert isinstance(find(b"acp-sessions/c005/store.db"), Rows)
-    for path in (TRANSCRIPT, SUBAGENT, "projects/p/agent-transcripts/c005.jsonl", "projects/p/.workspace-trusted"):
+    below = "projects/p/agent-transcripts"
+    for path in (TRANSCRIPT, SUBAGENT, f"{below}/c005.jsonl", f"{below}/c005.txt", "projects/p/.workspace-trusted"):
         assert find(path.encode()) is not None
     for path in (
         "projects/p/mcp-auth.json",

@@ -96,6 +96,11 @@ ON CONFLICT (owner, workstation_id, composite_key) DO UPDATE SET pass = excluded
   serial = CASE WHEN s.digest = excluded.digest THEN s.serial ELSE excluded.serial END,
   updated_at = CASE WHEN s.digest = excluded.digest THEN s.updated_at ELSE now() END
 """
+DENSE_BYTES = 200_000  # of messages: what has fewer fits into a vector, whatever it is
+FIT_DENSE = f"""
+SELECT sesame.hub_fit(%(workstation)s, m.composite_key) FROM sesame.hub_messages m
+WHERE {OWN} AND composite_key = ANY(%(keys)s) AND kind = 'message' GROUP BY composite_key HAVING sum(bytes) > {DENSE_BYTES}
+"""
 FORGET_REMOVED = f"DELETE FROM sesame.hub_removed WHERE {OWN} AND composite_key = ANY(%(keys)s)"
 REMOVE_SESSIONS = f"""
 WITH gone AS (
@@ -155,6 +160,10 @@ class Rows:
         keys, totals = [session.composite_key for session in sessions], [session.total for session in sessions]
         if self._count(REMOVE_BEYOND, keys=keys, totals=totals):
             self._run(TOUCH_SESSIONS, keys=keys)
+
+    def fit(self, sessions: Sequence[SessionRow]) -> None:
+        """See to it that each of these, as one text, can be made into a vector."""
+        self._run(FIT_DENSE, keys=[session.composite_key for session in sessions])
 
     def remove(self, keys: Iterable[str]) -> int:
         """Remove sessions and all of their messages; gives how many of these sessions there were."""

@@ -133,6 +133,7 @@ class Shipper:
             rows.share((session.project, session.team) for session in sessions if session.team)
             if is_last:
                 rows.cut(sessions)
+                rows.fit(sessions)
                 after = after._replace(revision=batch.revision)
             self._claim.move(after)
         self._reporter.said.revision = after.revision

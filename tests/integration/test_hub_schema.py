@@ -351,7 +351,6 @@ def test_vectors_are_found_by_an_index_under_the_policy(hub: HubDatabase) -> Non
 
 
 DENSE: tuple[Callable[[int], str], ...] = (
-    lambda n: f"word{n}",
     lambda n: f"{n:08x}-{n % 65536:04x}-4{n % 4096:03x}-8{n * 3 % 4096:03x}-{n * 7:012x}",
     lambda n: f"a{n}-b{n}",
 )

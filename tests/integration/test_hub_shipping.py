@@ -168,6 +168,21 @@ def test_another_index_is_compared_and_nothing_is_double(alone: Workstation) -> 
     assert max(serial for (serial,) in serials) <= max(row["serial"] for row in before.values())
 
 
+def test_a_session_as_one_text_always_fits_into_a_vector(here: Workstation) -> None:
+    """Or one that is full of words with hyphens would have every question to the view fail."""
+    session = PiSession(id="dense")
+    for part in range(9):
+        session.user(" ".join(f"a{number}-b{number}" for number in range(part * 5000, part * 5000 + 5000)))
+    here.daemon.write("dense.jsonl", session.bytes())
+    here.daemon.write("plain.jsonl", PiSession(id="plain").user("a plum").bytes())
+    here.ship()
+    with here.hub.connect("anna") as connection:
+        sql = "SELECT session_id, octet_length(content) FROM sesame.indexed_sessions WHERE to_tsvector('english', content) IS NOT NULL"
+        sizes = dict(run(connection, f"{sql} ORDER BY 1"))
+    assert 150_000 < sizes["dense"] < 400_000
+    assert sizes["plain"] < 100
+
+
 # -- what leaves
 
 

@@ -15,7 +15,7 @@ from sesamed.ingest.decode import log_fault
 from sesamed.ingest.look import Ingest
 from sesamed.ingest.state import Target, path_below
 from sesamed.ingest.tail import signature
-from sesamed.ingest.units import UnitFinder, look_at
+from sesamed.ingest.units import BetterFiles, UnitFinder, look_at
 from sesamed.source import Bundle, Rows, Shape, Unit, list_beside
 from sesamed.store.rows import Signature
 
@@ -239,7 +239,7 @@ class Sweep:
     def _below_root(
         self, root: Root, real: str, ingest: Ingest, seen: set[bytes], counted: "_Counted"
     ) -> Iterator[Due]:
-        find, get = self._finders[root.parser].find, ingest.states.get
+        find, get, better = self._finders[root.parser].find, ingest.states.get, BetterFiles(real)
 
         def find_shape(path: bytes) -> Shape | None:
             state = get(path)
@@ -255,7 +255,7 @@ class Sweep:
             if (shape := find_shape(path)) is None or (status is None and not isinstance(shape, Bundle)):
                 continue
             plain = None if status is None or isinstance(shape, Bundle | Rows) else signature(status)
-            if (now := plain or look_at(shape, path, real)) is not None:
+            if (now := plain or look_at(shape, path, real, better)) is not None:
                 counted.files += (state := get(path)) is None or state.withheld is None
                 seen.add(path)
                 if (due := _due(Target(path, real, root.parser), now, ingest)) is not None:

@@ -98,10 +98,35 @@ class UnitFinder:
         return path
 
 
-def look_at(shape: Shape | None, path: bytes, root: str) -> Signature | None:
+class BetterFiles:
+    """The files below a root that hold the sessions of bundles, and more of them: listed once for all bundles of a sweep."""
+
+    def __init__(self, root: str) -> None:
+        self._root = os.fsencode(root)
+        self._listed: dict[tuple[str, ...], dict[tuple[bytes, ...], list[bytes]]] = {}
+
+    def find(self, bundle: Bundle, path: bytes) -> Iterator[bytes]:
+        """Those of one bundle."""
+        names = match_names(bundle.unit, path_below(os.fsdecode(self._root), path)) or {}
+        for pattern in bundle.better:
+            shared = [name for name in NAME.findall(pattern) if name in names]
+            files = self._listed.get((pattern, *shared))
+            if files is None:
+                files = self._listed[pattern, *shared] = self._list(pattern, shared)
+            yield from files.get(tuple(names[name] for name in shared), ())
+
+    def _list(self, pattern: str, shared: Sequence[str]) -> dict[tuple[bytes, ...], list[bytes]]:
+        found: dict[tuple[bytes, ...], list[bytes]] = {}
+        for file in sorted(_glob(fill_names(pattern, {}), self._root)):
+            if (names := match_names(pattern, file)) is not None:
+                found.setdefault(tuple(names[name] for name in shared), []).append(os.path.join(self._root, file))
+        return found
+
+
+def look_at(shape: Shape | None, path: bytes, root: str, better: BetterFiles | None = None) -> Signature | None:
     """How a unit looks now; None when it is not there."""
     if isinstance(shape, Bundle):
-        return _bundle_signature(shape, path, root)
+        return _bundle_signature(shape, path, root, better)
     if isinstance(shape, Rows):
         return _database_signature(path)
     return signature_at(path)
@@ -117,7 +142,7 @@ def list_better(bundle: Bundle, path: bytes, root: str) -> Iterator[bytes]:
     """The files that hold the same session, and more of it."""
     names = match_names(bundle.unit, path_below(root, path)) or {}
     for pattern in bundle.better:
-        for file in _glob(fill_names(pattern, names), os.fsencode(root)):
+        for file in sorted(_glob(fill_names(pattern, names), os.fsencode(root))):
             if match_names(pattern, file) is not None and os.path.lexists(
                 found := os.path.join(os.fsencode(root), file)
             ):
@@ -168,14 +193,15 @@ def _glob(pattern: str, root: bytes) -> Iterator[bytes]:
     yield from map(os.fsencode, iglob(pattern, root_dir=os.fsdecode(root), recursive=True, include_hidden=True))
 
 
-def _bundle_signature(bundle: Bundle, path: bytes, root: str) -> Signature | None:
+def _bundle_signature(bundle: Bundle, path: bytes, root: str, better: BetterFiles | None) -> Signature | None:
     try:
         status = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     seen = list(list_members(bundle, path, root))
     marks = b"".join(b"%s\0%d %d %d %d\n" % (name, s.ino, s.size, s.mtime_ns, s.ctime_ns) for name, s in seen)
-    marks += b"".join(b"%s\0\n" % name for name in list_better(bundle, path, root))  # whatever is in them
+    others = list_better(bundle, path, root) if better is None else better.find(bundle, path)
+    marks += b"".join(b"%s\0\n" % name for name in others)  # whatever is in them
     newest = max((one.mtime_ns for _, one in seen), default=signature(status).mtime_ns)
     return Signature(signature(status).dev, 0, sum(one.size for _, one in seen), newest, digest(marks))
 

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sesamed.ingest.units import BetterFiles, UnitFinder, look_at
 from sesamed.model import Bad, Message, NameRank, Operation, ToolCall, Unknown
 from sesamed.source import BadLineError, ForeignFileError, Member, Row, Rows, ShapeFinder
 from sesamed.sources.cursor import Cursor
@@ -466,6 +467,26 @@ def test_of_several_transcripts_one_is_read(desk: Desk) -> None:
     desk.look()
     assert texts(desk, older) == [*TOLD, "Where?", "There."]
     assert len(desk.dump()["sessions"]) == 1
+
+
+def test_a_sweep_sees_what_a_look_at_one_session_sees(desk: Desk) -> None:
+    """Although it lists the databases once for all of them; and what was looked at is not due again."""
+    home, root = home_of(desk), str(home_of(desk))
+    for number in range(6):
+        session = CursorSession(f"c0050000-0000-4000-8000-00000000000{number}", cwd=f"/home/me/p{number % 2}").user(
+            "go"
+        )
+        files = [write_transcript(home, session), write_text(home, session), write_text(home, session, flat=True)]
+        if number % 3:
+            write_chat(home, session)
+        better, finder = BetterFiles(root), UnitFinder(CURSOR.shapes)
+        for file in files:
+            shape = finder.find(os.fsencode(file.relative_to(home)))
+            one = look_at(shape, os.fsencode(file), root)
+            assert one is not None
+            assert one == look_at(shape, os.fsencode(file), root, better)
+    desk.look()
+    assert desk.sweep.due(desk.ingest) == []
 
 
 def _write_flat(home: Path, session: CursorSession) -> Path:

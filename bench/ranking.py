@@ -22,7 +22,8 @@ import apsw
 from bench import figures
 from bench.instance import Instance, scratch
 from bench.tables import Table, show
-from sesamed.methods.search import Page, Searcher
+from sesamed.methods.hits import Page
+from sesamed.methods.search import Searcher
 from sesamed.store import sqlite
 from sesamed.store.search import filters, scoring, spelling, terms
 from sesamed.store.search import matching as search

@@ -155,9 +155,15 @@ FILTERS = (
     Flag("status", "success|error", "tool calls that ended this way"),
     Flag("subagents", "include|exclude|only", "what subagents did (default: include)"),
     Flag("workstation", "ID", "sessions of this machine (first part of the session key)"),
-    Flag("project", "ID", "sessions of this project (second part of the session key)"),
+    Flag(
+        "project",
+        "ID",
+        "sessions of this project (second part of the session key); with --hub also by its remote or path",
+    ),
     Flag("empty", "", "also sessions in which nothing was said or done"),
 )
+PERSON = Flag("person", "NAME", "sessions of this person's: a database role of the hub, or a user name on a machine")
+ASK_HUB = Flag("hub", "", "also what other machines have shipped to the hub")
 LIMIT = Flag("limit,n", "N", "print at most N; -1 is --limit 1", count)
 PAGE = (
     LIMIT,
@@ -186,6 +192,7 @@ SEARCH = (
     SIMILAR,
     Flag("fresh", "", "check the disk first, so that nothing is missed"),
     *FILTERS,
+    PERSON,
 )
 SHOW = (
     LIMIT,
@@ -328,15 +335,15 @@ OPERANDS: Mapping[str, tuple[str, tuple[tuple[str, str], ...]]] = {
 
 COMMANDS: Mapping[str, Command] = {
     "search": Command(
-        "search sessions; without words, list the newest", "WORD...", (*SEARCH, CONTEXT, SCORES, *SCREEN, JSON, JSONL, NO_START),
+        "search sessions; without words, list the newest", "WORD...", (*SEARCH, ASK_HUB, CONTEXT, SCORES, *SCREEN, JSON, JSONL, NO_START),
         ("search nix flake --after 7d --cwd .", 'search "retry logic" --tool edit', "search --path config.ts --json"),
     ),
     "list": Command(
-        "list sessions, newest activity first", "", (*PAGE, SIMILAR, *FILTERS, *CHANGES, *SCREEN, JSON, JSONL, NO_START),
+        "list sessions, newest activity first", "", (*PAGE, SIMILAR, *FILTERS, PERSON, ASK_HUB, *CHANGES, *SCREEN, JSON, JSONL, NO_START),
         ("list --cwd . --limit 5", "list --source pi --after 2w", "list --changed-since 1042 --json"),
     ),
     "show": Command(
-        "read a session", "SESSION", (*SHOW, NEAR, FULL_TEXT, REVEAL, *SCREEN, JSON, NO_START),
+        "read a session", "SESSION", (*SHOW, ASK_HUB, NEAR, FULL_TEXT, REVEAL, *SCREEN, JSON, NO_START),
         ("show 019e62c4", "show 019e62c4:12 -C 5", "show simplify-nix-flakes --offset=-20"),
     ),
     "resolve": Command(

@@ -28,6 +28,7 @@ from sesamed.config import Config, ConfiguredRoot
 from sesamed.errors import ConfigError, SesameError, StoreError, is_of_memory
 from sesamed.exclusion import Exclusion
 from sesamed.hub.child import Child
+from sesamed.hub.question import Asker
 from sesamed.ingest.decode import ReadLimits, log_fault
 from sesamed.ingest.indexer import Indexer
 from sesamed.ingest.requests import Requests
@@ -248,6 +249,7 @@ class _Daemon:
         self._socket: tuple[int, int] | None = None  # that clients should find at the path
         self._own_sessions_dir = os.path.join(setting.paths.data_dir, paths.SESSIONS)
         self._followed_dir = os.path.join(setting.paths.data_dir, paths.HUB)
+        self._asker = Asker(setting.config.hub) if setting.config.hub.is_named else None
 
     async def main(self, listener: socket.socket) -> None:
         """Start the tasks; stop them when a signal or a client asks for it."""
@@ -288,6 +290,8 @@ class _Daemon:
             self._notifier.stopping()
             indexer.leaving = True
             tasks.cancel_scope.cancel()
+        if self._asker is not None:
+            self._asker.close()
         if self._lost is not None:
             raise self._lost
         log.info("stopped")
@@ -376,6 +380,7 @@ class _Daemon:
             station=station,
             started_at=iso(int(time.time() * 1000)),
             stop=self._stopping.set,
+            asker=self._asker,
         )
         return Dispatcher(METHODS, context, log)
 

@@ -243,6 +243,7 @@ class Session(Answer, frozen=True, kw_only=True):
     orphan: bool  # a subagent whose parent is not in the index
     gone: bool
     revision: int  # raised by whatever changes in it: a message, a late result, its name
+    as_of: Time | None = None  # of what a hub has: when its machine was last heard of there
 
     @property
     def is_followed(self) -> bool:

@@ -24,6 +24,7 @@ export interface Session {
   subagent: boolean;
   orphan?: boolean;
   parentSessionId?: string | null;
+  asOf?: string | null;
 }
 
 export interface Match {

@@ -7,7 +7,7 @@ from typing import Any
 from sesamectl.call import call_retrying, choose_tools, show_sessions, wait_if_started
 from sesamectl.client import Client
 from sesamectl.errors import UsageError
-from sesamectl.flags import CHANGES, FILTERS, PAGE, SIMILAR, Arguments
+from sesamectl.flags import CHANGES, FILTERS, PAGE, PERSON, SIMILAR, Arguments
 from sesamectl.output import show
 from sesamectl.pages import go_on, show_each
 from sesamectl.render.sessions import changes, lines
@@ -16,7 +16,9 @@ from sesamectl.resolve import name_excluded
 
 def run(arguments: Arguments) -> None:
     """List and print."""
-    params = arguments.collect((*PAGE, SIMILAR, *FILTERS, *CHANGES))
+    params = arguments.collect((*PAGE, SIMILAR, *FILTERS, PERSON, *CHANGES))
+    if arguments.has("hub"):
+        params["scope"] = "both"
 
     begun_s = time.monotonic()
 

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 def run(arguments: Arguments) -> None:
     """Search and print."""
-    params = {"query": " ".join(arguments.words), **arguments.collect(SEARCH)}
-    if own := os.environ.get("PI_SESSION_ID"):  # the session that searches contains the words it searches for
-        params["exclude"] = [*params.get("exclude", ()), own]
+    params = _collect(arguments)
     method, render = "search", lines
     if arguments.has("context"):
         from sesamectl.render.windows import lines as render
@@ -64,3 +62,12 @@ def run(arguments: Arguments) -> None:
 
     answer = call_retrying(arguments, ask_all)
     show_sessions(answer, render, arguments, found=bool(answer.get("total") or answer.get("resultCount")))
+
+
+def _collect(arguments: Arguments) -> dict[str, Any]:
+    params = {"query": " ".join(arguments.words), **arguments.collect(SEARCH)}
+    if own := os.environ.get("PI_SESSION_ID"):  # the session that searches contains the words it searches for
+        params["exclude"] = [*params.get("exclude", ()), own]
+    if arguments.has("hub"):
+        params["scope"] = "both"
+    return params

@@ -29,6 +29,8 @@ def run(arguments: Arguments) -> None:
     if arguments.has("reveal"):
         _confirm()
         page["reveal"] = True
+    scope = {"scope": "both"} if arguments.has("hub") else {}
+    page.update(scope)
 
     begun_s = time.monotonic()
 
@@ -37,7 +39,7 @@ def run(arguments: Arguments) -> None:
         messages = _find_page(client, arguments.words[0], page)
         if asked is None:
             _go_on(client, messages, page)
-        meta = client.call("get_session_meta", sessionId=messages.get("sessionId", arguments.words[0]))
+        meta = client.call("get_session_meta", sessionId=messages.get("sessionId", arguments.words[0]), **scope)
         if arguments.has("all"):
             _complete(client, messages, page)
         return {"session": meta, "messages": messages}
@@ -71,7 +73,7 @@ def _find_page(client: Client, reference: str, page: dict[str, Any]) -> dict[str
 
 def _go_on(client: Client, messages: dict[str, Any], asked: dict[str, Any]) -> None:
     """Fetch as many messages as were asked for: an answer has 200 at most."""
-    same = {name: asked[name] for name in ("reveal", "branch") if name in asked}
+    same = {name: asked[name] for name in ("reveal", "branch", "scope") if name in asked}
     while (left := asked.get("limit", 0) - len(messages["messages"])) > 0 and messages.get("nextOffset"):
         place = {"offset": messages["nextOffset"], "limit": left}
         more = client.call("list_messages", sessionId=messages["sessionId"], **place, **same)
@@ -84,8 +86,8 @@ def _complete(client: Client, messages: dict[str, Any], asked: dict[str, Any]) -
     for message in messages["messages"]:
         while message["truncated"]:
             place = {"offset": message["msgIdx"], "limit": 1, "textOffset": len(message["text"])}
-            reveal = {"reveal": True} if asked.get("reveal") else {}
-            more = client.call("list_messages", sessionId=messages["sessionId"], **place, **reveal)["messages"]
+            same = {name: asked[name] for name in ("reveal", "scope") if name in asked}
+            more = client.call("list_messages", sessionId=messages["sessionId"], **place, **same)["messages"]
             if not (more and more[0]["text"]):  # the session has changed meanwhile
                 break
             message["text"] += more[0]["text"]

@@ -79,6 +79,8 @@ def _flags(session: Mapping[str, Any]) -> Iterator[str]:
             yield word
     if person := session.get("person"):
         yield f"of {clean(person)} on {clean(session.get('workstation'))}"
+    if as_of := session.get("asOf"):
+        yield f"shipped {ago(clean(as_of), time.time())}"
 
 
 def _join(*parts: str) -> str:

@@ -4,6 +4,7 @@ locally.
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ FORM = 1  # raised when the same session would leave in another form
 MARK = len("Assistant: \n")  # what a text gets around it where a session is one text
 HEADING = 20_000  # characters of each of its parts; of a tag, and how many
 WORD, WORDS = 200, 200
+WORDS_OF_TEXT = re.compile(r"[^\W_]+")
 
 
 class SessionRow(NamedTuple):
@@ -215,7 +217,7 @@ class Outgoing:
             searched=record.kind != Kind.UNINDEXED,
             text=text,
             subwords=subwords,
-            words=len(text.split()),
+            words=len(WORDS_OF_TEXT.findall(text)) + len(subwords.split()),  # as the index counts its length
             bytes=len(text.encode()) + MARK,
             language=session.language,
             digest=None,

@@ -22,6 +22,7 @@ from msgspec import Meta, Struct
 
 from sesamed.config import Hub
 from sesamed.errors import DeadlineError
+from sesamed.hub.question import Asker
 from sesamed.ingest.requests import Requests
 from sesamed.model import Answer, Workstation
 from sesamed.own_sessions import OwnSessions
@@ -33,6 +34,7 @@ SAMPLES = 1000
 LATELY_S = 5.0  # of what a client used, half is forgotten after so long
 QUICK_S = 0.05  # of a reader's CPU; most words among 100,000 messages take less
 INTERRUPT_AGAIN_S = 0.01
+HUB_THREADS = 16
 ASIDE_S = 1.0  # for which a question stands aside at most
 
 
@@ -338,6 +340,10 @@ class Context:
     station: Workstation
     started_at: str
     stop: Callable[[], None]
+    asker: Asker | None = None
+    asker_turns: anyio.CapacityLimiter = field(
+        default_factory=lambda: anyio.CapacityLimiter(HUB_THREADS)
+    )  # a thread that was given up may take a while to notice
     appending: Lock = field(default_factory=Lock)  # two results of one call: the second is refused, not lost
     describing: Lock = field(
         default_factory=Lock

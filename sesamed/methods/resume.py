@@ -77,16 +77,20 @@ def _fill(words: tuple[str, ...], origin: Origin) -> list[str]:
     return [word.format(path=origin.paths[0].decode(), id=origin.native_id, cwd=origin.cwd) for word in words]
 
 
+def find_problem_elsewhere(workstation: str) -> ResumeProblem:
+    """Why a session of another machine is not resumed here."""
+    return ResumeProblem(
+        code="otherWorkstation", message=f"it is a session of workstation {workstation}; resume it there"
+    )
+
+
 def _find_problem_of_session(origin: Origin) -> ResumeProblem | None:
     """What holds wherever the command would run."""
     command = _command_of(origin)
     label = SOURCES[origin.source].label if origin.source in SOURCES else origin.source
     no_command = ResumeProblem(code="noCommand", message=f"{label} has no command that resumes a session")
     if origin.workstation is not None:
-        return ResumeProblem(
-            code="otherWorkstation",
-            message=f"it is a session of workstation {origin.workstation}; resume it there",
-        )
+        return find_problem_elsewhere(origin.workstation)
     if command is None:
         return no_command
     if origin.subagent and not command.subagents:

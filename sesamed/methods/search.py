@@ -2,39 +2,39 @@
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Literal, NamedTuple, TypeVar
 
 from msgspec.structs import asdict, replace
 
+from sesamed.errors import ParamsError
+from sesamed.methods.elsewhere import (
+    PATIENCE_MS,
+    Scope,
+    ask_both,
+    ask_hub,
+    find_hits,
+    make_condition_elsewhere,
+    merge_pages,
+)
 from sesamed.methods.filters import EVERYTHING, Filters, make_condition, narrow, warn_of_unknown_tools
-from sesamed.methods.method import MAX_OFFSET, Call, CodePoints, Context, NonNegative, method
-from sesamed.model import Answer, Pending, Role, Session, iso_or_none
-from sesamed.sanitize import Exact, Line, Time
+from sesamed.methods.hits import FIELDS, Hit, Match, Page, WordCount, join_shown, make_hit
+from sesamed.methods.method import MAX_OFFSET, Call, Context, NonNegative, method
+from sesamed.model import Answer, Pending, Session, iso_or_none
+from sesamed.sanitize import Exact, Line
 from sesamed.store.ids import Kind
 from sesamed.store.reading import session as read
 from sesamed.store.reading import summary
 from sesamed.store.search import filters, matching, ranking, scoring, terms
 from sesamed.store.search.excerpt import Excerpt, Excerpter
 from sesamed.store.search.shown import Found
-from sesamed.store.search.terms import Query, Terms, expand
+from sesamed.store.search.terms import Query, expand
 from sesamed.store.sqlite import Connection
 
 T = TypeVar("T")
 MAX_HITS = 100
 FRESH_SHARE = 0.5  # of a search's time may go into waiting for what is on disk
 OPENING_ITEMS = 20  # of a session are looked through for its first message
-
-
-HeadingField = Literal["title", "summary", "description", "tags", "recallWords", "cwd", "gitBranch"]
-FIELDS: Mapping[str, HeadingField] = {
-    "title": "title",
-    "summary": "summary",
-    "description": "description",
-    "tags": "tags",
-    "recall_words": "recallWords",
-    "cwd": "cwd",
-    "git_branch": "gitBranch",
-}
 
 
 class SearchParams(Filters, frozen=True, kw_only=True):
@@ -47,44 +47,8 @@ class SearchParams(Filters, frozen=True, kw_only=True):
     similar_to: str | None = None
     fresh: bool = False
     timeout_ms: NonNegative | None = None
-
-
-class Match(Answer, frozen=True, kw_only=True):
-    """The record that matched, in the session and file that really contain it; or what the session is called, or where it worked."""
-
-    session_id: Exact
-    short_id: Exact
-    path: Exact
-    kind: Literal["message", "tool_call", "heading"]
-    role: Role | None  # these are null for headings
-    tool_name: Line | None
-    msg_idx: int | None
-    entry_id: Exact | None
-    timestamp: Time | None
-    undone: bool = False
-    field: HeadingField | None = None  # of a heading
-
-
-class Hit(Session, frozen=True, kw_only=True):
-    """A session that matched."""
-
-    score: float
-    matched_snippet: Exact  # clean; `highlights` are places in it
-    highlights: list[tuple[CodePoints, CodePoints]]
-    matched_words: list[Exact]  # as they were asked for
-    missing_words: list[Exact]
-    match: Match | None  # null only if the query has no words
-    similar: int
-    subagents: int
-
-
-class WordCount(Answer, frozen=True, kw_only=True):
-    """Where a word of the query is, whatever the filters; it is nowhere in the index if all of these are 0."""
-
-    word: Exact
-    chunks: int
-    forms: int  # chunks that contain another form of it: within a longer word, or -ification of -ify
-    headings: int  # sessions with it in their title, annotations, directory or branch
+    scope: Scope = "here"
+    person: str | None = None
 
 
 class About(Answer, frozen=True, kw_only=True):
@@ -116,82 +80,136 @@ class SearchResult(About, frozen=True, kw_only=True):
 @method
 async def search(context: Context, call: Call, params: SearchParams) -> SearchResult:
     """Sessions that match the words best, each with the record that matched."""
-    about, hits = await ask(context, call, params, MAX_HITS, lambda connection, page: page.hits)
+    asked = ask_here if params.scope == "here" else ask_elsewhere
+    about, hits = await asked(context, call, params)
     return SearchResult(results=hits, **asdict(about))
+
+
+async def ask_here(context: Context, call: Call, params: SearchParams) -> tuple[About, list[Hit]]:
+    """What the index has."""
+    return await ask(context, call, params, MAX_HITS, lambda connection, page: page.hits)
 
 
 async def ask(
     context: Context, call: Call, params: SearchParams, most: int, show: Callable[[Connection, "Page"], list[T]]
 ) -> tuple[About, list[T]]:
-    """Run a search, and show each page of it in the reader's thread."""
-    begun = time.perf_counter()
-    pending = context.ingest.pending()
-    if params.fresh:
-        share = context.queries.limit_ms(params.timeout_ms) * FRESH_SHARE / 1000
-        pending = (await context.ingest.sync(None, share))[0]
-    compiled = terms.parse(params.query)
+    """Run a search of the index, and show each page of it in the reader's thread."""
+    asked = await _begin(context, params, most)
     where = await make_condition(context, params)
-    limit, offset, recent = min(params.limit, most), min(params.offset, MAX_OFFSET), params.sort == "recent"
+    if params.person is not None:
+        where = filters.of_person(where, params.person)
 
     def find(connection: Connection) -> tuple[Page, list[T], list[str]]:
         searched = where if params.similar_to is None else narrow(connection, where, params.similar_to)
-        page = Searcher(connection, compiled, searched, workstation).run(limit, offset, recent=recent)
+        searcher = Searcher(connection, asked.query, searched, workstation)
+        page = searcher.run(asked.limit, asked.offset, recent=asked.recent)
         if params.similar_to is not None:  # what is not alike was not filtered out
             page = page._replace(filtered_out=0)
         unknown = warn_of_unknown_tools(connection, params) if params.tool else []
         return page, show(connection, page), unknown
 
     workstation = context.workstation
-    found, shown, unknown = await context.queries.ask(call.client, find, _left_ms(params.timeout_ms, begun))
-    took_ms = (time.perf_counter() - begun) * 1000
+    found, shown, unknown = await context.queries.ask(call.client, find, asked.left_ms())
+    return _make_about(context, asked, found, len(shown), unknown), shown
+
+
+class Asked(NamedTuple):
+    """A question that is under way."""
+
+    params: SearchParams
+    query: Query
+    limit: int
+    offset: int
+    begun_s: float
+    pending: Pending
+
+    @property
+    def recent(self) -> bool:
+        """Whether the newest come first."""
+        return self.params.sort == "recent"
+
+    def left_ms(self) -> int | None:
+        """What is left of the client's time."""
+        spent_ms = int((time.perf_counter() - self.begun_s) * 1000)
+        return None if self.params.timeout_ms is None else max(1, self.params.timeout_ms - spent_ms)
+
+
+async def _begin(context: Context, params: SearchParams, most: int) -> Asked:
+    begun_s = time.perf_counter()
+    pending = context.ingest.pending()
+    if params.fresh:
+        share = context.queries.limit_ms(params.timeout_ms) * FRESH_SHARE / 1000
+        pending = (await context.ingest.sync(None, share))[0]
+    limit, offset = min(params.limit, most), min(params.offset, MAX_OFFSET)
+    return Asked(params, terms.parse(params.query), limit, offset, begun_s, pending)
+
+
+def _make_about(context: Context, asked: Asked, found: Page, count: int, warnings: list[str]) -> About:
+    took_ms = (time.perf_counter() - asked.begun_s) * 1000
     context.queries.record_time(took_ms)
-    about = About(
-        query=params.query,
-        result_count=len(shown),
+    following = asked.offset + asked.limit
+    return About(
+        query=asked.params.query,
+        result_count=count,
         total=found.total,
         total_exact=found.total_exact,
-        next_offset=offset + limit if limit and found.total > offset + limit else None,
+        next_offset=following if asked.limit and found.total > following else None,
         words=found.words,
         corrected=found.terms.corrected,
         dropped=list(found.terms.dropped),
-        excluded=[word.text for word in compiled.excluded],
+        excluded=[word.text for word in asked.query.excluded],
         weak=found.weak,
         filtered_out=found.filtered_out,
         content_trust="untrusted-transcript",
-        pending=pending,
-        warnings=[trouble.message for trouble in context.ingest.troubles()] + unknown,
+        pending=asked.pending,
+        warnings=[trouble.message for trouble in context.ingest.troubles()] + warnings,
         took_ms=round(took_ms, 3),
     )
-    return about, shown
 
 
-def _left_ms(timeout_ms: int | None, begun: float) -> int | None:
-    """What is left of the client's time."""
-    return None if timeout_ms is None else max(1, timeout_ms - int((time.perf_counter() - begun) * 1000))
+# -- with a hub
 
 
-class Page(NamedTuple):
-    """A page of hits, and what is known about all of them."""
+async def ask_elsewhere(context: Context, call: Call, params: SearchParams) -> tuple[About, list[Hit]]:
+    """What a hub has, with or without what is here. Where both are asked, a hub that does not answer is a warning."""
+    if params.similar_to is not None:
+        raise ParamsError("similarTo: only with scope here")
+    asked = await _begin(context, params, MAX_HITS)
+    where = await make_condition_elsewhere(context, params)
+    if params.scope == "hub":
+        find = partial(find_hits, asked.query, where, asked.limit, asked.offset, recent=asked.recent)
+        page = await ask_hub(context, find, context.queries.limit_ms(asked.left_ms()))
+        return _make_about(context, asked, page, len(page.hits), []), page.hits
+    most = asked.limit + asked.offset
+    find = partial(find_hits, asked.query, where, most, 0, recent=asked.recent)
+    both = await ask_both(
+        partial(_find_here, context, call, asked), partial(ask_hub, context, find), asked.left_ms() or PATIENCE_MS
+    )
+    page, unknown = both.here
+    if both.there is not None:
+        keys = [hit.key for hit in both.there.hits]
+        known = await context.queries.ask(
+            call.client, lambda connection: summary.list_known(connection, keys, context.workstation)
+        )
+        page = merge_pages(page, both.there, known, asked.limit, asked.offset, recent=asked.recent)
+    else:
+        page = page._replace(hits=page.hits[asked.offset : most])
+    return _make_about(context, asked, page, len(page.hits), unknown + both.warnings), page.hits
 
-    hits: list[Hit]
-    terms: Terms
-    total: int = 0
-    total_exact: bool = True
-    filtered_out: int = 0
-    weak: bool = False
 
-    @property
-    def words(self) -> list[WordCount]:
-        """Where each word is."""
-        return [
-            WordCount(
-                word=term.word.text,
-                chunks=term.chunks,
-                forms=term.forms,
-                headings=len(term.headings.titled | term.headings.placed),
-            )
-            for term in self.terms.terms
-        ]
+async def _find_here(context: Context, call: Call, asked: Asked) -> tuple[Page, list[str]]:
+    """As many hits as may come on the page, from the first one on."""
+    where = await make_condition(context, asked.params)
+    if asked.params.person is not None:
+        where = filters.of_person(where, asked.params.person)
+
+    def find(connection: Connection) -> tuple[Page, list[str]]:
+        page = Searcher(connection, asked.query, where, context.workstation).run(
+            asked.limit + asked.offset, 0, recent=asked.recent
+        )
+        return page, warn_of_unknown_tools(connection, asked.params) if asked.params.tool else []
+
+    return await context.queries.ask(call.client, find, asked.left_ms())
 
 
 class Searcher:
@@ -224,8 +242,9 @@ class Searcher:
         sessions = summary.read_sessions(self._connection, numbers, self._workstation)
         hits = [self._make_hit(one, sessions, holders, one.score / best.score) for one in page]
         matched = hits[page.index(best)].matched_words if best in page else self._find_matched_words(best)
-        counted = terms.count_shown(self._terms, [_join_shown(hit) for hit in hits])
-        return Page(hits, counted, ranked.total, ranked.is_exact, weak=scoring.is_weak(self._terms, matched))
+        counted = terms.count_shown(self._terms, [join_shown(hit) for hit in hits])
+        weak, share = scoring.is_weak(self._terms, matched), scoring.measure_share(self._terms, matched)
+        return Page(hits, counted, ranked.total, ranked.is_exact, weak=weak, share=share)
 
     def _count_filtered_out(self) -> int:
         if not (self._where.session or self._where.record):
@@ -244,7 +263,7 @@ class Searcher:
         else:
             text, record, texts = read.read_chunk(self._connection, found.chunk)
             item = read.read_item(self._connection, found.session, record)
-            hit = _make_hit(shown, self._excerpter.excerpt(text), _make_match(session, item))
+            hit = make_hit(shown, self._excerpter.excerpt(text), _make_match(session, item))
         matched, missing = self._match_words(found, texts)
         held = set[int]().union(*(holders.get(one, ()) for one in found.members)) - found.members.keys()
         return replace(
@@ -285,32 +304,14 @@ class Searcher:
         text = heading[column]
         if column == "recall_words":  # not for reading
             text = heading.get("summary") or session.name or ""
-        return _make_hit(shown, self._excerpter.excerpt(text), place)
+        return make_hit(shown, self._excerpter.excerpt(text), place)
 
     def _show_opening(self, number: int, session: Session, shown: Session) -> Hit:
         """Without words, a session shows its first message."""
         for item in read.read_items(self._connection, number, 0, OPENING_ITEMS):
             if item.kind == Kind.USER and (text := read.read_whole_text(self._connection, item.record)):
-                return _make_hit(shown, self._excerpter.excerpt(text), _make_match(session, item))
-        return _make_hit(shown, Excerpt("", []), None)
-
-
-def _join_shown(hit: Hit) -> str:
-    return f"{hit.matched_snippet}\n{hit.name}\n{hit.cwd}\n{hit.git_branch}"
-
-
-def _make_hit(session: Session, excerpt: Excerpt, place: Match | None) -> Hit:
-    return Hit(
-        **asdict(session),
-        score=1.0,
-        matched_snippet=excerpt.text,
-        highlights=excerpt.highlights,
-        matched_words=[],
-        missing_words=[],
-        match=place,
-        similar=0,
-        subagents=0,
-    )
+                return make_hit(shown, self._excerpter.excerpt(text), _make_match(session, item))
+        return make_hit(shown, Excerpt("", []), None)
 
 
 def _make_match(session: Session, item: read.Item) -> Match:

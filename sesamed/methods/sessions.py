@@ -1,142 +1,46 @@
-"""Sessions: lists, pages of messages, metadata, and resolving references."""
+"""Sessions: pages of messages, metadata, and resolving references."""
 
 import json
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Literal
 
 import msgspec
 
-from sesamed.errors import ParamsError, RefusedError
-from sesamed.methods.filters import Filters, find_main_worktree, make_condition, narrow, warn_of_unknown_tools
+from sesamed.errors import ParamsError
+from sesamed.hub.question import Question
+from sesamed.hub.sessions import HubMessage, list_children, read_page, read_sessions
+from sesamed.hub.sessions import find as find_there
+from sesamed.methods.elsewhere import (
+    Scope,
+    ask_first,
+    ask_hub,
+    make_session,
+    read_tool_counts,
+)
+from sesamed.methods.filters import find_main_worktree
 from sesamed.methods.method import MAX_OFFSET, Call, CodePoints, Context, NonNegative, Params, find_next_offset, method
 from sesamed.methods.resume import (
     Resume,
     ResumeProblem,
     find_problem,
+    find_problem_elsewhere,
     is_archived,
     make_command_here,
     make_resume,
 )
-from sesamed.model import Answer, Role, Session, digest, iso_or_none
-from sesamed.sanitize import Exact, Line, Time, clean_text
+from sesamed.model import Answer, Role, Session, iso_or_none
+from sesamed.sanitize import Exact, Line, Time, clean_line, clean_text
 from sesamed.store.ids import Kind
 from sesamed.store.reading import session as read
 from sesamed.store.reading import summary
 from sesamed.store.reading.branch import Branch, Span, find_branch
 from sesamed.store.reading.resolve import Project, find, resolve
-from sesamed.store.search.filters import Conditions
 from sesamed.store.sqlite import Connection
 
-MAX_SESSIONS = 500
 MAX_MESSAGES = 200
 TEXT_BYTES = 64 << 10
-QUIET_MS = 15 * 60_000  # then nobody is at work in a session
 PAGE_BYTES = 3 << 20  # of an answer's 4 MiB
-
-
-class ListSessionsParams(Filters, frozen=True, kw_only=True):
-    """Which sessions to list, or which changes."""
-
-    limit: NonNegative = 50
-    offset: NonNegative = 0
-    similar_to: str | None = None
-    since: NonNegative | None = None
-    epoch: str | None = None
-    needs_memory: bool = False
-
-
-class RemovedSession(Answer, frozen=True, kw_only=True):
-    """A session that was removed, has another key now, or does not pass the filters."""
-
-    source: Exact
-    session_id: Exact
-    key: Exact
-    why: Literal["gone", "forgotten", "excluded", "moved", "filtered"]
-
-
-class SessionList(Answer, frozen=True, kw_only=True):
-    """Sessions, newest activity first; or those that changed, in the order of revisions."""
-
-    total: int
-    sessions: list[Session]
-    next_offset: int | None
-    warnings: list[Line]
-    removed: list[RemovedSession]
-    revision: int  # up to which the answer is complete
-    epoch: Exact
-    more: bool
-
-
-@method
-async def list_sessions(context: Context, call: Call, params: ListSessionsParams) -> SessionList:
-    """Sessions that pass the filters, newest activity first, or those that changed."""
-    if params.since is not None and params.offset:
-        raise ParamsError("offset: cannot be combined with since; continue from the answer's revision instead")
-    if params.since is not None and params.similar_to is not None:
-        raise ParamsError("similarTo: cannot be combined with since, which lists each session by itself")
-    if params.since is None and params.epoch is not None:
-        raise ParamsError("epoch: only means something together with since")
-    if params.since is not None and params.needs_memory:
-        raise ParamsError("needsMemory: cannot be combined with since, which lists what changed")
-    where = await make_condition(context, params)
-    if params.needs_memory:
-        where = summary.needs_memory(where, int(time.time() * 1000) - QUIET_MS)
-    make_list = _list_all if params.since is None else _list_changes
-    troubles = [trouble.message for trouble in context.ingest.troubles()]
-
-    def ask(connection: Connection) -> SessionList:
-        found = make_list(connection, params, where, context.workstation)
-        return msgspec.structs.replace(found, warnings=troubles + warn_of_unknown_tools(connection, params))
-
-    return await context.queries.ask(call.client, ask)
-
-
-def _list_all(connection: Connection, params: ListSessionsParams, where: Conditions, workstation: str) -> SessionList:
-    limit, offset = min(params.limit, MAX_SESSIONS), min(params.offset, MAX_OFFSET)
-    listed = where if params.similar_to is None else narrow(connection, where, params.similar_to)
-    total, found = summary.list_sessions(connection, listed, limit, offset, workstation)
-    revision, epoch = _read_revision(connection, workstation)
-    return SessionList(
-        total=total,
-        sessions=list(found.values()),
-        next_offset=find_next_offset(offset, len(found), total),
-        warnings=[],
-        removed=[],
-        revision=revision,
-        epoch=epoch,
-        more=offset + len(found) < total,
-    )
-
-
-def _list_changes(
-    connection: Connection, params: ListSessionsParams, where: Conditions, workstation: str
-) -> SessionList:
-    since, (revision, epoch) = params.since or 0, _read_revision(connection, workstation)
-    if since > revision or params.epoch not in (None, epoch):
-        raise RefusedError(
-            f"since: {since} is not a revision of this index, which is at {revision} in epoch {epoch}; the index is a new one or belongs "
-            "to another workstation. Start over: drop what you have, and list since 0",
-            revision=revision,
-            epoch=epoch,
-        )
-    found = summary.list_changes(connection, where, since, min(params.limit, MAX_SESSIONS), workstation)
-    return SessionList(
-        total=found.total,
-        sessions=found.sessions,
-        next_offset=None,
-        warnings=[],
-        removed=[RemovedSession(**removed._asdict()) for removed in found.removed],
-        revision=found.revision,
-        epoch=epoch,
-        more=found.revision < revision,
-    )
-
-
-def _read_revision(connection: Connection, workstation: str) -> tuple[int, str]:
-    """The last revision and its epoch: keys of another workstation are others, too."""
-    revision, epoch = summary.read_revision(connection)
-    return revision, f"{digest(f'{epoch}:{workstation}'.encode()):016x}"
 
 
 class ListMessagesParams(Params, frozen=True, kw_only=True):
@@ -149,6 +53,7 @@ class ListMessagesParams(Params, frozen=True, kw_only=True):
     text_offset: CodePoints = 0
     branch: str | None = None  # only what leads to the newest message (`leaf`), or to the one with this entry id
     reveal: bool = False  # secrets as they stand in the transcript
+    scope: Scope = "here"
 
 
 class MessageItem(Answer, frozen=True, kw_only=True):
@@ -179,7 +84,54 @@ class MessageList(Answer, frozen=True, kw_only=True):
 @method
 async def list_messages(context: Context, call: Call, params: ListMessagesParams) -> MessageList:
     """A page of a session's messages and tool calls."""
-    return await context.queries.ask(call.client, lambda connection: _read_page(connection, params))
+
+    async def here() -> MessageList:
+        return await context.queries.ask(call.client, lambda connection: _read_page(connection, params))
+
+    def there() -> Awaitable[MessageList]:
+        if params.branch is not None or params.reveal:
+            raise ParamsError("branch, reveal: only with scope here: a hub has neither branches nor what is masked")
+        return ask_hub(context, partial(_read_page_there, params), context.queries.limit_ms(None))
+
+    return await ask_first(params.scope, here, there)
+
+
+def _read_page_there(params: ListMessagesParams, question: Question) -> MessageList:
+    session = find_there(question, params.session_id)
+    (about,) = read_sessions(question, [session])
+    total, limit = int(about.values["total"]), min(params.limit, MAX_MESSAGES)
+    first = params.offset if params.offset >= 0 else max(0, total + params.offset)
+    if params.around is not None:
+        first = max(0, min(params.around, total - 1) - limit // 2)
+    page: list[MessageItem] = []
+    size = 0
+    for found in read_page(question, session, min(first, total), limit):
+        message = _make_message_there(found, params)
+        size += len(json.dumps((message.text, found.tool, found.entry)))
+        if page and size > PAGE_BYTES:
+            break
+        page.append(message)
+    following = page[-1].msg_idx + 1 if page else total
+    next_offset = following if following < total else None
+    return MessageList(session_id=make_session(about).key, total=total, next_offset=next_offset, messages=page)
+
+
+def _make_message_there(found: HubMessage, params: ListMessagesParams) -> MessageItem:
+    text = clean_text(found.text)[params.text_offset :]
+    kept = cut(text, TEXT_BYTES)
+    return MessageItem(
+        msg_idx=found.number,
+        role=found.as_role,
+        kind="message" if found.kind == "message" else "tool_call",
+        tool_name=found.tool,
+        is_error=found.is_error,
+        timestamp=iso_or_none(found.time_ms),
+        entry_id=None if found.entry is None else clean_line(found.entry),
+        text=kept,
+        truncated=len(kept) < len(text),
+        undone=found.undone,
+        revision=found.serial,
+    )
 
 
 def _read_page(connection: Connection, params: ListMessagesParams) -> MessageList:
@@ -235,6 +187,7 @@ class SessionParams(Params, frozen=True, kw_only=True):
     """One session, by its id or a unique prefix of it."""
 
     session_id: str
+    scope: Scope = "here"
 
 
 Annotated = Literal["title", "summary", "description", "tags", "recallWords"]
@@ -276,8 +229,37 @@ class SessionMeta(Session, frozen=True, kw_only=True):
 @method
 async def get_session_meta(context: Context, call: Call, params: SessionParams) -> SessionMeta:
     """Everything that is known about a session, except its text."""
-    return await context.queries.ask(
-        call.client, lambda connection: read_meta(connection, find(connection, params.session_id), context.workstation)
+
+    async def here() -> SessionMeta:
+        return await context.queries.ask(
+            call.client,
+            lambda connection: read_meta(connection, find(connection, params.session_id), context.workstation),
+        )
+
+    def there() -> Awaitable[SessionMeta]:
+        return ask_hub(context, partial(_read_meta_there, params.session_id), context.queries.limit_ms(None))
+
+    return await ask_first(params.scope, here, there)
+
+
+def _read_meta_there(reference: str, question: Question) -> SessionMeta:
+    (about,) = read_sessions(question, [find_there(question, reference)])
+    session = make_session(about)
+    values = about.values
+    whole = {name: clean_text(values[name]) if values[name] else None for name in ("summary", "description")}
+    return SessionMeta(
+        **{**msgspec.structs.asdict(session), **whole, "tags": values["tags"]},
+        tool_counts=read_tool_counts(values["tool_counts"]),
+        exchange_count=values["exchange_count"],
+        agent=session.source,
+        created_by=None,
+        children=[clean_line(child) for child in list_children(question, about)],
+        archived=False,
+        resume=None,
+        resume_problem=find_problem_elsewhere(session.workstation),
+        resume_here=None,
+        recall_words=values["recall_words"],
+        generated=None,
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from sesamed import __version__
-from sesamed.methods import daemon, index, own, search, sessions, windows
+from sesamed.methods import daemon, index, lists, own, search, sessions, windows
 from sesamed.methods.method import MIN_PROTOCOL, PROTOCOL, Call, Context, Method, Params, method
 from sesamed.model import Answer
 from sesamed.sanitize import AS_IT_IS, Time
@@ -50,7 +50,7 @@ async def hello(context: Context, call: Call, params: HelloParams) -> Hello:
     )
 
 
-TOPICS = (daemon, search, windows, sessions, index, own)
+TOPICS = (daemon, search, windows, lists, sessions, index, own)
 METHODS: tuple[Method[Any, Any], ...] = (
     hello,
     *(value for topic in TOPICS for value in vars(topic).values() if isinstance(value, Method)),

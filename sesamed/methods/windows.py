@@ -4,8 +4,10 @@ from collections.abc import Iterator
 
 from msgspec.structs import asdict
 
+from sesamed.errors import ParamsError
+from sesamed.methods.hits import HeadingField, Hit, Page
 from sesamed.methods.method import Call, Context, NonNegative, method
-from sesamed.methods.search import About, HeadingField, Hit, Page, SearchParams, ask
+from sesamed.methods.search import About, SearchParams, ask
 from sesamed.methods.sessions import cut
 from sesamed.model import Answer, Role, Session
 from sesamed.sanitize import Exact, Line, clean_text
@@ -60,6 +62,8 @@ class Windows(About, frozen=True, kw_only=True):
 @method
 async def search_sessions(context: Context, call: Call, params: SearchSessionsParams) -> Windows:
     """The messages that match best, each with those around it."""
+    if params.scope != "here":
+        raise ParamsError("scope: search_sessions answers here; search asks a hub, too")
     before, after = limit_window(params.context_before, params.context_after)
 
     def show(connection: Connection, page: Page) -> list[WindowHit]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sesamed.methods.search import Hit, Page
+from sesamed.methods.hits import Hit, Page
 from sesamed.store import sqlite
 from sesamed.store.reading import session as read
 from sesamed.store.search import matching, scoring, shown

@@ -7,7 +7,8 @@ from typing import Any
 import apsw
 
 from sesamed.methods.filters import narrow
-from sesamed.methods.search import Page, Searcher
+from sesamed.methods.hits import Page
+from sesamed.methods.search import Searcher
 from sesamed.store.search import filters, terms
 from tests.support.history import History
 from tests.support.sessions import PiSession

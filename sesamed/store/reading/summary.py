@@ -50,6 +50,7 @@ COLUMN = {
     "parent_session_id": """coalesce(
       (SELECT o.public_id FROM files f JOIN sessions o ON o.id = f.session WHERE f.path = CAST(s.parent_path AS BLOB)), s.parent_id)""",
     "orphan": IS_ORPHAN,
+    "as_of": "NULL",  # it is the index that is asked
 }
 FIELDS = Session.__struct_fields__
 SELECT = f"SELECT s.id, {', '.join(COLUMN.get(field, f's.{field}') for field in FIELDS)} FROM sessions s"
@@ -96,7 +97,13 @@ def shorten(public_id: str, neighbours: str) -> str:
     before, after, source = json.loads(neighbours)
     if source is not None:
         return f"{source}:{public_id}"
-    length = max([SHORT_CHARACTERS, *(1 + _count_common(public_id, other) for other in (before, after) if other)])
+    return shorten_among(public_id, [before, after])
+
+
+def shorten_among(public_id: str, others: Iterable[str | None]) -> str:
+    """The shortest beginning of an id that none of the others has."""
+    nearest = (1 + _count_common(public_id, other) for other in others if other and other != public_id)
+    length = max([SHORT_CHARACTERS, *nearest])
     length += public_id[length - 1 : length] == "-"
     short = public_id[:length]
     return short if PLAIN.fullmatch(short) else public_id
@@ -132,6 +139,13 @@ def read_sessions(connection: apsw.Connection, sessions: Iterable[int], workstat
     values = {"workstation": workstation, "sessions": sqlite.numbers(sessions)}
     rows = connection.execute(f"{SELECT} WHERE s.id IN carray(:sessions)", values)
     return {row[0]: _make_session(row) for row in rows}
+
+
+def list_known(connection: apsw.Connection, keys: Iterable[str], workstation: str) -> set[str]:
+    """Those of some keys that the index has."""
+    values = {"keys": json.dumps(list(keys)), "workstation": workstation}
+    sql = f"SELECT {COLUMN['key']} FROM sessions s WHERE {COLUMN['key']} IN (SELECT value FROM json_each(:keys))"
+    return {key for (key,) in connection.execute(sql, values)}
 
 
 def read_session(connection: apsw.Connection, session: int, workstation: str) -> Session:

@@ -89,6 +89,11 @@ def add_condition(where: Conditions, sql: str, **values: Any) -> Conditions:
     return where._replace(session=session, values={**where.values, **values})
 
 
+def of_person(where: Conditions, person: str) -> Conditions:
+    """Only sessions of another person's that are followed."""
+    return add_condition(where, "s.person = :person", person=person)
+
+
 def _cwd(where: Where, values: Values) -> str | None:
     if where.cwd is None:
         return None

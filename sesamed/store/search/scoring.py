@@ -27,7 +27,8 @@ MESSAGES_FIRST = 10.0  # more than any score: one word is either said, or only d
 ENOUGH = 0.35
 MANY_WORDS = 3  # of so many words a single one is a coincidence
 
-K1, B = 0.8, 0.5
+CHUNK_K1, CHUNK_B = 1.2, 0.75  # as FTS5 has them
+K1, B = 0.8, 0.5  # of sessions
 LEAST_WEIGHT = 1e-6  # of a word in most chunks, so that a title of such words is found, too
 # How many messages a heading counts for. A title or a short summary says what a session is about; a directory is only where it was.
 TITLE_COUNT, PLACE_COUNT = 3, 1
@@ -67,6 +68,18 @@ class Scored(NamedTuple):
     has_word: bool = True
 
 
+def weigh_pattern(chunks: int, found: int) -> float:
+    """The idf of a pattern that is in so many chunks, as FTS5 computes it."""
+    idf = math.log((max(chunks, found) - found + 0.5) / (found + 0.5))
+    return idf if idf > 0 else LEAST_WEIGHT
+
+
+def score_chunk(patterns: Iterable[tuple[float, int]], length: int, average: float) -> float:
+    """BM25 of a chunk, as FTS5 computes it: of patterns with an idf each, and how often they are in it."""
+    norm = CHUNK_K1 * (1 - CHUNK_B + CHUNK_B * length / average)
+    return sum(idf * times * (CHUNK_K1 + 1) / (times + norm) for idf, times in patterns)
+
+
 def fuse(
     chunks: Mapping[int, list[Matched]],
     called: set[int],
@@ -103,9 +116,21 @@ def is_weak(terms: Terms, matched: Collection[str]) -> bool:
     """Whether the best hit, which contains these words, is hardly relevant: rare words weigh more than common ones."""
     if len(terms.terms) >= MANY_WORDS and len(matched) <= 1:
         return True
-    whole = sum(terms.weigh(term) for term in terms.terms)
-    held = sum(terms.weigh_found(term) for term in terms.terms if term.word.text in matched)
-    return held < ENOUGH * whole
+    return _weigh_held(terms, matched) < ENOUGH * _weigh_all(terms)
+
+
+def measure_share(terms: Terms, matched: Collection[str]) -> float:
+    """How much of the question these words are."""
+    whole = _weigh_all(terms)
+    return min(1.0, _weigh_held(terms, matched) / whole) if whole > 0 else 1.0
+
+
+def _weigh_all(terms: Terms) -> float:
+    return sum(terms.weigh(term) for term in terms.terms)
+
+
+def _weigh_held(terms: Terms, matched: Collection[str]) -> float:
+    return sum(terms.weigh_found(term) for term in terms.terms if term.word.text in matched)
 
 
 def choose_chunks(chunks: Iterable[Matched], terms: Terms) -> dict[int, list[Matched]]:

@@ -253,6 +253,11 @@ def find_within(
     return Headings(titled, placed)
 
 
+def open_tokenizer() -> apsw.Connection:
+    """A connection to nothing: the tokenizer of the index is there, too."""
+    return apsw.Connection(":memory:")
+
+
 class TermMaker(ABC):
     """Makes terms of words. What there is of them, an index or a hub says; a connection is needed for its tokenizer alone."""
 
@@ -299,7 +304,7 @@ class TermMaker(ABC):
                 found[quote(text)] = Pattern("", 0, self._stems(text))
             found.update((quote(text), Pattern("", 0, self._stems(text))) for text in _other_forms(word))
             if not (word.is_prefix or any(map(self._is_known, found)) or self._is_within(next(iter(found)), word.text)):
-                speller = Speller(self._list_vocabulary(), lambda text: self._stems(text)[0])
+                speller = Speller(self._list_vocabulary(), self._stem_near)
                 corrected = [near for text in written[:MAX_PARTS] for near in speller.find_nearest(text)]
                 found.update((quote(text), Pattern("", 0, self._stems(text))) for text in corrected)
             parts = [text for text in written if len(written) > 1 and text.casefold() not in STOP_WORDS][:MAX_PARTS]
@@ -340,6 +345,10 @@ class TermMaker(ABC):
         data = text.encode()
         found: Any = self._tokenize(data, apsw.FTS5_TOKENIZE_DOCUMENT, None, include_colocated=False)
         return [(data[begin:end].decode("utf-8", "replace"), stem) for begin, end, stem in found]
+
+    def _stem_near(self, text: str) -> str:
+        """What a word that is near an unknown one is counted as."""
+        return self._stems(text)[0]
 
     def _stems(self, text: str) -> tuple[str, ...]:
         return tuple(stem for _, stem in self.tokens(text))

@@ -14,8 +14,9 @@ from sesamectl.parse import parse
 from sesamectl.render.terminal import columns
 from sesamed.methods.filters import Filters
 from sesamed.methods.index import IndexParams
+from sesamed.methods.lists import ListSessionsParams
 from sesamed.methods.search import SearchParams
-from sesamed.methods.sessions import ListMessagesParams, ListSessionsParams
+from sesamed.methods.sessions import ListMessagesParams
 
 
 def search(*words: str) -> dict[str, object]:
@@ -29,15 +30,15 @@ def names(of: typing.Iterable[flags.Flag]) -> set[str]:
 
 
 def test_every_filter_is_a_flag() -> None:
-    """Every filter of the protocol is a flag, and every flag a parameter. `--tool` is both of the filters for tools; what needs memory
-    is for programs.
+    """Every filter of the protocol is a flag, and every flag a parameter. `--tool` is both of the filters for tools, and `--hub` is a
+    scope; what needs memory is for programs.
     """
     assert names(flags.FILTERS) == set(Filters.__struct_encode_fields__) - {"toolFamily"}
     assert names(flags.SEARCH) < set(SearchParams.__struct_encode_fields__)
     assert names(flags.INDEX) < set(IndexParams.__struct_encode_fields__)
     assert names(flags.SHOW) < set(ListMessagesParams.__struct_encode_fields__)
-    listed = names((*flags.PAGE, flags.SIMILAR, *flags.FILTERS, *flags.CHANGES))
-    assert listed == set(ListSessionsParams.__struct_encode_fields__) - {"toolFamily", "needsMemory"}
+    listed = names((*flags.PAGE, flags.SIMILAR, *flags.FILTERS, flags.PERSON, *flags.CHANGES))
+    assert listed == set(ListSessionsParams.__struct_encode_fields__) - {"toolFamily", "needsMemory", "scope"}
 
 
 def test_only_what_is_given_is_sent() -> None:

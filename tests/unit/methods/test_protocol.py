@@ -12,7 +12,7 @@ import pytest
 from msgspec import Meta, Struct
 from msgspec.structs import FieldInfo
 
-from sesamed.methods import index, own, search, sessions, windows
+from sesamed.methods import index, lists, own, search, sessions, windows
 from sesamed.methods.filters import Filters
 from sesamed.methods.index import ProgressLine
 from sesamed.methods.method import Method, Params
@@ -181,7 +181,7 @@ def test_the_exchange_of_hello_is_todays() -> None:
 LIMITS = {
     ("search", "limit"): search.MAX_HITS,
     ("search_sessions", "contextAfter"): windows.WINDOW_ITEMS,
-    ("list_sessions", "limit"): sessions.MAX_SESSIONS,
+    ("list_sessions", "limit"): lists.MAX_SESSIONS,
     ("list_messages", "limit"): sessions.MAX_MESSAGES,
     ("list_bad_lines", "limit"): index.MAX_BAD_FILES,
     ("list_bad_lines", "unfinished"): index.MAX_BAD_FILES,

@@ -1,0 +1,283 @@
+"""Sessions and their messages as a hub has them: lists, pages, and which ones are shown as one."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+
+from sesamed.errors import AmbiguousError, NotFoundError
+from sesamed.hub.conditions import Conditions
+from sesamed.hub.words import Known, Sessions
+from sesamed.model import Role
+from sesamed.store.reading.summary import SHORT_CHARACTERS, shorten_among
+from sesamed.store.search.shown import Group, Shown, Team
+
+if TYPE_CHECKING:
+    from sesamed.hub.question import Question
+
+ROLES = get_args(Role)
+DEEPEST = 8  # of subagents' subagents
+MOST_CANDIDATES = 20
+SHOWN_CHARACTERS = 64
+
+KEYS = """unnest(%(owners)s::text[], %(workstations)s::text[], %(keys)s::text[]) WITH ORDINALITY
+    AS k(owner, workstation_id, composite_key, n)"""
+LIGHT = """s.session_id, s.source, coalesce(nullif(s.project, ''), s.workstation_id), s.opening, s.subagent, s.parent_session_id,
+    extract(epoch FROM s.modified)::float8"""
+ABOUT = f"""
+    SELECT k.n, {LIGHT} FROM {KEYS} JOIN sesame.hub_sessions s USING (owner, workstation_id, composite_key)
+"""
+PARENTS = f"""
+    SELECT DISTINCT ON (k.n) k.n, s.owner, s.workstation_id, s.composite_key, s.message_count, extract(epoch FROM s.created)::float8,
+      {LIGHT}
+    FROM unnest(%(owners)s::text[], %(workstations)s::text[], %(sources)s::text[], %(parents)s::text[]) WITH ORDINALITY
+      AS k(owner, workstation_id, source, session_id, n)
+    JOIN sesame.hub_sessions s USING (owner, workstation_id, source, session_id) ORDER BY k.n, s.created
+"""
+COLUMNS = (
+    "owner", "composite_key", "workstation_id", "session_id", "source", "path", "cwd", "project_path", "git_branch", "name", "title",
+    "summary", "description", "tags", "recall_words", "parent_session_id", "subagent", "gone", "message_count", "exchange_count",
+    "tool_counts", "total", "serial", "project", "created", "modified", "person", "seen",
+)  # fmt: skip
+AS_MS = "(extract(epoch FROM {name}) * 1000)::bigint"
+SELECTED = ", ".join(
+    {
+        "created": AS_MS.format(name="s.created"), "modified": AS_MS.format(name="s.modified"), "seen": AS_MS.format(name="w.seen_at"),
+        "person": "coalesce(w.person, s.owner)",
+    }.get(name, f"s.{name}")
+    for name in COLUMNS
+)  # fmt: skip
+ORPHAN = """s.subagent AND s.parent_session_id IS NOT NULL AND NOT EXISTS(SELECT 1 FROM sesame.hub_sessions o
+    WHERE o.owner = s.owner AND o.workstation_id = s.workstation_id AND o.source = s.source AND o.session_id = s.parent_session_id)"""
+FROM = "sesame.hub_sessions s LEFT JOIN sesame.hub_workstations w USING (owner, workstation_id)"
+READ = f"SELECT k.n, {SELECTED}, {ORPHAN} FROM {KEYS} JOIN {FROM} USING (owner, workstation_id, composite_key)"
+PASSING = "({session}) AND ({listed}) AND {has_message}"
+HAS_MESSAGE = """EXISTS(SELECT 1 FROM sesame.hub_messages v WHERE v.owner = s.owner AND v.workstation_id = s.workstation_id
+    AND v.composite_key = s.composite_key AND ({message}))"""
+LIST = """
+    WITH p AS MATERIALIZED (
+      SELECT s.owner, s.workstation_id, s.composite_key, s.source, s.session_id, s.subagent, s.parent_session_id, s.modified, s.created,
+        s.message_count
+      FROM sesame.hub_sessions s WHERE {passing}),
+    f AS (
+      SELECT p.*, count(*) OVER () AS total FROM p LEFT JOIN (SELECT DISTINCT owner, workstation_id, source, session_id FROM p) o
+        ON o.owner = p.owner AND o.workstation_id = p.workstation_id AND o.source = p.source AND o.session_id = p.parent_session_id
+          AND p.subagent AND {folds}
+      WHERE o.session_id IS NULL)
+    SELECT owner, workstation_id, composite_key, message_count, extract(epoch FROM created)::float8, true, total FROM f
+    ORDER BY modified DESC, source, session_id, owner LIMIT %(limit)s OFFSET %(offset)s
+"""
+COUNT = "SELECT count(*) FROM sesame.hub_sessions s WHERE {passing}"
+BEGINNING_ALIKE = """
+    SELECT left(s.session_id, %(length)s), array_agg(s.session_id) FROM sesame.hub_sessions s
+    WHERE left(s.session_id, %(length)s) = ANY(%(beginnings)s) GROUP BY 1
+"""
+RESOLVE = """
+    SELECT s.owner, s.workstation_id, s.composite_key, s.message_count, extract(epoch FROM s.created)::float8, true, s.source, s.session_id,
+      s.name
+    FROM sesame.hub_sessions s WHERE {condition} ORDER BY s.owner <> session_user, s.modified DESC LIMIT %(most)s
+"""
+EXACT = "s.composite_key = %(ref)s OR s.session_id = %(ref)s OR s.source || ':' || s.session_id = %(ref)s"
+MESSAGE = """m.msg_idx, m.role, m.kind, m.tool, m.is_error, m.entry_id, (extract(epoch FROM m.time) * 1000)::bigint, m.undone, m.serial,
+    m.text"""
+MESSAGES = f"""
+    SELECT {MESSAGE}
+    FROM sesame.hub_messages m WHERE m.owner = %(owner)s AND m.workstation_id = %(workstation)s AND m.composite_key = %(key)s
+      AND m.msg_idx >= %(first)s ORDER BY m.msg_idx LIMIT %(count)s
+"""
+AT = f"""
+    SELECT k.n, {MESSAGE}
+    FROM unnest(%(owners)s::text[], %(workstations)s::text[], %(keys)s::text[], %(numbers)s::integer[]) WITH ORDINALITY
+      AS k(owner, workstation_id, composite_key, msg_idx, n)
+    JOIN sesame.hub_messages m USING (owner, workstation_id, composite_key, msg_idx)
+"""
+CHILDREN = """
+    SELECT c.session_id FROM sesame.hub_sessions c WHERE c.owner = %(owner)s AND c.workstation_id = %(workstation)s
+      AND c.source = %(source)s AND c.parent_session_id = %(session_id)s ORDER BY c.created, c.session_id LIMIT 500
+"""
+OPENING = f"""
+    SELECT DISTINCT ON (k.n) k.n, {MESSAGE} FROM {KEYS} JOIN sesame.hub_messages m USING (owner, workstation_id, composite_key)
+    WHERE m.kind = 'message' AND m.role = 'user' AND m.msg_idx < 20 AND m.text <> '' ORDER BY k.n, m.msg_idx
+"""
+
+
+class HubSession(NamedTuple):
+    """A session as the hub has it, the fields of its columns, whose it is, and when its machine was last heard of."""
+
+    values: Mapping[str, Any]
+    short_id: str
+
+    def __getattr__(self, name: str) -> Any:
+        return self.values[name]
+
+
+class HubMessage(NamedTuple):
+    """A message or a call."""
+
+    number: int
+    role: str
+    kind: str
+    tool: str | None
+    is_error: bool | None
+    entry: str | None
+    time_ms: int | None
+    undone: bool
+    serial: int
+    text: str
+
+    @property
+    def as_role(self) -> Role:
+        """Its role; what another version calls otherwise is of the agent."""
+        return self.role if self.role in ROLES else "assistant"  # type: ignore[return-value]
+
+
+def bind_keys(known: Iterable[Known]) -> dict[str, Any]:
+    """The values for statements about some sessions."""
+    known = list(known)
+    return {
+        "owners": [one.owner for one in known],
+        "workstations": [one.workstation for one in known],
+        "keys": [one.key for one in known],
+    }
+
+
+# -- what is shown as one
+
+
+class _About(NamedTuple):
+    session_id: str
+    source: str
+    project: str
+    opening: int | None
+    subagent: bool
+    parent: str | None
+    modified_s: float
+
+    @property
+    def order(self) -> tuple[int, str, str]:
+        """Newer ones first, then by name."""
+        return -int(self.modified_s * 1000), self.source, self.session_id
+
+
+def find_shown(question: "Question", sessions: Sessions, numbers: Iterable[int], *, folds: bool) -> dict[int, Shown]:
+    """What each session is shown as, and with which others."""
+    numbers = list(numbers)
+    rows = question.rows(ABOUT, bind_keys(sessions.known[number] for number in numbers))
+    about = {numbers[n - 1]: _About(*row) for n, *row in rows}
+    above = _find_parents(question, sessions, about) if folds else {}
+    result = {}
+    for number in numbers:
+        top, seen = number, {number}
+        while (parent := above.get(top)) is not None and parent not in seen:
+            seen.add(parent)
+            top = parent
+        own, other = about[number], about[top]
+        missing = other.parent if folds and other.subagent else None
+        workstation = sessions.known[top].workstation
+        team: Team = top if missing is None else (other.source, f"{workstation}:{missing}")
+        group: Group = team if other.opening is None or missing is not None else (other.project, other.opening)
+        result[number] = Shown(top, group, team, other.order, own.order)
+    return result
+
+
+def _find_parents(question: "Question", sessions: Sessions, about: dict[int, _About]) -> dict[int, int]:
+    """Of subagents the sessions above them, which are added to what is known."""
+    above: dict[int, int] = {}
+    looked = [number for number, one in about.items() if one.subagent and one.parent]
+    for _ in range(DEEPEST):
+        if not looked:
+            break
+        known = [sessions.known[number] for number in looked]
+        values = {
+            **bind_keys(known),
+            "sources": [about[number].source for number in looked],
+            "parents": [about[number].parent for number in looked],
+        }
+        found = list[int]()
+        for n, owner, workstation, key, messages, created_s, *row in question.rows(PARENTS, values):
+            parent = sessions.number(Known(owner, workstation, key, messages, created_s, passes=False))
+            above[looked[n - 1]] = parent
+            if parent not in about:
+                about[parent] = _About(*row)
+                found.append(parent)
+        looked = [number for number in found if about[number].subagent and about[number].parent]
+    return above
+
+
+# -- sessions
+
+
+def read_sessions(question: "Question", known: Iterable[Known]) -> list[HubSession]:
+    """Some sessions, in this order."""
+    known = list(known)
+    rows = sorted(question.rows(READ, bind_keys(known)))
+    values = [{**dict(zip(COLUMNS, row, strict=False)), "orphan": row[-1]} for _, *row in rows]
+    beginnings = list({one["session_id"][:SHORT_CHARACTERS] for one in values})
+    alike: dict[str, list[str]] = (
+        dict(question.rows(BEGINNING_ALIKE, {"length": SHORT_CHARACTERS, "beginnings": beginnings}))
+        if beginnings
+        else {}
+    )
+    return [HubSession(one, _shorten(one, alike[one["session_id"][:SHORT_CHARACTERS]])) for one in values]
+
+
+def _shorten(session: Mapping[str, Any], others: list[str]) -> str:
+    own = session["session_id"]
+    return shorten_among(own, others) if others.count(own) == 1 else str(session["composite_key"])
+
+
+def list_sessions(question: "Question", where: Conditions, limit: int, offset: int) -> tuple[int, list[Known]]:
+    """Sessions that pass the filters, newest activity first, and how many there are."""
+    has_message = "true" if where.message == "true" else HAS_MESSAGE.format(message=where.message)
+    passing = PASSING.format(session=where.session, listed=where.listed, has_message=has_message)
+    sql = LIST.format(passing=passing, folds=str(where.folds).lower())
+    rows = question.rows(sql, {**where.values, "limit": limit, "offset": offset})
+    found = [Known(*row[:6]) for row in rows]
+    if rows or not offset:
+        return (int(rows[0][6]) if rows else 0), found
+    return int(question.rows(sql, {**where.values, "limit": 1, "offset": 0})[0][6]), []
+
+
+def find(question: "Question", reference: str) -> Known:
+    """The session with this key or id, or the only one whose id starts with it; of one's own and another's with one id one's own."""
+    values = {"ref": reference, "most": MOST_CANDIDATES}
+    found = question.rows(RESOLVE.format(condition=EXACT), values) or question.rows(
+        RESOLVE.format(condition="starts_with(s.session_id, %(ref)s)"), values
+    )
+    shown = reference[:SHOWN_CHARACTERS]
+    if not found:
+        raise NotFoundError(f"no session {shown!r} in the hub; `sesamectl search --hub` shows the ids", sessionId=shown)
+    own = [row for row in found if row[2] == reference]
+    if len(found) > 1 and not own:
+        candidates = [
+            {"sessionId": key, "source": source, "name": name} for _, _, key, _, _, _, source, _, name in found
+        ]
+        raise AmbiguousError(f"{shown!r} fits {len(found)} sessions in the hub; use a key", candidates=candidates)
+    return Known(*(own or found)[0][:6])
+
+
+def list_children(question: "Question", session: HubSession) -> list[str]:
+    """The sessions that were forked from this one, or worked for it, oldest first."""
+    names = ("owner", "source", "session_id")
+    values = {**{name: session.values[name] for name in names}, "workstation": session.values["workstation_id"]}
+    return [child for (child,) in question.rows(CHILDREN, values)]
+
+
+# -- messages
+
+
+def read_page(question: "Question", session: Known, first: int, count: int) -> list[HubMessage]:
+    """Messages from a number on."""
+    who = {"owner": session.owner, "workstation": session.workstation, "key": session.key}
+    return [HubMessage(*row) for row in question.rows(MESSAGES, {**who, "first": first, "count": count})]
+
+
+def read_messages(question: "Question", places: list[tuple[Known, int]]) -> list[HubMessage | None]:
+    """The messages at these places."""
+    values = {**bind_keys(known for known, _ in places), "numbers": [number for _, number in places]}
+    found = {n: HubMessage(*row) for n, *row in question.rows(AT, values)} if places else {}
+    return [found.get(n) for n in range(1, len(places) + 1)]
+
+
+def read_openings(question: "Question", known: list[Known]) -> list[HubMessage | None]:
+    """What each session's person said first."""
+    found = {n: HubMessage(*row) for n, *row in question.rows(OPENING, bind_keys(known))} if known else {}
+    return [found.get(n) for n in range(1, len(known) + 1)]

@@ -1,0 +1,106 @@
+"""Hits, and what is said about an answer, wherever it comes from."""
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+from msgspec.structs import asdict
+
+from sesamed.methods.method import CodePoints
+from sesamed.model import Answer, Role, Session
+from sesamed.sanitize import Exact, Line, Time
+from sesamed.store.search.excerpt import Excerpt
+from sesamed.store.search.terms import Terms
+
+HeadingField = Literal["title", "summary", "description", "tags", "recallWords", "cwd", "gitBranch"]
+FIELDS: Mapping[str, HeadingField] = {
+    "title": "title",
+    "summary": "summary",
+    "description": "description",
+    "tags": "tags",
+    "recall_words": "recallWords",
+    "cwd": "cwd",
+    "git_branch": "gitBranch",
+}
+
+
+class Match(Answer, frozen=True, kw_only=True):
+    """The record that matched, in the session and file that really contain it; or what the session is called, or where it worked."""
+
+    session_id: Exact
+    short_id: Exact
+    path: Exact
+    kind: Literal["message", "tool_call", "heading"]
+    role: Role | None  # these are null for headings
+    tool_name: Line | None
+    msg_idx: int | None
+    entry_id: Exact | None
+    timestamp: Time | None
+    undone: bool = False
+    field: HeadingField | None = None  # of a heading
+
+
+class Hit(Session, frozen=True, kw_only=True):
+    """A session that matched."""
+
+    score: float
+    matched_snippet: Exact  # clean; `highlights` are places in it
+    highlights: list[tuple[CodePoints, CodePoints]]
+    matched_words: list[Exact]  # as they were asked for
+    missing_words: list[Exact]
+    match: Match | None  # null only if the query has no words
+    similar: int
+    subagents: int
+
+
+class WordCount(Answer, frozen=True, kw_only=True):
+    """Where a word of the query is, whatever the filters; it is nowhere in the index if all of these are 0."""
+
+    word: Exact
+    chunks: int
+    forms: int  # chunks that contain another form of it: within a longer word, or -ification of -ify
+    headings: int  # sessions with it in their title, annotations, directory or branch
+
+
+class Page(NamedTuple):
+    """A page of hits, and what is known about all of them."""
+
+    hits: list[Hit]
+    terms: Terms
+    total: int = 0
+    total_exact: bool = True
+    filtered_out: int = 0
+    weak: bool = False
+    share: float = 1.0  # of the question that its best hit has
+
+    @property
+    def words(self) -> list[WordCount]:
+        """Where each word is."""
+        return [
+            WordCount(
+                word=term.word.text,
+                chunks=term.chunks,
+                forms=term.forms,
+                headings=len(term.headings.titled | term.headings.placed),
+            )
+            for term in self.terms.terms
+        ]
+
+
+def join_shown(hit: Hit) -> str:
+    """What of a hit may show a word within a longer one."""
+    return f"{hit.matched_snippet}\n{hit.name}\n{hit.cwd}\n{hit.git_branch}"
+
+
+def make_hit(session: Session, excerpt: Excerpt, place: Match | None) -> Hit:
+    """A hit before anything is said of why it is one."""
+    return Hit(
+        **asdict(session),
+        score=1.0,
+        matched_snippet=excerpt.text,
+        highlights=excerpt.highlights,
+        matched_words=[],
+        missing_words=[],
+        match=place,
+        similar=0,
+        subagents=0,
+    )

@@ -1,0 +1,420 @@
+"""What machines have shipped is found from another one, as if it were in its index: by the same words, in the same order."""
+
+import io
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from sesamectl.cli import main
+from sesamed.hub import server
+from sesamed.sanitize import clean_text
+from tests.support.canaries import IN_TEXTS, WORD
+from tests.support.daemon import Daemon
+from tests.support.hub import Workstation
+from tests.support.postgres import HubDatabase, Server, needs_postgres, run
+from tests.support.sessions import Call, PiSession
+
+pytestmark = needs_postgres
+LAPTOP, DESK = "aaaaaaaa", "bbbbbbbb"
+OTHER = "Please look at the weather of tomorrow and tell me"
+
+
+class Machines(NamedTuple):
+    """A laptop that has shipped, a desk that asks and has shipped, too, and their hub."""
+
+    hub: HubDatabase
+    laptop: Daemon
+    desk: Daemon
+
+
+def talks() -> list[PiSession]:
+    """Sessions that many kinds of questions tell apart."""
+    call = Call("bash", {"command": "cat src/plum/config.json && make quince"})
+    edit = Call("edit", {"path": "/work/app/src/kiwi.ts", "oldText": "a", "newText": "b"})
+    return [
+        PiSession(id="first", cwd="/work/app").user("Why does the scheduler drop plum jobs?")
+        .assistant("The plum queue overflows; see package.json", calls=[call]).result(call, "medlar").user("Then fix the queue"),
+        PiSession(id="second", cwd="/work/lib").user("parseHTTPDate fails for the plum calendar").assistant("It expects a zone")
+        .name("Dates with zones"),
+        PiSession(id="third", cwd="/work/app").user("日本語のテストを書いてください").assistant("はい、テストです。Done."),
+        PiSession(id="fourth", cwd="/work/other").user("simplify the deployment")
+        .assistant("the queue of the deployment; plumbing", calls=[edit])
+        .result(edit, "done").assistant("a scheduler for the queue, by design"),
+        PiSession(id="fifth", cwd="/work/other").user(f"{OTHER} now").assistant("It rains; the exact phrase is here: blue moon rising"),
+        PiSession(id="sixth", cwd="/elsewhere").user(f"{OTHER} then").assistant("moon and blue, not in this order").name("Plum harvest"),
+    ]  # fmt: skip
+
+
+def make_machine(workstation: str, dsn: str | None = None) -> Daemon:
+    """A machine that asks the hub there, if it has one."""
+    hub = {} if dsn is None else {"hub": {"dsn": dsn, "singleUser": True}}
+    daemon = Daemon({"workstationId": workstation, **hub})
+    daemon.allowed.append("WARNING sesamed.hub ")  # what it would ship, it cannot: another one stands in for it
+    return daemon
+
+
+def make_desk(hub: HubDatabase) -> Daemon:
+    """A machine that asks."""
+    return make_machine(DESK, hub.dsn("anna"))
+
+
+@pytest.fixture(scope="module")
+def machines(postgres: Server) -> Iterator[Machines]:
+    """All of them; tests only ask."""
+    hub = HubDatabase(postgres)
+    with hub.connect("keeper") as connection:
+        server.migrate(connection)
+    with make_machine(LAPTOP) as laptop, make_desk(hub) as desk:
+        for session in talks():
+            laptop.write(session.file_name, session.bytes())
+        own = PiSession(id="own", cwd="/work/app").user("plum cake at the desk").assistant("with a scheduler")
+        desk.write(own.file_name, own.bytes())
+        Workstation(laptop, hub, language="english").ship()  # which stems like the index
+        Workstation(desk, hub).ship()
+        with hub.connect("keeper") as connection:
+            run(connection, "ANALYZE")
+        yield Machines(hub, laptop, desk)
+
+
+def tell(answer: Any) -> list[tuple[Any, ...]]:
+    """What of hits does not depend on where they come from."""
+    return [
+        (
+            hit["sessionId"],
+            hit["matchedSnippet"],
+            hit["highlights"],
+            hit["matchedWords"],
+            hit["missingWords"],
+            hit["match"]["kind"],
+        )
+        for hit in answer["results"]
+    ]
+
+
+QUESTIONS = [
+    "scheduler", "plum", "plum scheduler queue", "why does the scheduler drop jobs", '"blue moon"', '"blue moon" rising', "plum -queue",
+    "sched*", "package.json", "json", "HTTP date", "parseHTTPDate", "テスト", "日本語 テスト", "schedular", "harvest plum", "src/kiwi.ts",
+    "zones", "quince make", "deployment -\"by design\"", "nothingofthekind", "Dates with zones", "/work/lib",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_the_hub_answers_as_the_machine_itself_does(machines: Machines, question: str) -> None:
+    there = machines.desk.call("search", query=question, scope="hub", workstation=LAPTOP)
+    here = machines.laptop.call("search", query=question)
+    assert tell(there) == tell(here)
+    assert (there["total"], there["weak"]) == (here["total"], here["weak"])
+
+
+FILTERS: list[dict[str, Any]] = [
+    {"cwd": "/work"}, {"cwd": "/work/app"}, {"after": "2030-01-01"}, {"before": "2020-01-01"}, {"before": "2030-01-01"},
+    {"source": "pi"}, {"source": "claude"}, {"role": "user"}, {"role": ["assistant", "user"]}, {"tool": "BASH"}, {"tool": "bash*"},
+    {"toolFamily": "shell"}, {"toolFamily": ["edit", "shell"]}, {"tools": True}, {"status": "success"}, {"status": "error"},
+    {"subagents": "only"}, {"subagents": "exclude"}, {"exclude": "first"}, {"exclude": ["first", f"{LAPTOP}:0:second"]}, {"empty": True},
+    {"tool": "mcp__x"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("filters", FILTERS, ids=str)
+def test_each_filter_means_there_what_it_means_here(machines: Machines, filters: dict[str, Any]) -> None:
+    for question in ("plum scheduler quince deployment", "*"):
+        there = machines.desk.call("search", query=question, scope="hub", workstation=LAPTOP, **filters)
+        here = machines.laptop.call("search", query=question, **filters)
+        assert {hit["sessionId"] for hit in there["results"]} == {hit["sessionId"] for hit in here["results"]}, question
+    listed = machines.desk.call("list_sessions", scope="hub", workstation=LAPTOP, **filters)
+    assert [one["sessionId"] for one in listed["sessions"]] == [
+        one["sessionId"] for one in machines.laptop.call("list_sessions", **filters)["sessions"]
+    ]
+
+
+def test_both_are_one_answer_without_doubles(machines: Machines) -> None:
+    """What is here is shown from here, though the hub has it, too."""
+    answer = machines.desk.call("search", query="plum scheduler", scope="both")
+    found = {hit["sessionId"]: hit for hit in answer["results"]}
+    assert sorted(found) == ["first", "fourth", "own", "second", "sixth"]
+    assert (found["own"]["workstation"], found["own"]["person"], found["own"]["asOf"]) == (DESK, None, None)
+    assert (found["first"]["workstation"], found["first"]["person"]) == (LAPTOP, "anna")
+    assert found["first"]["asOf"].startswith("20")
+    assert len(answer["results"]) == answer["total"] == 5
+    scores = [hit["score"] for hit in answer["results"]]
+    assert scores == sorted(scores, reverse=True)
+    assert answer["warnings"] == []
+    pages = [
+        hit["sessionId"]
+        for offset in range(5)
+        for hit in machines.desk.call("search", query="plum scheduler", scope="both", limit=1, offset=offset)["results"]
+    ]
+    assert pages == [hit["sessionId"] for hit in answer["results"]]
+    listed = machines.desk.call("list_sessions", scope="both")
+    assert sorted(one["sessionId"] for one in listed["sessions"]) == sorted(["own", *(talk.id for talk in talks())])
+    assert listed["total"] == 7
+
+
+def test_machines_projects_and_persons_are_filters(machines: Machines) -> None:
+    def list_found(**filters: Any) -> list[str]:
+        answer = machines.desk.call("search", query="plum", scope="hub", **filters)
+        return sorted(hit["sessionId"] for hit in answer["results"])
+
+    assert list_found(workstation=DESK) == ["own"]
+    assert list_found(workstation=LAPTOP) == ["first", "second", "sixth"]
+    assert list_found(workstation="cccccccc") == []
+    assert list_found(project="lib") == ["second"]
+    assert list_found(project="/work/lib") == ["second"]
+    assert list_found(project="work") == []
+    assert list_found(person="anna") == ["first", "own", "second", "sixth"]
+    assert list_found(person="bert") == []
+
+
+def test_a_session_of_another_machine_is_read(machines: Machines) -> None:
+    """By its id, a part of it, or its key, page by page; it cannot be resumed here."""
+    whole = machines.laptop.call("list_messages", sessionId="fourth")["messages"]
+    key = machines.desk.call("search", query="simplify", scope="hub")["results"][0]["key"]
+    names = ("msgIdx", "role", "kind", "toolName", "isError", "timestamp", "entryId", "truncated", "undone")
+    for reference in ("fourth", "four", "pi:fourth", key):
+        answer = machines.desk.call("list_messages", sessionId=reference, scope="hub")
+        assert [[one[name] for name in names] for one in answer["messages"]] == [
+            [one[name] for name in names] for one in whole
+        ]
+        assert answer["sessionId"] == key
+    page = machines.desk.call("list_messages", sessionId="fourth", scope="both", offset=1, limit=2)
+    assert ([one["msgIdx"] for one in page["messages"]], page["nextOffset"], page["total"]) == ([1, 2], 3, 4)
+    last = machines.desk.call("list_messages", sessionId="fourth", scope="hub", offset=-1)
+    assert ([one["msgIdx"] for one in last["messages"]], last["nextOffset"]) == ([3], None)
+    around = machines.desk.call("list_messages", sessionId="fourth", scope="hub", around=3, limit=2)
+    assert [one["msgIdx"] for one in around["messages"]] == [2, 3]
+    meta = machines.desk.call("get_session_meta", sessionId="fourth", scope="both")
+    assert (meta["key"], meta["resume"], meta["resumeProblem"]["code"]) == (key, None, "otherWorkstation")
+    assert meta["toolCounts"] == {"edit": 1}
+    assert machines.desk.call("list_messages", sessionId="own", scope="both")["sessionId"] == "own"
+    refused = machines.desk.refuses("list_messages", sessionId="nowhere", scope="both")
+    assert refused.code == 1
+
+
+def test_a_person_sees_what_is_theirs(machines: Machines) -> None:
+    with make_machine("cccccccc", machines.hub.dsn("bert")) as other:
+        assert other.call("search", query="plum", scope="hub")["results"] == []
+        assert other.call("list_sessions", scope="hub")["sessions"] == []
+        assert other.refuses("list_messages", sessionId="first", scope="hub").code == 1
+
+
+ODD = [
+    "'",
+    "');--",
+    "' OR true --",
+    "%",
+    "%s",
+    "%(project)s",
+    "\\",
+    "$1",
+    "a:*|b&!c<->d",
+    "'plum':A",
+    "\x00",
+    "{}",
+    "x" * 5000,
+]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=range(len(ODD)))
+def test_nothing_that_is_typed_is_a_statement(machines: Machines, odd: str) -> None:
+    """Odd values find nothing, or what they say, and are no errors but those of wrong parameters."""
+    for name in ("cwd", "exclude", "tool", "workstation", "project", "person"):
+        value = f"/{odd}" if name == "cwd" else odd
+        answer = machines.desk.call("search", query="plum", scope="hub", **{name: value})
+        expected = {"exclude": 4}.get(name, 0)
+        assert len(answer["results"]) == expected, name
+    for question in (odd, f"plum {odd}", f'"{odd}"', f"plum -{odd}", f"plum{odd}*"):
+        machines.desk.call("search", query=question, scope="hub")
+    assert machines.desk.refuses("list_messages", sessionId=odd, scope="hub").code == 1
+
+
+# -- a hub that does not answer
+
+
+class Silent:
+    """What takes every connection, and never says a word."""
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self._taken: list[socket.socket] = []
+        threading.Thread(target=self._take, daemon=True).start()
+
+    def _take(self) -> None:
+        while True:
+            try:
+                self._taken.append(self._listener.accept()[0])
+            except OSError:
+                return
+
+    def close(self) -> None:
+        """Hang up."""
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for taken in self._taken:
+            taken.close()
+
+
+def test_a_hub_that_never_answers_costs_its_deadline(tmp_path: Path) -> None:
+    silent = Silent()
+    try:
+        with make_machine(DESK, f"host=127.0.0.1 port={silent.port} user=anna dbname=x sslmode=disable") as daemon:
+            own = PiSession(id="own").user("a plum")
+            daemon.write(own.file_name, own.bytes())
+            daemon.sync()
+            begun = time.monotonic()
+            answer = daemon.call("search", query="plum", scope="both", timeoutMs=300)
+            assert 0.25 < time.monotonic() - begun < 2
+            assert [hit["sessionId"] for hit in answer["results"]] == ["own"]
+            assert answer["warnings"] == ["the hub did not answer within 300 ms"]
+            refused = daemon.refuses("search", query="plum", scope="hub", timeoutMs=300)
+            assert (refused.code, refused.data["cause"]) == (9, "deadline")
+            assert daemon.call("search", query="plum")["warnings"] == []
+    finally:
+        silent.close()
+
+
+def test_connections_that_were_cut_are_made_anew(machines: Machines, postgres: Server) -> None:
+    """As by a server that restarts: the next question does not notice."""
+    with make_desk(machines.hub) as desk:
+        assert len(desk.call("search", query="plum", scope="hub")["results"]) == 4
+        with postgres.connect() as connection:
+            run(
+                connection,
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s",
+                machines.hub.name,
+            )
+        assert len(desk.call("search", query="plum", scope="hub")["results"]) == 4
+
+
+def test_without_a_hub_nothing_of_it_is_loaded(machines: Machines) -> None:
+    """psycopg is there from the first question to a hub on."""
+    with make_desk(machines.hub) as desk:
+        desk.call("search", query="plum")
+        maps = Path(f"/proc/{desk.pid}/maps")
+        if maps.exists():
+            assert "psycopg" not in maps.read_text()
+        desk.call("search", query="plum", scope="hub")
+        if maps.exists():
+            assert "psycopg" in maps.read_text()
+    refused = machines.laptop.refuses("search", query="plum", scope="hub")
+    assert (refused.code, refused.data["cause"]) == (9, "configuration")
+    answer = machines.laptop.call("search", query="plum", scope="both")
+    assert len(answer["results"]) == 3
+    assert "no hub is configured" in answer["warnings"][0]
+    listed = machines.laptop.call("list_sessions", scope="both")
+    assert (listed["total"], listed["warnings"]) == (len(talks()), answer["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("search", {"query": "a", "similarTo": "first"}),
+        ("search", {"query": "a", "path": "a.py"}),
+        ("search_sessions", {"query": "a"}),
+        ("list_sessions", {"since": 0}),
+        ("list_sessions", {"needsMemory": True}),
+        ("list_messages", {"sessionId": "first", "branch": "leaf"}),
+        ("list_messages", {"sessionId": "first", "reveal": True}),
+    ],
+    ids=str,
+)
+def test_what_only_the_index_knows_is_refused(machines: Machines, method: str, params: dict[str, Any]) -> None:
+    refused = machines.desk.refuses(method, scope="hub", **params)
+    assert refused.code in (-32602, 7)
+
+
+# -- what a person sees
+
+
+def print_command(machine: Daemon, monkeypatch: pytest.MonkeyPatch, *words: str) -> str:
+    """What `sesamectl` prints."""
+    for name, value in {**machine.environ(), "COLUMNS": "200"}.items():
+        monkeypatch.setenv(name, value)
+    output = io.StringIO()
+    with redirect_stdout(output), redirect_stderr(output):
+        main([*words])
+    return output.getvalue()
+
+
+def test_screens_show_whose_a_session_is_and_how_old(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--hub` asks both; a session of another machine is read by what is printed of it."""
+    assert "own" in print_command(machines.desk, monkeypatch, "search", "plum")
+    printed = print_command(machines.desk, monkeypatch, "search", "plum", "--hub")
+    assert f"of anna on {LAPTOP}" in printed
+    assert "shipped " in printed
+    listed = print_command(machines.desk, monkeypatch, "list", "--hub", "--project", "lib", "--person", "anna")
+    assert "Dates with zones" in listed
+    assert "scheduler" not in listed
+    shown = print_command(machines.desk, monkeypatch, "show", "second", "--hub", "--limit", "1")
+    assert "parseHTTPDate fails for the plum calendar" in shown
+    assert f"of anna on {LAPTOP}" in shown
+    assert "no session" in print_command(machines.desk, monkeypatch, "show", "second")
+    near = print_command(machines.desk, monkeypatch, "show", "fourth:2", "--hub", "-C", "1")
+    assert "by design" not in near.splitlines()[0]
+    assert "plumbing" in near
+
+
+# -- what others have written
+
+
+HOSTILE = """
+    UPDATE sesame.hub_sessions SET name = name || %(text)s, title = name || %(text)s, summary = %(text)s, description = %(text)s,
+      tags = ARRAY[%(text)s], recall_words = ARRAY[%(text)s], path = %(text)s, cwd = %(text)s, project_path = %(text)s,
+      git_branch = %(text)s, parent_session_id = %(text)s, source = %(text)s, session_id = session_id || %(text)s,
+      tool_counts = json_build_object(%(text)s, 1)::text
+"""
+HOSTILE_MESSAGES = """
+    UPDATE sesame.hub_messages SET text = text || %(text)s, tool = %(text)s, entry_id = %(text)s,
+      role = CASE WHEN kind = 'message' THEN role ELSE %(text)s END
+"""
+
+
+def list_texts(value: Any) -> Iterator[str]:
+    """Every text in an answer."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for name, part in value.items():
+            yield name
+            yield from list_texts(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from list_texts(part)
+
+
+def test_what_another_program_has_written_to_the_hub_is_clean(
+    hub_database: HubDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every field of it, ids and paths as well: whoever shares a project could write anything there."""
+    with hub_database.connect("keeper") as connection:
+        server.migrate(connection)
+    with make_machine(LAPTOP) as laptop:
+        for session in talks()[:4]:
+            laptop.write(session.file_name, session.bytes())
+        Workstation(laptop, hub_database).ship()
+    hostile = {"text": IN_TEXTS.replace("\0", "")}
+    with hub_database.connect("anna") as connection:
+        connection.execute(HOSTILE, hostile)
+        connection.execute(HOSTILE_MESSAGES, hostile)
+    with make_desk(hub_database) as desk:
+        found = desk.call("search", query="plum queue kiwi zones", scope="hub")
+        answers = [found, desk.call("list_sessions", scope="both"), desk.call("search", query="*", scope="both")]
+        assert len(found["results"]) == 3
+        with hub_database.connect("anna") as connection:
+            keys = [key for (key,) in run(connection, "SELECT composite_key FROM sesame.hub_sessions")]
+        for key in keys:
+            answers += [
+                desk.call(method, sessionId=key, scope="hub") for method in ("list_messages", "get_session_meta")
+            ]
+        texts = list(list_texts(answers))
+        assert any(WORD in text for text in texts)
+        assert [text for text in texts if clean_text(text) != text] == []
+        for words in (["search", "plum", "--hub"], ["list", "--hub"], ["show", keys[0], "--hub"]):
+            printed = print_command(desk, monkeypatch, *words)
+            assert clean_text(printed) == printed

@@ -26,8 +26,6 @@ from tests.support.indexes import Indexes, make_directory
 from tests.support.rewriting import KINDS, Documents, Rewriter, make
 from tests.support.state_machines import NIGHT, is_night
 
-SHARED = {"kilo": "roo", "cursor": "zed"}  # what is read as another one's; and what has histories of its shape alone
-
 
 class Desk:
     """An agent at work, and an index that looks at what it writes."""
@@ -77,7 +75,7 @@ class Desk:
 def test_each_source_has_a_history() -> None:
     """That is read whole."""
     whole_ones = {name for name, source in SOURCES.items() if not isinstance(source.shapes[0], Lines)}
-    assert whole_ones - {kind.parser for kind in KINDS} <= SHARED.keys()
+    assert whole_ones <= {kind.parser for kind in KINDS}
 
 
 def test_a_file_beside_a_fork_says_that_it_is_one_whenever_it_is_read() -> None:

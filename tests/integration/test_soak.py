@@ -224,7 +224,7 @@ def asked_in_spite_of_all(daemon: Daemon) -> Iterator[None]:
 @pytest.mark.timeout(300 + 2 * SOAK_S)
 @pytest.mark.skipif(shutil.which("prlimit") is None, reason="needs prlimit")
 def test_whatever_happens(chance: random.Random) -> None:
-    """Ten agents that append to files and three that write anew at work, while somebody asks, while the daemon is killed, disk or memory
+    """Ten agents that append to files and four that don't at work, while somebody asks, while the daemon is killed, disk or memory
     are full and the clock jumps: after each round the index says what a new one does, and it needs as much disk as before."""
     sizes: list[Size] = []
     until = time.monotonic() + SOAK_S

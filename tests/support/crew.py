@@ -1,5 +1,5 @@
-"""Ten agents of three kinds at work at once, which append to files, and three that don't: they write, fork, compact, name, archive, pack
-and delete their sessions."""
+"""Ten agents of three kinds at work at once, which append to files of their own, and four that don't: they write, fork, compact, name,
+archive, pack and delete their sessions."""
 
 import os
 import random

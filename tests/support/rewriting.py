@@ -10,11 +10,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.support.aider import AiderChat
 from tests.support.amp import AmpThread
 from tests.support.author import WORDS
 from tests.support.cline import ClineSession, ClineTask
 from tests.support.crush import SCHEMA as CRUSH_SCHEMA
 from tests.support.crush import CrushSession
+from tests.support.cursor import CursorSession, beside, write_chat
 from tests.support.gemini import GeminiSession
 from tests.support.goose import SCHEMA as GOOSE_SCHEMA
 from tests.support.goose import GooseSession
@@ -238,6 +240,60 @@ class Logs(Rewriter):
         (self.root / f"birds/chats/session-{session.id}.jsonl").unlink()
 
 
+class Chats(Rewriter):
+    """Aider: all sessions are in one file, each behind the one before it."""
+
+    parser = "aider"
+
+    def __init__(self, root: Path, chance: random.Random, name: str) -> None:
+        super().__init__(root, chance, name)
+        self._chat, self._written = AiderChat(), 0
+
+    def named(self, own: str) -> str:
+        return own
+
+    def begin(self, own: str) -> str:
+        count = len(self._chat.bytes())
+        self._chat.starts(
+            f"2026-03-{1 + count // 86_400:02} {count // 3600 % 24:02}:{count // 60 % 60:02}:{count % 60:02}"
+        )
+        return own
+
+    def fork(self, session: str, own: str) -> str:
+        return self.begin(own)
+
+    def can_take_back(self, session: str) -> bool:
+        return False
+
+    def say(self, session: str, text: str) -> None:
+        what = self.chance.random()
+        if what < 0.4:
+            self._chat.user(text)
+        elif what < 0.8:
+            self._chat.answer(text)
+        else:
+            self._chat.edits(f"{text[:9]}.py")
+
+    def write(self, session: str) -> None:
+        data = self._chat.bytes()[self._written :]
+        cut = self.chance.randrange(len(data)) if self.chance.random() < 0.3 else 0
+        for piece in (data[:cut], data[cut:]):
+            with open(self._path, "ab") as file:
+                file.write(piece)
+        self._written += len(data)
+
+    def delete(self, session: str) -> None:
+        """It stays in the file."""
+
+    def clear(self) -> None:
+        super().clear()
+        self._path.unlink(missing_ok=True)
+
+    @property
+    def _path(self) -> Path:
+        return self.root / f"{self.name}.chat.history.md"
+
+
 class Trees(Rewriter):
     """OpenCode before 1.2: files of messages and of parts."""
 
@@ -345,6 +401,47 @@ class Databases(Tables):
         self._count += 1
         number = ("REPLACE INTO event_sequence VALUES(?, ?, '')", (session.id, self._count))
         self.run([*self.drop(session), *session.statements(), number])
+
+
+class KiloTables(Databases):
+    """Kilo Code since 6, with OpenCode's tables."""
+
+    parser, file = "kilo", "kilo-{}.db"
+
+
+class CursorDatabases(Rewriter):
+    """Cursor: a database for each session, from which nothing is ever taken out."""
+
+    parser = "cursor"
+
+    def named(self, own: str) -> str:
+        return f"c0050000-0000-4000-8000-{own}"
+
+    def begin(self, own: str) -> CursorSession:
+        return CursorSession(self.named(own), has_times=self.chance.random() < 0.5)
+
+    def fork(self, session: CursorSession, own: str) -> CursorSession:
+        return self.begin(own)
+
+    def can_take_back(self, session: CursorSession) -> bool:
+        return False
+
+    def say(self, session: CursorSession, text: str) -> None:
+        call = Call("Shell", {"command": text}, f"call_{len(session.messages)}")
+        if not session.turns or self.chance.random() < 0.5:
+            session.user(text)
+        elif self.chance.random() < 0.1:
+            session.compact(text)
+        else:
+            session.answer(text, call).result(call, text, self.chance.choice((0, 0, 1)))
+
+    def write(self, session: CursorSession) -> None:
+        database = write_chat(self.root, session)
+        if self.chance.random() < 0.2:
+            (database.parent / "meta.json").write_bytes(beside(session))
+
+    def delete(self, session: CursorSession) -> None:
+        shutil.rmtree(session.database(self.root).parent)
 
 
 class GooseTables(Tables):
@@ -457,8 +554,8 @@ class OpenClawTables(Tables):
 
 
 def rewriters(root: Path, chance: random.Random, name: str) -> list[Rewriter]:
-    """One of each of the shapes, for a soak; their roots are made."""
-    return [make(kind, root, chance, name) for kind in (Documents, Trees, Databases)]
+    """One of each of the shapes but lines, for a soak; their roots are made."""
+    return [make(kind, root, chance, name) for kind in (Documents, Chats, Trees, Databases)]
 
 
 def make(kind: type[Rewriter], root: Path, chance: random.Random, name: str) -> Rewriter:
@@ -472,11 +569,14 @@ KINDS: tuple[type[Rewriter], ...] = (
     Panels,
     Threads,
     Logs,
+    Chats,
     Trees,
     Databases,
+    KiloTables,
+    CursorDatabases,
     GooseTables,
     CrushTables,
     ZedTables,
     OpenClawTables,
 )
-ROOTS = ("cline", "opencode")  # of those that a soak has
+ROOTS = ("cline", "aider", "opencode")  # of those that a soak has

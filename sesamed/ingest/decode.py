@@ -183,7 +183,7 @@ class Decoder:
 
         parts = Parts(file, self._sources[target.source], shape, self._whole, begin)
         read = parts.read(tail, self._limits.line_bytes)
-        with_rest = bool(read.rest) and self.may_take_rest(state, tail.signature)
+        with_rest = bool(read.rest) and read.at_end and self.may_take_rest(state, tail.signature)
         if with_rest:
             state.tried = tail.signature
         parts.take(tail, read, with_rest=with_rest)

@@ -89,6 +89,17 @@ def test_a_file_may_take_several_commits(desk: Desk, monkeypatch: pytest.MonkeyP
     assert desk.texts("chronicles:a-11")[-1] == "beta"
 
 
+def test_a_last_line_without_newline_is_read_however_many_commits_it_takes(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is tried once, when all else is read."""
+    monkeypatch.setattr(parts, "PARTS_BYTES", 16)
+    monkeypatch.setattr(tail, "BLOCK_BYTES", 16)
+    desk.write(FILE, b"# one\n" + line(1, "alpha") + b"# two\n" + line(2, "beta")[:-1])
+    desk.look()
+    assert desk.texts("chronicles:a-1") == ["beta"]
+
+
 def test_a_session_that_is_too_large_is_read_in_part(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """That is said, and those behind it are read."""
     monkeypatch.setattr(parts, "PARTS_BYTES", 64)

@@ -133,8 +133,8 @@ class Parts:
         return change.complete
 
     def _signature(self) -> Signature:
-        """All that is known of how one of the sessions looks."""
-        return Signature(self._file.signature.dev, 0, 0, self._file.signature.mtime_ns, 0)
+        """All that is known of how one of the sessions looks: the file's time is that of the last one, and changes with it."""
+        return Signature(self._file.signature.dev, 0, 0, 0, 0)
 
     def _decode(self, part: Part, first: int, rest: bytes) -> Iterator[Operation]:
         """What the lines of a session say, numbered from `first`; of a last line without newline, if it is whole."""

@@ -131,6 +131,9 @@ class Whole:
         self._fill = fill
         self._excludes = excludes
         self._bookmarks = Bookmarks()
+        self._unfinished: tuple[object, bytes, Content] | None = (
+            None  # what was said by a unit that is not all committed
+        )
 
     def read_document(
         self, change: FileRows, known: IndexedFile | None, source: Source[Any], shape: Document, tail: Tail
@@ -167,6 +170,9 @@ class Whole:
 
     def _decode(self, change: FileRows, source: Source[Any], items: Items, held: Held | None) -> Content:
         """What a unit says. Of a large one only what comes behind the items that it had when it was last read, if that is enough."""
+        unfinished, self._unfinished = self._unfinished, None
+        if unfinished is not None and unfinished[:2] == (_name(change), _mark(items)):
+            return unfinished[2]
         marks = mark_items(items.items) if len(items.items) >= WORTH_ITEMS else b""
         before = self._bookmarks.find(_name(change), marks, held) if marks and held is not None else None
         with suppress(BeforeError):
@@ -222,6 +228,8 @@ class Whole:
         else:
             if content is not None:
                 self._bookmarks.keep(_name(change), content.bookmark(digest_value(change.identity)))
+                if not change.complete and content.first == 0:
+                    self._unfinished = _name(change), _mark(items), content
                 mark = items.mark if change.complete else 0
                 change.cursor = msgspec.structs.replace(change.cursor, offset=change.signature.size, digest=mark)
 
@@ -302,6 +310,11 @@ def _find_broken(items: Items, content: Content) -> Bad | None:
     """The first row that does not decode."""
     bad = (operation for operation in content.others if isinstance(operation, Bad))
     return next(bad, None) if items.items and isinstance(items.items[0], Row) else None
+
+
+def _mark(items: Items) -> bytes:
+    """What all of them are known again by."""
+    return mark_items([items.mark] if items.mark else [*items.items, items.bad])
 
 
 def _name(change: FileRows) -> tuple[object, ...]:

@@ -484,3 +484,32 @@ def test_a_result_of_a_call_long_ago_is_its_own(desk: Desk, owner: Owner, monkey
         fresh = desk.make_empty_index()
         desk.look(fresh)
         same(desk.dump(), desk.dump(fresh))
+
+
+def test_what_takes_several_commits_is_decoded_once(desk: Desk, owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless it changes meanwhile."""
+    monkeypatch.setattr(whole, "WHOLE_BYTES", 10_000)
+    step, decoded = Tables.step, list[Row]()
+
+    def note(self: Tables, state: State, item: Row) -> tuple[State, list[Operation]]:
+        decoded.append(item)
+        return step(self, state, item)
+
+    monkeypatch.setattr(Tables, "step", note)
+    owner.run("INSERT INTO session VALUES('s1', 1, 's1')")
+    for number in range(60):
+        data = json.dumps({"key": f"k{number}", "text": f"alpha{number} " * 100})
+        owner.run("INSERT INTO part VALUES(?, 's1', ?)", number, data)
+    targets = [due.target for due in desk.sweep.due(desk.ingest)]
+    commits = desk.ingest.writer.commits
+    targets = desk.ingest.run(targets).unfinished
+    assert targets
+    owner.say("s1", "k99", "beta")
+    while targets:
+        targets = desk.ingest.run(targets).unfinished
+    assert desk.ingest.writer.commits - commits >= 4
+    assert len(decoded) == 61 + 62
+    desk.look()
+    fresh = desk.make_empty_index()
+    desk.look(fresh)
+    same(desk.dump(), desk.dump(fresh))

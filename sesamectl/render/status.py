@@ -58,6 +58,10 @@ def _hub(hub: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     yield f"hub       {clean(hub['phase'])}{behind}{complete}"
     if hub["error"]:
         yield terminal.paint(ALARM, f"          {clean(hub['error'])} (since {minute(clean(hub['since']))})")
+    if followed := hub.get("followed"):
+        yield f"          follows {number(followed, 'session')} of other machines ({size(hub['followedBytes'])})"
+    if hub.get("followError") and hub["followError"] != hub["error"]:
+        yield terminal.paint(ALARM, f"          {clean(hub['followError'])}")
 
 
 def _excluded(found: Mapping[str, Any]) -> str:

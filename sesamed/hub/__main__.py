@@ -16,11 +16,14 @@ import msgspec
 
 from sesamed import logs
 from sesamed.errors import HubCause, HubError, SesameError
+from sesamed.hub.followed_files import FollowedFiles
+from sesamed.hub.following import Follower
 from sesamed.hub.orders import Orders
 from sesamed.hub.outgoing import Outgoing
 from sesamed.hub.progress import Reporter
 from sesamed.hub.server import connect
 from sesamed.hub.shipping import Shipper
+from sesamed.paths import HUB
 
 log = logging.getLogger("sesamed.hub")
 
@@ -80,9 +83,8 @@ class Bell:
             self._changed.wait_for(lambda: self.has_ended, seconds)
 
 
-def run(orders: Orders, bell: Bell) -> None:
+def run(orders: Orders, bell: Bell, reporter: Reporter) -> None:
     """Ship until the daemon has ended."""
-    reporter = Reporter(orders.progress)
     pause_s = RETRY_S[0]
     told = ""
     while not bell.has_ended:
@@ -106,6 +108,27 @@ def run(orders: Orders, bell: Bell) -> None:
         except SesameError as error:  # the index is being replaced, or there is none
             log.info("%s", error.message)
             bell.rest(pause_s)
+
+
+def follow(orders: Orders, bell: Bell, reporter: Reporter) -> None:
+    """Follow until the daemon has ended. What is wrong with the hub is logged by who ships."""
+    files = FollowedFiles(os.path.join(os.path.dirname(orders.database), HUB))
+    pause_s, kept = RETRY_S[0], (0, 0)
+    while not bell.has_ended:
+        try:
+            with connect(orders.hub) as connection:
+                follower = Follower(connection, orders.hub, orders.identity.workstation, files, orders.database)
+                while not bell.has_ended:
+                    follower.catch_up(lambda: bell.has_ended)
+                    kept, pause_s = (len(follower.bytes), sum(follower.bytes.values())), RETRY_S[0]
+                    reporter.follow(*kept, follower.trouble)
+                    follower.wait(HEARTBEAT_S)
+        except (SesameError, OSError) as error:
+            why = error.message if isinstance(error, SesameError) else f"{files.directory}: {error.strerror}"
+            reporter.follow(*kept, why)
+            log.info("not followed now: %s", why)
+            bell.rest(pause_s)
+            pause_s = min(pause_s * 2, RETRY_S[1])
 
 
 def _tell_again(told: str) -> str:
@@ -133,7 +156,10 @@ def main() -> int:
         os.nice(NICE)
     bell = Bell()
     threading.Thread(target=bell.listen, args=(sys.stdin.fileno(),), daemon=True).start()
-    run(orders, bell)
+    reporter = Reporter(orders.progress)
+    if orders.hub.follows:
+        threading.Thread(target=follow, args=(orders, bell, reporter), daemon=True).start()
+    run(orders, bell, reporter)
     return 0
 
 

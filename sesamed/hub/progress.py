@@ -3,6 +3,7 @@
 import os
 import time
 from contextlib import suppress
+from threading import Lock
 from typing import Literal
 
 import msgspec
@@ -32,6 +33,9 @@ class Progress(msgspec.Struct, kw_only=True, rename="camel"):
     shipped_at: str | None = None  # when the hub last had all that there was
     cause: HubCause | None = None  # why it does not, if it does not
     error: str | None = None
+    followed: int = 0  # sessions of other machines that are kept here
+    followed_bytes: int = 0
+    follow_error: str | None = None  # why not all of them are, or none is as it is there
     since: str | None = None  # of that
 
 
@@ -44,6 +48,7 @@ class Reporter:
         self._written_s = 0.0
         self._begun_s = time.monotonic()
         self._begun_messages = 0
+        self._lock = Lock()  # who ships and who follows write in turn
 
     def begin(self, phase: Phase) -> None:
         """Another phase."""
@@ -76,6 +81,13 @@ class Reporter:
         self.said.phase = "refused" if refused else "waiting"
         self.write(at_once=True)
 
+    def follow(self, sessions: int, size: int, error: str | None) -> None:
+        """So much is kept of others, and why it is not more."""
+        now = sessions, size, error
+        if now != (self.said.followed, self.said.followed_bytes, self.said.follow_error):
+            self.said.followed, self.said.followed_bytes, self.said.follow_error = now
+            self.write(at_once=True)
+
     def write(self, *, at_once: bool = False) -> None:
         """Write the file, in one step. Where that fails, the next one is tried: nothing depends on it."""
         now = time.monotonic()
@@ -83,7 +95,7 @@ class Reporter:
             return
         self._written_s = now
         self.said.at = iso(int(time.time() * 1000))
-        with suppress(OSError):
+        with self._lock, suppress(OSError):
             descriptor = os.open(self.path + ".new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             with open(descriptor, "wb") as file:
                 file.write(msgspec.json.encode(self.said) + b"\n")

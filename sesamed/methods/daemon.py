@@ -106,6 +106,9 @@ class HubStatus(Answer, frozen=True, kw_only=True):
     cause: HubCause | None
     error: Line | None
     since: Time | None
+    followed: int
+    followed_bytes: int
+    follow_error: Line | None
 
 
 class Status(Answer, frozen=True, kw_only=True):

@@ -38,8 +38,11 @@ class Line(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
     source: str = ""
     session: Short = ""
     key: Short = ""
-    serial: int = 0  # when the file was written from its beginning: another file has another one
-    name: str = ""  # about, and so are the next ones
+    serial: int = 0  # another file has another one; of `about`, which of the hub's changes the lines before it have
+    digest: int = 0  # about, and so are the next ones: of what the hub says of the session
+    count: int = 0  # of records before it
+    last: int = -1  # the number of the last one there
+    title: str = ""  # the name, where it is more than the beginning of the first prompt
     summary: str = ""
     description: str = ""
     tags: list[str] = []
@@ -57,6 +60,7 @@ class Line(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
     prompt: bool = False
     tool: str = ""
     is_error: bool | None = None
+    hidden: bool = False  # a search of ours
     entry: Short = ""
     time_ms: int | None = None
     undone: bool = False
@@ -67,7 +71,6 @@ class State(msgspec.Struct, frozen=True):
 
     session: str = ""
     cwd: str | None = None
-    name: str | None = None  # by the first prompt
     is_named: bool = False  # by a prompt that says something
 
 
@@ -103,7 +106,7 @@ class Hub(JsonState[State]):
         if not state.session:
             return _read_header(line)
         if line.type == ABOUT:
-            return state, _state_all(state, line)
+            return state, _state_all(line)
         if line.type in (SAID, CALLED) and line.role in ROLES:
             return _read_record(state, line)
         return state, [Unknown(type=line.type)]
@@ -121,6 +124,15 @@ def decode_header(line: bytes) -> Line | None:
     except (ValueError, RecursionError):
         return None
     return header if header.type == HEADER and header.session else None
+
+
+def decode_about(line: bytes) -> Line | None:
+    """What a line says of a session; None if it is another one."""
+    try:
+        about = DECODE(line)
+    except (ValueError, RecursionError):
+        return None
+    return about if about.type == ABOUT else None
 
 
 def identify(header: Line) -> Identity:
@@ -147,16 +159,16 @@ def _read_record(state: State, line: Line) -> Step:
         call = place.call(line.record, line.tool or "tool", arguments, is_error=line.is_error)
         found.append(replace(call, role=role, written=line.text))
     else:
-        found.append(place.message(line.record, role, line.text, prompt=line.prompt))
+        found.append(place.message(line.record, role, line.text, prompt=line.prompt, hidden=line.hidden))
         if line.prompt and not state.is_named and (name := prompt_fact(line.text)) is not None:
-            state = replace(state, name=name.value, is_named=name.rank == NameRank.PROMPT)
+            state = replace(state, is_named=name.rank == NameRank.PROMPT)
             found.append(name)
     if line.undone:
         found.append(Undone(key=line.record, alone=True))
     return state, found
 
 
-def _state_all(state: State, line: Line) -> list[Operation]:
+def _state_all(line: Line) -> list[Operation]:
     """What is known of the session by now; what is empty takes back what was said before."""
     words: dict[Field, str] = {
         "summary": line.summary,
@@ -173,7 +185,7 @@ def _state_all(state: State, line: Line) -> list[Operation]:
     facts.append(
         Fact(field="project_path", value=line.project_path or line.cwd, rank=FOLLOWED_RANK, keep="last")
     )  # what lies at this path here is another one
-    facts.append(title_fact("" if line.name == state.name else line.name, NameRank.GIVEN))
+    facts.append(title_fact(line.title, NameRank.GIVEN))
     if line.modified_ms is not None:
         facts.append(Fact(field=ACTIVE, value=str(line.modified_ms)))
     return [*facts]  # as operations

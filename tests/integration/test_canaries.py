@@ -132,7 +132,7 @@ def hostile_company() -> Iterator[Answers]:
         model.write_text(MODEL, encoding="utf-8")
         sources = [{"parser": name, "path": str(root)} for name, root in roots]
         nowhere = IN_IDS.replace("\\", "\\\\").replace("'", "\\'")
-        hub = {"dsn": f"host='/{nowhere}' user=nobody", "projects": {"allow": ["**"]}}
+        hub = {"dsn": f"host='/{nowhere}' user=nobody", "projects": {"allow": ["**"]}, "follow": ["**"]}
         daemon.configure({"sources": sources, "memory": {"command": [sys.executable, str(model)]}, "hub": hub})
         daemon.allowed.append("WARNING")
         daemon.start()

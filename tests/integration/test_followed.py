@@ -37,7 +37,7 @@ def make() -> FollowedSession:
         .assistant("the damson is ripe")
         .call("Bash", "tool: Bash\ncommand: pick damson", is_error=True)
         .call("Write", "tool: Write\nfile_path: jam.md\ncontent:\n# damson\njam")
-        .about(name="About damsons", tags=["jam"], git_branch="main", summary="It was ripe.")
+        .about(title="About damsons", tags=["jam"], git_branch="main", summary="It was ripe.")
     )
 
 

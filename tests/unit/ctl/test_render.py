@@ -53,6 +53,7 @@ def test_a_status() -> None:
                 ],
                 "hub": {
                     "phase": "waiting", "behind": 2, "shippedAt": None, "error": "no\x1b[0m connection", "since": "T",
+                    "followed": 3, "followedBytes": 2048, "followError": "no\x1b[0m room",
                 },
                 "warnings": [{"message": "low\x1b[0m", "since": "T"}],
             },
@@ -74,6 +75,7 @@ def test_a_status() -> None:
         "2 sessions by /b/.sesameignore (cannot be read: no regular file)",
         "low (",
         "hub       waiting; 2 sessions to go\n          no connection (since T)",
+        "          follows 3 sessions of other machines (2.0 KiB)\n          no room\n",
     ):
         assert part in text
 

@@ -243,6 +243,7 @@ SETUP_HOOKS = (
     Flag("hints", "", "as --hooks, and have their models told of past sessions that are like a prompt, in three lines"),
 )
 HINTS = Flag("hints", "", "print what past sessions are like the prompt, in three lines, if the search is sure of it")
+FLAT = Flag("flat", "", "print them for agents that look for `additionalContext` at the top of what a hook says")
 DUE = (
     Flag("limit,n", "N", "with --due: at most N sessions (default: 10); -1 is --limit 1", count),
     Flag("since", "WHEN", "with --due: sessions active after: 2025-12-15, 12h, 30d, 2w, 1mo", date, dest="after"),
@@ -384,7 +385,7 @@ COMMANDS: Mapping[str, Command] = {
         (*SETUP_HOOKS, SETUP_PRINT, SETUP_REMOVE, YES, JSON), ("setup", "setup --hooks", "setup --print", "setup --remove --yes"),
     ),
     "hook": Command(
-        "take down which session an agent has open; the agent runs this when one begins and at each prompt", "", (HINTS,), ("hook",),
+        "take down which session an agent has open; the agent runs this when one begins and at each prompt", "", (HINTS, FLAT), ("hook",),
     ),
     "pi-package": Command(
         'print the directory of the package for pi, for `pi install "$(sesamectl pi-package)"`', "", (JSON,), ("pi-package",),

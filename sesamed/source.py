@@ -249,6 +249,8 @@ class Hooks(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     files: tuple[Spot, ...]
     events: tuple[str, ...]
     timeout: int = 5  # of the command, as the agent counts it: most take seconds
+    is_flat: bool = False  # whether it wants what a hook says without an object around it
+    takes_hints: bool = True  # whether its model is given what a hook says of a prompt, however it is run
 
     def entry(self, command: str) -> dict[str, Any]:
         """A command, for a shell, as it stands in a group."""

@@ -41,8 +41,12 @@ def run(arguments: Arguments) -> None:
         from sesamectl.hints import find_hints
 
         if hints := find_hints(prompt, session, begun + HINT_S):
-            said = {"hookSpecificOutput": {"hookEventName": event, "additionalContext": hints}}
-            print(json_lines.dumps(said))
+            said = {"additionalContext": hints}
+            print(
+                json_lines.dumps(
+                    said if arguments.has("flat") else {"hookSpecificOutput": {"hookEventName": event, **said}}
+                )
+            )
 
 
 def _take() -> dict[str, Any]:

@@ -59,6 +59,8 @@ def _find_named(agents: Mapping[str, Agent], arguments: Arguments) -> list[Agent
     if without and _flags(arguments) is not None:
         known = ", ".join(one.name for one in agents.values() if one.hooks_file)
         raise UsageError(f"there are no hooks for {without[0]}; there are for {known}", "setup")
+    if arguments.has("hints") and (without := [one.name for one in chosen if not one.takes_hints]):
+        raise UsageError(f"there are no hints for {without[0]}, only hooks: --hooks", "setup")
     return chosen
 
 

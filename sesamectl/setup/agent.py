@@ -17,7 +17,7 @@ from sesamed.source import Setup, Spot
 
 NAME = "sesame"  # of the server, and of the skill
 PACKAGE, PACKAGE_NAME = "pi", b'"sesame-pi"'  # the directory that the skill is in, and what it calls itself
-HINTS = "--hints"
+HINTS, FLAT = "--hints", "--flat"
 
 Flags = Sequence[str]  # of `sesamectl hook`
 
@@ -35,6 +35,7 @@ class Agent:
         self.file = self._first(setup.files)
         self.link = os.path.join(self._locate(setup.skills), NAME)
         self.hooks_file = self._first(setup.hooks.files) if setup.hooks else ""
+        self.takes_hints = setup.hooks is not None and setup.hooks.takes_hints
 
     @property
     def is_installed(self) -> bool:
@@ -71,7 +72,7 @@ class Agent:
     @property
     def has_hints(self) -> bool:
         """Whether its model is also told of sessions that are like a prompt."""
-        return any(command.endswith(HINTS) for commands in self._find_commands().values() for command in commands)
+        return any(HINTS in command.split() for commands in self._find_commands().values() for command in commands)
 
     def lacks(self, flags: Flags | None = None) -> bool:
         """Whether there is something to write, for somebody who wants hooks with these flags."""
@@ -163,7 +164,9 @@ class Agent:
 
     def _command(self, flags: Flags) -> str:
         """For a shell, in whose place it runs: its parent is the agent then, as it is of the server."""
-        return f"exec {shlex.join([*self._program, 'hook', *flags])}"
+        flags = flags if self.takes_hints else ()
+        flat = (FLAT,) if flags and self._setup.hooks is not None and self._setup.hooks.is_flat else ()
+        return f"exec {shlex.join([*self._program, 'hook', *flags, *flat])}"
 
     def _is_ours(self, file: str, text: str) -> bool:
         """Whether there is anything of ours in what was kept of a file."""

@@ -12,15 +12,18 @@ import pytest
 from sesamectl.hints import HEADING
 from sesamectl.mcp.tools import ANYBODY
 from sesamed.sources import SETUPS
-from tests.support.agents import Agent, Claude, Droid, Gemini, Qwen
+from tests.support.agents import Agent, Claude, Copilot, Droid, Gemini, Qwen
 from tests.support.chat import Use
 from tests.support.daemon import eventually
 from tests.support.sessions import PiSession
 from tests.support.stage import Run, Stage
 
 SESAMECTL = Path(sys.executable).with_name("sesamectl")
-HOOKED: list[type[Agent]] = [Claude, Gemini, Qwen, Droid]
+HOOKED: list[type[Agent]] = [Claude, Gemini, Qwen, Copilot, Droid]
 each_with_hooks = pytest.mark.parametrize("agent", HOOKED, indirect=True, ids=lambda agent: agent.name)
+each_with_hints = pytest.mark.parametrize(
+    "agent", [one for one in HOOKED if one is not Droid], indirect=True, ids=lambda agent: agent.name
+)
 PROMPT = "Why does the plum tree not bear any fruit?"
 
 
@@ -83,7 +86,7 @@ def test_of_two_sessions_in_a_directory_each_leaves_out_itself(stage: Stage, age
         stage.model.says("It is well.", "It is well, too.")
 
 
-@each_with_hooks
+@each_with_hints
 def test_a_model_is_told_of_sessions_like_the_prompt(stage: Stage, agent: Agent) -> None:
     """And nothing of that is in the index."""
     sessions = stage.daemon.home / ".pi/agent/sessions/garden"
@@ -107,4 +110,6 @@ def test_a_model_is_told_of_sessions_like_the_prompt(stage: Stage, agent: Agent)
 
 def test_each_agent_whose_hooks_are_offered_is_run() -> None:
     """Nobody is offered what was not seen to work."""
-    assert {agent.name for agent in HOOKED} == {name for name, setup in SETUPS.items() if setup.hooks is not None}
+    hooks = {name: setup.hooks for name, setup in SETUPS.items() if setup.hooks is not None}
+    assert {agent.name for agent in HOOKED} == set(hooks)
+    assert [name for name in hooks if not hooks[name].takes_hints] == [Droid.name]

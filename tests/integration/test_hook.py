@@ -79,6 +79,7 @@ def hint(daemon: Daemon, prompt: str, session: str = "") -> str:
     said = run(daemon, json.dumps(told).encode(), "--hints")
     if not said:
         return ""
+    assert list(json.loads(said)) == ["hookSpecificOutput"]
     output = json.loads(said)["hookSpecificOutput"]
     assert output["hookEventName"] == "UserPromptSubmit"
     told_model: str = output["additionalContext"]
@@ -107,6 +108,14 @@ def test_what_is_like_a_prompt_is_told_in_three_lines(daemon: Daemon) -> None:
     assert "history, not instructions" in heading
     assert {hit.split(" ")[0] for hit in hits} == {"session-1", "session-3"}
     assert all(hit.count('"why does the plum tree') == 1 for hit in hits)  # it is called what was said
+
+
+def test_some_agents_want_it_flat(daemon: Daemon) -> None:
+    """Others refuse what they don't know."""
+    told = json.dumps({"session_id": "x", "hook_event_name": "UserPromptSubmit", "prompt": PROMPT}).encode()
+    said = json.loads(eventually(lambda: run(daemon, told, "--hints", "--flat")))
+    assert list(said) == ["additionalContext"]
+    assert "session-1" in said["additionalContext"]
 
 
 def test_nothing_is_told_of_what_is_not_like_it(daemon: Daemon) -> None:

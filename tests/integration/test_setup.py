@@ -203,6 +203,8 @@ def test_hooks_can_be_looked_at_first(home: Home) -> None:
     assert f'"command": "exec {SESAMECTL} hook"' in shown
     assert f"and in {home.path}/.claude/settings.json" in shown
     assert "there are no hooks for opencode; there are for claude" in home.run("--hooks", "opencode", code=2)
+    assert "there are no hints for droid, only hooks: --hooks" in home.run("--hints", "droid", code=2)
+    assert f"exec {SESAMECTL} hook --hints --flat" in home.run("--print", "--hints", "copilot")
     assert home.entries() == []
 
 

@@ -322,6 +322,7 @@ class Copilot(Agent):
 
     name, package, pinned = "copilot", "@github/copilot", "1.0.102"
     daily = True
+    session_variables = ("COPILOT_AGENT_SESSION_ID",)
 
     def settle(self, home: Path, url: str) -> dict[str, str]:
         provider = {"BASE_URL": f"{url}/v1", "API_KEY": KEY}
@@ -333,6 +334,9 @@ class Copilot(Agent):
 
     def resumes(self, session: str, prompt: str) -> list[str]:
         return [*self.asks(prompt), "--resume", session]
+
+    def mcp_tool(self, name: str) -> str:
+        return f"sesame-{name}"
 
     def forks(self, session: str, prompt: str) -> list[str]:
         return []

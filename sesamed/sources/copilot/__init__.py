@@ -15,6 +15,7 @@ from sesamed.model import Fact, Identity, NameRank, Operation, Unknown
 from sesamed.source import (
     Document,
     ForeignFileError,
+    Hooks,
     Lines,
     Location,
     ResumeCommand,
@@ -75,6 +76,11 @@ class Copilot(JsonLines[CopilotState, Line]):
         keys=("mcpServers",),
         more={"type": "local", "tools": ["*"]},
         skills=Spot("~/.copilot/skills", (Variable("COPILOT_HOME", "skills"),)),
+        hooks=Hooks(
+            files=(Spot("~/.copilot/hooks/sesame.json", (Variable("COPILOT_HOME", "hooks/sesame.json"),)),),
+            events=("SessionStart", "UserPromptSubmit"),
+            is_flat=True,
+        ),
     )
     tool_families = ToolFamilies(
         read=("view",),

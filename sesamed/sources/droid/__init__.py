@@ -50,6 +50,7 @@ class Droid(JsonLines[DroidState, Line]):
         hooks=Hooks(
             files=(Spot("~/.factory/settings.json", (Variable("FACTORY_HOME_OVERRIDE", ".factory/settings.json"),)),),
             events=("SessionStart", "UserPromptSubmit"),
+            takes_hints=False,  # `droid exec` runs no hook for a prompt
         ),
     )
     tool_families = ToolFamilies(

@@ -120,7 +120,7 @@ def follow(orders: Orders, bell: Bell, reporter: Reporter) -> None:
                 follower = Follower(connection, orders.hub, orders.identity.workstation, files, orders.database)
                 while not bell.has_ended:
                     follower.catch_up(lambda: bell.has_ended)
-                    kept, pause_s = (len(follower.bytes), sum(follower.bytes.values())), RETRY_S[0]
+                    kept, pause_s = (len(follower.bytes), follower.total), RETRY_S[0]
                     reporter.follow(*kept, follower.trouble)
                     follower.wait(HEARTBEAT_S)
         except (SesameError, OSError) as error:

@@ -17,6 +17,7 @@ from sesamed.hub.followed_files import FollowedFiles, Kept
 from sesamed.hub.migrations import CHANNEL
 from sesamed.hub.outgoing import Patterns
 from sesamed.hub.server import check_schema, errors
+from sesamed.model import digest, encode
 from sesamed.sources.hub import ABOUT, CALLED, HEADER, SAID, WORKSTATION, Line, identify
 from sesamed.sources.records import SHORT_CHARS
 from sesamed.store.index import visit
@@ -29,7 +30,8 @@ log = logging.getLogger(__name__)
 
 PERSON = "@"  # begins what names a person, not a project
 COMPARE_S = 600.0
-ROWS = 500  # of a session, at a time
+ROWS = 100  # of a session, at a time
+MOST_CHARACTERS = 1 << 20  # of a text: less is indexed, unless somebody has set limits.maxChunkBytes higher
 BYTES_PER_S = 8 << 20  # so much is written: who reads it has other things to do
 MOST_BYTES = 20 << 30  # of all that is followed
 LEAST_FREE = 1 << 30  # of the disk
@@ -58,7 +60,7 @@ FROM sesame.hub_messages WHERE {THIS}
 """
 MESSAGES = f"""
 SELECT msg_idx, record_key, role, kind, tool, is_error, entry_id, floor(extract(epoch FROM time) * 1000)::bigint, undone, searched, prompt,
-  text
+  left(text, {MOST_CHARACTERS})
 FROM sesame.hub_messages WHERE {THIS} AND msg_idx > %(last)s ORDER BY msg_idx
 """
 
@@ -89,11 +91,13 @@ class Follower:
         self._compared_s = 0.0
         self._wanted: set[str] = set()  # the files that there have to be, while all are compared
         self.bytes: dict[str, int] = {}  # of each file
+        self.total = 0  # of all
         self.brought = 0  # sessions that were written to, since the start
         self.trouble: str | None = None  # why not all of them are
         with errors():
             check_schema(connection)
             connection.execute(f"LISTEN {CHANNEL}")
+            ((self._role,),) = connection.execute("SELECT session_user").fetchall()
 
     def wait(self, timeout_s: float) -> None:
         """Until somebody has shipped something, or for so long."""
@@ -113,6 +117,7 @@ class Follower:
                 self._serials.clear()
                 self._wanted.clear()
                 self.bytes = self._files.measure()
+                self.total = sum(self.bytes.values())
             self.trouble = None
             for station in stations:
                 self._follow(station, has_ended)
@@ -145,7 +150,7 @@ class Follower:
     def _remove(self, paths: Iterable[str]) -> None:
         for path in list(paths):
             self._files.remove(path)
-            self.bytes.pop(path, None)
+            self.total -= self.bytes.pop(path, 0)
 
     def _is_wanted(self, station: Station, project: str, *paths: str | None) -> bool:
         if any(fnmatchcase(name, glob) for glob in self._persons for name in (station.person, station.owner)):
@@ -181,9 +186,10 @@ class Follower:
             if written is None:
                 (count, _, _, last) = self._count(values, -1)
                 about.count, about.last = count, -1 if last is None else last
-                self.bytes[path] = written = self._files.write(header, self._read(values, -1), about)
-            else:
-                self.bytes[path] = self.bytes.get(path, 0) + written
+                self.total -= self.bytes.pop(path, 0)
+                written = self._files.write(header, self._read(values, -1), about)
+            self.bytes[path] = self.bytes.get(path, 0) + written
+        self.total += written
         self.brought += 1
         time.sleep(max(0.0, written / BYTES_PER_S - (time.monotonic() - begun_s)))
 
@@ -204,7 +210,7 @@ class Follower:
         with self._connection.cursor(name="following") as cursor:
             cursor.itersize = ROWS
             for row in cursor.execute(MESSAGES, {**values, "last": last}):
-                yield _make_line(row)
+                yield _make_line(row, "" if values["owner"] == self._role else values["owner"])
 
     def _is_forgotten(self, header: Line) -> bool:
         """Whether somebody has said here that this session is never to be kept."""
@@ -216,7 +222,7 @@ class Follower:
         space = os.statvfs(self._files.directory)
         if space.f_bavail * space.f_frsize < LEAST_FREE:
             self.trouble = f"less than {LEAST_FREE >> 30} GiB of the disk are free: no more sessions are followed until there is space"
-        elif sum(self.bytes.values()) > MOST_BYTES:
+        elif self.total > MOST_BYTES:
             self.trouble = (
                 f"sessions that are followed have {MOST_BYTES >> 30} GiB: no more are; name fewer in hub.follow"
             )
@@ -280,12 +286,13 @@ def _make_about(row: Sequence[Any]) -> Line:
     )
 
 
-def _make_line(row: Sequence[Any]) -> Line:
+def _make_line(row: Sequence[Any], stranger: str) -> Line:
+    """A record. The keys of somebody else's are told from all others: what they ship cannot stand for what another one said."""
     _, key, role, kind, tool, is_error, entry, time_ms, undone, searched, prompt, text = row
     is_call = kind == "tool_call"
     return Line(
         type=CALLED if is_call else SAID,
-        record=key,
+        record=digest(encode(stranger), b"\0", str(key).encode()) if stranger else key,
         role=role,
         text=text,
         prompt=prompt,

@@ -200,6 +200,13 @@ class Here:
             found[lines[0].session] = [line.text for line in lines if line.type in (SAID, CALLED)]
         return found
 
+    def keys(self) -> dict[str, list[int]]:
+        """The keys of records, by the ids of sessions."""
+        lines = {path: [DECODE(line) for line in Path(path).read_bytes().splitlines()] for path in self.files.measure()}
+        return {
+            some[0].session: [line.record for line in some if line.type in (SAID, CALLED)] for some in lines.values()
+        }
+
     def inodes(self) -> dict[str, int]:
         """By which a file that was written anew is told from one that has grown."""
         return {path: os.stat(path).st_ino for path in self.files.measure()}
@@ -305,6 +312,27 @@ def test_what_is_taken_back_goes(there: Workstation, here: Here) -> None:
         run(connection, "DELETE FROM sesame.hub_members WHERE member = session_user")
     here.catch_up()
     assert here.files.measure() == {}
+
+
+def test_a_fork_on_ones_own_machine_is_known_by_its_records_and_nobody_elses_stands_for_them(
+    there: Workstation, here: Here, tmp_path: Path
+) -> None:
+    """Keys are the same on all of a person's machines. Those of somebody else's are others, so that none can say what another one said."""
+    first = PiSession(id="one", cwd="/work/app").user("a plum").assistant("a pear")
+    there.daemon.write("one.jsonl", first.bytes())
+    there.daemon.write("fork.jsonl", first.fork(id="fork").user("an apple").bytes())
+    there.ship()
+    with there.hub.connect("anna") as connection:
+        sql = "SELECT array_agg(record_key ORDER BY msg_idx) FROM sesame.hub_messages WHERE composite_key LIKE '%%:one'"
+        ((shipped,),) = run(connection, sql)
+    (place := tmp_path / "hers").mkdir()
+    hers = Here(place, there, person="anna")
+    for one in (hers, here):
+        one.catch_up()
+        assert one.keys()["one"] == one.keys()["fork"][:2]
+    assert hers.keys()["one"] == shipped
+    assert not set(here.keys()["one"]) & set(shipped)
+    hers.close()
 
 
 def test_what_is_forgotten_here_is_not_brought(there: Workstation, here: Here, tmp_path: Path) -> None:

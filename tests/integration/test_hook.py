@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
+from sesamectl.hints import MARKER
 from sesamectl.mcp.tools import ANYBODY
+from sesamed.model import PROMPT_MARKER
 from tests.support.canaries import WORD
 from tests.support.client import PATIENCE_S
 from tests.support.daemon import Daemon, eventually
@@ -130,6 +132,16 @@ def test_nothing_is_told_of_what_is_not_like_it(daemon: Daemon) -> None:
     ):
         assert hint(daemon, prompt) == ""
     assert eventually(lambda: hint(daemon, f'- "{PROMPT}" -fruit* "'))
+
+
+def test_what_we_ask_a_model_stays_as_it_is() -> None:
+    """`sesamectl remember` may ask it by an agent that has our hook: words of other sessions have no place there."""
+    assert MARKER == PROMPT_MARKER
+    with Daemon() as daemon:
+        daemon.write("x.jsonl", PiSession(id="x").user(f"the prompt by sesame was indexed: {PROMPT}").bytes())
+        daemon.sync()
+        assert eventually(lambda: hint(daemon, f"{PROMPT} {PROMPT_MARKER}"))
+        assert hint(daemon, f"{PROMPT_MARKER}\n\n{PROMPT}") == ""
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,16 @@ TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 class Instance:
     """A daemon over a corpus, with all it writes below `place`. Starting again in the same place finds the index there."""
 
-    def __init__(self, place: str, corpus: str, wrapper: tuple[str, ...] = (), module: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        place: str,
+        corpus: str,
+        wrapper: tuple[str, ...] = (),
+        module: tuple[str, ...] = (),
+        parser: str = "pi",  # whose sessions they are
+    ) -> None:
         self.place = place
+        self._parser = parser
         self.hello_s = 0.0  # from the start of the process to the first answer
         self.pid = 0
         self.corpus = os.path.realpath(corpus)
@@ -67,7 +75,7 @@ class Instance:
 
     def configuration(self) -> dict[str, Any]:
         """What stands in its configuration file."""
-        return {"sources": [{"parser": "pi", "path": self.corpus}]}
+        return {"sources": [{"parser": self._parser, "path": self.corpus}]}
 
     def start(self) -> None:
         """Start it, and wait until it answers `hello`."""

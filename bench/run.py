@@ -1,8 +1,8 @@
 """All benches with one command; prints markdown.
 
-    python -m bench.run [--messages 100000] [--sessions 2000] [--corpus DIR] [--only cold,append,stalls,keep,query,client,idle] [--store]
+    python -m bench.run [--messages 100000] [--sessions 2000] [--corpus DIR] [--only cold,append,…] [--store]
 
-Makes the corpus unless it is given one. Takes about six minutes, four of them idle. What the figures mean is in docs/benchmarks.md, which
+Makes the corpus unless it is given one. Takes about ten minutes, four of them idle. What the figures mean is in docs/benchmarks.md, which
 shows those that `--store` kept.
 """
 
@@ -11,12 +11,12 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 
-from bench import append, client, cold, figures, generate, idle, keep, query, stalls
+from bench import append, client, cold, figures, generate, idle, keep, query, shapes, stalls
 from bench.figures import Measured
 from bench.instance import scratch
 from bench.tables import Table, machine, show
 
-BENCHES = ("cold", "append", "stalls", "keep", "query", "client", "idle")
+BENCHES = ("cold", "append", "shapes", "stalls", "keep", "query", "client", "idle")
 
 
 def main() -> None:
@@ -33,6 +33,7 @@ def main() -> None:
         benches: dict[str, Callable[[], list[Table]]] = {
             "cold": lambda: cold.measure(corpus, flags.rounds),
             "append": lambda: append.measure(corpus, flags.samples),
+            "shapes": lambda: shapes.measure(max(shapes.LENGTH, flags.messages // 10), max(1, flags.samples // 30)),
             "stalls": lambda: stalls.measure(corpus, flags.samples * 5),
             "keep": lambda: keep.measure(corpus, flags.samples),
             "query": lambda: query.measure(corpus, max(1, flags.samples // 6)),

@@ -99,11 +99,12 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     The result replaces what was read before: records that are no longer there are dropped. If a document does not decode, what was last
     read of it stays, and it counts as bad: it may be half written, or written over a longer one that is truncated a moment later. The
-    same goes for one of more than `max_bytes`.
+    same goes for one of more than `max_bytes`; if it consists of lines (`in_lines`), the first of them are read, and it counts as bad.
     """
 
     files: tuple[str, ...]
     max_bytes: int = 1 << 20
+    in_lines: bool = False
     side: bool = False  # says something about sessions in other files, and holds none
 
 
@@ -118,7 +119,7 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     `message/{session}/{message}.json` leads from a part of `{message}` to its `{session}`.
 
     If a member does not decode, or is missing at that moment, what was last read of the unit stays, and it counts as bad. All members
-    together may have `max_bytes`.
+    together may have `max_bytes`: of more the first are read, and it counts as bad.
 
     `better` are patterns of files that hold the same session, and more of it. Of one that is there, or that the index has read, `step`
     gets a Member without data, before all others: what both hold is not to be read twice.

@@ -171,6 +171,15 @@ class Tail:
                 return None
         return bytes(data)
 
+    def read_lines(self, most: int) -> bytes:
+        """The whole lines among the first bytes."""
+        data = bytearray()
+        for block in self._blocks(0):
+            data += block
+            if len(data) > most:
+                break
+        return bytes(data[: data.rfind(b"\n", 0, most) + 1])
+
     def has_newline(self, start: int) -> bool:
         """Whether a line ends after `start`, so that a long line that grows slowly is not read again each time."""
         return any(b"\n" in block for block in self._plain_blocks(start))

@@ -116,6 +116,7 @@ class Items(msgspec.Struct):
     items: list[Any]
     mark: int = 0
     bad: str = ""  # why they cannot be decoded
+    cut: int = 0  # so many bytes are allowed, and there are more: these are the first ones
 
 
 class Whole:
@@ -139,13 +140,15 @@ class Whole:
         self, change: FileRows, known: IndexedFile | None, source: Source[Any], shape: Document, tail: Tail
     ) -> None:
         """A file."""
-        data = tail.read_all(shape.max_bytes)
+        data, cut = tail.read_all(shape.max_bytes), 0
+        if data is None and shape.in_lines:
+            data, cut = tail.read_lines(shape.max_bytes), shape.max_bytes
         if data is None:
             items = Items([], bad=too_large(shape.max_bytes))
         elif not data or data.isspace():
             items = Items([], bad="nothing in it")
         else:
-            items = Items([data], crc32(data))
+            items = Items([data], crc32(data), cut=cut)
         self._read(change, known, source, items)
 
     def read_bundle(
@@ -157,9 +160,14 @@ class Whole:
         list_read: Callable[[bytes], Iterable[bytes]],
     ) -> None:
         """Many files."""
+        items = Items([])
         try:
-            better = self._better(shape, change.path, change.root, list_read)
-            items = Items([*better, *self._members(shape, change.path, change.root)])
+            items.items += self._better(shape, change.path, change.root, list_read)
+            for member in self._members(shape, change.path, change.root):
+                if member is None:
+                    items.cut = shape.max_bytes
+                else:
+                    items.items.append(member)
         except (FileNotFoundError, NotRegularError):
             items = Items([], bad="a part of it is missing, or is no regular file")
         except BadLineError as error:
@@ -188,7 +196,8 @@ class Whole:
         if found is not None:
             yield Member(relative(found, root), b"")
 
-    def _members(self, bundle: Bundle, path: bytes, root: str) -> Iterator[Member]:
+    def _members(self, bundle: Bundle, path: bytes, root: str) -> Iterator[Member | None]:
+        """The files of a bundle; None: there are more than it may have."""
         left = bundle.max_bytes
         for name, _ in list_members(bundle, path, root):
             if self._excludes(name):
@@ -196,7 +205,8 @@ class Whole:
             with open_tail(name, root) as tail:
                 data = tail.read_all(left)
             if data is None:
-                raise BadLineError(too_large(bundle.max_bytes))
+                yield None
+                return
             left -= len(data)
             yield Member(relative(name, root), data)
 
@@ -204,10 +214,12 @@ class Whole:
         self, change: FileRows, known: IndexedFile | None, source: Source[Any], database: ForeignDatabase
     ) -> None:
         """A session in a database."""
-        try:
-            items = Items(list(_read_rows(database, Unit.parse(change.path))))
-        except BadLineError as error:
-            items = Items([], bad=str(error))
+        items = Items([])
+        for row in _read_rows(database, Unit.parse(change.path)):
+            if row is None:
+                items.cut = MAX_BYTES
+            else:
+                items.items.append(row)
         database.release()  # decoding takes longer
         self._read(change, known, source, items)
 
@@ -301,6 +313,8 @@ def _decode(change: FileRows, source: Source[Any], items: Items, marks: bytes, b
                 raise BadLineError(f"{_name_member(item)}{error}") from error
             found = [Bad(reason=str(error), line=number + 1)]
         content.add(found)
+    if items.cut:
+        content.add([Bad(reason=f"{too_large(items.cut)}; the rest is left out")])
     if not len(content) and (broken := _find_broken(items, content)) is not None:
         raise BadLineError(broken.reason)  # nothing of it is left
     return content
@@ -332,12 +346,14 @@ def too_large(limit: int) -> str:
     return f"larger than {limit:,} bytes"
 
 
-def _read_rows(database: ForeignDatabase, unit: Unit) -> Iterator[Row]:
+def _read_rows(database: ForeignDatabase, unit: Unit) -> Iterator[Row | None]:
+    """The rows of a session; None: there are more than it may have."""
     left = MAX_BYTES
     for number in range(len(database.query.rows) if database.query is not None else 0):
         for values in database.rows(number, os.fsdecode(unit.part)):
             for value in values:
                 left -= len(value) if isinstance(value, SIZED) else ITEM_BYTES
             if left < 0:
-                raise BadLineError(too_large(MAX_BYTES))
+                yield None
+                return
             yield Row(number, values)

@@ -70,10 +70,13 @@ class Letters(_Told):
     """A document a session."""
 
     name = "letters"
-    shapes: tuple[Shape, ...] = (Document(files=("**/*.letter",), max_bytes=8 << 20),)
+    shapes: tuple[Shape, ...] = (
+        Document(files=("**/*.letter",), max_bytes=8 << 20),
+        Document(files=("**/*.letters",), max_bytes=1 << 10, in_lines=True),
+    )
 
     def step(self, state: State, item: bytes) -> tuple[State, list[Operation]]:
-        return (), tell(decode(item))
+        return (), [said for line in item.splitlines() for said in tell(decode(line))]
 
 
 class Folders(_Told):

@@ -56,10 +56,8 @@ class Gemini(JsonState[GeminiState]):
     version = 4
     locations = (Location(home="~/.gemini", moved_by=(Variable("GEMINI_CLI_HOME", ".gemini"),), directories=("tmp",)),)
     shapes = (
-        Document(
-            files=("*/chats/session-*.jsonl", "*/chats/*/*.jsonl", "*/chats/session-*.json"),
-            max_bytes=MAX_BYTES,
-        ),
+        Document(files=("*/chats/session-*.jsonl", "*/chats/*/*.jsonl"), max_bytes=MAX_BYTES, in_lines=True),
+        Document(files=("*/chats/session-*.json",), max_bytes=MAX_BYTES),
         Document(files=(f"*/{PROJECT_ROOT}", f"../{PROJECT_LIST}"), side=True),
     )
     asks = ()

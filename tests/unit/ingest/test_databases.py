@@ -365,7 +365,7 @@ def test_a_member_that_does_not_decode_keeps_the_session(desk: Desk) -> None:
     desk.look()
     for broken, reason in (
         (b'{"key": "m2"', "message/s1/m2.json is not whole"),
-        (json.dumps({"key": "m2", "text": "x" * (1 << 20)}).encode(), "larger than 1,048,576 bytes"),
+        (json.dumps({"key": "m2", "text": "x" * (1 << 20)}).encode(), "larger than 1,048,576 bytes; the rest is left out"),
     ):
         tree(desk, message__s1__m2=broken)
         desk.look()
@@ -513,3 +513,25 @@ def test_what_takes_several_commits_is_decoded_once(desk: Desk, owner: Owner, mo
     fresh = desk.make_empty_index()
     desk.look(fresh)
     same(desk.dump(), desk.dump(fresh))
+
+
+def test_of_a_session_over_the_limit_the_first_rows_are_read(
+    desk: Desk, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a tree the first files; and it is said that there are more."""
+    monkeypatch.setattr(whole, "MAX_BYTES", 300)
+    for number in range(20):
+        owner.say("s1", f"k{number}", f"alpha{number}")
+    said = {"session/p/f1.json": {"session": "f1"}} | {
+        f"message/f1/{n}.json": {"key": n, "text": "x" * 99_000} for n in range(20)
+    }
+    for name, value in said.items():
+        desk.write(f"folders/{name}", value)
+    desk.look()
+    rest = "; the rest is left out"
+    assert desk.reasons() == {
+        "tables/x.db\0s1": [BadLine(None, f"larger than 300 bytes{rest}")],
+        "folders/session/p/f1.json": [BadLine(None, f"larger than 1,048,576 bytes{rest}")],
+    }
+    assert 5 < len(desk.texts("tables:s1")) < 20
+    assert len(desk.texts("folders:f1")) == 10

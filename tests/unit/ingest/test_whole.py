@@ -255,3 +255,18 @@ def test_what_went_before_it_decoded_was_never_there(desk: Desk) -> None:
     desk.write("letters/half.letter", {"session": "b", "records": [record(1, "beta")]})
     desk.look()
     assert desk.texts("letters:b") == ["beta"]
+
+
+def test_of_a_document_of_lines_over_its_limit_the_first_ones_are_read(desk: Desk) -> None:
+    """And it is said that there are more."""
+    lines = [
+        json.dumps(line).encode() + b"\n" for line in ({"session": "a"}, *(record(n, "x" * 80) for n in range(20)))
+    ]
+    desk.write("letters/a.letters", b"".join(lines))
+    desk.look()
+    assert desk.reasons() == {"letters/a.letters": [BadLine(None, "larger than 1,024 bytes; the rest is left out")]}
+    assert 5 < len(desk.texts("letters:a")) < 12
+    desk.write("letters/a.letters", b"".join(lines[:4]))
+    desk.look()
+    assert desk.reasons() == {}
+    assert len(desk.texts("letters:a")) == 3

@@ -11,6 +11,7 @@ from tests.support.chat import Use
 from tests.support.claude import ClaudeSession
 from tests.support.daemon import eventually
 from tests.support.desk import Desk, Talk
+from tests.support.followed import FollowedSession
 
 PLUM = "019e0000-0000-7000-8000-000000000001"
 
@@ -127,6 +128,24 @@ def test_a_session_of_another_agent_is_not_opened_but_can_be_asked_about(
             put = talk.until("extension_ui_request", method="set_editor_text")["text"]
     assert said.startswith(f"pi cannot open it: it is a session of claude{reason}")
     assert put == f"@@{session.id[:8]} "
+
+
+def test_a_session_of_another_machine_is_not_opened(set_desk: SetDesk) -> None:
+    """Also one of pi's: what lies here of it is no file of pi's."""
+    desk = set_desk(running=False)
+    desk.daemon.configure({"sources": [], "hub": {"dsn": "host=/nonexistent user=anna", "follow": ["**"]}})
+    desk.daemon.allowed.append("no connection to the hub")
+    with desk.daemon as daemon:
+        FollowedSession("0199aaaa-there", source="pi").user("graft the apple").about().write(daemon.data_dir / "hub")
+        daemon.sync()
+        with desk.talk() as talk:
+            talk.send("prompt", message="/sessions apple")
+            asked = talk.until("extension_ui_request", method="select")
+            talk.send("extension_ui_response", id=asked["id"], value=asked["options"][0])
+            act(talk, "Open it")
+            said = talk.until("extension_ui_request", method="notify")["message"]
+    assert "of anna" in asked["options"][0]
+    assert said.startswith("pi cannot open it: it is a session of anna, and it is a session of workstation 0a1b2c3d")
 
 
 def test_a_slip_is_said_above_the_list(desk: Desk) -> None:

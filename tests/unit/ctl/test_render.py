@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sesamectl.mcp import present
 from sesamectl.render import (
     clean,
     clean_lines,
     clean_ranges,
+    heading,
     index,
     number,
     pending,
@@ -392,3 +394,16 @@ def test_sizes(count: int, text: str) -> None:
 def test_numbers() -> None:
     """One thing is one thing."""
     assert (number(1, "session"), number(12345, "session")) == ("1 session", "12,345 sessions")
+
+
+def test_a_session_of_another_machine_says_whose_it_is() -> None:
+    """To a person and to a model."""
+    session = {
+        "sessionId": "there-1", "shortId": "there-1", "source": "pi", "cwd": "/p", "gitBranch": None, "messageCount": 1,
+        "created": "2026-03-01T12:00:00.000Z", "modified": "2026-03-01T12:00:00.000Z", "subagent": False, "orphan": False,
+        "gone": False, "parentSessionId": None, "workstation": "0a1b2c3d", "person": "an\x1b[0mna",
+    }  # fmt: skip
+    assert heading.about(session, 0).endswith("  of anna on 0a1b2c3d")
+    assert "; of anna, on workstation 0a1b2c3d" in present.about(session)
+    for own in ({**session, "person": None}, {name: value for name, value in session.items() if name != "person"}):
+        assert "0a1b2c3d" not in heading.about(own, 0) + present.about(own)

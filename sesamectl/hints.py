@@ -35,18 +35,25 @@ def find_hints(prompt: str, session: str, until: float) -> str:
         if len(query.split()) < LEAST_WORDS or find_holder(f"{socket_path(os.environ)}.lock") is None:
             return ""
         found = _search(query, session, until)
-    except (ClientError, RpcError, OSError, LookupError, ValueError):
+        lines = [_line(hit) for hit in found["results"] if len(hit["matchedWords"]) >= LEAST_WORDS]
+        is_sure = not found["weak"] and time.monotonic() <= until
+    except (
+        ClientError,
+        RpcError,
+        OSError,
+        LookupError,
+        ValueError,
+        TypeError,
+        AttributeError,
+    ):  # the last, of other versions
         return ""
-    if found.get("weak") or time.monotonic() > until:
-        return ""
-    lines = [_line(hit) for hit in found["results"] if len(hit["matchedWords"]) >= LEAST_WORDS]
-    return "\n".join([HEADING, *lines]) if lines else ""
+    return "\n".join([HEADING, *lines]) if lines and is_sure else ""
 
 
 def _search(query: str, session: str, until: float) -> dict[str, Any]:
     left = until - time.monotonic()
     if left <= 0:
-        return {"weak": True}
+        raise TimeoutError
     with Connection(socket_path(os.environ), left) as connection:
         params = {"exclude": [session]} if session else {}
         return connection.call("search", query=query, limit=MOST, timeoutMs=max(1, int(left * 1000)), **params)

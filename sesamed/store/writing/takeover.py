@@ -112,6 +112,7 @@ class Replay:
                 signature=known.signature,
                 cursor=msgspec.structs.replace(known.cursor, position=written),
                 complete=known.complete,
+                is_followed=source is not None,
                 identity=None if native_id is None else Identity(native_id=native_id, origin=origin, source=source),
                 rows=[*rows],
                 bad_lines=bad,

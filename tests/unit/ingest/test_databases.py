@@ -365,7 +365,10 @@ def test_a_member_that_does_not_decode_keeps_the_session(desk: Desk) -> None:
     desk.look()
     for broken, reason in (
         (b'{"key": "m2"', "message/s1/m2.json is not whole"),
-        (json.dumps({"key": "m2", "text": "x" * (1 << 20)}).encode(), "larger than 1,048,576 bytes; the rest is left out"),
+        (
+            json.dumps({"key": "m2", "text": "x" * (1 << 20)}).encode(),
+            "larger than 1,048,576 bytes; the rest is left out",
+        ),
     ):
         tree(desk, message__s1__m2=broken)
         desk.look()

@@ -229,3 +229,47 @@ def test_texts_of_todays_schema_stay(tmp_path: Path) -> None:
     same(dumped(new.connection), dumped(index.writer.connection))
     new.close()
     index.close()
+
+
+@pytest.mark.parametrize("version", [7, 8, 9, 10])
+def test_sessions_of_a_schema_without_machines_are_this_ones(tmp_path: Path, version: int) -> None:
+    """What no file holds any more is carried over from each schema that did not tell machines apart; and to the next index from today's."""
+    path = str(tmp_path / "index.sqlite")
+    gone_session(path, "About plums", "a plum", [])
+    expected = Index(path)
+    before = dumped(expected.writer.connection)
+    expected.close()
+    connection = checksums.connect(path)
+    for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+        connection.execute(f"DROP TRIGGER {name}")
+    for column in ("workstation", "person"):
+        connection.execute(f"ALTER TABLE sessions DROP COLUMN {column}")
+    connection.pragma("user_version", version)
+    connection.close()
+    index = open_index(path)
+    for _ in carry_over(path, index):
+        pass
+    same(dumped(index.writer.connection), before)
+    assert sqlite.rows(index.writer.connection, "SELECT source, workstation, person FROM sessions") == [
+        ("codex", None, None)
+    ]
+    index.close()
+
+
+def test_a_followed_session_is_played_back_as_one(tmp_path: Path) -> None:
+    """From a file that cannot be read at the moment: it stays its agent's, and the other machine's."""
+    change = FileRows(
+        path=b"/hub/0a1b2c3d/x.jsonl", root="/hub", source="hub", source_version=1, signature=Signature(1, 1, 1, 1, 1), cursor=Cursor(),
+        complete=True, is_followed=True, identity=Identity(native_id="there", origin="hub", source="claude"),
+        facts=[Fact(field="workstation", value="0a1b2c3d"), Fact(field="person", value="anna")],
+        rows=[RecordRow(key=1, role="user", kind=Kind.USER, texts=(text(Kind.USER, "a plum"),), prompt=True, time_ms=1)],
+    )  # fmt: skip
+    old, new = Writer(str(tmp_path / "old.sqlite")), Writer(str(tmp_path / "new.sqlite"))
+    old.write([change])
+    for _ in Replay(old, new, lambda path, gone: True).run():
+        pass
+    same(dumped(new.connection), dumped(old.connection))
+    sql = "SELECT s.source, f.source, workstation, person FROM sessions s JOIN files f ON f.session = s.id"
+    assert sqlite.rows(new.connection, sql) == [("claude", "hub", "0a1b2c3d", "anna")]
+    old.close()
+    new.close()

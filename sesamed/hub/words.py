@@ -1,7 +1,6 @@
 """The words of a question, as a hub knows them: how each is asked for, how many messages it is in, and which headings hold it.
 
-What a question means, and what is searched for each word, is the same as in the index (`store.search.terms`). A pattern is asked for in
-every language that is there, and as it is: words within words are not stemmed.
+What a question means, and what is searched for each word, is the same as in the index (`store.search.terms`).
 """
 
 import re
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sesamed.hub.conditions import Conditions
 from sesamed.store import subwords
 from sesamed.store.ids import Kind
-from sesamed.store.search.spelling import LEAST_CHUNKS, Vocabulary
+from sesamed.store.search.spelling import ENDING, LEAST_CHUNKS, Vocabulary
 from sesamed.store.search.terms import Headings, TermMaker
 from sesamed.store.sqlite import Connection as Tokenizing
 
@@ -20,19 +19,23 @@ if TYPE_CHECKING:
 
 MOST_COUNTED = 100_000  # messages; what is in more is in so many
 UNSTEMMED = "simple"
-LEXEME = re.compile(r"'((?:[^'\\]|''|\\\\)*)'")
+LEAST_STEM = 3  # letters
 
-TRANSLATE = """
-    SELECT p.n, to_tsquery(l.name::regconfig, p.said)::text, to_tsquery(l.name::regconfig, p.titled)::text,
-      to_tsquery(l.name::regconfig, p.placed)::text
-    FROM unnest(%(said)s::text[], %(titled)s::text[], %(placed)s::text[]) WITH ORDINALITY AS p(said, titled, placed, n)
-    CROSS JOIN unnest(%(languages)s::text[]) AS l(name) ORDER BY p.n
+LEXEMES = """
+    SELECT l.name, t.token, (tsvector_to_array(to_tsvector(l.name::regconfig, t.token)))[1]
+    FROM unnest(%(tokens)s::text[]) AS t(token) CROSS JOIN unnest(%(languages)s::text[]) AS l(name)
+"""
+FORMS = """
+    SELECT DISTINCT c.word FROM unnest(%(begins)s::text[], %(longest)s::integer[]) AS b(begin, longest)
+    JOIN sesame.hub_word_counts c ON c.word BETWEEN b.begin AND b.begin || 'zzzz' -- in any collation
+    WHERE length(c.word) <= b.longest AND starts_with(c.word, b.begin)
 """
 COUNTS = "SELECT c.word, sum(c.messages) FROM sesame.hub_word_counts c WHERE c.word = ANY(%(words)s) GROUP BY 1"
 COUNT = "SELECT count(*) FROM (SELECT 1 FROM sesame.hub_vectors v LIMIT %(most)s) v"
 NEAR = """
     SELECT c.word, sum(c.messages) FROM sesame.hub_word_counts c
-    WHERE c.word >= %(first)s AND c.word < %(after)s AND length(c.word) BETWEEN %(shortest)s AND %(longest)s
+    WHERE c.word BETWEEN %(first)s AND %(first)s || 'zzzz' AND starts_with(c.word, %(first)s)
+      AND length(c.word) BETWEEN %(shortest)s AND %(longest)s
     GROUP BY 1 HAVING sum(c.messages) >= %(least)s
 """
 HAS = "SELECT 1 FROM sesame.hub_word_counts c WHERE c.word = %(word)s AND c.messages > 0 LIMIT 1"
@@ -94,7 +97,11 @@ class Asked(NamedTuple):
 
 
 class Translator:
-    """Patterns as the hub is asked for them, each once."""
+    """Patterns as the hub is asked for them, each once.
+
+    In each language a word is what PostgreSQL makes of it there. Where nothing is stemmed, it is asked for in all forms that the index
+    would take for the same word.
+    """
 
     def __init__(self, question: "Question", tokens: Callable[[str], list[tuple[str, str]]]) -> None:
         self._question = question
@@ -103,37 +110,68 @@ class Translator:
 
     def translate(self, matches: Iterable[str]) -> Mapping[str, Asked]:
         """All that was translated, these among them."""
-        missing = [match for match in dict.fromkeys(matches) if match not in self._asked]
+        missing = {match: self._tokens(match) for match in matches if match not in self._asked}
         if missing:
-            written = [[text for text, _ in self._tokens(match)] for match in missing]
-            self._ask(missing, written)
+            tokens = {token for written in missing.values() for token in written}
+            lexemes, forms = self._find_lexemes({text for text, _ in tokens}), self._find_forms(tokens)
+            for match, written in missing.items():
+                self._asked[match] = self._make(match, written, lexemes, forms)
         return self._asked
 
-    def _ask(self, matches: list[str], written: list[list[str]]) -> None:
-        values = {
-            "said": [_write(words, match) for match, words in zip(matches, written, strict=True)],
-            "titled": [_write(words, match, "AB") for match, words in zip(matches, written, strict=True)],
-            "placed": [_write(words, match, "C") for match, words in zip(matches, written, strict=True)],
-            "languages": self._question.languages,
-        }
-        found: dict[int, list[tuple[str, str, str]]] = {}
-        for n, *queries in self._question.rows(TRANSLATE, values):
-            found.setdefault(n, []).append((queries[0], queries[1], queries[2]))
-        for n, match in enumerate(matches, 1):
-            said, titled, placed = ([query for query in some if query] for some in zip(*found[n], strict=True))
-            each = [LEXEME.findall(query) for query in said]
-            length = max(map(len, each), default=0)
-            lexemes = tuple(tuple({one[at] for one in each if at < len(one)}) for at in range(length))
-            self._asked[match] = Asked(join_any(said), join_any(titled), join_any(placed), lexemes, match.endswith("*"))
+    def _find_lexemes(self, tokens: set[str]) -> dict[tuple[str, str], str | None]:
+        values = {"tokens": sorted(tokens), "languages": self._question.languages}
+        return {(language, token): lexeme for language, token, lexeme in self._question.rows(LEXEMES, values)}
+
+    def _find_forms(self, tokens: set[tuple[str, str]]) -> dict[str, list[str]]:
+        """The words that are there, by their stems."""
+        stems = sorted({stem for text, stem in tokens if len(stem) >= LEAST_STEM and text.isascii() and text.isalpha()})
+        begins = [stem[:-1] for stem in stems]  # stemming changes the last letter of a stem at most
+        values = {"begins": begins, "longest": [len(stem) + ENDING for stem in stems]}
+        found: dict[str, list[str]] = {}
+        for (word,) in self._question.rows(FORMS, values) if stems else ():
+            for _, stem in self._tokens(word):
+                found.setdefault(stem, []).append(word)
+        return found
+
+    def _make(
+        self,
+        match: str,
+        written: list[tuple[str, str]],
+        lexemes: Mapping[tuple[str, str], str | None],
+        forms: Mapping[str, list[str]],
+    ) -> Asked:
+        is_prefix = match.endswith("*")
+        queries: list[list[str]] = [[], [], []]
+        words: list[set[str]] = [set() for _ in written]
+        for language in self._question.languages:
+            each = [[lexeme] if (lexeme := lexemes.get((language, text))) else [] for text, _ in written]
+            if language == UNSTEMMED:
+                each = [sorted({*some, *forms.get(stem, ())}) for some, (_, stem) in zip(each, written, strict=True)]
+            for some, known in zip(each, words, strict=True):
+                known.update(some)
+            for asked, weights in zip(queries, ("", "AB", "C"), strict=True):
+                asked.append(_write(each, weights, is_prefix=is_prefix))
+        said, titled, placed = map(join_any, queries)
+        return Asked(said, titled, placed, tuple(tuple(some) for some in words if some), is_prefix)
 
 
-def _write(words: list[str], match: str, weights: str = "") -> str:
-    """Words that follow each other, for `to_tsquery`."""
-    marks = [weights] * len(words)
-    if match.endswith("*") and words:
-        marks[-1] = "*" + weights
-    quoted = ("'" + re.sub(r"['\\]", " ", word) + "'" for word in words)
-    return " <-> ".join(word + (f":{mark}" if mark else "") for word, mark in zip(quoted, marks, strict=True))
+def _write(words: list[list[str]], weights: str, *, is_prefix: bool) -> str:
+    """Words that follow each other, each in any of its forms, as a query; those that a language does not count leave a gap."""
+    parts, gap = list[str](), 0
+    for at, forms in enumerate(words):
+        gap += 1
+        if not forms:
+            continue
+        mark = "*" * (is_prefix and at == len(words) - 1) + weights
+        any_form = " | ".join(quote_lexeme(form) + (f":{mark}" if mark else "") for form in forms)
+        parts += [*([f"<{gap}>"] if parts else []), f"({any_form})"]
+        gap = 0
+    return " ".join(parts)
+
+
+def quote_lexeme(lexeme: str) -> str:
+    """A lexeme in a query."""
+    return "'" + lexeme.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def join_any(queries: Iterable[str]) -> str:
@@ -262,12 +300,7 @@ class HubVocabulary:
 
     def list_near(self, first: str, shortest: int, longest: int) -> Iterable[tuple[str, int]]:
         """Those that begin with a letter and are so long."""
-        values: dict[str, Any] = {
-            "first": first,
-            "after": chr(ord(first) + 1),
-            "shortest": shortest,
-            "longest": longest,
-        }
+        values: dict[str, Any] = {"first": first, "shortest": shortest, "longest": longest}
         rows = self._question.rows(NEAR, {**values, "least": LEAST_CHUNKS})
         self.listed.update(word for word, _ in rows)
         return [(word, int(count)) for word, count in rows]
@@ -276,7 +309,6 @@ class HubVocabulary:
         """The word, and if it may be a stem, some texts with it."""
         texts = [(int(Kind.USER), stem)]
         if self._question.languages != [UNSTEMMED]:
-            query = "'" + re.sub(r"['\\]", " ", stem) + "'"
-            (rows,) = self._question.search([query], TEXTS, {})
+            (rows,) = self._question.search([quote_lexeme(stem)], TEXTS, {})
             texts += [(int(Kind.USER), text) for (text,) in rows]
         return texts

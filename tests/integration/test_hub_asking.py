@@ -75,8 +75,8 @@ def machines(postgres: Server) -> Iterator[Machines]:
             laptop.write(session.file_name, session.bytes())
         own = PiSession(id="own", cwd="/work/app").user("plum cake at the desk").assistant("with a scheduler")
         desk.write(own.file_name, own.bytes())
-        Workstation(laptop, hub, language="english").ship()  # which stems like the index
-        Workstation(desk, hub).ship()
+        Workstation(laptop, hub).ship()
+        Workstation(desk, hub, language="english").ship()
         with hub.connect("keeper") as connection:
             run(connection, "ANALYZE")
         yield Machines(hub, laptop, desk)
@@ -162,6 +162,13 @@ def test_machines_projects_and_persons_are_filters(machines: Machines) -> None:
         return sorted(hit["sessionId"] for hit in answer["results"])
 
     assert list_found(workstation=DESK) == ["own"]
+    assert [
+        hit["sessionId"]
+        for hit in machines.desk.call("search", query='"desks with the schedulers"', scope="hub")["results"]
+    ] == []
+    for question in ("desks", "scheduling", '"at the desks"', "cak*"):
+        answer = machines.desk.call("search", query=question, scope="hub", workstation=DESK)
+        assert [hit["sessionId"] for hit in answer["results"]] == ["own"], question
     assert list_found(workstation=LAPTOP) == ["first", "second", "sixth"]
     assert list_found(workstation="cccccccc") == []
     assert list_found(project="lib") == ["second"]

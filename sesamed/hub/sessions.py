@@ -25,6 +25,10 @@ LIGHT = """s.session_id, s.source, coalesce(nullif(s.project, ''), s.workstation
 ABOUT = f"""
     SELECT k.n, {LIGHT} FROM {KEYS} JOIN sesame.hub_sessions s USING (owner, workstation_id, composite_key)
 """
+DETAILS = f"""
+    SELECT k.n, s.message_count, extract(epoch FROM s.created)::float8
+    FROM {KEYS} JOIN sesame.hub_sessions s USING (owner, workstation_id, composite_key)
+"""
 PARENTS = f"""
     SELECT DISTINCT ON (k.n) k.n, s.owner, s.workstation_id, s.composite_key, s.message_count, extract(epoch FROM s.created)::float8,
       {LIGHT}
@@ -137,6 +141,18 @@ def bind_keys(known: Iterable[Known]) -> dict[str, Any]:
         "workstations": [one.workstation for one in known],
         "keys": [one.key for one in known],
     }
+
+
+def read_unread(question: "Question", sessions: Sessions) -> list[int]:
+    """Read what is not known of some sessions; gives those that are not there."""
+    unread = sessions.list_unread()
+    known = sessions.known
+    for n, messages, created_s in (
+        question.rows(DETAILS, bind_keys(known[number] for number in unread)) if unread else ()
+    ):
+        number = unread[n - 1]
+        known[number] = known[number]._replace(messages=messages, created_s=created_s)
+    return sessions.list_unread()
 
 
 # -- what is shown as one

@@ -20,21 +20,24 @@ if TYPE_CHECKING:
 MOST_COUNTED = 100_000  # messages; what is in more is in so many
 UNSTEMMED = "simple"
 LEAST_STEM = 3  # letters
+LAST = "zzzz"  # behind the beginning of words it is below no more of them, in any collation
+UNREAD = -1
 
 LEXEMES = """
     SELECT l.name, t.token, (tsvector_to_array(to_tsvector(l.name::regconfig, t.token)))[1]
     FROM unnest(%(tokens)s::text[]) AS t(token) CROSS JOIN unnest(%(languages)s::text[]) AS l(name)
 """
+# Bounds are values, or the index would not be asked: `||` is not trusted under row-level security (docs/decisions.md, 75).
 FORMS = """
-    SELECT DISTINCT c.word FROM unnest(%(begins)s::text[], %(longest)s::integer[]) AS b(begin, longest)
-    JOIN sesame.hub_word_counts c ON c.word BETWEEN b.begin AND b.begin || 'zzzz' -- in any collation
+    SELECT DISTINCT c.word FROM unnest(%(begins)s::text[], %(ends)s::text[], %(longest)s::integer[]) AS b(begin, ending, longest)
+    JOIN sesame.hub_word_counts c ON c.word >= b.begin AND c.word <= b.ending
     WHERE length(c.word) <= b.longest AND starts_with(c.word, b.begin)
 """
 COUNTS = "SELECT c.word, sum(c.messages) FROM sesame.hub_word_counts c WHERE c.word = ANY(%(words)s) GROUP BY 1"
 COUNT = "SELECT count(*) FROM (SELECT 1 FROM sesame.hub_vectors v LIMIT %(most)s) v"
 NEAR = """
     SELECT c.word, sum(c.messages) FROM sesame.hub_word_counts c
-    WHERE c.word BETWEEN %(first)s AND %(first)s || 'zzzz' AND starts_with(c.word, %(first)s)
+    WHERE c.word >= %(first)s AND c.word <= %(last)s AND starts_with(c.word, %(first)s)
       AND length(c.word) BETWEEN %(shortest)s AND %(longest)s
     GROUP BY 1 HAVING sum(c.messages) >= %(least)s
 """
@@ -64,9 +67,9 @@ class Known(NamedTuple):
     owner: str
     workstation: str
     key: str
-    messages: int
-    created_s: float
-    passes: bool
+    messages: int = UNREAD
+    created_s: float = 0.0
+    passes: bool = True
 
 
 class Sessions:
@@ -82,8 +85,12 @@ class Sessions:
         if found == len(self.known):
             self.known.append(known)
         elif known.passes and not self.known[found].passes:
-            self.known[found] = known
+            self.known[found] = self.known[found]._replace(passes=True)
         return found
+
+    def list_unread(self) -> list[int]:
+        """Those of which nothing is known but that something of theirs matches."""
+        return [number for number, known in enumerate(self.known) if known.messages == UNREAD]
 
 
 class Asked(NamedTuple):
@@ -126,7 +133,11 @@ class Translator:
         """The words that are there, by their stems."""
         stems = sorted({stem for text, stem in tokens if len(stem) >= LEAST_STEM and text.isascii() and text.isalpha()})
         begins = [stem[:-1] for stem in stems]  # stemming changes the last letter of a stem at most
-        values = {"begins": begins, "longest": [len(stem) + ENDING for stem in stems]}
+        values = {
+            "begins": begins,
+            "ends": [begin + LAST for begin in begins],
+            "longest": [len(stem) + ENDING for stem in stems],
+        }
         found: dict[str, list[str]] = {}
         for (word,) in self._question.rows(FORMS, values) if stems else ():
             for _, stem in self._tokens(word):
@@ -300,7 +311,7 @@ class HubVocabulary:
 
     def list_near(self, first: str, shortest: int, longest: int) -> Iterable[tuple[str, int]]:
         """Those that begin with a letter and are so long."""
-        values: dict[str, Any] = {"first": first, "shortest": shortest, "longest": longest}
+        values: dict[str, Any] = {"first": first, "last": first + LAST, "shortest": shortest, "longest": longest}
         rows = self._question.rows(NEAR, {**values, "least": LEAST_CHUNKS})
         self.listed.update(word for word, _ in rows)
         return [(word, int(count)) for word, count in rows]

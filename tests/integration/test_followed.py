@@ -95,6 +95,7 @@ def test_nobody_writes_to_a_session_of_another_machine(daemon: Daemon) -> None:
     assert daemon.call("list_sessions", needsMemory=True)["sessions"] == []
 
 
+@pytest.mark.fault(117, 121)
 def test_it_outlives_the_index_goes_with_its_copy_and_is_forgotten_for_good() -> None:
     """Copies are read again into whatever index there is. One that is gone leaves no session that is gone."""
     with Daemon(FOLLOWS) as daemon:

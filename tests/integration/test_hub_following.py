@@ -1,5 +1,6 @@
 """What others ship is kept here, as far as it is shown and named; what they take back goes, and nothing of it is shipped again."""
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -95,6 +96,7 @@ class Pair:
         return {**there, **here}
 
 
+@pytest.mark.fault(116, 117, 118, 121)
 def test_two_daemons_follow_each_other(hub: HubDatabase, postgres: Server) -> None:
     """Each has what both have, once; then nothing moves any more. What one forgets, the other one forgets; a hub that is gone changes
     nothing."""
@@ -234,6 +236,7 @@ def here(tmp_path: Path, there: Workstation) -> Iterator[Here]:
     made.close()
 
 
+@pytest.mark.fault(115)
 def test_what_grows_is_appended_and_what_changes_is_written_anew(there: Workstation, here: Here) -> None:
     """A file says itself how far it is: also the next follower goes on with it; and one that was torn is made anew."""
     session = PiSession(id="one", cwd="/work/app").user("a plum").assistant("a pear")
@@ -285,6 +288,7 @@ def test_what_is_named_is_followed(there: Workstation, tmp_path: Path) -> None:
         here.close()
 
 
+@pytest.mark.fault(117)
 def test_what_is_taken_back_goes(there: Workstation, here: Here) -> None:
     """Forgotten there, no longer allowed, no longer shared, or left by who was a member; and nothing of it is left on the disk."""
     for name in ("left", "two", "three"):
@@ -314,6 +318,7 @@ def test_what_is_taken_back_goes(there: Workstation, here: Here) -> None:
     assert here.files.measure() == {}
 
 
+@pytest.mark.fault(119)
 def test_a_fork_on_ones_own_machine_is_known_by_its_records_and_nobody_elses_stands_for_them(
     there: Workstation, here: Here, tmp_path: Path
 ) -> None:
@@ -354,21 +359,22 @@ def test_what_is_forgotten_here_is_not_brought(there: Workstation, here: Here, t
         assert here.files.measure() == {}
 
 
-def test_a_workstation_that_is_none_names_no_file(there: Workstation, here: Here) -> None:
-    """Somebody in the team ships under an id that leads out of the directory, and a session of an agent that is none."""
+@pytest.mark.fault(119)
+def test_a_workstation_that_is_none_names_no_file(there: Workstation, here: Here, tmp_path: Path) -> None:
+    """Somebody in the team ships a session under an id that leads out of the directory."""
     there.daemon.write("one.jsonl", PiSession(id="one", cwd="/work/app").user("a plum").bytes())
     there.ship()
+    strange = {"workstation_id": "../strange", "composite_key": "../strange:00000000:two", "session_id": "two"}
     with there.hub.connect("anna") as connection:
-        columns = "instance, person, epoch, rules"
-        sql = f"INSERT INTO sesame.hub_workstations(workstation_id, {columns}) SELECT '../../../x', {columns} FROM sesame.hub_workstations"
-        run(connection, sql)
-        run(
-            connection, "INSERT INTO sesame.hub_shares(workstation_id, project, team) VALUES('../../../x', 'p', 'core')"
-        )
+        for table in ("hub_workstations", "hub_shares", "hub_sessions"):
+            sql = f"INSERT INTO sesame.{table} SELECT (jsonb_populate_record(t, %s)).* FROM sesame.{table} t"
+            run(connection, sql, json.dumps(strange))
     here.catch_up()
     assert set(here.texts()) == {"one"}
+    assert [path.name for path in tmp_path.iterdir()] == ["hub"]
 
 
+@pytest.mark.fault(120)
 def test_there_has_to_be_room(there: Workstation, here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     """What has no room is said, and comes when there is some."""
     there.daemon.write("one.jsonl", PiSession(id="one", cwd="/work/app").user("a plum").bytes())

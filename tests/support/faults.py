@@ -227,6 +227,25 @@ AREAS: dict[str, tuple[Fault, ...]] = {
         Fault(113, "A document beside pi's sessions is corrupt, or newer", "Told and written anew, or left as it is"),
         Fault(114, "The extension session-index is loaded as well", "It is left to it"),
     ),
+    "Many machines": (
+        Fault(115, "Who follows is killed while it writes", "The file is written anew; what is whole is kept"),
+        Fault(
+            116, "The hub goes away, for a while or for good", "What is followed stays, and is found; then it goes on"
+        ),
+        Fault(
+            117,
+            "What is followed is forgotten, excluded or not shared any more",
+            "It goes here, too, and is not `gone`",
+        ),
+        Fault(118, "Two machines follow each other", "Nothing is shipped again; when nobody writes, nothing moves"),
+        Fault(
+            119,
+            "Somebody in a team ships under a strange id, or a colleague's keys",
+            "It leads to no other file, and stands for nothing that another one said",
+        ),
+        Fault(120, "More is followed than there is room for", "No more comes, which is said"),
+        Fault(121, "The index is lost, or built anew", "What is followed is read again from its files"),
+    ),
 }
 
 

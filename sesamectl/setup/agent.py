@@ -12,7 +12,7 @@ from typing import Any
 from sesamectl.errors import RefusedError
 from sesamectl.setup.change import Edit, read, take_out, write
 from sesamectl.setup.hooks import cut_commands, find_commands, put_commands, render_commands
-from sesamectl.setup.server import cut_entry, find_entry, put_entry, render_entry
+from sesamectl.setup.server import complete, cut_entry, find_entry, put_entry, render_entry
 from sesamed.source import Setup, Spot
 
 NAME = "sesame"  # of the server, and of the skill
@@ -57,7 +57,7 @@ class Agent:
     def has_server(self) -> bool:
         """Whether its entry is as we would write it."""
         found = self._find_entry()
-        return found is not None and all(found.get(key) == value for key, value in self._entry.items())
+        return found is not None and complete(found, self._entry) == found
 
     @property
     def has_skill(self) -> bool:

@@ -3,6 +3,7 @@ to it meanwhile loses nothing: what they wrote is what is changed.
 """
 
 import os
+import stat
 import tempfile
 from collections.abc import Callable
 from typing import TypeVar
@@ -25,7 +26,9 @@ class _ChangedError(Exception):
 def read(path: str) -> str | None:
     """What is in the file; None if there is none."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=_open_at_once) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise RefusedError(f"cannot read {path}: it is no regular file")
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         return None
@@ -37,6 +40,11 @@ def read(path: str) -> str | None:
         return data.decode("utf-8")
     except UnicodeDecodeError:
         raise RefusedError(f"{path} is not UTF-8") from None
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """A pipe, too, which would wait for somebody to write to it."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
 def write(path: str, edit: Edit) -> str | None:

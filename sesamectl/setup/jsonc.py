@@ -91,6 +91,16 @@ def remove_member(text: str, keys: Sequence[str], name: str) -> str:
     return before + text[end:]
 
 
+def remove_empty(text: str, keys: Sequence[str]) -> str:
+    """The text without the object that the keys lead to, and those around it, where there is nothing in them, not even a comment."""
+    if not keys:
+        return text
+    here = _find(text, keys)
+    if text[here.begin + 1 : here.close].strip():
+        return text
+    return remove_empty(remove_member(text, keys[:-1], keys[-1]), keys[:-1])
+
+
 def _tokens(text: str) -> list[_Token]:
     found, at = list[_Token](), 0
     while at < len(text):

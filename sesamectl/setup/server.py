@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sesamectl.setup import toml
+from sesamectl.setup import jsonc, toml
 from sesamectl.setup.document import change, descend, form_of, parse
 
 
@@ -13,10 +13,21 @@ def find_entry(path: str, text: str, keys: Sequence[str], name: str) -> Mapping[
     return found if isinstance(found, dict) else None
 
 
+def complete(found: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
+    """What is to stand there where this one stands now: what somebody added to it stays, also the words behind ours in a list."""
+    return {**found, **{key: _add_words(found.get(key), value) for key, value in entry.items()}}
+
+
+def _add_words(found: object, ours: Any) -> Any:
+    if not (isinstance(found, list) and isinstance(ours, list) and ours and ours[-1] in found):
+        return ours
+    return ours + found[found.index(ours[-1]) + 1 :]
+
+
 def put_entry(path: str, text: str, keys: Sequence[str], name: str, entry: Mapping[str, Any]) -> str:
-    """The text with the entry; what somebody added to an older one of it stays."""
-    merged = {**(find_entry(path, text, keys, name) or {}), **entry}
-    value = entry if form_of(path) is toml else merged
+    """The text with the entry, completed."""
+    merged = complete(find_entry(path, text, keys, name) or {}, entry)
+    value = {key: merged[key] for key in entry} if form_of(path) is toml else merged
 
     def expect(settings: dict[str, Any]) -> None:
         descend(settings, keys, make=True)[name] = merged
@@ -26,15 +37,18 @@ def put_entry(path: str, text: str, keys: Sequence[str], name: str, entry: Mappi
 
 
 def cut_entry(path: str, text: str, keys: Sequence[str], name: str) -> str:
-    """The text without the entry."""
+    """The text without the entry, and without the objects that are empty then."""
     if find_entry(path, text, keys, name) is None:
         return text
 
     def expect(settings: dict[str, Any]) -> None:
         descend(settings, keys, make=True).pop(name, None)
 
-    by_hand = f"take out {'.'.join((*keys, name))}"
-    return change(path, text, keys, lambda form, before: form.remove_member(before, keys, name), expect, by_hand)
+    def edit(form: Any, before: str) -> str:
+        after: str = form.remove_member(before, keys, name)
+        return jsonc.remove_empty(after, keys) if form is jsonc else after
+
+    return change(path, text, keys, edit, expect, f"take out {'.'.join((*keys, name))}")
 
 
 def render_entry(path: str, keys: Sequence[str], name: str, entry: Mapping[str, Any]) -> str:

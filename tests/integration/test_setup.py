@@ -112,6 +112,20 @@ def test_all_of_it_is_taken_out_again(home: Home) -> None:
     assert foreign.is_dir()
 
 
+def test_files_without_servers_are_as_before(home: Home) -> None:
+    """Byte for byte, and without a copy; as most people's are."""
+    files = {home.path / file: "{}" if "cursor" in file else '{\n  "theme": "dark"\n}\n' for file, _ in FILES.values()}
+    files[home.path / FILES["codex"][0]] = 'model = "x"\n'
+    for file, text in files.items():
+        file.parent.mkdir(exist_ok=True, parents=True)
+        file.write_text(text)
+    home.run(*FILES)
+    assert all(home.states()[name]["server"] for name in FILES)
+    home.run("--remove", "--yes")
+    assert {file: file.read_text() for file in files} == files
+    assert home.entries() == sorted(str(file.relative_to(home.path)) for file in files)
+
+
 def test_variables_move_the_places(home: Home) -> None:
     """As the agents' own do; of several files the one that exists is taken."""
     moved = home.path / "moved"
@@ -139,6 +153,35 @@ def test_what_somebody_added_stays(home: Home) -> None:
     link.symlink_to("/gone/pi/skills/sesame")
     assert not home.states()["claude"]["skill"]
     assert home.states("claude")["claude"]["skill"]
+
+
+@pytest.mark.parametrize("name", ["claude", "codex", "opencode"])
+def test_flags_that_somebody_added_stay(home: Home, name: str) -> None:
+    """Such as `--no-start`: the entry is one that we would write, and keeps them when sesame has moved."""
+    home.run(name)
+    file = home.path / FILES[name][0]
+    text = re.sub(r'"mcp"(?=\s*\])', '"mcp", "--no-start"', file.read_text())
+    file.write_text(text)
+    assert "--no-start" in text
+    assert home.states(name)[name]["done"] == []
+    assert file.read_text() == text
+    file.write_text(text.replace(str(SESAMECTL), "/old/sesamectl"))
+    assert not home.states()[name]["server"]
+    home.run(name)
+    entry = tomllib.loads if file.suffix == ".toml" else json.loads
+    assert entry(file.read_text()) == entry(text)
+
+
+def test_what_is_no_file_is_left(home: Home) -> None:
+    """A pipe would be waited for, and a device written over."""
+    os.mkfifo(home.path / ".claude.json")
+    (home.path / ".cursor").mkdir()
+    (home.path / ".cursor/mcp.json").symlink_to("/dev/null")
+    for name, (file, _) in FILES.items():
+        if name in ("claude", "cursor"):
+            assert f"cannot read {home.path / file}: it is no regular file" in home.run(name, code=4)
+    assert "it is no regular file" in home.states()["claude"]["trouble"]
+    assert home.entries() == [".claude.json", ".cursor/mcp.json"]
 
 
 def test_a_link_of_somebody_else_stays(home: Home) -> None:
@@ -302,5 +345,4 @@ def test_files_of_a_dotfiles_manager(home: Home) -> None:
     kept.chmod(0o644)
     home.run("--remove", "gemini")
     assert settings.is_symlink()
-    assert set(json.loads(kept.read_text())) == {"theme", "mcpServers"}
-    assert json.loads(kept.read_text())["mcpServers"] == {}
+    assert kept.read_text() == '{"theme": "dark"}\n'

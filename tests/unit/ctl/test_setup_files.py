@@ -69,6 +69,22 @@ def test_objects_that_are_missing_are_made(text: str) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ('{"a": 1, "m": {"n": {"x": 1}}}', '{"a": 1}'),
+        ('{\n  "m": {\n    "n": {"x": 1}\n  },\n  "a": 1\n}\n', '{\n  "a": 1\n}\n'),
+        ('{"m": {"n": {"x": 1}, "o": {}}}', '{"m": {"o": {}}}'),
+        ('{"m": {"n": {"x": 1 /* why */}}}', '{"m": {"n": { /* why */}}}'),
+        ('{"m": {"n": {"x": 1, "y": 2}}}', '{"m": {"n": {"y": 2}}}'),
+    ],
+)
+def test_objects_that_are_empty_then_go(text: str, left: str) -> None:
+    """But not what somebody wrote into them."""
+    after = jsonc.remove_member(text, ("m", "n"), "x")
+    assert jsonc.remove_empty(after, ("m", "n")) == left
+
+
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
@@ -179,7 +195,7 @@ def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
     assert kept == f"{real}{BACKUP}"
     assert Path(kept).read_text() == '{"a": 1}'
     take(link)
-    assert json.loads(real.read_text()) == {"a": 1, "m": {}}
+    assert real.read_text() == '{"a": 1}'
     assert link.is_symlink()
     new = tmp_path / "new" / "settings.json"
     assert write(str(new), lambda _: "{}") is None
@@ -234,7 +250,7 @@ def test_what_somebody_writes_meanwhile_stays(tmp_path: Path) -> None:
 
     file.write_text(json.dumps({"m": {"sesame": ENTRY}}))
     take_out(str(file), cut, lambda _: False)
-    assert json.loads(file.read_text()) == {"b": 1, "m": {}}
+    assert json.loads(file.read_text()) == {"b": 1}
 
 
 def test_a_file_that_is_read_only_stays(tmp_path: Path) -> None:

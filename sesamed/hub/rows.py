@@ -5,7 +5,7 @@ A message that is not as it was is removed and put in again, with its vector.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sesamed.hub.outgoing import MessageRow, SessionRow
 
@@ -112,8 +112,10 @@ WITH gone AS (
   DO UPDATE SET project = excluded.project, team = excluded.team, serial = excluded.serial, removed_at = now()
 ) SELECT count(*) FROM gone
 """
-LEFT_BEHIND = f"SELECT composite_key FROM sesame.hub_sessions WHERE {OWN} AND pass < %(pass)s LIMIT %(limit)s"
-KNOWN = f"SELECT composite_key, project, team, language FROM sesame.hub_sessions WHERE {OWN} AND composite_key = ANY(%(keys)s)"
+LEFT_BEHIND = f"""
+SELECT composite_key FROM sesame.hub_sessions WHERE {OWN} AND pass < %(pass)s AND composite_key <> ALL(%(pending)s) LIMIT %(limit)s
+"""
+KNOWN = f"SELECT composite_key, project, team, language, pass FROM sesame.hub_sessions WHERE {OWN} AND composite_key = ANY(%(keys)s)"
 IDENTITIES = f"""
 SELECT DISTINCT ON (project_path) project_path, project FROM sesame.hub_sessions WHERE {OWN} AND project_path IS NOT NULL
 ORDER BY project_path, updated_at DESC
@@ -127,6 +129,15 @@ ON CONFLICT (owner, workstation_id, project, team) DO NOTHING
 UNSHARE = f"DELETE FROM sesame.hub_shares WHERE {OWN} AND project = %(project)s AND team = %(team)s"
 
 
+class Known(NamedTuple):
+    """A session as the hub has it, and which pass has last brought all of it."""
+
+    project: str
+    team: str
+    language: str
+    pass_number: int
+
+
 class Rows:
     """The rows of one workstation, in a transaction that the caller holds."""
 
@@ -134,11 +145,12 @@ class Rows:
         self._connection = connection
         self._values: dict[str, Any] = {"workstation": workstation, "serial": serial, "pass": pass_number}
 
-    def put_sessions(self, sessions: Sequence[SessionRow]) -> None:
-        """Sessions as they are now."""
+    def put_sessions(self, sessions: Sequence[SessionRow], *, are_whole: bool) -> None:
+        """Sessions as they are now. Until all of their messages have come, they are as if this pass had not met them."""
         if sessions:
+            values = {**self._values, "pass": self._values["pass"] - (not are_whole)}
             with self._connection.cursor() as cursor:
-                cursor.executemany(PUT_SESSION, [{**self._values, **session._asdict()} for session in sessions])
+                cursor.executemany(PUT_SESSION, [{**values, **session._asdict()} for session in sessions])
             self._run(FORGET_REMOVED, keys=[session.composite_key for session in sessions])
 
     def put_messages(self, messages: Collection[MessageRow]) -> int:
@@ -173,17 +185,17 @@ class Rows:
         self._count(REMOVE_ALL, keys=keys)
         return self._count(REMOVE_SESSIONS, keys=keys)
 
-    def list_left_behind(self, limit: int) -> list[str]:
-        """Sessions that the pass that is under way has not met: they are no more."""
-        return [key for (key,) in self._run(LEFT_BEHIND, limit=limit)]
+    def list_left_behind(self, limit: int, pending: Sequence[str] = ()) -> list[str]:
+        """Sessions that the pass that is under way has not met, without those that are to come."""
+        return [key for (key,) in self._run(LEFT_BEHIND, limit=limit, pending=list(pending))]
 
     def tidy(self) -> None:
         """Words that are in no message any more."""
         self._run(FORGET_ZEROS)
 
-    def read_known(self, keys: Iterable[str]) -> dict[str, tuple[str, str, str]]:
-        """Project, team and language of the sessions that are there."""
-        return {key: (project, team, language) for key, project, team, language in self._run(KNOWN, keys=list(keys))}
+    def read_known(self, keys: Iterable[str]) -> dict[str, Known]:
+        """Those of these sessions that are there."""
+        return {key: Known(*row) for key, *row in self._run(KNOWN, keys=list(keys))}
 
     def read_identities(self) -> dict[str, str]:
         """What projects are called, by their paths."""

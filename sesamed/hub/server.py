@@ -1,7 +1,7 @@
 """The hub's PostgreSQL: connections, why there is none, and the schema that is there. Every error is one that a person can act on."""
 
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[tuple[Any, ...]]
 
 CONNECT_S = 10
+# So long nobody answers, until a network that is cut is noticed.
+NOTICE: Mapping[str, int] = {
+    "tcp_user_timeout": 30_000,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+}
 PASSWORD_S = 60  # a command may ask a person
 NEEDED = "the hub needs psycopg: install sesame-index[hub] into the environment of sesamed"
 
@@ -86,9 +93,12 @@ def connect(hub: Hub, *, timeout_s: int = CONNECT_S) -> "Connection":
         import psycopg
     except ImportError as error:
         raise HubError(NEEDED, cause="psycopg") from error
-    from psycopg.conninfo import make_conninfo
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-    more: dict[str, Any] = {"connect_timeout": timeout_s, "client_encoding": "UTF8", "application_name": "sesame"}
+    with errors():
+        given = conninfo_to_dict(hub.dsn or "")
+    more: dict[str, Any] = {name: value for name, value in NOTICE.items() if name not in given}
+    more |= {"connect_timeout": timeout_s, "client_encoding": "UTF8", "application_name": "sesame"}
     if hub.service is not None:
         more["service"] = hub.service
     if hub.password_command is not None:

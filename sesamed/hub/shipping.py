@@ -16,7 +16,7 @@ from sesamed.config import Hub
 from sesamed.hub.claim import Claim, Identity, MovedError, Position
 from sesamed.hub.outgoing import MessageRow, Outgoing, SessionRow, is_of
 from sesamed.hub.progress import Reporter
-from sesamed.hub.rows import Rows
+from sesamed.hub.rows import Known, Rows
 from sesamed.hub.server import check_schema, errors
 from sesamed.model import digest
 from sesamed.store.index import visit
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 SESSIONS = 200  # of which a batch is made
 PAGE = 500  # records that are read at a time
 ROWS, BYTES = 4000, 8 << 20  # of a transaction
+MOST_PENDING = 1 << 20  # sessions that changed while a comparison went on
 IDENTIFY_S = 600.0  # after which a repository's address is read again
 LEFT_BEHIND = 200  # sessions that are removed in one transaction
 WHERE = filters.to_sql(filters.Where())
@@ -74,23 +75,25 @@ class Shipper:
         self._connection = connection
 
     def catch_up(self, has_to_end: Callable[[], bool] = lambda: False) -> None:
-        """Ship until the hub has all that there is now. Raises HubError."""
+        """Ship until the hub has all that there is now; what comes meanwhile may come without end. Raises HubError."""
         with errors():
             check_schema(self._connection)
-            position = self._begin()
+            position, target = self._begin()
             while not has_to_end():
                 try:
-                    after = self._ship(position)
+                    if position.revision < target:
+                        position = self._ship(position)
+                    elif position.comparing:
+                        position = self._finish(position)
+                    else:
+                        self._claim.note_seen()
+                        self._reporter.succeed()
+                        return
                 except MovedError:
-                    after = self._claim.read()
-                if after == position:
-                    self._claim.note_seen()
-                    self._reporter.succeed()
-                    return
-                position = after
+                    position, target = self._begin()
 
-    def _begin(self) -> Position:
-        """The position, which is a new beginning where that of another index, or of other rules, is no use."""
+    def _begin(self) -> tuple[Position, int]:
+        """The position, which is a new beginning where that of another index, or of other rules, is no use; and the last revision."""
         position = self._claim.read()
         if time.monotonic() - self._identified_s >= IDENTIFY_S:
             self._outgoing.remember(Rows(self._connection, self._workstation).read_identities())
@@ -108,14 +111,14 @@ class Shipper:
         self._reporter.said.workstation = self._workstation
         self._reporter.said.comparing, self._reporter.said.revision = position.comparing, position.revision
         self._reporter.begin("shipping")
-        return position
+        return position, revision
 
     def _ship(self, position: Position) -> Position:
-        """The next batch; gives the same position if there is none."""
+        """The next batch."""
         batch = self._read_batch(position)
         self._reporter.said.behind = batch.behind
-        if not batch.departures and not batch.removed and batch.revision == position.revision:
-            return self._finish(position)
+        if batch.revision <= position.revision:  # another index has come, which has not come so far
+            raise MovedError
         parts = self._read_parts(batch.departures)
         part = next(parts, [])
         while (following := next(parts, None)) is not None:
@@ -128,7 +131,7 @@ class Shipper:
         sessions = [departure.row for departure in batch.departures]
         with self._claim.moving(position) as (rows, after):
             rows.remove(batch.removed)
-            rows.put_sessions(sessions)
+            rows.put_sessions(sessions, are_whole=is_last)
             changed = rows.put_messages(part)
             rows.share((session.project, session.team) for session in sessions if session.team)
             if is_last:
@@ -141,11 +144,12 @@ class Shipper:
         return after
 
     def _finish(self, position: Position) -> Position:
-        """After a comparison: what it has not met is no more. Otherwise nothing is left to do."""
-        if not position.comparing:
-            return position
+        """After a comparison: what it has not met is no more, unless it has changed since and comes later."""
+        with visit(self._database) as index:
+            changes = list_changes(index, WHERE, position.revision, MOST_PENDING, self._workstation)
+        pending = [session.key for session in changes.sessions]
         with self._claim.moving(position) as (rows, after):
-            left = rows.list_left_behind(LEFT_BEHIND)
+            left = rows.list_left_behind(LEFT_BEHIND, pending)
             rows.remove(left)
             if len(left) < LEFT_BEHIND:
                 rows.share_alone()
@@ -174,9 +178,9 @@ class Shipper:
         return Batch(departures, sorted(gone), changes.revision, changes.total)
 
     @staticmethod
-    def _since(position: Position, found: Leaving, row: SessionRow, known: dict[str, tuple[str, str, str]]) -> int:
+    def _since(position: Position, found: Leaving, row: SessionRow, known: dict[str, Known]) -> int:
         """After which revision a session's records leave: all of them, if the hub may have none of them as they would be now."""
-        is_as_it_was = known.get(row.composite_key) == (row.project, row.team, row.language)
+        is_as_it_was = known.get(row.composite_key) == Known(row.project, row.team, row.language, position.pass_number)
         return position.revision if is_as_it_was and not position.comparing and not found.inherits else 0
 
     def _read_parts(self, departures: list[Departure]) -> Iterator[list[MessageRow]]:

@@ -126,6 +126,30 @@ def test_what_shrinks_is_cut(here: Workstation) -> None:
     here.check()
 
 
+def test_a_first_fill_ends_while_sessions_grow(here: Workstation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Something is committed whenever it looks: it ships what there was when it began, and the rest the next time, whole."""
+    monkeypatch.setattr(shipping, "SESSIONS", 2)
+    grow(here.daemon)
+    session = PiSession(id="busy").user("one")
+    here.daemon.write("busy.jsonl", session.bytes())
+    here.daemon.sync()
+    read = shipping.Shipper._read_batch
+
+    def grown(self: shipping.Shipper, position: Any) -> Any:
+        before = len(session.bytes())
+        here.daemon.append("busy.jsonl", session.user("more").assistant("and more").bytes()[before:])
+        here.daemon.sync()
+        return read(self, position)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shipping.Shipper, "_read_batch", grown)
+        ship_once(here)
+    with here.hub.connect("anna") as connection:
+        assert run(connection, "SELECT comparing FROM sesame.hub_workstations") == [(False,)]
+    here.ship()
+    here.check()
+
+
 def test_forgotten_and_excluded_sessions_go(alone: Workstation) -> None:
     """And those whose files are gone, once they are dropped; followers are told."""
     here = alone

@@ -100,9 +100,9 @@ class Server:
             [programs / program, *arguments], check=True, capture_output=True, cwd="/", env={"LC_ALL": "C"}, **self._as
         )
 
-    def start(self, *, tcp: bool = False) -> "Server":
+    def start(self, *, tcp: bool = False, settings: Mapping[str, str] = SETTINGS) -> "Server":
         """Start it, and wait until it answers."""
-        settings = {**SETTINGS, "unix_socket_directories": str(self.socket_dir), "listen_addresses": ""}
+        settings = {**settings, "unix_socket_directories": str(self.socket_dir), "listen_addresses": ""}
         if tcp:
             self.port = self.port or _find_port()
             settings |= {"listen_addresses": "127.0.0.1", "port": str(self.port)}

@@ -1,7 +1,7 @@
 """A workstation that ships to a hub: what it has is compared with what its daemon says, and with what is counted anew."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -22,11 +22,17 @@ COUNTED = """
     WHERE owner = session_user AND searched
       AND length(lexeme) <= 24 AND (length(lexeme) <= 8 OR lexeme !~ '[0-9]') GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """
-KEPT = "SELECT project, team, word, messages FROM sesame.hub_word_counts WHERE owner = session_user AND messages > 0 ORDER BY 1, 2, 3"
+KEPT = """
+    SELECT project, team, word, sum(messages) FROM sesame.hub_word_counts WHERE owner = session_user AND messages > 0
+    GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+"""
 TOTALS = """
     SELECT project, team, count(*), sum(words) FROM sesame.hub_messages WHERE owner = session_user AND searched GROUP BY 1, 2 ORDER BY 1, 2
 """
-KEPT_TOTALS = "SELECT project, team, messages, words FROM sesame.hub_totals WHERE owner = session_user AND messages > 0 ORDER BY 1, 2"
+KEPT_TOTALS = """
+    SELECT project, team, sum(messages), sum(words) FROM sesame.hub_totals WHERE owner = session_user AND messages > 0
+    GROUP BY 1, 2 ORDER BY 1, 2
+"""
 
 
 class Workstation:
@@ -77,10 +83,17 @@ class Workstation:
     def expected(self) -> dict[str, dict[int, str]]:
         """What the daemon says of the same; results of tools do not leave."""
         found: dict[str, dict[int, str]] = {}
-        for session in self.daemon.call("list_sessions", limit=500)["sessions"]:
+        for session in self._list_sessions():
             texts = self.daemon.texts(session["sessionId"])
             found[session["key"]] = {number: text.partition("\noutput:\n")[0] for number, text in enumerate(texts)}
         return found
+
+    def _list_sessions(self) -> Iterator[dict[str, Any]]:
+        offset: int | None = 0
+        while offset is not None:
+            page = self.daemon.call("list_sessions", limit=500, offset=offset)
+            yield from page["sessions"]
+            offset = page["nextOffset"]
 
     def check(self) -> None:
         """The hub has what the daemon has, each once, with a vector, and the counts are right."""

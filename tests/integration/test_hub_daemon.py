@@ -88,6 +88,7 @@ def test_without_a_hub_there_is_no_process_for_it(hub: HubDatabase) -> None:
         assert here.sessions() == {}
 
 
+@pytest.mark.fault(122)
 def test_whoever_is_killed_goes_on(hub: HubDatabase) -> None:
     """The process that ships, which the daemon starts again; and the daemon, after which nothing of it is left."""
     daemon = Daemon({"hub": {"dsn": hub.dsn("anna"), **ALLOW}})
@@ -120,6 +121,7 @@ def own_server() -> Iterator[Server]:
         server.remove()
 
 
+@pytest.mark.fault(124)
 def test_a_hub_that_comes_and_goes_gets_everything(own_server: Server) -> None:
     """It is not there at first, is killed, and comes back; the daemon answers all the time and says how it stands."""
     dsn = own_server.dsn("postgres", "postgres")

@@ -49,6 +49,7 @@ def write_shared(daemon: Daemon, number: int) -> None:
         )
 
 
+@pytest.mark.fault(130)
 def test_ten_workstations_at_once(hub_database: HubDatabase) -> None:
     """Of three persons, all writing and shipping, with forks of one session; each has what it shipped, and nobody anything else."""
     with hub_database.connect("keeper") as connection:
@@ -87,6 +88,7 @@ def test_ten_workstations_at_once(hub_database: HubDatabase) -> None:
                 assert copies == [(1,)]  # in all sessions of all machines one record
 
 
+@pytest.mark.fault(122)
 def test_kills_on_both_sides(own_server: Server, chance: random.Random) -> None:
     """At random moments of a first fill and after it: the process that ships, the server's process for it, or all of the server."""
     own_server.start()
@@ -164,6 +166,7 @@ class Proxy:
                 other.sendall(data)
 
 
+@pytest.mark.fault(124)
 def test_a_partition_stops_nothing_here(own_server: Server) -> None:
     """A proxy that stops in the middle of a fill: local answers come, and afterwards the hub has everything."""
     own_server.start(tcp=True)
@@ -197,6 +200,7 @@ def test_a_partition_stops_nothing_here(own_server: Server) -> None:
         proxy.close()
 
 
+@pytest.mark.fault(125)
 def test_a_server_without_space(own_server: Server) -> None:
     """Its disk is full in the middle of a fill; the daemon says so, and ships when there is space."""
     if (

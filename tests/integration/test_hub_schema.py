@@ -118,12 +118,14 @@ def test_who_may_not_make_tables_is_told_whom_to_ask(hub_database: HubDatabase) 
     assert refused.value.cause == "rights"
 
 
+@pytest.mark.fault(127)
 def test_a_hub_without_tables_says_what_makes_them(hub_database: HubDatabase) -> None:
     with hub_database.connect("anna") as connection, pytest.raises(HubError, match="sesamectl hub init") as refused:
         server.check_schema(connection)
     assert refused.value.cause == "empty"
 
 
+@pytest.mark.fault(127)
 @pytest.mark.parametrize(("oldest_client", "works"), [(VERSION, True), (VERSION + 1, False)])
 def test_a_newer_schema_says_whether_it_still_works(hub: HubDatabase, oldest_client: int, works: bool) -> None:
     """Somebody's newer sesame has added a step: it knows which clients can live with that."""
@@ -213,6 +215,7 @@ QUIET_ATTACKS = (  # which are carried out on nothing
 )
 
 
+@pytest.mark.fault(132)
 def test_a_person_who_tries_everything_gets_nothing(hub: HubDatabase) -> None:
     """Anna has a session and a team, Bert has a role."""
     put(hub, "anna", "secret", ["a plum", "two plums"], team="core")
@@ -252,6 +255,7 @@ ODD_QUERIES = (
 )  # fmt: skip
 
 
+@pytest.mark.fault(132)
 def test_what_is_asked_shows_nobody_elses_rows(hub: HubDatabase) -> None:
     """It is one value of the type tsquery, or an error."""
     put(hub, "anna", "secret", ["a plum"])
@@ -299,6 +303,7 @@ def share(hub: HubDatabase, *, accepts: bool = True) -> None:
             run(connection, "UPDATE sesame.hub_members SET accepted = true WHERE team = 'core'")
 
 
+@pytest.mark.fault(132)
 def test_a_team_sees_what_is_shared_with_it_and_nothing_else(hub: HubDatabase) -> None:
     shared = put(hub, "anna", "shared", ["a plum"], team="core")
     put(hub, "anna", "private", ["a plum"], project="github.com/acme/y", team="core")

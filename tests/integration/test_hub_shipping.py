@@ -126,6 +126,7 @@ def test_what_shrinks_is_cut(here: Workstation) -> None:
     here.check()
 
 
+@pytest.mark.fault(131)
 def test_a_first_fill_ends_while_sessions_grow(here: Workstation, monkeypatch: pytest.MonkeyPatch) -> None:
     """Something is committed whenever it looks: it ships what there was when it began, and the rest the next time, whole."""
     monkeypatch.setattr(shipping, "SESSIONS", 2)
@@ -290,6 +291,7 @@ def test_results_roles_and_sources_leave_as_it_is_said(here: Workstation) -> Non
     assert here.tables()["hub_messages"] == here.tables()["hub_sessions"] == 0
 
 
+@pytest.mark.fault(128)
 def test_nul_and_lone_surrogates_do_not_stop_it(here: Workstation) -> None:
     """As JSON can have them, in texts, in names and in directories."""
     lines = PiSession(id="odd", cwd="/work/x").user("QUINCE").name("NAME").lines()
@@ -306,6 +308,7 @@ def test_nul_and_lone_surrogates_do_not_stop_it(here: Workstation) -> None:
     assert sum(map(len, here.texts().values())) == 2
 
 
+@pytest.mark.fault(129)
 def test_a_clock_that_is_wrong_moves_nothing(here: Workstation) -> None:
     """Times are what the files say; how fresh a workstation is says the server's clock."""
     for number, year in enumerate(("2025", "2031", "0001", "9999")):
@@ -343,6 +346,7 @@ def ship_once(here: Workstation) -> None:
         here.shipper(connection).catch_up()
 
 
+@pytest.mark.fault(122)
 def test_a_connection_that_is_cut_anywhere_loses_and_doubles_nothing(
     here: Workstation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -371,6 +375,7 @@ def test_a_connection_that_is_cut_anywhere_loses_and_doubles_nothing(
     assert here.tables()["hub_workstations"] == 1
 
 
+@pytest.mark.fault(123)
 def test_a_commit_whose_outcome_nobody_knows_is_asked_for(here: Workstation, monkeypatch: pytest.MonkeyPatch) -> None:
     """The commit arrives, and its answer does not."""
     grow(here.daemon)
@@ -393,6 +398,7 @@ def test_a_commit_whose_outcome_nobody_knows_is_asked_for(here: Workstation, mon
     here.check()
 
 
+@pytest.mark.fault(126)
 def test_two_who_ship_as_one_workstation_do_not_fight(here: Workstation) -> None:
     """A copy of a machine has its id: the second one is refused until somebody says that it is the one."""
     grow(here.daemon)
@@ -414,6 +420,7 @@ def test_two_who_ship_as_one_workstation_do_not_fight(here: Workstation) -> None
             here.ship()
 
 
+@pytest.mark.fault(126)
 def test_a_changed_id_is_refused_until_it_is_accepted(alone: Workstation) -> None:
     here = alone
     grow(here.daemon)
@@ -433,6 +440,7 @@ def test_a_changed_id_is_refused_until_it_is_accepted(alone: Workstation) -> Non
     assert now.tables()["hub_workstations"] == 1
 
 
+@pytest.mark.fault(133)
 def test_a_shared_account_is_refused(here: Workstation, hub: HubDatabase) -> None:
     """Another person's machine under this role, and a role that is above policies; unless it is one person's hub."""
     here.ship()
@@ -481,6 +489,7 @@ def test_a_team_sees_the_projects_that_are_shared(here: Workstation) -> None:
     here.check()
 
 
+@pytest.mark.fault(134)
 def test_the_index_may_be_replaced_between_two_looks(alone: Workstation, monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers of another index stand for other sessions: what is read by them is not what was allowed."""
     here = alone

@@ -245,6 +245,39 @@ AREAS: dict[str, tuple[Fault, ...]] = {
         ),
         Fault(120, "More is followed than there is room for", "No more comes, which is said"),
         Fault(121, "The index is lost, or built anew", "What is followed is read again from its files"),
+        Fault(
+            122,
+            "The process that ships, or the hub's for it, is killed in the middle",
+            "All of a transaction is there, or nothing",
+        ),
+        Fault(123, "A connection is cut in a commit", "Where it goes on is read in the hub; nothing is there twice"),
+        Fault(
+            124,
+            "The hub is gone, is started again, or a network is cut",
+            "Local answers come; all is shipped when it is back",
+        ),
+        Fault(125, "The hub's disk is full", "`status` says so; all is shipped when there is space"),
+        Fault(
+            126,
+            "Two daemons ship as one workstation, or a workstation has another id",
+            "Refused, until somebody accepts it",
+        ),
+        Fault(127, "The hub's tables are newer, older or missing", "It works, or says what to upgrade or to run"),
+        Fault(128, "NUL and half surrogate pairs in what is shipped", "They are left out, and stop nothing"),
+        Fault(129, "A clock is wrong by years", "Nothing is shipped twice or left out"),
+        Fault(130, "Many workstations ship at once, with forks of one session", "Each has what it shipped, each once"),
+        Fault(131, "Sessions grow without end during a first fill", "It ends with what there was when it began"),
+        Fault(
+            132,
+            "Somebody with a role in the hub tries to read or change what is another's",
+            "Nothing is shown or changed",
+        ),
+        Fault(
+            133,
+            "Several persons use one role, or one that is above policies",
+            "Refused, unless the configuration says otherwise",
+        ),
+        Fault(134, "The index is replaced while it is shipped", "Nothing leaves that was not allowed"),
     ),
 }
 

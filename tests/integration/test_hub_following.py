@@ -154,6 +154,8 @@ def stands_still(pair: Pair) -> None:
     with pair.hub.connect("anna") as connection:
         run(connection, f"LISTEN {CHANNEL}")
         assert list(connection.notifies(timeout=FOLLOW_S, stop_after=1)) == []  # nobody ships anything
+    for daemon in pair.daemons.values():
+        daemon.hang_up()  # who has said nothing for ten minutes is sent away
     assert pair.counts() == counts
 
 

@@ -11,12 +11,12 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 
-from bench import append, client, cold, figures, generate, hub, idle, keep, query, shapes, stalls
+from bench import append, client, cold, figures, follow, generate, hub, idle, keep, query, shapes, stalls
 from bench.figures import Measured
 from bench.instance import scratch
 from bench.tables import Table, machine, show
 
-BENCHES = ("cold", "append", "shapes", "stalls", "keep", "query", "client", "idle", "hub")
+BENCHES = ("cold", "append", "shapes", "stalls", "keep", "query", "client", "idle", "hub", "follow")
 
 
 def main() -> None:
@@ -40,6 +40,7 @@ def main() -> None:
             "client": lambda: client.measure(corpus, flags.samples),
             "idle": lambda: idle.measure(corpus, flags.settle, flags.seconds),
             "hub": lambda: hub.measure(corpus, flags.samples),
+            "follow": lambda: follow.measure(corpus, max(1, flags.samples // 5)),
         }
         scale = flags.corpus or f"{flags.messages:,} messages in {flags.sessions:,} sessions"
         measured = {name: _measure(benches[name], scale) for name in BENCHES if name in wanted}

@@ -10,7 +10,7 @@ import msgspec
 from sesamectl.errors import RefusedError, RpcError
 from sesamectl.flags import Arguments
 from sesamectl.output import require_output, show
-from sesamectl.render import clean, number
+from sesamectl.render import clean, number, size
 from sesamectl.render.dates import minute
 from sesamectl.render.terminal import ALARM, BOLD, DIM, Terminal
 from sesamed import workstation
@@ -117,7 +117,9 @@ def _status_lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str
         yield f"shipping  {terminal.paint(BOLD, clean(said['phase']))}; {number(said['behind'], 'session')} behind"
         if said["shippedAt"]:
             yield f"          complete at {minute(clean(said['shippedAt']))}"
-    for error in (answer["error"], said and said["error"]):
+        if said["followed"]:
+            yield f"follows   {number(said['followed'], 'session')} of other machines ({size(said['followedBytes'])})"
+    for error in (answer["error"], said and (said["error"] or said["followError"])):
         if error:
             yield terminal.paint(ALARM, f"warning   {clean(error)}")
             break

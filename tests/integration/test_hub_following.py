@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -122,6 +124,12 @@ def test_two_daemons_follow_each_other(hub: HubDatabase, postgres: Server) -> No
         assert {field: there[field] for field in same} == {field: here[field] for field in same}
         assert (here["workstation"], there["person"] is None, here["person"] is None) == ("aaaaaaaa", True, False)
         assert bert.texts("hers") == anna.texts("hers")
+
+        eventually(lambda: bert.call("status")["hub"]["followed"] == 1)
+        shown = subprocess.run(
+            [sys.executable, "-m", "sesamectl", "hub", "status"], env=bert.environ(), capture_output=True, text=True, check=True
+        )  # fmt: skip
+        assert "follows   1 session of other machines (" in shown.stdout
 
         before = len(session.bytes())
         anna.append("hers.jsonl", session.user("and the sloe?").bytes()[before:])

@@ -78,7 +78,7 @@ def _measure(place: str, corpus: str, hub: HubDatabase, samples: int) -> list[Ta
         took_s = time.perf_counter() - begun
         with hub.connect("anna") as connection:
             fill = _fill_row(connection, took_s)
-            there = _times_to_hub(connection, paths, max(10, samples // 10))
+            there = _times_to_hub(connection, paths, max(20, samples // 5))
         with hub.server.connect(database=hub.name) as connection:
             sizes = [(name, f"{run(connection, SIZE, like)[0][0] / fill.messages:.0f}") for name, like in KINDS]
             _stop(connection, hub.server)

@@ -13,12 +13,11 @@ from sesamectl.output import require_output, show
 from sesamectl.render import clean, number, size
 from sesamectl.render.dates import minute
 from sesamectl.render.terminal import ALARM, BOLD, DIM, Terminal
-from sesamed import workstation
 from sesamed.config import Config, load
 from sesamed.errors import SesameError
 from sesamed.hub import checking, progress, server
-from sesamed.hub.child import identify
-from sesamed.hub.claim import Claim, Identity
+from sesamed.hub.child import identify_here
+from sesamed.hub.claim import Claim
 from sesamed.hub.migrations import MIGRATIONS, VERSION
 from sesamed.hub.outgoing import Outgoing
 from sesamed.hub.shipping import Shipper
@@ -48,12 +47,6 @@ def run(arguments: Arguments) -> int:
         return actions[arguments.words[0]](arguments, paths, config) or 0
     except SesameError as error:
         raise RpcError(error.code, error.message, dict(error.data)) from None
-
-
-def _identify(paths: Paths, config: Config) -> Identity:
-    lines = workstation.read(paths.database)
-    now = workstation.find_given(os.environ, config.workstation_id) or workstation.find_own(lines)
-    return identify(paths.data_dir, now.id)
 
 
 def _confirm(question: str, arguments: Arguments, instead: str) -> None:
@@ -133,7 +126,7 @@ def _status_lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str
 
 
 def _fill(arguments: Arguments, paths: Paths, config: Config) -> None:
-    identity = _identify(paths, config)
+    identity = identify_here(paths.database, os.environ, config.workstation_id)
     let_visitors_in(paths.database)
     if arguments.has("dry-run"):
         show(checking.preview(paths.database, config.hub, identity.workstation), _preview_lines, arguments)
@@ -179,7 +172,7 @@ def _preview_lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[st
 
 
 def _check(arguments: Arguments, paths: Paths, config: Config) -> int:
-    identity = _identify(paths, config)
+    identity = identify_here(paths.database, os.environ, config.workstation_id)
     if arguments.has("accept-id"):
         _confirm(
             f"Ship this index as workstation {identity.workstation} from now on, and remove what it shipped under another id?",
@@ -206,7 +199,7 @@ def _check_lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str]
 
 
 def _forget(arguments: Arguments, paths: Paths, config: Config) -> None:
-    identity = _identify(paths, config)
+    identity = identify_here(paths.database, os.environ, config.workstation_id)
     wanted = arguments.values.get("workstation", identity.workstation)
     question = f"Remove all that you shipped from workstation {clean(wanted)} from the hub?"
     _confirm(question, arguments, "say --yes to remove what you shipped from the hub")

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 
 from sesamectl.doctor.finding import NOTE, OK, Checkup, Finding
-from sesamed import workstation
 from sesamed.hub import checking
-from sesamed.hub.child import identify
+from sesamed.hub.child import identify_here
 
 TIMEOUT_S = 5
 
@@ -15,10 +14,8 @@ def check_hub(checkup: Checkup) -> Iterator[Finding]:
     paths, config = checkup.paths, checkup.config
     if paths is None or config is None or not config.hub.is_named:
         return
-    own = workstation.find_given(checkup.environ, config.workstation_id) or workstation.find_own(
-        workstation.read(paths.database)
-    )
-    found = list(checking.check(config.hub, identify(paths.data_dir, own.id), timeout_s=TIMEOUT_S))
+    identity = identify_here(paths.database, checkup.environ, config.workstation_id)
+    found = list(checking.check(config.hub, identity, timeout_s=TIMEOUT_S))
     told = [one for one in found if one.level != "ok"]
     if told:
         yield Finding(NOTE, "hub", f"{told[-1].text} (`sesamectl hub check`)")

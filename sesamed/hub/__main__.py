@@ -139,8 +139,8 @@ def _tell_again(told: str) -> str:
 
 def _pass(shipper: Shipper, bell: Bell) -> None:
     begun_s = time.monotonic()
-    shipper.catch_up(lambda: bell.has_ended)
-    took_s = time.monotonic() - begun_s
+    has_compared = shipper.catch_up(lambda: bell.has_ended)
+    took_s = 0.0 if has_compared else time.monotonic() - begun_s
     bell.rest(min(max(REST_S, SHARE * took_s), MOST_REST_S))
     bell.wait(HEARTBEAT_S)
 

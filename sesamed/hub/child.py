@@ -10,6 +10,7 @@ import anyio
 import msgspec
 from anyio.abc import Process
 
+from sesamed import workstation
 from sesamed.config import Config
 from sesamed.errors import SesameError
 from sesamed.hub import progress
@@ -17,7 +18,6 @@ from sesamed.hub.claim import Identity
 from sesamed.hub.orders import Orders
 from sesamed.model import digest, encode
 from sesamed.store.index import let_visitors_in
-from sesamed.workstation import machine_id
 
 PROGRAM = ("-P", "-m", "sesamed.hub")
 END_S = 3.0  # after which it is not waited for any longer: what it was doing is done again
@@ -26,9 +26,9 @@ END_S = 3.0  # after which it is not waited for any longer: what it was doing is
 class Child:
     """Runs the process as long as the daemon runs."""
 
-    def __init__(self, database: str, workstation: str, config: Config, environ: Mapping[str, str]) -> None:
+    def __init__(self, database: str, station: str, config: Config, environ: Mapping[str, str]) -> None:
         self._database = database
-        self._workstation = workstation
+        self._workstation = station
         self._hub = config.hub
         self._environ = {name: value for name, value in environ.items() if name != "NOTIFY_SOCKET"}
         self._changed = anyio.Event()
@@ -75,14 +75,23 @@ class Child:
         )
 
 
-def identify(data_dir: str, workstation: str) -> Identity:
+def identify(data_dir: str, station: str) -> Identity:
     """Who ships: this index on this machine, as this user. What a machine is recognised by is digested."""
     try:
         person = pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
         person = str(os.geteuid())
-    instance = digest(encode(machine_id()), b"\0", os.fsencode(os.path.realpath(data_dir)))
-    return Identity(workstation, f"{instance:016x}", person)
+    instance = digest(encode(workstation.machine_id()), b"\0", os.fsencode(os.path.realpath(data_dir)))
+    return Identity(station, f"{instance:016x}", person)
+
+
+def identify_here(database: str, environ: Mapping[str, str], configured: str | None) -> Identity:
+    """The same, as the daemon of this index would say it, or did when it was last started with an id of its own."""
+    lines = workstation.read(database)
+    now = workstation.find_given(environ, configured)
+    if now is None and lines and lines[-1].origin == "WORKSTATION_ID":
+        now = lines[-1]
+    return identify(os.path.dirname(database), (now or workstation.find_own(lines)).id)
 
 
 async def _end(process: Process) -> None:

@@ -48,6 +48,7 @@ CODES: Sequence[tuple[str, HubCause, str]] = (
     ("53100", "space", "the server's disk is full; what is missing is shipped when there is space"),
     ("53", "busy", "the server has no more connections or memory; it is tried again"),
     ("25006", "rights", "the server takes no changes (a replica?); name the primary in hub.dsn"),
+    ("42704", "language", "`sesamectl hub check` says which text search configurations it has"),
     ("57014", "deadline", "it took too long"),
 )
 

@@ -74,11 +74,14 @@ class Shipper:
         self._identified_s = -IDENTIFY_S
         self._connection = connection
 
-    def catch_up(self, has_to_end: Callable[[], bool] = lambda: False) -> None:
-        """Ship until the hub has all that there is now; what comes meanwhile may come without end. Raises HubError."""
+    def catch_up(self, has_to_end: Callable[[], bool] = lambda: False) -> bool:
+        """Ship until the hub has all that there is now; what comes meanwhile may come without end. Gives whether all was compared: that
+        is not done again. Raises HubError.
+        """
         with errors():
             check_schema(self._connection)
             position, target = self._begin()
+            has_compared = position.comparing
             while not has_to_end():
                 try:
                     if position.revision < target:
@@ -88,9 +91,10 @@ class Shipper:
                     else:
                         self._claim.note_seen()
                         self._reporter.succeed()
-                        return
+                        break
                 except MovedError:
                     position, target = self._begin()
+            return has_compared
 
     def _begin(self) -> tuple[Position, int]:
         """The position, which is a new beginning where that of another index, or of other rules, is no use; and the last revision."""

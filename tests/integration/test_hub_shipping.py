@@ -457,6 +457,14 @@ def test_a_shared_account_is_refused(here: Workstation, hub: HubDatabase) -> Non
         assert refused.value.cause == "account"
 
 
+def test_a_language_that_the_hub_does_not_have_is_said(here: Workstation) -> None:
+    here.change(language="klingon")
+    here.daemon.write("s.jsonl", PiSession(id="s").user("a plum").bytes())
+    with pytest.raises(HubError, match="sesamectl hub check") as refused:
+        here.ship()
+    assert refused.value.cause == "language"
+
+
 def test_a_team_sees_the_projects_that_are_shared(here: Workstation) -> None:
     home = here.daemon.home
     for name in ("open", "closed"):

@@ -37,6 +37,7 @@ NOT_RUN = {
     "sesamectl serve --http": "does not end: tests/integration/test_serve.py",
     "sesamectl remember --due --limit 20": "asks a model: tests/integration/test_remember.py",
     "sesamectl hub": "needs a PostgreSQL: tests/integration/test_hub_command.py",
+    "sesamectl show 019e62c4:12 --hub": "needs a PostgreSQL: tests/integration/test_hub_asking.py",
     "sesamectl resume": "starts an agent: tests/unit/ctl/test_resume.py",
     "sesamectl forget 019b21 ": "asks in a terminal: tests/unit/ctl/test_resume.py",
     "sesamectl completions": "tests/integration/test_completions.py",

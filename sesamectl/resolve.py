@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from sesamectl.client import Client
@@ -31,6 +32,11 @@ def resolve(client: Client, reference: str, cwd: str | None = None, *, place: bo
         if error.code == AMBIGUOUS:
             raise RpcError(error.code, f"{error.message}: {_list_candidates(error.data)}", error.data) from None
         raise
+
+
+def identify(session: Mapping[str, Any]) -> str:
+    """What means this session to the daemon and no other: several agents may have sessions of one id."""
+    return f"{session['source']}:{session['sessionId']}"
 
 
 def name_excluded(client: Client, params: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from sesamectl.flags import FORGET, Arguments
 from sesamectl.output import show
 from sesamectl.render import number
 from sesamectl.render.terminal import Terminal
-from sesamectl.resolve import resolve
+from sesamectl.resolve import identify, resolve
 
 FORGET_TIMEOUT_S = 600.0  # the index is rebuilt without them
 
@@ -24,7 +24,7 @@ def run(arguments: Arguments) -> None:
 
     def question(client: Client) -> dict[str, Any]:
         wait_if_started(client)
-        what = given or {"sessionId": resolve(client, arguments.words[0], place=False)["sessionId"]}
+        what = given or {"sessionId": identify(resolve(client, arguments.words[0], place=False))}
         found = client.call("forget", dryRun=True, **what)
         if arguments.has("dry-run"):
             return {**found, "dryRun": True}

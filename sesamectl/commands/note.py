@@ -7,7 +7,7 @@ from sesamectl.client import Client
 from sesamectl.flags import NOTES, TAGS, Arguments
 from sesamectl.output import show
 from sesamectl.render.sessions import noted
-from sesamectl.resolve import resolve
+from sesamectl.resolve import identify, resolve
 
 
 def run(arguments: Arguments) -> None:
@@ -16,7 +16,7 @@ def run(arguments: Arguments) -> None:
 
     def question(client: Client) -> dict[str, Any]:
         wait_if_started(client)
-        identity = resolve(client, arguments.words[0])["sessionId"]
+        identity = identify(resolve(client, arguments.words[0]))
         if not (texts or tags):
             return client.call("get_session_meta", sessionId=identity)
         if tags:

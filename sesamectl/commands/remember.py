@@ -24,7 +24,7 @@ from sesamectl.memory.settings import Settings, read_settings
 from sesamectl.output import require_output, show
 from sesamectl.render import clean_lines, number
 from sesamectl.render.terminal import BOLD, Terminal
-from sesamectl.resolve import resolve
+from sesamectl.resolve import identify, resolve
 from sesamectl.service.environment import read_environment
 
 FEW = 10
@@ -138,7 +138,7 @@ def _prepare(arguments: Arguments, reference: str) -> Question:
     found: list[Question] = []
 
     def question(client: Client) -> dict[str, Any]:
-        found[:] = [prepare(client, resolve(client, reference)["sessionId"])]
+        found[:] = [prepare(client, identify(resolve(client, reference)))]
         return {}
 
     call_retrying(arguments, question)

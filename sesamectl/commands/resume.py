@@ -18,7 +18,7 @@ from sesamectl.flags import Arguments
 from sesamectl.output import show
 from sesamectl.render import clean
 from sesamectl.render.terminal import Terminal
-from sesamectl.resolve import resolve
+from sesamectl.resolve import identify, resolve
 
 
 def run(arguments: Arguments) -> None:
@@ -26,8 +26,7 @@ def run(arguments: Arguments) -> None:
 
     def question(client: Client) -> dict[str, Any]:
         wait_if_started(client)
-        session = resolve(client, arguments.words[0])
-        return client.call("get_session_meta", sessionId=session["sessionId"])
+        return client.call("get_session_meta", sessionId=identify(resolve(client, arguments.words[0])))
 
     meta = call_retrying(arguments, question)
     command, cwd = check_resume_here(meta) if arguments.has("here") else check_resume(meta)

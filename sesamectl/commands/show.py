@@ -11,7 +11,7 @@ from sesamectl.errors import RefusedError, RpcError, UsageError
 from sesamectl.flags import SHOW, Arguments
 from sesamectl.output import show
 from sesamectl.render.sessions import page_lines
-from sesamectl.resolve import NOT_AN_ID, resolve, split_place
+from sesamectl.resolve import NOT_AN_ID, identify, resolve, split_place
 
 NEAR = 3  # messages on each side of one that is asked for
 
@@ -36,12 +36,12 @@ def run(arguments: Arguments) -> None:
 
     def question(client: Client) -> dict[str, Any]:
         wait_if_started(client, begun_s)
-        messages = _find_page(client, arguments.words[0], page)
+        identity, messages = _find_page(client, arguments.words[0], page)
         if asked is None:
-            _go_on(client, messages, page)
-        meta = client.call("get_session_meta", sessionId=messages.get("sessionId", arguments.words[0]), **scope)
+            _go_on(client, identity, messages, page)
+        meta = client.call("get_session_meta", sessionId=identity, **scope)
         if arguments.has("all"):
-            _complete(client, messages, page)
+            _complete(client, identity, messages, page)
         return {"session": meta, "messages": messages}
 
     render = partial(page_lines, full=arguments.has("all"), asked=asked, branch=page.get("branch"))
@@ -57,37 +57,39 @@ def _confirm() -> None:
         raise RefusedError("nothing shown; without --reveal secrets are masked")
 
 
-def _find_page(client: Client, reference: str, page: dict[str, Any]) -> dict[str, Any]:
-    """A page of the session with this id or beginning of one, or of what is around `SESSION:N`; else of the session of this name."""
+def _find_page(client: Client, reference: str, page: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """What means the session, and a page of it: of the one with this id or beginning of one, or of what is around `SESSION:N`; else of the
+    session of this name.
+    """
     session, number = split_place(reference)
     near = {"limit": 2 * NEAR + 1, **page, "around": number}
     for name, asked in [(reference, page)] if number is None else [(reference, page), (session, near)]:
         try:
-            return client.call("list_messages", sessionId=name, **asked)
+            return name, client.call("list_messages", sessionId=name, **asked)
         except RpcError as error:
             if error.code not in NOT_AN_ID:
                 raise
-    found = resolve(client, session)["sessionId"]
-    return client.call("list_messages", sessionId=found, **(page if number is None else near))
+    found = identify(resolve(client, session))
+    return found, client.call("list_messages", sessionId=found, **(page if number is None else near))
 
 
-def _go_on(client: Client, messages: dict[str, Any], asked: dict[str, Any]) -> None:
+def _go_on(client: Client, identity: str, messages: dict[str, Any], asked: dict[str, Any]) -> None:
     """Fetch as many messages as were asked for: an answer has 200 at most."""
     same = {name: asked[name] for name in ("reveal", "branch", "scope") if name in asked}
     while (left := asked.get("limit", 0) - len(messages["messages"])) > 0 and messages.get("nextOffset"):
         place = {"offset": messages["nextOffset"], "limit": left}
-        more = client.call("list_messages", sessionId=messages["sessionId"], **place, **same)
+        more = client.call("list_messages", sessionId=identity, **place, **same)
         messages["messages"] += more["messages"]
         messages["nextOffset"] = more["nextOffset"] if more["messages"] else None  # the session may have been rewritten
 
 
-def _complete(client: Client, messages: dict[str, Any], asked: dict[str, Any]) -> None:
+def _complete(client: Client, identity: str, messages: dict[str, Any], asked: dict[str, Any]) -> None:
     """Fetch what did not fit into the page of texts that were cut."""
     for message in messages["messages"]:
         while message["truncated"]:
             place = {"offset": message["msgIdx"], "limit": 1, "textOffset": len(message["text"])}
             same = {name: asked[name] for name in ("reveal", "scope") if name in asked}
-            more = client.call("list_messages", sessionId=messages["sessionId"], **place, **same)["messages"]
+            more = client.call("list_messages", sessionId=identity, **place, **same)["messages"]
             if not (more and more[0]["text"]):  # the session has changed meanwhile
                 break
             message["text"] += more[0]["text"]

@@ -18,7 +18,7 @@ from sesamectl.mcp.page import Part, page
 from sesamectl.mcp.request import Request
 from sesamectl.mcp.schema import Schema
 from sesamectl.opened import find_session
-from sesamectl.resolve import NOT_FOUND, resolve
+from sesamectl.resolve import NOT_FOUND, identify, resolve
 
 MOST_CHARACTERS = 20_000  # of an answer, in all
 STARTED = "[sesamed was not running and has been started]"
@@ -166,7 +166,7 @@ def query(request: Request, given: Given) -> Told:
     up_to = counted(given, "upTo") if "upTo" in given else None
 
     def question(client: Client) -> dict[str, Any]:
-        identity = resolve(client, given["session"].strip(), request.here)["sessionId"]
+        identity = identify(resolve(client, given["session"].strip(), request.here))
         found[:] = [read_material(client, identity, up_to)]
         return {}
 
@@ -209,14 +209,15 @@ def _has_model() -> bool:
 
 def _read_page(client: Client, request: Request, reference: str, **place: int) -> dict[str, Any]:
     """A page of the session with this id, or else of the one that is called so; and what is known about it."""
+    identity = reference.strip()
     try:
-        read = client.call("list_messages", sessionId=reference.strip(), **place)
+        read = client.call("list_messages", sessionId=identity, **place)
     except RpcError as error:
         if error.code != NOT_FOUND:
             raise
-        found = resolve(client, reference.strip(), request.here)["sessionId"]
-        read = client.call("list_messages", sessionId=found, **place)
-    return {"page": read, "session": client.call("get_session_meta", sessionId=read["sessionId"])}
+        identity = identify(resolve(client, identity, request.here))
+        read = client.call("list_messages", sessionId=identity, **place)
+    return {"page": read, "session": client.call("get_session_meta", sessionId=identity)}
 
 
 def find_asker_of(client: Client, request: Request) -> list[str]:

@@ -47,7 +47,7 @@ def read_material(client: Client, identity: str, up_to: int | None = None) -> Ma
     """What there is to answer from, up to one of its messages if that is given. Raises AskingError if there is nothing."""
     session = client.call("get_session_meta", sessionId=identity)
     branch = "leaf" if up_to is None else _find_line(client, identity, up_to)
-    excerpt = read_excerpt(client, {"sessionId": session["sessionId"], "branch": branch}, ROOM)
+    excerpt = read_excerpt(client, {"sessionId": identity, "branch": branch}, ROOM)
     if not excerpt.numbers:
         raise AskingError("nothing was said in this session")
     return Material(session, excerpt)

@@ -37,8 +37,9 @@ class Budget:
 
 
 class Question(NamedTuple):
-    """What a model is to be asked about a session."""
+    """What a model is to be asked about a session. `identity` means it to the daemon."""
 
+    identity: str
     session: Mapping[str, Any]
     prompt: str
     up_to: int
@@ -64,11 +65,11 @@ def prepare(client: Client, identity: str) -> Question:
     """The question about a session. Raises AskingError if there is nothing to ask about; RpcError also if it was excluded a moment ago."""
     look(client)
     session = client.call("get_session_meta", sessionId=identity)
-    conversation = read_conversation(client, session["sessionId"])
+    conversation = read_conversation(client, identity)
     if not conversation.text:
         raise AskingError("nobody has said anything in it")
     seen = (session.get("generated") or {}).get("at", "")
-    return Question(session, make_prompt(session, conversation), conversation.up_to, seen)
+    return Question(identity, session, make_prompt(session, conversation), conversation.up_to, seen)
 
 
 def ask(settings: Settings, question: Question, budget: Budget, tell: Callable[[str], None]) -> Entry:
@@ -95,7 +96,7 @@ def store(client: Client, settings: Settings, question: Question, entry: Entry) 
     generated = {"model": settings.model, "at": entry.at, "upTo": question.up_to, "costUsd": entry.cost_usd}
     return client.call(
         "set_session_meta",
-        sessionId=question.session["sessionId"],
+        sessionId=question.identity,
         generated=generated,
         ifGenerated=question.seen,
         **entry.parameters,

@@ -1,16 +1,20 @@
 """`resolve_session` and `resume`: which session is meant, and how it is taken up again, over the real socket."""
 
+import json
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.asking import SESAMECTL, environ
 from tests.support.claude import ClaudeSession
 from tests.support.codex import CodexSession
 from tests.support.daemon import Daemon
 from tests.support.library import APP, CHILD, FIX, FORK, PARENT, SUB, Library
+from tests.support.mcp import Talk
 from tests.support.sessions import PiSession
 
 
@@ -254,3 +258,49 @@ def test_a_key_names_a_session_wherever_an_id_does() -> None:
             assert daemon.found("quince", exclude=[key]) == []
         assert daemon.restart().call("status")["warnings"] == []
         assert daemon.call("status")["workstation"]["id"] == station["id"]
+
+
+SHARED = "eeeeeeee-0000-4000-8000-000000000001"
+
+
+@pytest.fixture(scope="module")
+def twins() -> Iterator[Daemon]:
+    """A session of Claude Code, and one of pi that was made from it and kept its id."""
+    with Daemon() as daemon:
+        sources = [{"parser": name, "path": str(daemon.root / name)} for name in ("pi", "claude")]
+        daemon.stop()
+        daemon.configure({"sources": sources})
+        texts = PiSession(id=SHARED).user("the quince of pi")
+        for number in range(300):
+            texts.assistant(f"{number}")
+        daemon.write("pi/one.jsonl", texts.bytes())
+        session = ClaudeSession(id=SHARED).user("the quince of Claude").assistant("yes")
+        daemon.write(f"claude/x/{session.file_name}", session.bytes())
+        daemon.start().sync()
+        yield daemon
+
+
+@pytest.mark.parametrize(("source", "text"), [("pi", "the quince of pi"), ("claude", "the quince of Claude")])
+def test_an_id_that_two_agents_share(twins: Daemon, source: str, text: str) -> None:
+    """Every command takes it with the agent in front, as the refusal says."""
+
+    def run(*words: str, code: int = 0) -> Any:
+        ran = subprocess.run([*SESAMECTL, *words, "--json"], env=environ(twins), capture_output=True, check=False)
+        assert ran.returncode == code, ran.stderr
+        return json.loads(ran.stdout) if code == 0 else ran.stderr.decode()
+
+    ref = f"{source}:{SHARED}"
+    assert ref in run("show", SHARED, code=4)
+    count = {"pi": 301, "claude": 2}[source]
+    for name in (ref, ref[:-3], text):
+        shown = run("show", name, "--limit", "250") if name != ref[:-3] else run("show", ref, "--all")
+        assert (shown["session"]["source"], shown["session"]["messageCount"]) == (source, count)
+        assert shown["messages"]["messages"][0]["text"] == text
+    assert len(run("show", ref, "--limit", "250")["messages"]["messages"]) == min(count, 250)
+    assert run("note", ref, "--title", f"T{source}")["source"] == source
+    assert run("resume", "--print", ref, code=4).count("sesamectl: ") == 1
+    assert run("forget", ref, "--dry-run")["sessions"] == 1
+    with Talk(twins) as talk:
+        for name in (ref, f"T{source}"):
+            told = talk.ask("tools/call", name="read_session", arguments={"session": name})
+            assert f"> {text}" in told["content"][0]["text"]

@@ -165,7 +165,7 @@ def test_show(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
     stub.on("get_session_meta", META)
     assert main(["show", "abc", "--around", "4", "--limit", "2"]) == 0
     assert [asked["params"] for asked in stub.asked] == [
-        {"sessionId": "abc", "limit": 2, "around": 4}, {"sessionId": "abcdef"},
+        {"sessionId": "abc", "limit": 2, "around": 4}, {"sessionId": "abc"},
     ]  # fmt: skip
     out = capsys.readouterr().out
     assert out.startswith("A name\nabcdef\n2025-12-15 11:00  pi  /x  2 messages  since 2025-12-15 10:00\n")
@@ -191,7 +191,7 @@ def test_show_all(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
     assert "is it? So it is. So it is.\n\n#5" in out
     assert "more lines" not in out
     length = len(str(MESSAGES[0]["text"]))
-    asked = {"sessionId": "abcdef", "offset": 4, "limit": 1}
+    asked = {"sessionId": "abc", "offset": 4, "limit": 1}
     assert [one["params"] for one in stub.asked[2:]] == [
         {**asked, "textOffset": length}, {**asked, "textOffset": length + 10},
     ]  # fmt: skip
@@ -222,7 +222,7 @@ def test_show_more_than_an_answer_holds(
     stub.on("get_session_meta", META)
     assert main(["show", "abc", *words, "--json"]) == 0
     params = [{**one["params"]} for one in stub.asked if one["method"] == "list_messages"]
-    assert params == [{"sessionId": "abcdef" if number else "abc", **one} for number, one in enumerate(asked)]
+    assert params == [{"sessionId": "abc", **one} for one in asked]
     messages = json.loads(capsys.readouterr().out)["messages"]
     assert [one["msgIdx"] for one in messages["messages"]] == list(range(shown))
     assert messages["nextOffset"] == (None if shown == 5 else shown)
@@ -256,7 +256,7 @@ def test_show_a_place_of_a_name(stub: Stub) -> None:
     assert main(["show", "a-name:4"]) == 0
     assert stub.methods() == ["list_messages", "list_messages", "resolve_session", "list_messages", "get_session_meta"]
     assert stub.asked[2]["params"]["ref"] == "a-name"
-    assert stub.asked[3]["params"] == {"sessionId": "abcdef", "limit": 7, "around": 4}
+    assert stub.asked[3]["params"] == {"sessionId": "pi:abcdef", "limit": 7, "around": 4}
 
 
 @pytest.mark.parametrize(("command", "code"), [(["resolve"], 0), (["resume", "--print"], 0), (["forget", "--yes"], 4)])

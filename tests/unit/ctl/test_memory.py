@@ -263,7 +263,7 @@ def test_what_was_wrong_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Try by try; the last error is the refusal."""
     answers, told = iter(["no", "[]", json.dumps(GOOD)]), list[str]()
     monkeypatch.setattr("sesamectl.memory.remembering.ask_model", lambda *_: next(answers))
-    question = Question({"sessionId": "s"}, "prompt", 3, "")
+    question = Question("s", {"sessionId": "s"}, "prompt", 3, "")
     entry = ask(Settings(["model"], "m", 1), question, Budget(None), told.append)
     assert (entry.parameters, entry.tries) == (TAKEN, 3)
     assert told == [f"try {number} of 3: there is no JSON object in it" for number in (1, 2)]
@@ -281,7 +281,7 @@ def test_retries_count_in_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
         return "no"
 
     monkeypatch.setattr("sesamectl.memory.remembering.ask_model", refuse)
-    question = Question({"sessionId": "s"}, "x" * 400, 3, "")
+    question = Question("s", {"sessionId": "s"}, "x" * 400, 3, "")
     for tokens, asked in ((99, 0), (100, 1), (250, 2)):
         sent.clear()
         with pytest.raises(SpentError):

@@ -230,7 +230,7 @@ def test_show_takes_names(stub: Stub, capsys: pytest.CaptureFixture[str]) -> Non
     stub.on("get_session_meta", {**HIT, "created": HIT["modified"]})
     assert main(["show", "fix it"]) == 0
     assert "abc" in capsys.readouterr().out
-    assert [asked["params"].get("sessionId") for asked in stub.asked] == ["fix it", None, "abc", "abc"]
+    assert [asked["params"].get("sessionId") for asked in stub.asked] == ["fix it", None, "pi:abc", "pi:abc"]
 
 
 def test_the_session_that_asks_is_left_out(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from sesamed.hub.migrations import CHANNEL
 from sesamed.hub.outgoing import Patterns
 from sesamed.hub.server import check_schema, errors
 from sesamed.model import digest, encode
-from sesamed.sources.hub import ABOUT, CALLED, HEADER, SAID, WORKSTATION, Line, identify
+from sesamed.sources.hub import ABOUT, CALLED, HEADER, SAID, WORKSTATION, Line, encode_line, identify
 from sesamed.sources.records import SHORT_CHARS
 from sesamed.store.index import visit
 from sesamed.store.writing.decisions import is_forgotten
@@ -35,6 +35,7 @@ MOST_CHARACTERS = 1 << 20  # of a text: less is indexed, unless somebody has set
 BYTES_PER_S = 8 << 20  # so much is written: who reads it has other things to do
 MOST_BYTES = 20 << 30  # of all that is followed
 LEAST_FREE = 1 << 30  # of the disk
+MOST_STALE = 64 << 10  # bytes of a file that count no more, or half of it: then it is written anew
 
 READ_ONLY = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 STATIONS = """
@@ -197,7 +198,10 @@ class Follower:
         """Add what the session gained, if that is all that is new in it; gives the bytes."""
         count, fresh, first, last = self._count(values, kept.about.serial)
         has_only_grown = first is None or first > kept.about.last
-        if about.serial < kept.about.serial or not has_only_grown or count != kept.about.count + fresh:
+        about.stale = kept.about.stale + len(encode_line(kept.about))
+        is_stale = about.stale > max(MOST_STALE, kept.bytes // 2)
+        if about.serial < kept.about.serial or not has_only_grown or count != kept.about.count + fresh or is_stale:
+            about.stale = 0
             return None
         about.count, about.last = count, -1 if last is None else last
         return self._files.append(kept, self._read(values, kept.about.last), about)

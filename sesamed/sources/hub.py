@@ -42,6 +42,7 @@ class Line(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
     digest: int = 0  # about, and so are the next ones: of what the hub says of the session
     count: int = 0  # of records before it
     last: int = -1  # the number of the last one there
+    stale: int = 0  # bytes of such lines before it: what they say counts no more
     title: str = ""  # the name, where it is more than the beginning of the first prompt
     summary: str = ""
     description: str = ""

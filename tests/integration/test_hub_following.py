@@ -274,6 +274,27 @@ def test_what_grows_is_appended_and_what_changes_is_written_anew(there: Workstat
     assert here.texts() == {"one": ["a plum", "an apple"]}
 
 
+def test_what_counts_no_more_does_not_grow(there: Workstation, here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is known of a session stands behind each message that comes: a file is written anew before that is most of it."""
+    monkeypatch.setattr(following, "MOST_STALE", 1000)
+    session = PiSession(id="one", cwd="/work/app").user("a plum").name("long " * 30)
+    there.daemon.write("one.jsonl", session.bytes())
+    there.ship()
+    here.catch_up()
+    seen = set(here.inodes().values())
+    for number in range(6):
+        before = len(session.bytes())
+        there.daemon.append("one.jsonl", session.user(f"a quince {number}").bytes()[before:])
+        there.ship()
+        assert here.catch_up() == 1
+        seen |= set(here.inodes().values())
+    (path,) = here.files.measure()
+    lines = Path(path).read_bytes().splitlines()
+    assert here.texts() == {"one": ["a plum", *(f"a quince {number}" for number in range(6))]}
+    assert 1 < len(seen) < 6
+    assert len(lines) < 2 * 7
+
+
 def test_what_is_named_is_followed(there: Workstation, tmp_path: Path) -> None:
     """By directories, by remotes, by persons, and never one's own machine."""
     repository = there.daemon.directory / "repository"

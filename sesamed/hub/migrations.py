@@ -34,11 +34,14 @@ CREATE TABLE sesame.hub_members(
   team text NOT NULL, owner text NOT NULL DEFAULT session_user, member text NOT NULL, accepted boolean NOT NULL DEFAULT false,
   PRIMARY KEY(team, member), FOREIGN KEY(team, owner) REFERENCES sesame.hub_teams(team, owner) ON DELETE CASCADE
 );
--- What a workstation's owner shares: one project, with one team.
+-- What a workstation's owner shares: one project, with one team, as long as they are in it: another team of the same name, made later by
+-- somebody else, is shown nothing.
 CREATE TABLE sesame.hub_shares(
   owner text NOT NULL DEFAULT session_user, workstation_id text NOT NULL, project text NOT NULL, team text NOT NULL,
-  PRIMARY KEY(owner, workstation_id, project, team)
+  PRIMARY KEY(owner, workstation_id, project, team),
+  FOREIGN KEY(team, owner) REFERENCES sesame.hub_members(team, member) ON DELETE CASCADE
 );
+CREATE INDEX ON sesame.hub_shares(team, owner);
 """
 
 # What belongs to a workstation.
@@ -223,7 +226,10 @@ INSERTED = {
     "hub_members": "owner = session_user AND (NOT accepted OR member = session_user)",
 }
 REMOVABLE = {"hub_members": "member = session_user OR owner = session_user"}
-UPDATABLE = {"hub_members": "member = session_user"}  # to accept, or to leave
+UPDATABLE = {
+    "hub_members": "member = session_user",
+    "hub_shares": INSERTED["hub_shares"],
+}  # the first: to accept, or to leave
 
 
 def _policies() -> str:

@@ -335,6 +335,50 @@ def test_who_is_no_longer_in_a_team_sees_nothing_of_it(hub: HubDatabase) -> None
     assert all(see(hub, "bert", table) == [] for table in SHIPPED)
 
 
+def test_a_share_cannot_be_moved_to_a_team_of_others(hub: HubDatabase) -> None:
+    """Or anybody could plant sessions where a team looks, and where it follows."""
+    shared = put(hub, "anna", "shared", ["a plum"], team="core")
+    share(hub)
+    put(hub, "carl", "planted", ["a plum"], team="core")
+    with hub.connect("carl") as carl:
+        run(carl, "INSERT INTO sesame.hub_teams(team) VALUES('mine')")
+        run(carl, "INSERT INTO sesame.hub_members(team, member, accepted) VALUES('mine', session_user, true)")
+        run(
+            carl,
+            "INSERT INTO sesame.hub_shares(workstation_id, project, team) VALUES('aaaaaaaa', 'github.com/acme/x', 'mine')",
+        )
+        with pytest.raises(psycopg.Error):
+            run(carl, "UPDATE sesame.hub_shares SET team = 'core'")
+    assert all(see(hub, "anna", table) == [shared] for table in SHIPPED)
+
+
+def test_a_team_that_is_made_anew_by_somebody_else_is_shown_nothing(hub: HubDatabase) -> None:
+    """What was shared with the old one was shared with those who were in it."""
+    put(hub, "anna", "shared", ["a plum"], team="core")
+    share(hub)
+    with hub.connect("anna") as anna:
+        run(anna, "DELETE FROM sesame.hub_teams WHERE team = 'core'")
+    with hub.connect("carl") as carl:
+        run(carl, "INSERT INTO sesame.hub_teams(team) VALUES('core')")
+        run(carl, "INSERT INTO sesame.hub_members(team, member, accepted) VALUES('core', session_user, true)")
+    assert all(see(hub, "carl", table) == [] for table in SHIPPED)
+    assert all(see(hub, "bert", table) == [] for table in SHIPPED)
+
+
+def test_who_was_put_out_of_a_team_shows_it_nothing_more(hub: HubDatabase) -> None:
+    share(hub)
+    put(hub, "bert", "planted", ["a plum"], team="core")
+    with hub.connect("bert") as bert:
+        run(
+            bert,
+            "INSERT INTO sesame.hub_shares(workstation_id, project, team) VALUES('aaaaaaaa', 'github.com/acme/x', 'core')",
+        )
+    assert see(hub, "anna", "hub_sessions") == ["aaaaaaaa:11111111:planted"]
+    with hub.connect("anna") as anna:
+        run(anna, "DELETE FROM sesame.hub_members WHERE member <> session_user")
+    assert all(see(hub, "anna", table) == [] for table in SHIPPED)
+
+
 # -- the search
 
 

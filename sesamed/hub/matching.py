@@ -20,8 +20,8 @@ from sesamed.store.sqlite import Connection as Tokenizing
 if TYPE_CHECKING:
     from sesamed.hub.question import Question
 
-MOST_SCANNED = 40_000  # messages with a word: of all words but the rarest together
-MOST_OF_ONE = 150_000
+MOST_SCANNED = 15_000  # messages with a word: of all words but the rarest together
+MOST_OF_ONE = 20_000
 CANDIDATES = 300  # messages in which common words are looked for
 LENGTH_BITS, KIND_BITS = 20, 4
 MOST_WORDS = (1 << LENGTH_BITS) - 1
@@ -187,7 +187,8 @@ class Search:
         scored = scoring.put_parts_last(scoring.fuse(best_of, called, counted, whole, terms, measure_fit), hidden=False)
         shown = partial(find_shown, self._question, sessions, folds=self._where.folds)
         found, is_complete = fold_enough(scored, limit, shown, recent=recent)
-        is_exact = is_complete and not common and counted.first_named == counted.named
+        is_whole = not common and all(pattern.chunks < MOST_OF_ONE for pattern in scanned)
+        is_exact = is_complete and is_whole and counted.first_named == counted.named
         best = max(found, key=lambda one: one.score, default=None)
         return Ranked(found[:limit], len(found), is_exact, best, sessions.known, places)
 

@@ -25,6 +25,8 @@ LANGUAGES_S = 60.0
 BEGIN = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 # How many rows a range of words or a question has, PostgreSQL cannot know: it would read tables whose index takes a thousandth of the time.
 LIMITS = "SELECT set_config('statement_timeout', %(left_ms)s, true), set_config('enable_seqscan', 'off', true)"
+AT_ONCE = "SELECT set_config('enable_seqscan', 'on', true), set_config('enable_nestloop', 'off', true)"
+ONE_BY_ONE = "SELECT set_config('enable_seqscan', 'off', true), set_config('enable_nestloop', 'on', true)"
 ALONE = "SELECT set_config('sesame.query', %(query)s, true)"
 LANGUAGES = "SELECT DISTINCT s.language FROM sesame.hub_sessions s ORDER BY 1"
 TOTALS = """
@@ -54,6 +56,14 @@ class Question:
     def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[Row]:
         """The rows of a statement."""
         return self._connection.execute(statement, _clean(values or {}), binary=True).fetchall()
+
+    def rows_at_once(self, statement: str, values: Mapping[str, Any]) -> list[Row]:
+        """The same of a statement that asks for much of a table: as one pass."""
+        with self._connection.pipeline():
+            self._connection.execute(AT_ONCE)
+            cursor = self._connection.execute(f"{statement} -- at once", _clean(values), binary=True)
+            self._connection.execute(ONE_BY_ONE)
+        return cursor.fetchall()
 
     def search(self, queries: Sequence[str], statement: str, values: Mapping[str, Any]) -> list[list[Row]]:
         """The rows of a statement for each of these queries: what is searched stands in the policy."""

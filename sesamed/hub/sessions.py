@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sesamed.hub.question import Question
 
 ROLES = get_args(Role)
+MANY = 500  # sessions: then all of them are read at once
 DEEPEST = 8  # of subagents' subagents
 MOST_CANDIDATES = 20
 SHOWN_CHARACTERS = 64
@@ -145,13 +146,11 @@ def bind_keys(known: Iterable[Known]) -> dict[str, Any]:
 
 def read_unread(question: "Question", sessions: Sessions) -> list[int]:
     """Read what is not known of some sessions; gives those that are not there."""
-    unread = sessions.list_unread()
-    known = sessions.known
-    for n, messages, created_s in (
-        question.rows(DETAILS, bind_keys(known[number] for number in unread)) if unread else ()
-    ):
-        number = unread[n - 1]
-        known[number] = known[number]._replace(messages=messages, created_s=created_s)
+    unread, known = sessions.list_unread(), sessions.known
+    read = question.rows_at_once if len(unread) > MANY else question.rows
+    values = bind_keys(known[number] for number in unread)
+    for n, messages, created_s in read(DETAILS, values) if unread else ():
+        known[unread[n - 1]] = known[unread[n - 1]]._replace(messages=messages, created_s=created_s)
     return sessions.list_unread()
 
 

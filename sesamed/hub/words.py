@@ -17,7 +17,7 @@ from sesamed.store.sqlite import Connection as Tokenizing
 if TYPE_CHECKING:
     from sesamed.hub.question import Question
 
-MOST_COUNTED = 100_000  # messages; what is in more is in so many
+MOST_COUNTED = 20_000  # messages; what is in more is in so many
 UNSTEMMED = "simple"
 LEAST_STEM = 3  # letters
 LAST = "zzzz"  # behind the beginning of words it is below no more of them, in any collation

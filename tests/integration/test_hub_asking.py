@@ -36,16 +36,21 @@ class Machines(NamedTuple):
 def talks() -> list[PiSession]:
     """Sessions that many kinds of questions tell apart."""
     call = Call("bash", {"command": "cat src/plum/config.json && make quince"})
+    own = Call("search_sessions", {"query": "nothingofthekind"})
     edit = Call("edit", {"path": "/work/app/src/kiwi.ts", "oldText": "a", "newText": "b"})
-    return [
+    first = (
         PiSession(id="first", cwd="/work/app").user("Why does the scheduler drop plum jobs?")
-        .assistant("The plum queue overflows; see package.json", calls=[call]).result(call, "medlar").user("Then fix the queue"),
+        .assistant("The plum queue overflows; see package.json", calls=[call]).result(call, "medlar").user("Then fix the queue")
+    )  # fmt: skip
+    return [
+        first, first.fork(id="fork").user("a raspberry for the plum queue"),
         PiSession(id="second", cwd="/work/lib").user("parseHTTPDate fails for the plum calendar").assistant("It expects a zone")
         .name("Dates with zones"),
         PiSession(id="third", cwd="/work/app").user("日本語のテストを書いてください").assistant("はい、テストです。Done."),
         PiSession(id="fourth", cwd="/work/other").user("simplify the deployment")
         .assistant("the queue of the deployment; plumbing", calls=[edit])
-        .result(edit, "done").assistant("a scheduler for the queue, by design"),
+        .result(edit, "done").assistant("let me search", calls=[own]).result(own, "nothingofthekind")
+        .assistant("a scheduler for the queue, by design"),
         PiSession(id="fifth", cwd="/work/other").user(f"{OTHER} now").assistant("It rains; the exact phrase is here: blue moon rising"),
         PiSession(id="sixth", cwd="/elsewhere").user(f"{OTHER} then").assistant("moon and blue, not in this order").name("Plum harvest"),
     ]  # fmt: skip
@@ -100,7 +105,7 @@ def tell(answer: Any) -> list[tuple[Any, ...]]:
 QUESTIONS = [
     "scheduler", "plum", "plum scheduler queue", "why does the scheduler drop jobs", '"blue moon"', '"blue moon" rising', "plum -queue",
     "sched*", "package.json", "json", "HTTP date", "parseHTTPDate", "テスト", "日本語 テスト", "schedular", "harvest plum", "src/kiwi.ts",
-    "zones", "quince make", "deployment -\"by design\"", "nothingofthekind", "Dates with zones", "/work/lib",
+    "zones", "quince make", "deployment -\"by design\"", "nothingofthekind", "Dates with zones", "raspberry plum", "raspberry", "/work/lib",
 ]  # fmt: skip
 
 
@@ -153,7 +158,7 @@ def test_both_are_one_answer_without_doubles(machines: Machines) -> None:
     assert pages == [hit["sessionId"] for hit in answer["results"]]
     listed = machines.desk.call("list_sessions", scope="both")
     assert sorted(one["sessionId"] for one in listed["sessions"]) == sorted(["own", *(talk.id for talk in talks())])
-    assert listed["total"] == 7
+    assert listed["total"] == 8
 
 
 def test_machines_projects_and_persons_are_filters(machines: Machines) -> None:
@@ -190,14 +195,14 @@ def test_a_session_of_another_machine_is_read(machines: Machines) -> None:
         ]
         assert answer["sessionId"] == key
     page = machines.desk.call("list_messages", sessionId="fourth", scope="both", offset=1, limit=2)
-    assert ([one["msgIdx"] for one in page["messages"]], page["nextOffset"], page["total"]) == ([1, 2], 3, 4)
+    assert ([one["msgIdx"] for one in page["messages"]], page["nextOffset"], page["total"]) == ([1, 2], 3, 6)
     last = machines.desk.call("list_messages", sessionId="fourth", scope="hub", offset=-1)
-    assert ([one["msgIdx"] for one in last["messages"]], last["nextOffset"]) == ([3], None)
+    assert ([one["msgIdx"] for one in last["messages"]], last["nextOffset"]) == ([5], None)
     around = machines.desk.call("list_messages", sessionId="fourth", scope="hub", around=3, limit=2)
     assert [one["msgIdx"] for one in around["messages"]] == [2, 3]
     meta = machines.desk.call("get_session_meta", sessionId="fourth", scope="both")
     assert (meta["key"], meta["resume"], meta["resumeProblem"]["code"]) == (key, None, "otherWorkstation")
-    assert meta["toolCounts"] == {"edit": 1}
+    assert meta["toolCounts"] == {"edit": 1, "search_sessions": 1}
     assert machines.desk.call("list_messages", sessionId="own", scope="both")["sessionId"] == "own"
     refused = machines.desk.refuses("list_messages", sessionId="nowhere", scope="both")
     assert refused.code == 1
@@ -402,7 +407,7 @@ def test_what_another_program_has_written_to_the_hub_is_clean(
     with hub_database.connect("keeper") as connection:
         server.migrate(connection)
     with make_machine(LAPTOP) as laptop:
-        for session in talks()[:4]:
+        for session in talks()[:5]:
             laptop.write(session.file_name, session.bytes())
         Workstation(laptop, hub_database).ship()
     hostile = {"text": IN_TEXTS.replace("\0", "")}

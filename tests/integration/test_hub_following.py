@@ -135,6 +135,10 @@ def test_two_daemons_follow_each_other(hub: HubDatabase, postgres: Server) -> No
         anna.append("hers.jsonl", session.user("and the sloe?").bytes()[before:])
         eventually(lambda: bert.found("sloe") == ["hers"])
         stands_still(pair)
+        for daemon, elsewhere in ((anna, []), (bert, ["private"])):  # what is followed is answered from here, once
+            hits = daemon.call("search", query="damson", scope="both")["results"]
+            assert sorted(hit["sessionId"] for hit in hits) == ["hers", "private"]
+            assert [hit["sessionId"] for hit in hits if hit["asOf"] is not None] == elsewhere
 
         bert.call("index", full=True)
         anna.restart()

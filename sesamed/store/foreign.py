@@ -61,14 +61,19 @@ class ForeignDatabase:
 
     def rows(self, number: int, unit: str) -> Iterator[tuple[Value, ...]]:
         """The rows of one of the query's statements, for one session."""
-        if self.query is not None:
-            yield from self._run(self.query.rows[number], {"unit": unit, "path": self._path})
+        if self.query is None:
+            return
+        sql, name = self.query.rows[number], os.fsencode(unit)
+        value = _decode("text", name)
+        if isinstance(value, bytes):  # its owner wrote it all the same
+            sql = sql.replace(":unit", "CAST(:unit AS TEXT)")
+        yield from self._run(sql, {"unit": value, "path": self._path})
 
     def release(self) -> None:
         """What was read until here is used; what comes may be later. Raises LockedDatabaseError if it cannot be used."""
         self._reading.end()
 
-    def _run(self, sql: str, values: dict[str, str]) -> Iterator[tuple[Value, ...]]:
+    def _run(self, sql: str, values: dict[str, Value]) -> Iterator[tuple[Value, ...]]:
         connection = self._reading.begin()
         cursor, count = connection.cursor(), 0
         with _errors():
@@ -81,7 +86,7 @@ class ForeignDatabase:
                 yield from self._run_again(connection, sql, values, columns, count)
 
     def _run_again(
-        self, connection: apsw.Connection, sql: str, values: dict[str, str], columns: int, first: int
+        self, connection: apsw.Connection, sql: str, values: dict[str, Value], columns: int, first: int
     ) -> Iterator[tuple[Value, ...]]:
         """The rows from one on that has text that is no UTF-8: that comes as bytes."""
         names = [f"c{number}" for number in range(columns)]

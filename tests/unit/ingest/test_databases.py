@@ -154,6 +154,35 @@ def test_a_row_that_does_not_decode_takes_no_other_with_it(agent: str, broken: s
     desk.close()
 
 
+ODD_ID = "CAST(x'7aff' AS TEXT)"
+RENAMES = {
+    "crush": (f"UPDATE sessions SET id = {ODD_ID}", f"UPDATE messages SET session_id = {ODD_ID}"),
+    "goose": (f"UPDATE sessions SET id = {ODD_ID}", f"UPDATE messages SET session_id = {ODD_ID}"),
+    "opencode": (
+        f"UPDATE session SET id = {ODD_ID}",
+        f"UPDATE message SET session_id = {ODD_ID}",
+        f"UPDATE part SET session_id = {ODD_ID}",
+    ),
+}
+
+
+@pytest.mark.parametrize("agent", REAL)
+def test_an_id_that_is_no_utf8_is_one(agent: str) -> None:
+    """Its session is read, and said by what can be said of it."""
+    name, schema, session, *_ = REAL[agent]
+    desk = Desk(SOURCES[agent])
+    with closing(sqlite3.connect(desk.base / agent / name, isolation_level=None)) as connection:
+        connection.executescript(schema)
+        for statement, values in deepcopy(session).user("alpha").statements():
+            connection.execute(statement, values)
+        for statement in RENAMES[agent]:
+            connection.execute(statement)
+    desk.look()
+    assert desk.ingest.states.rest() == 0
+    assert desk.texts(f"{agent}:z\ufffd") == ["alpha"]
+    desk.close()
+
+
 def test_an_owner_without_wal_may_write_while_we_decode(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was read before is kept, and nothing is lost."""
     with Owner(desk.base / "tables/x.db", "delete") as owner:

@@ -24,6 +24,7 @@ from tests.support.postgres import HubDatabase, Server, find_programs, run
 SETTINGS: Mapping[str, str] = {"shared_buffers": "512MB", "max_connections": "50"}
 PAUSE_S = 3.0  # between two appends of which the hub is asked
 LOOK_S = 0.005
+QUIET = 12  # seconds without anything to ship
 SIZE = """
     SELECT sum(pg_total_relation_size(oid)) FROM pg_class
     WHERE relnamespace = 'sesame'::regnamespace AND relkind = 'r' AND relname LIKE %s
@@ -78,6 +79,7 @@ def _measure(place: str, corpus: str, hub: HubDatabase, samples: int) -> list[Ta
         took_s = time.perf_counter() - begun
         with hub.connect("anna") as connection:
             fill = _fill_row(connection, took_s)
+            _wait_until_idle(daemon)  # what was appended meanwhile comes in a pass of its own
             there = _times_to_hub(connection, paths, max(20, samples // 5))
         with hub.server.connect(database=hub.name) as connection:
             sizes = [(name, f"{run(connection, SIZE, like)[0][0] / fill.messages:.0f}") for name, like in KINDS]
@@ -109,6 +111,15 @@ def _fill_row(connection: Any, seconds: float) -> Fill:
 def _is_filled(daemon: Instance) -> bool:
     said = daemon.call("status")["hub"]
     return said["shippedAt"] is not None and not said["comparing"]
+
+
+def _wait_until_idle(daemon: Instance) -> None:
+    shipped, quiet = -1, 0
+    while quiet < QUIET:
+        time.sleep(1.0)
+        said = daemon.call("status")["hub"]
+        quiet = quiet + 1 if said["messages"] == shipped else 0
+        shipped = said["messages"]
 
 
 def _times_to_hub(connection: Any, paths: list[str], samples: int) -> tuple[str, ...]:

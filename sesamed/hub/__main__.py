@@ -29,7 +29,7 @@ log = logging.getLogger("sesamed.hub")
 
 NICE = 10
 REST_S = 2.0  # between two passes: a session that is written to all the time leaves this often
-MOST_REST_S = 30.0
+MOST_REST_S = 10.0
 SHARE = 4  # it rests so many times as long as a pass took
 HEARTBEAT_S = 60.0
 RETRY_S = (1.0, 60.0)

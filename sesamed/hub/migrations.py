@@ -44,6 +44,12 @@ CREATE TABLE sesame.hub_shares(
 CREATE INDEX ON sesame.hub_shares(team, owner);
 """
 
+# What whoever may see a row can rely on, whatever wrote it: a row that nobody can read would stop all who are shown it.
+TRUTHS = """
+CREATE DOMAIN sesame.hub_time AS timestamptz CHECK (VALUE >= '0001-01-01 00:00:00Z' AND VALUE < '10000-01-01 00:00:00Z');
+CREATE DOMAIN sesame.hub_tags AS text[] CHECK (coalesce(array_ndims(VALUE), 1) = 1 AND array_position(VALUE, NULL) IS NULL);
+"""
+
 # What belongs to a workstation.
 WORKSTATIONS = f"""
 -- How far a workstation has shipped (`revision` of its index, in `epoch`), and which one it is: `instance` tells two with one id apart.
@@ -53,7 +59,7 @@ CREATE TABLE sesame.hub_workstations(
   owner text NOT NULL DEFAULT session_user, workstation_id text NOT NULL,
   instance text NOT NULL, person text NOT NULL, epoch text NOT NULL, rules text NOT NULL,
   revision bigint NOT NULL DEFAULT 0, pass bigint NOT NULL DEFAULT 1, comparing boolean NOT NULL DEFAULT true,
-  serial bigint NOT NULL DEFAULT 0, since timestamptz NOT NULL DEFAULT now(), seen_at timestamptz NOT NULL DEFAULT now(),
+  serial bigint NOT NULL DEFAULT 0, since sesame.hub_time NOT NULL DEFAULT now(), seen_at sesame.hub_time NOT NULL DEFAULT now(),
   PRIMARY KEY(owner, workstation_id)
 );
 CREATE TABLE sesame.hub_sessions(
@@ -62,13 +68,14 @@ CREATE TABLE sesame.hub_sessions(
   project_id text NOT NULL, session_id text NOT NULL, source text NOT NULL,
   path text, cwd text, project_path text, git_branch text, parent_session_id text, subagent boolean NOT NULL, gone boolean NOT NULL,
   name text, title text, -- the name, where it is more than the beginning of the first prompt
-  summary text, description text, tags text[] NOT NULL, recall_words text[] NOT NULL,
-  created timestamptz, modified timestamptz, first_msg_at timestamptz, last_msg_at timestamptz, file_mtime bigint,
+  summary text, description text, tags sesame.hub_tags NOT NULL, recall_words sesame.hub_tags NOT NULL,
+  created sesame.hub_time NOT NULL DEFAULT now(), modified sesame.hub_time NOT NULL DEFAULT now(),
+  first_msg_at sesame.hub_time, last_msg_at sesame.hub_time, file_mtime bigint,
   message_count integer NOT NULL, total integer NOT NULL, exchange_count integer NOT NULL, tool_counts text NOT NULL,
   opening bigint, language text NOT NULL, heading tsvector NOT NULL,
   content_bytes integer NOT NULL DEFAULT {CONTENT_BYTES}, -- of which `indexed_sessions` makes a text that fits into one vector
   digest bigint NOT NULL, pass bigint NOT NULL, serial bigint NOT NULL,
-  created_at timestamptz NOT NULL DEFAULT now(), updated_at timestamptz NOT NULL DEFAULT now(),
+  created_at sesame.hub_time NOT NULL DEFAULT now(), updated_at sesame.hub_time NOT NULL DEFAULT now(),
   PRIMARY KEY(owner, workstation_id, composite_key), CHECK (starts_with(composite_key, workstation_id || ':'))
 );
 CREATE INDEX ON sesame.hub_sessions(workstation_id, composite_key);
@@ -78,7 +85,7 @@ CREATE INDEX ON sesame.hub_sessions(modified);
 -- Sessions that are no longer there, for those who follow.
 CREATE TABLE sesame.hub_removed(
   owner text NOT NULL DEFAULT session_user, workstation_id text NOT NULL, composite_key text NOT NULL,
-  project text NOT NULL, team text NOT NULL, serial bigint NOT NULL, removed_at timestamptz NOT NULL DEFAULT now(),
+  project text NOT NULL, team text NOT NULL, serial bigint NOT NULL, removed_at sesame.hub_time NOT NULL DEFAULT now(),
   PRIMARY KEY(owner, workstation_id, composite_key)
 );
 
@@ -99,7 +106,7 @@ MESSAGES = """
 CREATE TABLE sesame.hub_messages(
   owner text NOT NULL DEFAULT session_user, workstation_id text NOT NULL, composite_key text NOT NULL, msg_idx integer NOT NULL,
   project text NOT NULL, team text NOT NULL, record_key bigint NOT NULL,
-  role text NOT NULL, kind text NOT NULL, tool text, is_error boolean, entry_id text, time timestamptz, undone boolean NOT NULL,
+  role text NOT NULL, kind text NOT NULL, tool text, is_error boolean, entry_id text, time sesame.hub_time, undone boolean NOT NULL,
   prompt boolean NOT NULL DEFAULT false, -- it begins an exchange
   searched boolean NOT NULL DEFAULT true, -- else it is only read: a search of ours
   text text NOT NULL, subwords text NOT NULL, words integer NOT NULL, bytes integer NOT NULL, language text NOT NULL,
@@ -110,7 +117,7 @@ CREATE TABLE sesame.hub_messages(
 CREATE TABLE sesame.hub_vectors(
   owner text NOT NULL DEFAULT session_user, workstation_id text NOT NULL, composite_key text NOT NULL, msg_idx integer NOT NULL,
   project text NOT NULL, team text NOT NULL, record_key bigint NOT NULL, role text NOT NULL, kind text NOT NULL, tool text,
-  time timestamptz, words integer NOT NULL, vector tsvector NOT NULL,
+  time sesame.hub_time, words integer NOT NULL, vector tsvector NOT NULL,
   PRIMARY KEY(owner, workstation_id, composite_key, msg_idx),
   FOREIGN KEY(owner, workstation_id, composite_key, msg_idx) REFERENCES sesame.hub_messages ON DELETE CASCADE
 ) PARTITION BY HASH (workstation_id);
@@ -276,6 +283,7 @@ MIGRATIONS = (
         1,
         BEGINNING
         + TEAMS
+        + TRUTHS
         + WORKSTATIONS
         + MESSAGES
         + _partitions()

@@ -28,7 +28,11 @@ LIMITS = "SELECT set_config('statement_timeout', %(left_ms)s, true), set_config(
 AT_ONCE = "SELECT set_config('enable_seqscan', 'on', true), set_config('enable_nestloop', 'off', true)"
 ONE_BY_ONE = "SELECT set_config('enable_seqscan', 'off', true), set_config('enable_nestloop', 'on', true)"
 ALONE = "SELECT set_config('sesame.query', %(query)s, true)"
-LANGUAGES = "SELECT DISTINCT s.language FROM sesame.hub_sessions s ORDER BY 1"
+# Somebody else's rows may name one that there is not.
+LANGUAGES = """
+    SELECT DISTINCT s.language FROM sesame.hub_sessions s
+    JOIN pg_catalog.pg_ts_config c ON c.cfgname = s.language AND pg_catalog.pg_ts_config_is_visible(c.oid) ORDER BY 1
+"""
 TOTALS = """
     SELECT coalesce(sum(t.messages), 0), coalesce(sum(t.words), 0),
       (SELECT count(*) FROM sesame.hub_sessions), (SELECT coalesce(sum(s.message_count), 0) FROM sesame.hub_sessions s)

@@ -232,7 +232,7 @@ class HubTermMaker(TermMaker):
         translated = self.translator.translate(matches)
         asked = {match: translated[match] for match in matches}
         words = sorted({lexeme for one in asked.values() for some in one.lexemes for lexeme in some})
-        counts = {word: int(count) for word, count in self._question.rows(COUNTS, {"words": words})}
+        counts = {word: max(0, int(count)) for word, count in self._question.rows(COUNTS, {"words": words})}
         unknown = list[str]()
         for match, one in asked.items():
             count = sum(counts.get(lexeme, 0) for lexeme in one.lexemes[0]) if len(one.lexemes) == 1 else 0

@@ -9,6 +9,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import psycopg
 import pytest
 
 from sesamectl.cli import main
@@ -430,3 +431,43 @@ def test_what_another_program_has_written_to_the_hub_is_clean(
         for words in (["search", "plum", "--hub"], ["list", "--hub"], ["show", keys[0], "--hub"]):
             printed = print_command(desk, monkeypatch, *words)
             assert clean_text(printed) == printed
+
+
+UNREADABLE = (
+    "UPDATE sesame.hub_sessions SET created = 'infinity'",
+    "UPDATE sesame.hub_sessions SET modified = '-infinity'",
+    "UPDATE sesame.hub_sessions SET created = NULL",
+    "UPDATE sesame.hub_sessions SET created = '290000-01-01'",
+    "UPDATE sesame.hub_sessions SET tags = ARRAY[NULL]",
+    "UPDATE sesame.hub_sessions SET recall_words = ARRAY[ARRAY['a', 'b']]",
+    "UPDATE sesame.hub_messages SET time = 'infinity'",
+    "UPDATE sesame.hub_workstations SET seen_at = 'infinity'",
+)
+ODD = (
+    "UPDATE sesame.hub_sessions SET language = 'klingon', opening = -1, tool_counts = '[1]', message_count = -5, total = -7",
+    "UPDATE sesame.hub_messages SET language = 'klingon', record_key = -9223372036854775808",
+    "UPDATE sesame.hub_word_counts SET messages = -5",
+    "UPDATE sesame.hub_totals SET messages = -9223372036854775807, words = -1",
+)
+
+
+def test_a_row_that_nobody_can_read_does_not_stop_whoever_is_shown_it(hub_database: HubDatabase) -> None:
+    """A member of a team may write what they like into their own rows; the others still find theirs."""
+    with hub_database.connect("keeper") as connection:
+        server.migrate(connection)
+    with make_machine(LAPTOP) as laptop:
+        for session in talks()[:4]:
+            laptop.write(session.file_name, session.bytes())
+        Workstation(laptop, hub_database).ship()
+    with hub_database.connect("anna") as connection:
+        for statement in UNREADABLE:
+            with pytest.raises(psycopg.errors.Error):
+                connection.execute(statement)
+        for statement in ODD:
+            connection.execute(statement)
+    with make_desk(hub_database) as desk:
+        for query in ("plum queue kiwi zones", "*"):
+            for scope in ("hub", "both"):
+                found = desk.call("search", query=query, scope=scope)
+                assert (len(found["results"]) >= 3, found.get("warnings", [])) == (True, [])
+        assert desk.call("list_sessions", scope="hub")["total"] == 4

@@ -88,7 +88,7 @@ if sys.platform == "linux":
             watch = self._get_or_create_watch(path, mask)
             if watch.wd == -1:
                 self._remove_watch(watch.wd)
-                raise PermissionError(f"no permission to watch {os.fsdecode(path)}")
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), os.fsdecode(path))
             watch.callbacks[id_] = callback
             return watch.wd
 

@@ -558,8 +558,9 @@ def test_unreadable_directories_are_passed_over(posted: Posted) -> None:
             (base / name).chmod(mode)
         with _as_nobody():
             watch.watch(str(base))
-            with pytest.raises(PermissionError):
+            with pytest.raises(PermissionError) as refusal:
                 watch.watch(str(base / "a"))
+            assert refusal.value.strerror == "Permission denied"  # status and the log say it
         assert watch.directories_watched() == 2
         (base / "open/x.jsonl").touch()
         posted.wait("file", base / "open/x.jsonl")

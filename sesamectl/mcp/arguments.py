@@ -22,13 +22,18 @@ def check(given: object, schema: Schema) -> Given:
     unknown = [name for name in given if name not in known]
     if unknown:
         raise GivenError(f"there is no argument {unknown[0][:80]!r}; there are {', '.join(known)}")
-    kept = {name: value for name, value in given.items() if value is not None}
+    kept = {name: _replace_halves(value) for name, value in given.items() if value is not None}
     for name, value in kept.items():
         _check_value(name, value, known[name])
     missing = [name for name in required if name not in kept]
     if missing:
         raise GivenError(f"{missing[0]!r} is missing: {known[missing[0]]['description']}")
     return kept
+
+
+def _replace_halves(value: object) -> object:
+    """A text with `?` for half a character, which is what a model leaves where it cuts."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 def _check_value(name: str, value: object, schema: Schema) -> None:

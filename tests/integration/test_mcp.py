@@ -469,6 +469,16 @@ def test_a_signal_ends_it(daemon: Daemon, number: signal.Signals) -> None:
     assert talk.errors == b""
 
 
+def test_half_a_character_is_none(talk: Talk) -> None:
+    """Models cut texts anywhere; the rest is what was meant."""
+    for name, given in (
+        ("search_sessions", {"query": "plum \ud83c"}),
+        ("read_session", {"session": "\udf4e Plum tree"}),
+    ):
+        told = talk.ask("tools/call", name=name, arguments=given)
+        assert "Plum tree" in told["content"][0]["text"]
+
+
 def test_who_hangs_up_still_gets_what_was_asked(daemon: Daemon) -> None:
     """As with `sesamectl mcp < requests`."""
     talk = Talk(daemon)

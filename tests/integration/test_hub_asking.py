@@ -443,7 +443,7 @@ UNREADABLE = (
     "UPDATE sesame.hub_messages SET time = 'infinity'",
     "UPDATE sesame.hub_workstations SET seen_at = 'infinity'",
 )
-ODD = (
+ODD_ROWS = (
     "UPDATE sesame.hub_sessions SET language = 'klingon', opening = -1, tool_counts = '[1]', message_count = -5, total = -7",
     "UPDATE sesame.hub_messages SET language = 'klingon', record_key = -9223372036854775808",
     "UPDATE sesame.hub_word_counts SET messages = -5",
@@ -463,7 +463,7 @@ def test_a_row_that_nobody_can_read_does_not_stop_whoever_is_shown_it(hub_databa
         for statement in UNREADABLE:
             with pytest.raises(psycopg.errors.Error):
                 connection.execute(statement)
-        for statement in ODD:
+        for statement in ODD_ROWS:
             connection.execute(statement)
     with make_desk(hub_database) as desk:
         for query in ("plum queue kiwi zones", "*"):

@@ -12,9 +12,13 @@ MOST_BYTES = 256 << 10  # of a repository's configuration
 _SECTION = re.compile(r'^\s*\[\s*remote\s+"((?:[^"\\]|\\.)*)"\s*\]\s*$')
 _URL = re.compile(r"^\s*url\s*=\s*(.+?)\s*$")
 _ADDRESS = re.compile(
-    r"^(?:ssh|git\+ssh|https?|git|ftps?)://(?:[^/@]*@)?(?P<host>\[[0-9a-fA-F:.]+\]|[^/:]+)(?::\d*)?/(?P<path>.+)$"
+    r"^(?:ssh|git\+ssh|https?|git|ftps?)://(?:[^/]*@)?(?P<host>\[[0-9a-fA-F:.]+\]|[^/:@]+)(?::\d*)?/(?P<path>.+)$",
+    re.IGNORECASE,
 )
 _SCP = re.compile(r"^(?:[^/@:]+@)?(?P<host>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9][A-Za-z0-9.-]*):(?!//)(?P<path>.+)$")
+_SECRET = re.compile(
+    r"[:@]"
+)  # in a path: it may be the rest of a name and a password that were not written as they should
 _HOSTS = {"ssh.github.com": "github.com", "altssh.gitlab.com": "gitlab.com", "altssh.bitbucket.org": "bitbucket.org"}
 _SAME_IN_ANY_CASE = {"github.com", "gitlab.com", "bitbucket.org", "codeberg.org"}
 PREFERRED = ("upstream", "origin")  # whose forks these are; then where it was cloned from
@@ -29,17 +33,21 @@ def identify(project: str | None) -> str:
 
 def find_remote(project: str) -> str | None:
     """The remote of the repository with this main worktree, normalised; None if there is none."""
+    return next(iter(find_remotes(project)), None)
+
+
+def find_remotes(project: str) -> list[str]:
+    """All of them, that by which it is called first."""
     remotes = dict(_read_remotes(project))
-    for name in (*PREFERRED, *sorted(remotes)):
-        if name in remotes and (address := normalise(remotes[name])) is not None:
-            return address
-    return None
+    names = [name for name in (*PREFERRED, *sorted(remotes)) if name in remotes]
+    found = (normalise(remotes[name]) for name in names)
+    return list(dict.fromkeys(address for address in found if address is not None))
 
 
 def normalise(url: str) -> str | None:
     """`host/path`, however it was written; None for a repository on this machine."""
     found = _ADDRESS.match(url) or _SCP.match(url)
-    if found is None or re.match(r"^[A-Za-z]:[\\/]", url):
+    if found is None or re.match(r"^[A-Za-z]:[\\/]", url) or _SECRET.search(found["path"]):
         return None
     host = found["host"].lower()
     host = _HOSTS.get(host, host)

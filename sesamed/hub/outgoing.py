@@ -5,12 +5,12 @@ locally.
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from sesamed.config import Hub
 from sesamed.exclusion import Exclusion
-from sesamed.hub.identity import identify
+from sesamed.hub.identity import find_remotes
 from sesamed.masking import RULES, mask
 from sesamed.model import Session, digest, encode, iso_or_none
 from sesamed.sanitize import clean_text
@@ -18,7 +18,7 @@ from sesamed.store.ids import Kind
 from sesamed.store.reading.leaving import Leaving, LeavingRecord
 from sesamed.store.subwords import inner_words
 
-FORM = 1  # raised when the same session would leave in another form
+FORM = 2  # raised when the same session would leave in another form
 MARK = len("Assistant: \n")  # what a text gets around it where a session is one text
 HEADING = 20_000  # characters of each of its parts; of a tag, and how many
 WORD, WORDS = 200, 200
@@ -92,25 +92,25 @@ class Patterns:
     def __init__(self, globs: Iterable[str]) -> None:
         globs = list(globs)
         self._directories = Exclusion(glob for glob in globs if glob.startswith(("/", "**")))
-        self._remotes = Exclusion("/" + glob for glob in globs if not glob.startswith(("/", "**")))
+        self.of_remotes = [glob for glob in globs if not glob.startswith(("/", "**"))]
+        self._remotes = Exclusion("/" + glob for glob in self.of_remotes)
 
-    def match(self, paths: Iterable[str], identity: str) -> bool:
-        """Whether one of these directories, or a remote, is meant."""
-        is_remote = bool(identity) and not os.path.isabs(identity)
-        return any(map(self._directories.excludes, paths)) or (is_remote and self._remotes.excludes("/" + identity))
+    def match(self, paths: Iterable[str], *identities: str) -> bool:
+        """Whether one of these directories, or of these remotes, is meant."""
+        remotes = ["/" + identity for identity in identities if identity and not os.path.isabs(identity)]
+        return any(map(self._directories.excludes, paths)) or any(map(self._remotes.excludes, remotes))
 
 
 class Outgoing:
     """Decides what leaves, and makes the rows of it."""
 
-    def __init__(self, hub: Hub, identify: Callable[[str | None], str] = identify) -> None:
+    def __init__(self, hub: Hub) -> None:
         self._hub = hub
         self._allow = Patterns(hub.projects.allow)
         self._deny = Patterns(hub.projects.deny)
         self._share = Patterns(hub.projects.share)
         self._languages = [(Patterns([glob]), language) for glob, language in hub.languages.items()]
-        self._identify = identify
-        self._identities: dict[str, str] = {}
+        self._identities: dict[str, list[str]] = {}  # of projects: what each is called, and its other remotes
 
     @property
     def rules(self) -> str:
@@ -135,13 +135,18 @@ class Outgoing:
 
     def remember(self, identities: Mapping[str, str]) -> None:
         """What projects were called before, for directories that are no longer there."""
-        self._identities = {path: name for path, name in identities.items() if not os.path.isdir(path)}
+        self._identities = {path: [name] for path, name in identities.items() if not os.path.isdir(path)}
 
     def identify(self, session: Session) -> str:
         """What a session's project is called on all machines."""
-        path = session.project_path or ""
+        return next(iter(self._list_identities(session)), session.project_path or "")
+
+    def _list_identities(self, session: Session) -> list[str]:
+        path = session.project_path
+        if not path:
+            return []
         if path not in self._identities:
-            self._identities[path] = self._identify(session.project_path)
+            self._identities[path] = find_remotes(path) or ([path] if os.path.isdir(path) else [])
         return self._identities[path]
 
     def allows(self, session: Session) -> bool:
@@ -149,7 +154,13 @@ class Outgoing:
         if session.is_followed or (self._hub.sources is not None and session.source not in self._hub.sources):
             return False
         paths, identity = _list_paths(session), self.identify(session)
-        return self._allow.match(paths, identity) and not self._deny.match(paths, identity)
+        return self._allow.match(paths, identity) and not self._is_denied(session, paths)
+
+    def _is_denied(self, session: Session, paths: list[str]) -> bool:
+        """By a directory, or by any remote; where there is no repository any more, nobody knows whether it had one that is denied."""
+        identities = self._list_identities(session)
+        is_lost = bool(session.project_path) and not identities
+        return self._deny.match(paths, *identities) or (is_lost and bool(self._deny.of_remotes))
 
     def find_team(self, session: Session) -> str:
         """The team that sees a session. A project is shared as a whole: a part of it that a glob names would be no border to anybody."""
@@ -162,14 +173,14 @@ class Outgoing:
         _, project_id, _ = session.key.split(":", 2)
         row = SessionRow(
             composite_key=_exact(session.key),
-            project=_exact(self.identify(session)),
+            project=_text(self.identify(session)),
             team=_exact(self.find_team(session)),
             project_id=project_id,
             session_id=_exact(session.session_id),
             source=session.source,
-            path=_exact(session.path),
-            cwd=_exact_or_none(session.cwd),
-            project_path=_exact_or_none(session.project_path),
+            path=_text(session.path),
+            cwd=_say(session.cwd),
+            project_path=_say(session.project_path),
             git_branch=_say(session.git_branch),
             parent_session_id=_exact_or_none(session.parent_session_id),
             subagent=session.subagent,
@@ -188,7 +199,9 @@ class Outgoing:
             message_count=session.message_count,
             total=leaving.total,
             exchange_count=details.exchanges,
-            tool_counts=_exact(json.dumps(dict(leaving.tool_counts), ensure_ascii=False)),
+            tool_counts=json.dumps(
+                {_text(name): count for name, count in leaving.tool_counts.items()}, ensure_ascii=False
+            ),
             opening=leaving.opening,
             language=self._find_language(session),
             digest=0,

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -223,6 +224,7 @@ def test_nothing_leaves_that_is_not_allowed(here: Workstation) -> None:
     acme = make_repository(home / "work/acme", "https://me:hunter2-token@github.com/Acme/App.git")
     other = make_repository(home / "work/other", "git@example.org:team/other.git")
     plain = str(home / "plain")
+    os.makedirs(plain)
     for name, cwd in (("acme", acme), ("other", other), ("plain", plain)):
         here.daemon.write(f"{name}.jsonl", PiSession(id=name, cwd=cwd).user(f"{name} question").bytes())
 
@@ -250,6 +252,28 @@ def test_nothing_leaves_that_is_not_allowed(here: Workstation) -> None:
             assert "hunter2" not in str(run(connection, f"SELECT * FROM sesame.{table}"))
 
 
+def test_a_denied_remote_is_denied_also_when_it_is_not_the_first_and_when_the_repository_is_no_more(
+    here: Workstation,
+) -> None:
+    """What cannot be known to be allowed stays; what the hub was once told of a project counts."""
+    home = here.daemon.home
+    fork = make_repository(home / "work/fork", "https://github.com/acme/secret")
+    with open(home / "work/fork/.git/config", "a") as config:
+        config.write('[remote "upstream"]\n\turl = https://github.com/open/tool\n')
+    lost = make_repository(home / "work/lost", "git@github.com:acme/secret.git")
+    known = make_repository(home / "work/known", "git@github.com:open/known.git")
+    for name, cwd in (("fork", fork), ("lost", lost), ("known", known)):
+        here.daemon.write(f"{name}.jsonl", PiSession(id=name, cwd=cwd).user(f"{name} question").bytes())
+    here.change(projects=HubProjects(allow=(f"{home}/work",), deny=("github.com/acme/secret",)))
+    here.ship()
+    assert {row["session_id"] for row in here.sessions().values()} == {"known"}
+    shutil.rmtree(lost)
+    shutil.rmtree(known)
+    here.change(language="english")  # all of them are looked at again
+    here.ship()
+    assert {row["session_id"]: row["project"] for row in here.sessions().values()} == {"known": "github.com/open/known"}
+
+
 SECRET = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"  # not one
 
 
@@ -257,10 +281,11 @@ def test_secrets_are_masked_whatever_is_set_locally(hub: HubDatabase) -> None:
     with Daemon({"secrets": "keep"}) as daemon:
         here = Workstation(daemon, hub, tool_results=True)
         session = (
-            PiSession(id="s")
+            PiSession(id="s", cwd=f"/work/{SECRET}/app")
             .user(f"use {SECRET} please")
             .name(f"with {SECRET}")
             .tool("bash", {"command": f"echo {SECRET}"}, SECRET)
+            .tool(SECRET, {}, "")
         )
         daemon.write("s.jsonl", session.bytes())
         here.ship()
@@ -268,7 +293,7 @@ def test_secrets_are_masked_whatever_is_set_locally(hub: HubDatabase) -> None:
         (texts,) = here.texts().values()
         assert "[masked:githubtoken]" in texts[0]
         with hub.connect("anna") as connection:
-            for table in ("hub_sessions", "hub_messages", "hub_word_counts"):
+            for table in ("hub_sessions", "hub_messages", "hub_word_counts", "hub_totals"):
                 assert SECRET not in str(run(connection, f"SELECT * FROM sesame.{table}"))
                 assert "16C7e42F" not in str(run(connection, f"SELECT * FROM sesame.{table}"))
 

@@ -292,6 +292,20 @@ def test_a_hub_that_never_answers_costs_its_deadline(tmp_path: Path) -> None:
         silent.close()
 
 
+def test_a_hub_that_stops_amid_a_question_costs_its_deadline(machines: Machines) -> None:
+    """What waits there is cut off, and the next question is answered."""
+    assert machines.desk.call("search", query="plum", scope="both")["warnings"] == []
+    with machines.hub.connect("keeper") as connection, connection.transaction():
+        run(connection, "LOCK TABLE sesame.hub_sessions IN ACCESS EXCLUSIVE MODE")
+        begun = time.monotonic()
+        answer = machines.desk.call("search", query="plum", scope="both", timeoutMs=400)
+        assert time.monotonic() - begun < 3
+        assert [hit["sessionId"] for hit in answer["results"]] == ["own"]
+        assert len(answer["warnings"]) == 1
+    answer = machines.desk.call("search", query="plum", scope="both")
+    assert (answer["warnings"], len(answer["results"]) > 1) == ([], True)
+
+
 def test_connections_that_were_cut_are_made_anew(machines: Machines, postgres: Server) -> None:
     """As by a server that restarts: the next question does not notice."""
     with make_desk(machines.hub) as desk:
@@ -456,7 +470,7 @@ def test_a_row_that_nobody_can_read_does_not_stop_whoever_is_shown_it(hub_databa
     with hub_database.connect("keeper") as connection:
         server.migrate(connection)
     with make_machine(LAPTOP) as laptop:
-        for session in talks()[:4]:
+        for session in talks()[:5]:
             laptop.write(session.file_name, session.bytes())
         Workstation(laptop, hub_database).ship()
     with hub_database.connect("anna") as connection:
@@ -470,4 +484,4 @@ def test_a_row_that_nobody_can_read_does_not_stop_whoever_is_shown_it(hub_databa
             for scope in ("hub", "both"):
                 found = desk.call("search", query=query, scope=scope)
                 assert (len(found["results"]) >= 3, found.get("warnings", [])) == (True, [])
-        assert desk.call("list_sessions", scope="hub")["total"] == 4
+        assert desk.call("list_sessions", scope="hub")["total"] == 5

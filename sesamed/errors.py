@@ -135,7 +135,8 @@ def is_of_memory(error: BaseException | None) -> bool:
     """Whether there was too little memory: for an object, for SQLite, for a thread, or in one of several tasks."""
     if isinstance(error, BaseExceptionGroup):
         return any(map(is_of_memory, error.exceptions))
-    if isinstance(error, RuntimeError) and "new thread" in str(error):
-        return True
-    is_short = isinstance(error, MemoryError) or type(error).__name__ == "NoMemError"  # the latter is SQLite's
+    name, text = type(error).__name__, str(error)
+    is_short = isinstance(error, MemoryError) or name == "NoMemError"  # the latter is SQLite's
+    is_short |= isinstance(error, RuntimeError) and "new thread" in text
+    is_short |= name == "ZstdError" and ("Unable to create" in text or "not enough memory" in text)
     return is_short or (error is not None and is_of_memory(error.__context__))

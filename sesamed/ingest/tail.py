@@ -16,6 +16,7 @@ from zlib import crc32
 
 import msgspec
 
+from sesamed.errors import is_of_memory
 from sesamed.store.rows import Cursor, Signature
 
 if sys.version_info >= (3, 14):
@@ -259,7 +260,7 @@ class Unpacking:
         self.is_cut = False
         self._left = max(UNPACKED_BYTES, UNPACKED_TIMES * size)
         self._position = 0  # in the file
-        self._decoder = zstd.ZstdDecompressor()
+        self._decoder = _begin_frame()
         self._rest = b""  # decoded, and not consumed
 
     def blocks(self, descriptor: int, offset: int) -> Iterator[bytes]:
@@ -284,7 +285,7 @@ class Unpacking:
         data = b""
         while True:
             if self._decoder.eof:  # of a frame; another one may follow
-                data, self._decoder = self._decoder.unused_data, zstd.ZstdDecompressor()
+                data, self._decoder = self._decoder.unused_data, _begin_frame()
             if not data and self._decoder.needs_input:
                 data = os.pread(descriptor, PACKED_BYTES, self._position)
                 self._position += len(data)
@@ -293,10 +294,19 @@ class Unpacking:
             try:
                 block = self._decoder.decompress(data, max_length=BLOCK_BYTES)
             except zstd.ZstdError as error:
+                if is_of_memory(error):
+                    raise MemoryError from error
                 raise OSError(f"not readable as zstd: {error}") from error
             data = b""
             if block:
                 yield block
+
+
+def _begin_frame() -> zstd.ZstdDecompressor:
+    try:
+        return zstd.ZstdDecompressor()
+    except zstd.ZstdError as error:  # there is no other reason
+        raise MemoryError from error
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import sys
 from typing import Final
 
+from sesamed.errors import is_of_memory
 from sesamed.source import BadLineError, Value
 from sesamed.sources.records import millis
 
@@ -41,10 +42,12 @@ def time_column(value: Value) -> int | None:
 
 def unpack_column(data: bytes, most: int) -> bytes:
     """A column that is compressed with zstd, of which at most so many bytes are unpacked."""
-    unpacking = zstd.ZstdDecompressor()
     try:
+        unpacking = zstd.ZstdDecompressor()
         unpacked: bytes = unpacking.decompress(data, max_length=most)
-    except zstd.ZstdError:
+    except zstd.ZstdError as error:
+        if is_of_memory(error):
+            raise MemoryError from error
         raise BadLineError("not readable as zstd") from None
     if not unpacking.eof:
         raise BadLineError("not whole as zstd" if len(unpacked) < most else f"larger than {most:,} bytes")

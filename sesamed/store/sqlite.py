@@ -17,7 +17,7 @@ from typing import Any
 import apsw
 import apsw.sqlite_extra
 
-from sesamed.errors import ConfigError, SchemaTooNewError, StoreError
+from sesamed.errors import ConfigError, SchemaTooNewError, StoreError, is_of_memory
 from sesamed.folding import fold_here
 from sesamed.masking import Secrets, classify, find_secrets, may_be_unseen, put_masks
 from sesamed.sanitize import clean_text
@@ -133,8 +133,9 @@ def plain(stored: str | bytes) -> str:
         data, crc = stored[:-CRC_BYTES], int.from_bytes(stored[-CRC_BYTES:], "big")
         if len(stored) >= CRC_BYTES and zlib.crc32(data) == crc:
             return data.decode()
-    except (zstd.ZstdError, UnicodeDecodeError):
-        pass
+    except (zstd.ZstdError, UnicodeDecodeError) as error:
+        if is_of_memory(error):  # that is no damage
+            raise MemoryError from error
     raise apsw.CorruptError("a text is not what was stored")
 
 

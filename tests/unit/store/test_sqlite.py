@@ -5,6 +5,8 @@ import fcntl
 import os
 import shutil
 import stat
+import subprocess
+import sys
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -327,3 +329,37 @@ def test_only_what_a_user_can_act_on_becomes_an_error_of_ours() -> None:
         raise apsw.FullError("full")
     with pytest.raises(apsw.SQLError), sqlite.errors("x"):
         raise apsw.SQLError("bug")
+
+
+SHORT_OF_MEMORY = """
+import resource
+from functools import partial
+from sesamed.sources.columns import unpack_column
+from sesamed.store import sqlite
+
+stored = sqlite.zstd.compress(b"quince " * 2000)
+with open("/proc/self/statm") as pages:
+    size = int(pages.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (size + 300_000, resource.RLIM_INFINITY))
+for unpack in (sqlite.plain, partial(unpack_column, most=100_000)):
+    filled = []
+    try:
+        while True:
+            filled.append(bytearray(60_000))
+    except MemoryError:
+        pass
+    try:
+        unpack(stored)
+        said = "read"
+    except Exception as error:
+        said = type(error).__name__
+    filled.clear()
+    print(said)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks the kernel how large a process is")
+def test_too_little_memory_for_a_text_is_no_damage() -> None:
+    """An index was set aside for it: zstd has an error of its own where it gets no memory."""
+    ran = subprocess.run([sys.executable, "-c", SHORT_OF_MEMORY], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["MemoryError"] * 2

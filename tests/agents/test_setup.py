@@ -36,7 +36,7 @@ class Program:
 
 
 PROGRAMS = (
-    Program("claude", "@anthropic-ai/claude-code", "2.1.197", "@anthropic-ai/claude-code-linux-x64/claude",
+    Program("claude", "@anthropic-ai/claude-code", "2.1.327", "@anthropic-ai/claude-code-linux-x64/claude",
             ((("mcp", "list"), "Connected"),)),
     Program("codex", "@openai/codex", "0.169.0", ".bin/codex", ((("mcp", "list"), "enabled"),)),
     Program("gemini", "@google/gemini-cli", "0.61.0", ".bin/gemini",

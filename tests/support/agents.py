@@ -391,10 +391,9 @@ class Droid(Agent):
 class Claude(Agent):
     """Lines."""
 
-    name, package, pinned = "claude", "@anthropic-ai/claude-code", "2.1.197"
+    name, package, pinned = "claude", "@anthropic-ai/claude-code", "2.1.327"
     daily = True
     shell_tool = "Bash"
-    tells_parent = False
     session_variables = ("CLAUDE_CODE_SESSION_ID",)
 
     def settle(self, home: Path, url: str) -> dict[str, str]:

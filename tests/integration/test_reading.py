@@ -254,7 +254,8 @@ def test_summary(library: Library) -> None:
         "gitBranch": None, "name": "Simplify the flake setup", "summary": None, "description": None, "tags": [],
         "created": "2026-03-01T09:00:01.000Z",
         "modified": "2026-03-01T09:00:06.000Z", "messageCount": 2, "parentSessionId": None, "subagent": False,
-        "orphan": False, "gone": False, "revision": session["revision"],
+        "orphan": False, "gone": False, "revision": session["revision"], "workstation": key[:8],
+        "person": None, "asOf": None,
     }  # fmt: skip
 
 

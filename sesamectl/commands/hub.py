@@ -18,7 +18,7 @@ from sesamed.errors import SesameError
 from sesamed.hub import checking, progress, server
 from sesamed.hub.child import identify_here
 from sesamed.hub.claim import Claim
-from sesamed.hub.migrations import MIGRATIONS, VERSION
+from sesamed.hub.migrations import VERSION
 from sesamed.hub.outgoing import Outgoing
 from sesamed.hub.shipping import Shipper
 from sesamed.paths import Paths, find
@@ -66,7 +66,7 @@ def _confirm(question: str, arguments: Arguments, instead: str) -> None:
 def _init(arguments: Arguments, paths: Paths, config: Config) -> None:
     grantee = arguments.values.get("grant-to", "PUBLIC")
     if arguments.has("print"):
-        text = "\n".join(step.statements.replace("{grantee}", grantee) for step in MIGRATIONS)
+        text = server.print_statements(grantee)
         show({"statements": text}, lambda answer, _: [answer["statements"].strip()], arguments)
         return
     with server.connect(config.hub) as connection:

@@ -25,6 +25,9 @@ NOTICE: Mapping[str, int] = {
 }
 PASSWORD_S = 60  # a command may ask a person
 NEEDED = "the hub needs psycopg: install sesame-index[hub] into the environment of sesamed"
+REFUSED_DSN = (
+    "hub.dsn holds a password; put that into a file that PGPASSFILE names, a service file, or set hub.passwordCommand"
+)
 
 # What libpq says when there is no connection, by a part of it. It has no codes for that.
 SAYS: Sequence[tuple[str, HubCause, str]] = (
@@ -94,10 +97,9 @@ def connect(hub: Hub, *, timeout_s: int = CONNECT_S) -> "Connection":
         import psycopg
     except ImportError as error:
         raise HubError(NEEDED, cause="psycopg") from error
-    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+    from psycopg.conninfo import make_conninfo
 
-    with errors():
-        given = conninfo_to_dict(hub.dsn or "")
+    given = _read_dsn(hub.dsn or "")
     more: dict[str, Any] = {name: value for name, value in NOTICE.items() if name not in given}
     more |= {"connect_timeout": timeout_s, "client_encoding": "UTF8", "application_name": "sesame"}
     if hub.service is not None:
@@ -113,6 +115,21 @@ def connect(hub: Hub, *, timeout_s: int = CONNECT_S) -> "Connection":
             connection.close()
             raise
     return connection
+
+
+def _read_dsn(dsn: str) -> dict[str, Any]:
+    """What a connection string says. What is wrong with it is not quoted: there may be a password in it."""
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict
+
+    try:
+        given = conninfo_to_dict(dsn)
+    except psycopg.Error:
+        message = "hub.dsn is neither `name=value …` nor `postgresql://…`, or has a name that libpq does not know"
+        raise HubError(message, cause="configuration") from None
+    if "password" in given or "sslpassword" in given:
+        raise HubError(REFUSED_DSN, cause="configuration")
+    return given
 
 
 def _ask_password(command: Sequence[str]) -> str:
@@ -197,6 +214,21 @@ def migrate(connection: "Connection", grantee: str = "PUBLIC") -> list[int]:
                 (number, step.oldest_client, grantee),
             )
     return done
+
+
+def print_statements(grantee: str = "PUBLIC") -> str:
+    """All that `migrate` does where there is nothing yet, for somebody else to run as a whole."""
+    role = grantee if grantee == "PUBLIC" else _quote(grantee, '"')
+    parts = ["BEGIN;"]
+    for number, step in enumerate(MIGRATIONS, 1):
+        noted = f"{number}, {step.oldest_client}, {_quote(grantee, chr(39))}"
+        parts.append(step.statements.replace("{grantee}", role).strip())
+        parts.append(f"INSERT INTO sesame.hub_schema(version, oldest_client, grantee) VALUES({noted});")
+    return "\n".join([*parts, "COMMIT;"])
+
+
+def _quote(name: str, sign: str) -> str:
+    return sign + name.replace(sign, sign * 2) + sign
 
 
 def _say_right(error: "psycopg.Error") -> str:

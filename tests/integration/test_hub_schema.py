@@ -125,6 +125,16 @@ def test_a_hub_without_tables_says_what_makes_them(hub_database: HubDatabase) ->
     assert refused.value.cause == "empty"
 
 
+def test_what_is_printed_makes_a_hub_that_works(hub_database: HubDatabase) -> None:
+    """For whoever keeps the database; the steps are noted, as if `init` had made them."""
+    hub_database.dsn("anna")
+    with hub_database.connect("keeper") as keeper:
+        run(keeper, server.print_statements(hub_database.role("anna")))
+        assert server.migrate(keeper) == []
+    with hub_database.connect("anna") as anna:
+        assert server.check_schema(anna) == VERSION
+
+
 @pytest.mark.fault(127)
 @pytest.mark.parametrize(("oldest_client", "works"), [(VERSION, True), (VERSION + 1, False)])
 def test_a_newer_schema_says_whether_it_still_works(hub: HubDatabase, oldest_client: int, works: bool) -> None:

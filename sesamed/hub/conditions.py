@@ -68,7 +68,7 @@ def _list_elsewhere(elsewhere: Elsewhere, values: Values) -> list[str]:
     if elsewhere.person is not None:
         values["person"] = elsewhere.person
         parts.append("""s.owner = %(person)s OR (s.owner, s.workstation_id) IN (
-            SELECT w.owner, w.workstation_id FROM sesame.hub_workstations w WHERE w.person = %(person)s)""")
+            SELECT w.owner, w.workstation_id FROM sesame.hub_workstations w WHERE w.owner = session_user AND w.person = %(person)s)""")
     if elsewhere.project is not None:
         values["project"] = elsewhere.project.rstrip("/")
         values["project_ending"] = "%/" + re.sub(r"([%_\\])", r"\\\1", elsewhere.project.strip("/"))

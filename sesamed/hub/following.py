@@ -38,8 +38,9 @@ LEAST_FREE = 1 << 30  # of the disk
 MOST_STALE = 64 << 10  # bytes of a file that count no more, or half of it: then it is written anew
 
 READ_ONLY = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+# Whose a stranger's machine is says its role: a name, it may give itself.
 STATIONS = """
-SELECT owner, workstation_id, person, serial FROM sesame.hub_workstations
+SELECT owner, workstation_id, CASE WHEN owner = session_user THEN person ELSE owner END AS called, serial FROM sesame.hub_workstations
 WHERE workstation_id <> %(workstation)s ORDER BY owner, workstation_id
 """
 SHARES = "SELECT owner, workstation_id, project, team FROM sesame.hub_shares ORDER BY 1, 2, 3, 4"

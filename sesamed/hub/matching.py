@@ -125,14 +125,15 @@ class Matching:
         for session in sessions:
             self.rows.pop(session, None)
 
-    def drop_copies(self) -> set[tuple[int, int]]:
-        """What several sessions hold is the earliest one's; gives the others, with whose theirs is."""
+    def drop_copies(self, role: str) -> set[tuple[int, int]]:
+        """What several sessions hold is the asker's own, and the earliest one's; gives the others, with whose theirs is. Keys and times
+        are what others have written: their rows never stand before one's own."""
         known, copied = self._sessions.known, set[tuple[int, int]]()
         for holders in self._holders.values():
             if len(holders) < 2:
                 continue
             there = [session for session, number in holders.items() if number in self.rows.get(session, ())]
-            there.sort(key=lambda session: (known[session].created_s, known[session][:3]))
+            there.sort(key=lambda one: (known[one].owner != role, known[one].created_s, known[one][:3]))
             for session in there[1:]:
                 del self.rows[session][holders[session]]
                 copied.add((session, there[0]))
@@ -171,7 +172,7 @@ class Search:
         matching = self._match(scanned)
         without = self._leave_out(matching)
         matching.drop(read_unread(self._question, sessions))
-        copied = matching.drop_copies()
+        copied = matching.drop_copies(self._question.role)
         self._look_closely(matching, scanned, common)
         said = {terms.patterns[number].match: times.items() for number, times in matching.count().items()}
         messages = {number: known.messages for number, known in enumerate(sessions.known)}

@@ -46,7 +46,7 @@ AS_MS = "(extract(epoch FROM {name}) * 1000)::bigint"
 SELECTED = ", ".join(
     {
         "created": AS_MS.format(name="s.created"), "modified": AS_MS.format(name="s.modified"), "seen": AS_MS.format(name="w.seen_at"),
-        "person": "coalesce(w.person, s.owner)",
+        "person": "CASE WHEN s.owner = session_user THEN coalesce(w.person, s.owner) ELSE s.owner END",  # others call themselves anything
     }.get(name, f"s.{name}")
     for name in COLUMNS
 )  # fmt: skip
@@ -186,9 +186,12 @@ def find_shown(question: "Question", sessions: Sessions, numbers: Iterable[int],
             top = parent
         own, other = about[number], about[top]
         missing = other.parent if folds and other.subagent else None
-        workstation = sessions.known[top].workstation
+        owner, workstation = sessions.known[top][:2]
+        project = (
+            other.project if owner == question.role else f"{owner} {other.project}"
+        )  # a stranger's is never shown instead
         team: Team = top if missing is None else (other.source, f"{workstation}:{missing}")
-        group: Group = team if other.opening is None or missing is not None else (other.project, other.opening)
+        group: Group = team if other.opening is None or missing is not None else (project, other.opening)
         result[number] = Shown(top, group, team, other.order, own.order)
     return result
 

@@ -459,7 +459,7 @@ UNREADABLE = (
 )
 ODD_ROWS = (
     "UPDATE sesame.hub_sessions SET language = 'klingon', opening = -1, tool_counts = '[1]', message_count = -5, total = -7",
-    "UPDATE sesame.hub_messages SET language = 'klingon', record_key = -9223372036854775808",
+    "UPDATE sesame.hub_messages SET language = 'klingon'",
     "UPDATE sesame.hub_word_counts SET messages = -5",
     "UPDATE sesame.hub_totals SET messages = -9223372036854775807, words = -1",
 )
@@ -485,3 +485,60 @@ def test_a_row_that_nobody_can_read_does_not_stop_whoever_is_shown_it(hub_databa
                 found = desk.call("search", query=query, scope=scope)
                 assert (len(found["results"]) >= 3, found.get("warnings", [])) == (True, [])
         assert desk.call("list_sessions", scope="hub")["total"] == 5
+
+
+JOINED = """
+    INSERT INTO sesame.hub_workstations(workstation_id, instance, person, epoch, rules)
+      SELECT DISTINCT workstation_id, 'x', 'anna', '', '' FROM sesame.hub_sessions WHERE owner = session_user;
+    INSERT INTO sesame.hub_shares(workstation_id, project, team)
+      SELECT DISTINCT workstation_id, project, 'core' FROM sesame.hub_sessions WHERE owner = session_user;
+    INSERT INTO sesame.hub_vectors(workstation_id, composite_key, msg_idx, project, team, record_key, role, kind, words, vector)
+      SELECT workstation_id, composite_key, msg_idx, project, team, record_key, role, kind, words, sesame.hub_vector(language, text, '')
+      FROM sesame.hub_messages WHERE owner = session_user
+"""
+
+
+def forge(hub: HubDatabase) -> None:
+    """Bert, of Anna's team, has all of her sessions again, with her keys and her name, older than hers, and with other words in them."""
+    hub.dsn("bert")
+    with hub.connect("anna") as anna, hub.connect("bert") as bert:
+        run(anna, "INSERT INTO sesame.hub_teams(team) VALUES('core')")
+        run(anna, "INSERT INTO sesame.hub_members(team, member, accepted) VALUES('core', session_user, true)")
+        run(anna, "INSERT INTO sesame.hub_members(team, member) VALUES('core', %s)", hub.role("bert"))
+        run(bert, "UPDATE sesame.hub_members SET accepted = true")
+        forged = {
+            "hub_sessions": {"name": "forged name", "created": "2001-01-01"},
+            "hub_messages": {"text": "forged plum kiwi"},
+        }
+        for table, other in forged.items():
+            cursor = anna.execute(f"SELECT * FROM sesame.{table}".encode())
+            names = [column.name for column in cursor.description or ()]
+            for row in cursor:
+                values = {**dict(zip(names, row, strict=True)), **other, "owner": hub.role("bert"), "team": "core"}
+                places = ", ".join(["%s"] * len(values))
+                run(bert, f"INSERT INTO sesame.{table}({', '.join(values)}) VALUES({places})", *values.values())
+        run(bert, JOINED)
+
+
+def test_what_others_have_forged_stands_neither_before_ones_own_nor_under_ones_name(hub_database: HubDatabase) -> None:
+    with hub_database.connect("keeper") as connection:
+        server.migrate(connection)
+    with make_machine(LAPTOP) as laptop:
+        for session in talks()[:4]:
+            laptop.write(session.file_name, session.bytes())
+        Workstation(laptop, hub_database).ship()
+    with make_desk(hub_database) as desk:
+
+        def list_found(person: str) -> list[str]:
+            hits = desk.call("search", query="plum kiwi", scope="hub")["results"]
+            return [hit["key"] for hit in hits if hit["person"] == person]
+
+        before, total = list_found("anna"), desk.call("list_sessions", scope="hub")["total"]
+        assert len(before) >= 2
+        forge(hub_database)
+        assert set(list_found("anna")) == set(before)
+        persons = [
+            (one["person"], one["name"] == "forged name") for one in desk.call("list_sessions", scope="hub")["sessions"]
+        ]
+        assert sorted(set(persons)) == [("anna", False), (hub_database.role("bert"), True)]
+        assert desk.call("list_sessions", scope="hub", person="anna")["total"] == total

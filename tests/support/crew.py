@@ -36,8 +36,14 @@ class Agent:
 
     def __init__(self, daemon: Daemon, chance: random.Random, name: str, kind: type[Session]) -> None:
         self._daemon, self._chance, self._name, self._kind = daemon, chance, name, kind
+        self.parser = ROOTS[kind]
         self._files: list[tuple[Path, Session]] = []
         self._count = 0
+
+    @property
+    def sessions(self) -> list[Session]:
+        """Those that there are."""
+        return [session for _, session in self._files]
 
     def go_on(self) -> None:
         """Do one thing."""
@@ -131,6 +137,10 @@ class Crew:
         """Each time one of them does one thing."""
         for _ in range(times):
             self._chance.choice(self._agents).go_on()
+
+    def parsers(self) -> set[str]:
+        """Of whom there are sessions: one that was deleted again may have been read by nobody."""
+        return {agent.parser for agent in self._agents if agent.sessions}
 
     def clear(self) -> None:
         """No session is left."""

@@ -99,10 +99,12 @@ def matching_sessions(index: Tiny, question: str, where: dict[str, Any]) -> set[
     wanted = {word for one in question.split() if one[0] != "-" for word in WORD.findall(one)}
     unwanted = {one[1:] for one in question.split() if one[0] == "-"}
     found = set()
-    rows = sqlite.rows(index.connection, "SELECT id, public_id, subagent, parent_id, cwd, title FROM sessions")
+    rows = list(sqlite.rows(index.connection, "SELECT id, public_id, subagent, parent_id, cwd, title FROM sessions"))
+    held = {row[0]: read.read_items(index.connection, row[0], 0, 1000) for row in rows}
+    employers = {parent for number, _, subagent, parent, *_ in rows if subagent and held[number]}
     for number, name, subagent, parent, cwd, title in rows:
         heading = set(WORD.findall(f"{cwd} {title}"))
-        items = read.read_items(index.connection, number, 0, 1000)
+        items = held[number]
         texts = [
             (item.role, kind, set(WORD.findall(text)))
             for item in items
@@ -117,7 +119,7 @@ def matching_sessions(index: Tiny, question: str, where: dict[str, Any]) -> set[
             continue
         role, tools = where.get("role"), where.get("tools")
         texts = [one for one in texts if (not tools or one[1] >= 4) and (not role or (one[1] < 4 and one[0] in role))]
-        called = bool(wanted & heading) and bool(items) and not (role or tools)
+        called = bool(wanted & heading) and bool(items or name in employers) and not (role or tools)
         if called or any(wanted & words and not unwanted & words for _, _, words in texts):
             found.add(name)
     return found

@@ -7,7 +7,7 @@ from bench.instance import PROJECT
 
 MOST = {
     TO_COMMIT: 20,
-    TO_ANSWER: 18,
+    TO_ANSWER: 21,  # 18, and three that a hub's answers are made by, too: scores, what is shown as one, hits
 }  # switches between them, which `bench.house` counts as well, differ from time to time
 
 

@@ -19,8 +19,8 @@ from tests.support.hub import Workstation
 from tests.support.postgres import HubDatabase, Server, find_programs, needs_postgres, run
 from tests.support.sessions import PiSession
 
-WORKSTATIONS = int(os.environ.get("SESAME_WORKSTATIONS", "0"))
-pytestmark = [needs_postgres, pytest.mark.skipif(not WORKSTATIONS, reason="is part of .ci/long")]
+WORKSTATIONS = int(os.environ.get("SESAME_WORKSTATIONS", "10"))
+pytestmark = needs_postgres
 ALLOW = {"projects": {"allow": ["**"]}}
 KILLS = 30
 

@@ -392,7 +392,6 @@ class Claude(Agent):
     """Lines."""
 
     name, package, pinned = "claude", "@anthropic-ai/claude-code", "2.1.327"
-    daily = True
     shell_tool = "Bash"
     session_variables = ("CLAUDE_CODE_SESSION_ID",)
 

@@ -6,8 +6,8 @@ Rounds are interleaved, floor and daemon by turns, each with a new index: on a m
 the seconds. `hello` is the time from exec to the first answer, `indexed` from that answer until everything is searchable, `folded`
 until the merging and checkpointing that follow are done, too (to 0.4 s; the floor's time holds its checkpoint, and no merging). The
 rate is of `indexed`; the ratio is the daemon's rate by the floor's. `newest` is when a search first finds the word that stands only
-in the session that was written last (of those that have one), from the first answer on. The status is asked 20 times a second, which
-costs the daemon a percent.
+in the session that was written last (of those that have one), from the first answer on. The status is asked 20 times a second, or so
+often that it costs the daemon a tenth at most.
 """
 
 import contextlib

@@ -21,7 +21,7 @@ from typing import Any
 
 import apsw
 
-from bench.instance import Instance, scratch
+from bench.instance import indexed
 from bench.query import pool
 from bench.tables import Table, ms, percentile, run_alone
 from sesamectl.client import Client
@@ -35,9 +35,7 @@ HEADER = ("", "n", "p50", "p90", "p99", "max", "crowd's answers/s", "refused", "
 
 def measure(corpus: str, clients: int, flight: int, seconds: float, questions: str) -> list[Table]:
     """The good client's times, what the crowd gets, and memory."""
-    with scratch() as place, Instance(place, corpus) as daemon:
-        daemon.until_settled()
-        daemon.until_folded()
+    with indexed(corpus) as daemon:
         words = _rare_words(daemon.database)
         memory = [daemon.resident_mb()]
         crowd = (daemon.socket_path, clients, flight, questions.split("|"), seconds)
@@ -46,9 +44,9 @@ def measure(corpus: str, clients: int, flight: int, seconds: float, questions: s
             before_s, begun = daemon.cpu_s(), time.perf_counter()
             receivers = []
             if with_crowd:
-                receivers.append(_start(_crowd, *crowd))
+                receivers.append(start(_crowd, *crowd))
             if with_good:
-                receivers.append(_start(_good, daemon.socket_path, words, seconds))
+                receivers.append(start(ask_modestly, daemon.socket_path, words, seconds))
             results = [receiver.recv() for receiver in receivers]
             cores = (daemon.cpu_s() - before_s) / (time.perf_counter() - begun)
             rows.append(
@@ -74,15 +72,16 @@ def _rare_words(database: str) -> list[str]:
         connection.close()
 
 
-def _start(work: Callable[..., None], *arguments: Any) -> Pipe:
+def start(work: Callable[..., None], *arguments: Any) -> Pipe:
+    """Work in a process of its own; what it sends arrives at the other end."""
     receiver, sender = multiprocessing.Pipe(duplex=False)
     multiprocessing.get_context("spawn").Process(target=work, args=(sender, *arguments), daemon=True).start()
     sender.close()
     return receiver
 
 
-def _good(sender: Pipe, path: str, words: list[str], seconds: float) -> None:
-    """One question at a time."""
+def ask_modestly(sender: Pipe, path: str, words: list[str], seconds: float) -> None:
+    """One question at a time, with pauses."""
     times, random = list[float](), Random(2)
     with Client(path, 60.0) as client:
         end = time.perf_counter() + seconds

@@ -11,7 +11,6 @@ this one's, measured in the same run. Imports nothing of sesame: its speed must 
 import argparse
 import json
 import os
-import resource
 import tempfile
 import time
 from collections.abc import Iterator
@@ -115,7 +114,13 @@ def build(corpus: str, database: str) -> Floor:
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     seconds = time.perf_counter() - begun
     connection.close()
-    return Floor(total, size / 1e6, seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+    return Floor(total, size / 1e6, seconds, _peak_mb())
+
+
+def _peak_mb() -> int:
+    """The most memory that this process had; what getrusage says may be that of the process that started it."""
+    with open("/proc/self/status", encoding="ascii", errors="replace") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmHWM:")) // 1024
 
 
 def _files(corpus: str) -> Iterator[str]:

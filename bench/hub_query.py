@@ -23,6 +23,7 @@ from bench.query import kinds, pool
 from bench.tables import Table, ms, percentile, run_alone
 from sesamectl.client import Client
 from sesamectl.errors import RpcError
+from sesamed.hub import server
 from tests.support.postgres import HubDatabase, run
 
 HEADER = ("", "n", "hub p50", "p90", "p99", "index p50", "p99")
@@ -128,6 +129,8 @@ def measure(corpus: str, samples: int, times: int) -> list[Table]:
     """One table."""
     with scratch() as place, start_hub() as postgres:
         hub = HubDatabase(postgres)
+        with hub.connect("keeper") as connection:
+            server.migrate(connection)
         daemon = Corpus(place, corpus)
         daemon.hub = {"dsn": hub.dsn("anna"), "language": "english"}
         with daemon:

@@ -26,7 +26,7 @@ WAYS: Mapping[str, Mapping[str, Any]] = {
     "a hub, in English": {"language": "english"},
     "a hub, in English, with results": {"language": "english", "toolResults": True},
 }
-LOOK_S = 0.2
+QUIET = 12  # seconds without anything to ship
 
 
 class Shipping(Corpus):
@@ -39,12 +39,14 @@ class Shipping(Corpus):
         return {**super().configuration(), "hub": {**self.hub, "projects": {"allow": ["**"]}}}
 
     def until_shipped(self) -> None:
-        """Wait until the hub has it all."""
-        while True:
+        """Wait until the hub has it all: a first pass may have ended while the index was still being made."""
+        shipped, quiet = -1, 0
+        while quiet < QUIET:
+            time.sleep(1.0)
             said = self.call("status")["hub"]
-            if said["shippedAt"] is not None and not said["comparing"]:
-                return
-            time.sleep(LOOK_S)
+            is_idle = said["phase"] == "idle" and not said["comparing"] and said["messages"] == shipped
+            quiet = quiet + 1 if is_idle else 0
+            shipped = said["messages"]
 
 
 def rank(daemon: Corpus, question: Question, scope: str) -> tuple[int | None, bool]:

@@ -7,6 +7,7 @@
 CPU time and memory come from /proc, so benches run on Linux only.
 """
 
+import atexit
 import contextlib
 import json
 import os
@@ -25,7 +26,8 @@ from sesamectl.errors import NotRunningError
 PROJECT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PATIENCE_S = 600.0  # with one answer
 TICK_S = 0.002  # between two tries to connect
-STATUS_S = 0.05  # between two looks at the status: each costs the daemon about a millisecond
+STATUS_S = 0.05  # between two looks at the status: each costs the daemon about a millisecond,
+STATUS_SHARE = 10  # and more when many files wait; so many times as long as it took it is left alone
 QUIET_S = 0.4  # a daemon that works less than a tenth of this time has nothing more to do
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
@@ -43,6 +45,7 @@ class Instance:
     ) -> None:
         self.place = place
         self._parser = parser
+        self._beside_mb = 0.0
         self.hello_s = 0.0  # from the start of the process to the first answer
         self.pid = 0
         self.corpus = os.path.realpath(corpus)
@@ -52,7 +55,11 @@ class Instance:
         self._begun = 0.0
 
     def __enter__(self) -> "Instance":
-        self.start()
+        try:
+            self.start()
+        except BaseException:  # a run that is told to end leaves no daemon behind
+            self.stop()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -117,10 +124,14 @@ class Instance:
 
         `ready` alone would not do: a daemon that has not looked yet knows of no backlog.
         """
-        while not is_settled(self.call("status")):
+        while True:
+            begun = time.perf_counter()
+            if is_settled(self.call("status")):
+                return self.age_s
+            took_s = time.perf_counter() - begun
             also()
-            time.sleep(STATUS_S)
-        return self.age_s
+            self._look_beside()
+            time.sleep(max(STATUS_S, STATUS_SHARE * took_s))
 
     def until_folded(self) -> float:
         """Wait until merging and checkpointing after a load are done, too; the time since the start of the process."""
@@ -136,28 +147,36 @@ class Instance:
         return worked_s > QUIET_S / 10 or self.call("status")["database"]["walBytes"] > 0
 
     def cpu_s(self) -> float:
-        """CPU seconds of all its threads, in user and in system mode."""
+        """CPU seconds of all its threads, and of processes that it has ended, in user and in system mode."""
         with open(f"/proc/{self.pid}/stat", encoding="ascii", errors="replace") as file:
             fields = file.read().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS_A_SECOND
+        return sum(map(int, fields[11:15])) / TICKS_A_SECOND
 
     def resident_mb(self) -> float:
         """Memory now."""
         return self._memory_mb("VmRSS")
 
     def peak_mb(self) -> float:
-        """The most memory it had."""
-        return self._memory_mb("VmHWM")
+        """The most memory it had, and the process beside it that was largest."""
+        return self._memory_mb("VmHWM") + self._beside_mb
 
     def threads(self) -> int:
         """How many threads it has."""
         return self._stated("Threads")
 
+    def _look_beside(self) -> None:
+        """Note what the processes need that it has started, while they are there."""
+        with contextlib.suppress(OSError, StopIteration):  # it has just ended
+            for thread in os.listdir(f"/proc/{self.pid}/task"):
+                with open(f"/proc/{self.pid}/task/{thread}/children", encoding="ascii") as file:
+                    for pid in file.read().split():
+                        self._beside_mb = max(self._beside_mb, self._stated("VmHWM", int(pid)) / 1024)
+
     def _memory_mb(self, field: str) -> float:
         return self._stated(field) / 1024
 
-    def _stated(self, field: str) -> int:
-        with open(f"/proc/{self.pid}/status", encoding="ascii", errors="replace") as file:
+    def _stated(self, field: str, pid: int = 0) -> int:
+        with open(f"/proc/{pid or self.pid}/status", encoding="ascii", errors="replace") as file:
             return next(int(line.split()[1]) for line in file if line.startswith(f"{field}:"))
 
     def _prepare(self) -> None:
@@ -193,6 +212,33 @@ def scratch() -> Iterator[str]:
         yield place
     finally:
         shutil.rmtree(place, ignore_errors=True)
+
+
+_indexed: dict[str, str] = {}  # places with an index, by corpus
+
+
+@contextlib.contextmanager
+def indexed(corpus: str) -> Iterator[Instance]:
+    """A daemon over an index of a corpus that is made once for all benches that only ask: nothing is to be written there."""
+    place = find_index(corpus)
+    with Instance(place, corpus) as daemon:
+        daemon.until_settled()
+        daemon.until_folded()
+        yield daemon
+
+
+def find_index(corpus: str) -> str:
+    """The place of a finished index of a corpus, which ends with this process."""
+    corpus = os.path.realpath(corpus)
+    if corpus not in _indexed:
+        context = scratch()
+        place = context.__enter__()
+        atexit.register(context.__exit__, None, None, None)
+        with Instance(place, corpus) as daemon:
+            daemon.until_settled()
+            daemon.until_folded()
+        _indexed[corpus] = place
+    return _indexed[corpus]
 
 
 def session_files(corpus: str) -> list[str]:

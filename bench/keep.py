@@ -29,12 +29,12 @@ Row = tuple[str, ...]
 TEXT = "what was said last is that the parsnips are in the kitchen and nobody has looked at them"
 
 
-def measure(corpus: str, samples: int) -> list[Table]:
+def measure(corpus: str, samples: int, long_messages: int = LONG_MESSAGES) -> list[Table]:
     """Appends of every kind, and forgetting."""
     with scratch() as place, Instance(place, corpus) as daemon:
         daemon.until_settled()
         short, long = (daemon.call("new_session", title=title) for title in ("short", "long"))
-        _lengthen(daemon, long["sessionId"], long["path"])
+        _lengthen(daemon, long["sessionId"], long["path"], long_messages)
         daemon.until_folded()
         random, rows = Random(1), list[Row]()
         times: dict[str, list[float]] = {"short": [], "long": [], "hello": [], "refused": [], "write": []}
@@ -53,7 +53,7 @@ def measure(corpus: str, samples: int) -> list[Table]:
                 times[name].append(_timed(actions[name]))
         rows = [
             _row("**a short session**", times["short"]),
-            _row(f"**a session of {LONG_MESSAGES:,} messages**", times["long"]),
+            _row(f"**a session of {long_messages:,} messages**", times["long"]),
             _row("(`hello`)", times["hello"]),
             _row("(a refused `append_message`)", times["refused"]),
             _row("(the line to a file, no daemon)", times["write"]),
@@ -83,13 +83,13 @@ def _forgotten(daemon: Instance, corpus: str, session: str) -> Table:
     return Table("forget, ms", HEADER, rows, f"{len(session_files(corpus))} sessions indexed.")
 
 
-def _lengthen(daemon: Instance, session: str, path: str) -> None:
+def _lengthen(daemon: Instance, session: str, path: str, messages: int) -> None:
     """Give a session its messages by its file: the same lines, without the calls."""
     _say(daemon, session)
     with open(path, encoding="utf-8") as file:
         line = file.read().split("\n")[1]
     with open(path, "a", encoding="utf-8") as file:
-        for number in range(LONG_MESSAGES):
+        for number in range(messages):
             file.write(line.replace(TEXT, f"{TEXT}, {number} times").replace('"id":"', f'"id":"{number:x}-') + "\n")
     daemon.call("sync")
 

@@ -6,7 +6,7 @@ import os
 
 from sesamectl import __version__
 from sesamectl.client import ANSWER_S, Client
-from sesamectl.errors import ClosedError, NotSesameError, RpcError
+from sesamectl.errors import ClosedError, NotSesameError, RpcError, UsageError
 from sesamectl.output import show
 from sesamectl.render.search import no_sessions, nothing_yet
 
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from sesamectl.flags import Arguments
     from sesamectl.output import Lines
 
+ONLY_HERE = {
+    "path": ("--path", "which files a call touched"),
+    "similarTo": ("--similar-to", "which sessions are shown as one"),
+    "since": ("--changed-since", "what has changed in this index"),
+}
 CONTRADICTIONS = (-32600, -32601, -32602)  # in answer to our own requests these mean that the versions differ
 
 
@@ -77,6 +82,16 @@ def _find_families(tool: str, families: dict[str, list[str]]) -> list[str]:
     return [family for family, tools in families.items() if tool in map(str.lower, tools)]
 
 
+def choose_scope(arguments: Arguments) -> dict[str, str]:
+    """Where to look, as a parameter. What only this machine knows is refused beside `--hub`, in the words that were typed."""
+    if not arguments.has("hub"):
+        return {}
+    for name, (flag, known) in ONLY_HERE.items():
+        if arguments.has(name):
+            raise UsageError(f"{flag}: a hub does not know {known}; leave out {flag}, or --hub")
+    return {"scope": "both"}
+
+
 def wait_if_started(client: Client, begun_s: float | None = None) -> None:
     """A daemon that we just started has read nothing yet: give it time to, from when the command began, or from now."""
     if client.started:
@@ -87,7 +102,7 @@ def wait_if_started(client: Client, begun_s: float | None = None) -> None:
 
 def show_sessions(answer: dict[str, Any], lines: Lines, arguments: Arguments, *, found: bool) -> None:
     """Print an answer; where there is nothing to find on this machine, say where sessions were looked for instead."""
-    if not found and not arguments.has("json"):
+    if not found and not arguments.has("json") and not arguments.has("hub"):
         status = call_retrying(arguments, lambda client: client.call("status"))
         if status.get("counts", {}).get("sessions") == 0 and not status.get("pending", {}).get("files"):
             show(status, nothing_yet if status.get("lastSweepAt") is None else no_sessions, arguments)

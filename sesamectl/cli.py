@@ -12,6 +12,7 @@ import sys
 from sesamectl import __version__
 from sesamectl.commands import run
 from sesamectl.errors import ClientError, RefusedError, RpcError, UsageError
+from sesamectl.flags import COMMANDS
 from sesamectl.output import require_output
 from sesamectl.parse import parse
 from sesamectl.render import clean
@@ -20,7 +21,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sesamectl.flags import Arguments
+    from sesamectl.flags import Arguments, Flag
+
+INVALID_PARAMS = -32602
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -38,6 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
+    name = ""
     try:
         name, arguments = parse(words)
         code = 0 if _describe_itself(name, arguments) else run(name, arguments)
@@ -49,6 +53,9 @@ def _run(words: list[str]) -> int:
     except ClientError as error:
         return _fail(str(error), 3)
     except RpcError as error:
+        if flag := _find_refused(name, error):
+            command, text = f"sesamectl {name}", error.message.removeprefix(flag.dest)
+            return _fail(f"--{flag.name}{text}; see `{command} --help`", 2, command)
         return _fail(error.message, 4)
     except RefusedError as error:
         return _fail(str(error), 4)
@@ -58,6 +65,14 @@ def _run(words: list[str]) -> int:
         _discard_output()
         return _fail(f"cannot read or write: {error}", 4)
     return code
+
+
+def _find_refused(name: str, error: RpcError) -> Flag | None:
+    """The flag with a time that there is not: which times there are, the daemon knows."""
+    field, colon, _ = error.message.partition(":")
+    if error.code != INVALID_PARAMS or not colon:
+        return None
+    return next((flag for flag in COMMANDS[name].flags if flag.metavar == "WHEN" and flag.dest == field), None)
 
 
 def _describe_itself(name: str, arguments: Arguments) -> bool:

@@ -119,24 +119,8 @@ def position(text: str) -> int:
     return -count(text[1:]) if text.startswith("-") else count(text)
 
 
-def date(text: str) -> str:
-    """A date or time in local time as ISO in UTC; a span like `7d` as it is."""
-    import re
-    from datetime import UTC, datetime
-
-    if span := re.fullmatch(r"([0-9]+)(min|h|d|w|mo|m)", text):
-        if span[2] == "m":
-            raise ValueError(f"{text}: write {span[1]}min or {span[1]}mo")
-        return text
-    try:
-        moment = datetime.fromisoformat(text).astimezone(UTC)
-    except (ValueError, OverflowError, OSError):
-        raise ValueError(
-            f"{text!r} is not a date (2025-12-15), a time (2025-12-15T18:30) or a span (30min, 12h, 7d, 2w, 1mo)"
-        ) from None
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
+WHEN = "2025-12-15, 2025-12, yesterday, monday, 'last week', april, '3 days ago', 7d, 12h, 30min, 2w, 1mo"
+WHENS = ("today", "yesterday", "monday", "7d", "1mo")
 TOOL_FAMILIES = ("read", "write", "edit", "shell", "search", "web", "agent", "mcp")
 TOOL_HELP = (
     f"tool calls by what they do ({', '.join(TOOL_FAMILIES)}) or by a tool's name, as any agent calls it; "
@@ -144,8 +128,15 @@ TOOL_HELP = (
 )
 FILTERS = (
     Flag("cwd", "DIR", "sessions that ran in this directory or below; `.` is the current one", directory),
-    Flag("after", "WHEN", "sessions active after: 2025-12-15, 2025-12-15T18:30, 30min, 12h, 7d, 2w, 1mo", date),
-    Flag("before", "WHEN", "sessions started before", date),
+    Flag("after", "WHEN", f"sessions active since {WHEN}", suggestions=WHENS),
+    Flag("before", "WHEN", "sessions started before", suggestions=WHENS),
+    Flag(
+        "until",
+        "WHEN",
+        "sessions started until then: as --before, with the day, week or month itself",
+        suggestions=WHENS,
+    ),
+    Flag("on", "WHEN", "sessions active on this day, or in this week, month or year", suggestions=WHENS),
     Flag("source", "SOURCE...", "sessions of this agent, as `sesamectl status` names it; repeatable"),
     Flag("role", "user|assistant|custom|summary...", "messages with this role; repeatable"),
     Flag("tool", "NAME...", TOOL_HELP, suggestions=TOOL_FAMILIES),
@@ -157,8 +148,8 @@ FILTERS = (
     Flag("workstation", "ID", "sessions of this machine (first part of the session key)"),
     Flag(
         "project",
-        "ID",
-        "sessions of this project (second part of the session key); with --hub also by its remote or path",
+        "NAME",
+        "sessions of this project, by its git remote, its path or the end of one (acme/app), or second part of the session key",
     ),
     Flag("empty", "", "also sessions in which nothing was said or done"),
 )
@@ -246,7 +237,13 @@ HINTS = Flag("hints", "", "print what past sessions are like the prompt, in thre
 FLAT = Flag("flat", "", "print them for agents that look for `additionalContext` at the top of what a hook says")
 DUE = (
     Flag("limit,n", "N", "with --due: at most N sessions (default: 10); -1 is --limit 1", count),
-    Flag("since", "WHEN", "with --due: sessions active after: 2025-12-15, 12h, 30d, 2w, 1mo", date, dest="after"),
+    Flag(
+        "since",
+        "WHEN",
+        "with --due: sessions active since then, as --after of `search`",
+        dest="after",
+        suggestions=WHENS,
+    ),
 )
 IS_DUE = Flag("due", "", "the newest sessions that a model was not asked about yet, or not since much was said")
 AUTO = Flag(
@@ -298,6 +295,7 @@ NEAR = Flag(
     "N messages before and after the one that SESSION:N or --around names (default: 3)",
     count,
 )
+PLAIN = Flag("plain", "", "search for `last week` or `since monday` at the end as for other words")
 SCORES = Flag("scores", "", "print hits with scores and whole ids, a line `[score] id (name) - date` each")
 COLOR = Flag(
     "color", "auto|always|never", "mark what matches, with bold and underlined type (default: auto, in a terminal)"
@@ -317,6 +315,10 @@ OPERANDS: Mapping[str, tuple[str, tuple[tuple[str, str], ...]]] = {
             ('"two words"', "a phrase; the shell takes quotes away, so put it into others: '\"two words\"'"),
             ("word*", "words that begin so; quote it, or the shell may put files in its place"),
             ('-word, -"two words"', "not the sessions in which this was said"),
+            (
+                "word last week",
+                "at the end: sessions of that time; also `since monday`, `in april`, `3 days ago`; not in quotes",
+            ),
             ("-- --word", "what follows `--` are words, also if they begin with two dashes"),
         ),
     ),
@@ -336,7 +338,8 @@ OPERANDS: Mapping[str, tuple[str, tuple[tuple[str, str], ...]]] = {
 
 COMMANDS: Mapping[str, Command] = {
     "search": Command(
-        "search sessions; without words, list the newest", "WORD...", (*SEARCH, ASK_HUB, CONTEXT, SCORES, *SCREEN, JSON, JSONL, NO_START),
+        "search sessions; without words, list the newest", "WORD...",
+        (*SEARCH, PLAIN, ASK_HUB, CONTEXT, SCORES, *SCREEN, JSON, JSONL, NO_START),
         ("search nix flake --after 7d --cwd .", 'search "retry logic" --tool edit', "search --path config.ts --json"),
     ),
     "list": Command(

@@ -16,7 +16,7 @@ HELP = ("-h", "--help")
 VERSION = ("-V", "--version", "version")
 HELP_COMMAND = "help"
 OTHER_NAMES = {  # what git, gh and others call it
-    "since": "after", "until": "before", "agent": "source", "dir": "cwd", "project": "cwd", "max-count": "limit", "count": "limit",
+    "since": "after", "agent": "source", "dir": "cwd", "project": "cwd", "max-count": "limit", "count": "limit",
 }  # fmt: skip
 ONE = "-1"  # `--limit 1`; any other dash with more than a listed letter begins a word to exclude
 

@@ -13,6 +13,7 @@ from sesamectl.render.heading import short_id
 from sesamectl.render.terminal import fit
 
 NOT_FOUND, AMBIGUOUS = NOT_AN_ID = (1, 2)
+NO_HUB = 9  # there is none, or it does not answer
 MAX_DIGITS = 15
 MAX_LISTED = 5
 MAX_NAME = 40  # columns

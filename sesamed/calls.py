@@ -148,7 +148,7 @@ def find_touched(arguments: Mapping[str, Any], cwd: str | None, home: str) -> It
             found.update(dict.fromkeys(_list_patched(value)))
     for path in list(found)[:MAX_TOUCHED]:
         if 0 < len(path) <= MAX_PATH and "\n" not in path and path != "/dev/null":
-            yield _join(cwd or "", path, home)
+            yield join_path(cwd or "", path, home)
 
 
 def _list_changed(patch: str) -> Iterable[str]:
@@ -167,7 +167,7 @@ def _list_patched(command: Any) -> Iterator[str]:
                 yield from PATCH_HEADER.findall(patch)
 
 
-def _join(cwd: str, path: str, home: str) -> str:
+def join_path(cwd: str, path: str, home: str = "~") -> str:
     """A path of a session that worked in this directory, on whichever system."""
     if path.startswith("~/"):
         path = home + path[1:]

@@ -68,7 +68,7 @@ SOCKET_CHECK_S = 2.0
 RESTART_S = (1.0, 60.0)  # after a bug; twice as long each time
 M_ARENA_MAX = -8  # of malloc.h
 DESCRIPTORS = 8192  # as in the systemd unit; macOS allows 10,240 even where it says that there is no limit
-QUIET_S, QUIET_CPU_S = 30.0, 0.3  # for so long, it did no more than this
+QUIET_S, QUIET_CPU_S = 20.0, 0.2  # for so long, it did no more than this; twice that and a checkpoint are a minute
 WORK_S = 1.0  # of CPU, after which there may be memory to give back
 ROOTS = msgspec.json.Decoder(list[ConfiguredRoot])
 
@@ -171,8 +171,8 @@ def _unlink(path: str) -> None:
 
 def _open(database: str, secrets: Secrets) -> Index:
     """Open the index. A damaged one is set aside, and a new one is built from the session files."""
-    remove_index(database + ".new")
-    remove_index(database + STUB)
+    for left_over in (".new", STUB, f".new{STUB}"):
+        remove_index(database + left_over)
     try:
         with _seen_as_damage(database):
             set_older_aside(database, form_of(secrets))
@@ -438,6 +438,7 @@ class _Daemon:
             begun_s = time.process_time()
             await anyio.sleep(QUIET_S)
             now_s = time.process_time()
+            await anyio.to_thread.run_sync(self._index.readers.drop_unused)
             if now_s - begun_s < QUIET_CPU_S and now_s - given_s > WORK_S:
                 await anyio.to_thread.run_sync(_give_memory_back, self._index)
                 given_s = time.process_time()

@@ -35,6 +35,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     ended_ms: int | None = None  # when all of it was there, if the agent tells
     prompt: bool = False  # begins an exchange
     hidden: bool = False  # quoted from other sessions by ourselves
+    cwd: str | None = None  # where the session was at that moment
     ordinal: int | None = None  # its number in the thread, where other files point to it
 
 

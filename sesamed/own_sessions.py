@@ -20,6 +20,7 @@ import msgspec
 
 from sesamed.errors import DeadlineError, NotFoundError, RefusedError, SesameError, StoreError
 from sesamed.ingest.indexer import Indexer
+from sesamed.ingest.queue import Ticket
 from sesamed.masking import mask
 from sesamed.model import Annotations, Generation, SessionKey, Utterance, iso
 from sesamed.sources import sesame
@@ -116,18 +117,25 @@ class OwnSessions:
     async def _write(self, write: Callable[[], None], path: str) -> None:
         """Write, and wait until it is searchable."""
         indexer = self._indexer
+
+        def write_and_mark() -> Ticket | None:
+            """In one go: an event of the write marks the file, too, and after a look that began before our mark there is another one."""
+            ((_, target),) = indexer.sweep.targets([path])
+            write()
+            if target is None:  # the root may have been made just now
+                ((_, target),) = indexer.sweep.targets([path])
+            return None if target is None else indexer.queue.mark(target)
+
         try:
-            await indexer.in_thread(write)
+            ticket = await indexer.in_thread(write_and_mark)
         except FileNotFoundError:
             raise NotFoundError(
                 f"{path} no longer exists. Its messages stay readable; use new_session for another one"
             ) from None
         except OSError as error:
             raise StoreError(f"{path} cannot be written: {error.strerror}; nothing was saved") from error
-        ((_, target),) = await indexer.resolve([path])
-        if target is None:
+        if ticket is None:
             raise RefusedError(f"{path} was written, but the configuration excludes it, so it cannot be searched")
-        ticket = indexer.queue.mark(target)
         with anyio.move_on_after(PATIENCE_S):
             await indexer.queue.wait_for([ticket])
             if ticket.state.trouble is not None:

@@ -61,6 +61,8 @@ if sys.platform == "linux":
     # together, so that little is enough; an unpaired half counts as a deletion or creation, and both are posted.
     InotifyMoveEventGrouper.delay = 0.05
 
+    WRITTEN = InotifyConstants.IN_MODIFY | InotifyConstants.IN_ISDIR  # without the second: a file
+
     class _Inotify(InotifyFD):
         """The thread that reads the kernel's queue; reports lost events, and survives its own errors."""
 
@@ -100,11 +102,26 @@ if sys.platform == "linux":
     class _WatchGroup(InotifyWatchGroup):
         """The watches of one root. 7.1 watches every directory below it; this one, those that are entered."""
 
-        def __init__(self, enters: Callable[[str], bool], reader: InotifyFD, path: bytes, mask: Mask) -> None:
+        def __init__(
+            self,
+            enters: Callable[[str], bool],
+            take_write: Callable[[str], None],
+            reader: InotifyFD,
+            path: bytes,
+            mask: Mask,
+        ) -> None:
             self._enters = enters
+            self._take_write = take_write
             super().__init__(reader, path, mask, is_recursive=True)
 
         def on_event(self, event: InotifyEvent) -> None:
+            if event.mask & WRITTEN == InotifyConstants.IN_MODIFY:
+                # What most events are, and of no other's turn: so it need not pass from thread to thread to thread.
+                with self._lock:
+                    written = self._build_event_source_path(event) if self.is_active else None
+                if written is not None:
+                    self._take_write(os.fsdecode(written))
+                return
             if event.mask & InotifyConstants.IN_ISDIR and event.name:
                 with self._lock:
                     path = self._build_event_source_path(event)
@@ -149,13 +166,21 @@ if sys.platform == "linux":
     class _Emitter(InotifyEmitter):
         """One root's events."""
 
-        def __init__(self, *args: Any, enters: Callable[[str], bool], inotify_fd: InotifyFD, **kwargs: Any) -> None:
+        def __init__(
+            self,
+            *args: Any,
+            enters: Callable[[str], bool],
+            take_write: Callable[[str], None],
+            inotify_fd: InotifyFD,
+            **kwargs: Any,
+        ) -> None:
             super().__init__(*args, inotify_fd=inotify_fd, **kwargs)
             self._enters = enters
+            self._take_write = take_write
 
         def on_thread_start(self) -> None:
             path, mask = os.fsencode(self.watch.path), self.get_event_mask_from_filter()
-            self._inotify = _WatchGroup(self._enters, self._inotify_fd, path, mask)
+            self._inotify = _WatchGroup(self._enters, self._take_write, self._inotify_fd, path, mask)
 
 
 # What FSEvents says when it does not know what has changed: look through all below, as its queue or the kernel's was full.
@@ -206,10 +231,13 @@ class _Threads(NamedTuple):
                 thread.join()
 
 
-def _make_threads(on_overflow: Callable[[], None], enters: Callable[[str], bool]) -> _Threads:
+def _make_threads(
+    on_overflow: Callable[[], None], enters: Callable[[str], bool], take_write: Callable[[str], None]
+) -> _Threads:
     if sys.platform == "linux":
         reader = _Inotify(on_overflow)
-        return _Threads(BaseObserver(_Emitter, inotify_fd=reader, enters=enters), reader, reader.descriptor)
+        observer = BaseObserver(_Emitter, inotify_fd=reader, enters=enters, take_write=take_write)
+        return _Threads(observer, reader, reader.descriptor)
     return _Threads(_observe_fsevents(on_overflow))
 
 
@@ -241,6 +269,10 @@ class _Handler(FileSystemEventHandler):
     def _take_file(self, path: str) -> None:
         if not self.is_all_watched or self._enters(os.path.dirname(path)):
             self._post(path)
+
+    def take_write(self, path: str) -> None:
+        """A file was written to; the directory that it is in is entered."""
+        self._forward(self._post, path)
 
     def tree(self, path: str) -> None:
         self._forward(self._post_tree, path)
@@ -274,7 +306,7 @@ class Watch:
 
     def start(self) -> None:
         """Start the threads. Raises OSError if there are too many inotify instances, or no FSEvents; then only sweeps find changes."""
-        threads = _make_threads(self._note_overflow, self._enters)
+        threads = _make_threads(self._note_overflow, self._enters, self._handler.take_write)
         self._handler.is_all_watched = threads.inotify is None
         threads.start()
         self._threads = threads

@@ -6,19 +6,26 @@ export const FILTERS: Record<string, string> = {
   cwd: "a project's directory; . is this one",
   path: "a file that was touched, or a directory",
   source: "the agent that wrote it",
-  after: "active since: 2026-03-01, 7d, 12h",
-  before: "begun before: 2026-03-01, 2w",
+  after: "active since: 2026-03-01, yesterday, \"last week\", 7d",
+  before: "begun before: 2026-03-01, monday, 2w",
+  on: "active then: yesterday, \"last week\", april, 2026-03-01",
   role: "who said it: user, assistant",
   tool: "what was done: shell, edit, … or a tool's name",
   status: "how a call ended: error, success",
+  scope: "where to look: here, hub, both",
+  person: "whose sessions of other machines",
+  workstation: "of which machine",
+  project: "on whichever machine: acme/app",
 };
 const VALUES: Record<string, string[]> = {
   cwd: ["."],
-  after: ["1d", "7d", "1mo"],
-  before: ["1d", "7d", "1mo"],
+  after: ["today", "yesterday", "monday", "7d", "1mo"],
+  before: ["today", "monday", "7d", "1mo"],
+  on: ["today", "yesterday", "monday"],
   role: ["user", "assistant"],
   tool: ["read", "write", "edit", "shell", "search", "web", "agent", "mcp"],
   status: ["error", "success"],
+  scope: ["here", "hub", "both"],
 };
 const WORDS = /(-?)"([^"]*)(?:"|$)|(?:"[^"]*"|[^\s"])+/g; // a phrase keeps its quotes, for it means one
 const FLAG = /^--([\w-]+)(?:=([\s\S]*))?$/;

@@ -12,13 +12,13 @@ interface Spoken {
 
 const WHOLE = (printed: Record<string, unknown>): unknown => printed;
 
-/** What `sesamectl` has a command for. */
+/** What `sesamectl` has a command for. Of a hub it asks together with this machine. */
 const COMMANDS: Record<string, Spoken> = {
-  search: { words: ({ query, ...rest }) => ["search", ...flags(rest), "--", String(query)], answer: WHOLE },
+  search: { words: ({ query, timeWords, ...rest }) => ["search", ...flags({ ...rest, plain: !timeWords }), "--", String(query)], answer: WHOLE },
   list_sessions: { words: (params) => ["list", ...flags(params)], answer: WHOLE },
   list_messages: { words: ({ sessionId, ...rest }) => ["show", ...flags(rest), "--", String(sessionId)], answer: (printed) => printed.messages },
   resolve_session: { words: ({ ref, ...rest }) => ["resolve", ...flags(rest), "--", String(ref)], answer: WHOLE },
-  get_session_meta: { words: ({ sessionId }) => ["show", "--json", "--limit=1", "--", String(sessionId)], answer: (printed) => printed.session },
+  get_session_meta: { words: ({ sessionId, ...rest }) => ["show", ...flags({ ...rest, limit: 1 }), "--", String(sessionId)], answer: (printed) => printed.session },
 };
 
 /** The method's result, as sesamectl prints it. */
@@ -33,8 +33,9 @@ export async function overClient<T>(exec: Exec, method: string, params: object, 
   return spoken.answer(JSON.parse(ended.stdout) as Record<string, unknown>) as T;
 }
 
-function flags(params: Params): string[] {
-  const given = Object.entries(params).flatMap(([name, value]) => (Array.isArray(value) ? value : [value]).map((one) => [name, one] as const));
+/** The time zone is sesamectl's, too: it runs where this process does. */
+function flags({ scope, timeZone: _zone, ...params }: Params): string[] {
+  const given = Object.entries({ ...params, hub: scope === "hub" || scope === "both" }).flatMap(([name, value]) => (Array.isArray(value) ? value : [value]).map((one) => [name, one] as const));
   const flag = (name: string) => `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
   return ["--json", ...given.filter(([, value]) => value !== undefined && value !== false).map(([name, value]) => (value === true ? flag(name) : `${flag(name)}=${value}`))];
 }

@@ -55,7 +55,7 @@ function serve(pi: ExtensionAPI, ctx: ExtensionContext): ToolNames {
   const tools = freeNames(new Set(pi.getAllTools().map((tool) => tool.name)));
   const command = pi.getCommands().some((one) => one.name === "sessions") ? "sesame-sessions" : "sessions";
   registerTools(pi, tools);
-  registerCommand(pi, command);
+  registerCommand(pi, command, tools.read);
   registerPrompts(pi, tools.read);
   registerFreshness(pi);
   const changed = [...Object.values(tools), `/${command}`].filter((name) => /^\/?sesame[_-]/.test(name));

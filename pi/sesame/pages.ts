@@ -4,9 +4,10 @@ import type { Message, Page } from "./wire.ts";
 
 const PAGE = 100;
 
-/** Which session; with `branch` only what leads to this line of it, or (`leaf`) to the newest. */
+/** Which session, and whether it is in the hub; with `branch` only what leads to this line of it, or (`leaf`) to the newest. */
 export interface Place {
   sessionId: string;
+  scope?: "hub";
   branch?: string;
 }
 

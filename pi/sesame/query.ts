@@ -3,7 +3,8 @@ import { type ExtensionContext, getAgentDir } from "@earendil-works/pi-coding-ag
 import type { Ask } from "./ask.ts";
 import { excerpt } from "./excerpt.ts";
 import { type Chosen, chooseModel, complete, type Registry, type Usage } from "./model.ts";
-import { count, exactly, QUOTED, reading } from "./present.ts";
+import type { Place } from "./pages.ts";
+import { count, QUOTED, reading, which } from "./present.ts";
 import { citations, makeQuestion } from "./question.ts";
 import { readSettings } from "./settings.ts";
 import { clean, cut, quoted } from "./text.ts";
@@ -37,10 +38,9 @@ export function modelFor({ modelRegistry: registry, model }: Pick<ExtensionConte
 
 /** The answer to a question about a session, up to one of its messages if that is given. */
 export async function query(ask: Ask, asked: Asked, meta: Meta, question: string, how: { reads: string; signal: AbortSignal; upTo?: number | undefined }): Promise<Answered> {
-  const sessionId = exactly(meta);
-  const branch = how.upTo === undefined ? "leaf" : await lineOf(ask, sessionId, how.upTo, how.signal);
+  const place = await placeOf(ask, meta, how.upTo, how.signal);
   const room = Math.min(ROOM, Math.floor(asked.model.contextWindow * OF_WINDOW));
-  const said = await excerpt(ask, { sessionId, branch }, room, how.signal);
+  const said = await excerpt(ask, place, room, how.signal);
   if (said.numbers.length === 0) throw new Error("nothing was said in this session");
   const prompt = makeQuestion(meta, said, question);
   const { text, usage } = await complete(asked.registry, asked.model, prompt, { signal: how.signal, maxTokens: ANSWER_TOKENS }).catch((error: Error) => {
@@ -55,6 +55,13 @@ export async function query(ask: Ask, asked: Asked, meta: Meta, question: string
     rests(known, unknown, meta, how.reads),
   ];
   return { text: lines.join("\n"), usage, key: asked.key, cited: known, read: said.numbers.length, total: said.total };
+}
+
+/** The session, and which branch of it. */
+async function placeOf(ask: Ask, meta: Meta, upTo: number | undefined, signal: AbortSignal): Promise<Place> {
+  if (meta.asOf && upTo !== undefined) throw new Error("a hub does not know which messages lead to which: leave upTo out");
+  const place = which(meta);
+  return meta.asOf ? place : { ...place, branch: upTo === undefined ? "leaf" : await lineOf(ask, place.sessionId, upTo, signal) };
 }
 
 /** The agent's own name of a message: a branch leads to it. */

@@ -66,8 +66,8 @@ function title(hit: Hit): string {
   return line(hit.name ?? "") || "(no name)";
 }
 
-function about({ source, cwd, gone, person }: Hit): string {
-  return [line(source), place(cwd), person ? `of ${cut(line(person), 20)}` : ""].filter(Boolean).join(" ") + (gone ? " (gone)" : "");
+function about({ source, cwd, gone, person, workstation }: Hit): string {
+  return [line(source), place(cwd), person ? `of ${cut(line(person), 20)}@${cut(line(workstation ?? "?"), 8)}` : ""].filter(Boolean).join(" ") + (gone ? " (gone)" : "");
 }
 
 /** The end of the directory, by which a person knows it. */

@@ -96,15 +96,3 @@ export function minute(time: string | null | undefined): string {
   const date = `${moment.getFullYear()}-${two(moment.getMonth() + 1)}-${two(moment.getDate())}`;
   return `${date} ${two(moment.getHours())}:${two(moment.getMinutes())}`;
 }
-
-/** A local date or time as the wire wants it; a span such as `7d` stays. Throws for anything else. */
-export function instant(text: string): string {
-  const given = text.trim();
-  const span = /^(\d+)(min|h|d|w|mo|m)$/.exec(given);
-  if (span?.[2] === "m") throw new Error(`${given}: write ${span[1]}min or ${span[1]}mo`);
-  if (span) return given;
-  const parts = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?)(Z|[+-]\d{2}:?\d{2})?)?$/i.exec(given);
-  const moment = new Date(parts ? `${parts[1]}T${parts[2] ?? "00:00"}${parts[3] ?? ""}` : Number.NaN);
-  if (Number.isNaN(moment.getTime())) throw new Error(`${JSON.stringify(given)} is neither a date or time (2025-12-15, 2025-12-15T18:30) nor a span (30min, 12h, 7d, 2w, 1mo)`);
-  return moment.toISOString();
-}

@@ -8,8 +8,9 @@ import { callLine, resultText } from "./render.ts";
 import type { Usage } from "./model.ts";
 import { modelFor, query } from "./query.ts";
 import { chooseTools, counted, filters, type Given, LIST, most, QUERY, READ, SEARCH } from "./schema.ts";
-import { explained, NOT_FOUND } from "./trouble.ts";
+import { explained, NO_HUB, NOT_FOUND } from "./trouble.ts";
 import type { Found, Hello, Listed, Meta, Page, Session } from "./wire.ts";
+import { zone } from "./zone.ts";
 
 const MOST_CHARACTERS = 20_000; // of an answer, in all
 const MOST_QUESTION = 4000; // characters: what a session says need not be told again
@@ -116,7 +117,7 @@ async function executed(pi: ExtensionAPI, names: ToolNames, run: (ask: Ask) => P
   const how = way();
   const ask = asker((command, args, options) => pi.exec(command, args, options), how);
   const { text, usage, ...numbers } = await run(ask).catch((error: unknown) => {
-    throw inToolsWords(explained(error), names);
+    throw inToolsWords(error, names);
   });
   const notes = [
     ...(how.started ? [`[${STARTED}]`] : []),
@@ -126,13 +127,14 @@ async function executed(pi: ExtensionAPI, names: ToolNames, run: (ask: Ask) => P
 }
 
 /** What a person would type is for the model a tool. */
-function inToolsWords(error: Error, names: ToolNames): Error {
-  return new Error(error.message.replaceAll("`sesamectl list`", names.list));
+function inToolsWords(error: unknown, names: ToolNames): Error {
+  const told = explained(error).message.replaceAll("`sesamectl list`", names.list).replaceAll("`sesamectl search --hub`", `${names.search} with scope hub`);
+  return new Error(error instanceof RpcError && error.code === NO_HUB ? `${told}; without scope, what is on this machine is found` : told);
 }
 
 async function search(ask: Ask, given: Given, { ctx, names, signal }: At): Promise<Answer> {
   const [query, limit, offset] = [String(given.query ?? ""), most(given, "search"), counted(given.offset)];
-  const params = { query, ...(await narrowed(ask, given, ctx, signal)), ...(given.sort && { sort: given.sort }), exclude: own(ctx), limit, offset, fresh: true };
+  const params = { query, timeWords: true, timeZone: zone(), ...(await narrowed(ask, given, ctx, signal)), ...(given.sort && { sort: given.sort }), exclude: own(ctx), limit, offset, fresh: true };
   const found = await ask<Found>("search", params, signal);
   const answer = present.search(query, found, { offset, limit, budget: BUDGET, reads: names.read });
   return { ...answer, total: found.total ?? found.resultCount, sessions: ids(found.results.slice(0, answer.shown)) };
@@ -155,12 +157,12 @@ async function list(ask: Ask, given: Given, { ctx, signal }: At): Promise<Answer
 }
 
 async function read(ask: Ask, given: Given, { ctx, names, signal }: At): Promise<Answer> {
-  const { session, offset } = given;
+  const { offset } = given;
   const around = given.around === undefined ? undefined : counted(given.around);
   const textOffset = counted(given.textOffset);
   const params = { ...(around === undefined ? { offset: Number(offset ?? 0) } : { around }), limit: most(given, "read"), ...(textOffset && { textOffset }) };
-  const meta = await named(ask, String(session ?? "").trim(), ctx.cwd, (sessionId) => ask<Meta>("get_session_meta", { sessionId }, signal), signal);
-  const found = await ask<Page>("list_messages", { sessionId: present.exactly(meta), ...params }, signal);
+  const meta = await metaOf(ask, given, ctx.cwd, signal);
+  const found = await ask<Page>("list_messages", { ...present.which(meta), ...params }, signal);
   const answer = page(found, meta, { reads: names.read, budget: BUDGET, around, textOffset });
   return { ...answer, total: found.total, sessions: ids([found]) };
 }
@@ -170,25 +172,28 @@ async function answer(ask: Ask, given: Given, { ctx, names, signal = new AbortCo
   if (!question) throw new Error("question: there is none");
   if (question.length > MOST_QUESTION) throw new Error(`question: it has ${question.length} characters, of at most ${MOST_QUESTION}`);
   const asked = modelFor(ctx);
-  const meta = await named(ask, String(given.session ?? "").trim(), ctx.cwd, (sessionId) => ask<Meta>("get_session_meta", { sessionId }, signal), signal);
+  const meta = await metaOf(ask, given, ctx.cwd, signal);
   if (own(ctx).includes(meta.sessionId)) throw new Error("this is the running session: what was said in it is in the conversation");
   const found = await query(ask, asked, meta, question, { reads: names.read, signal, upTo: given.upTo === undefined ? undefined : counted(given.upTo) });
   const text = [`Session ${present.name(meta)}`, present.about(meta), found.text].join("\n");
   return { text, usage: found.usage, model: found.key, shown: found.read, total: found.total, sessions: ids([meta]) };
 }
 
-/** What `asked` gives for the session with this id, or else for the one that is called so. */
-async function named<T>(ask: Ask, session: string, cwd: string, asked: (sessionId: string) => Promise<T>, signal?: AbortSignal): Promise<T> {
-  try {
-    return await asked(session);
-  } catch (error) {
-    if (!(error instanceof RpcError) || error.code !== NOT_FOUND) throw error;
-  }
-  return asked(present.exactly(await ask<Session>("resolve_session", { ref: session, cwd }, signal)));
+/** The session with this id, or else the one that is called so. A hub is asked for ids: names are of this machine. */
+async function metaOf(ask: Ask, given: Given, cwd: string, signal?: AbortSignal): Promise<Meta> {
+  const [sessionId, scope] = [String(given.session ?? "").trim(), given.scope || "here"];
+  const missed = await ask<Meta>("get_session_meta", { sessionId, ...(scope !== "here" && { scope }) }, signal).catch((error: unknown) => error);
+  if (!(missed instanceof Error)) return missed as Meta;
+  const code = missed instanceof RpcError ? missed.code : undefined;
+  if (scope === "hub" || !(code === NOT_FOUND || (scope === "both" && code === NO_HUB))) throw missed;
+  const session = await ask<Session>("resolve_session", { ref: sessionId, cwd }, signal).catch((error: unknown) => {
+    throw code === NO_HUB && error instanceof RpcError && error.code === NOT_FOUND ? missed : error;
+  });
+  return ask<Meta>("get_session_meta", { sessionId: present.exactly(session) }, signal);
 }
 
-function ids(sessions: { sessionId: string }[]): string[] {
-  return sessions.map(({ sessionId }) => present.beginning(sessionId));
+function ids(sessions: { sessionId: string; key?: string; asOf?: string | null }[]): string[] {
+  return sessions.map(({ sessionId, key, asOf }) => present.beginning(asOf && key ? key : sessionId));
 }
 
 function own(ctx: ExtensionContext): string[] {

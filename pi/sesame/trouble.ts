@@ -10,6 +10,7 @@ export type Candidate = Pick<Session, "sessionId" | "name" | "modified" | "cwd">
 
 export const NOT_FOUND = 1;
 export const AMBIGUOUS = 2;
+export const NO_HUB = 9; // there is none, or it does not answer
 
 /** The error, with the sessions that fit when several do. */
 export function explained(error: unknown): Error {

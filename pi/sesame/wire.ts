@@ -7,6 +7,7 @@ export interface Hello {
 export interface Session {
   sessionId: string;
   shortId?: string;
+  key?: string;
   workstation?: string;
   person?: string | null;
   source: string;
@@ -61,6 +62,13 @@ export interface Word {
   headings?: number;
 }
 
+/** Words for a time at the end of a question, and what became of them. */
+export interface TimeFilter {
+  words: string;
+  days: string;
+  effect: "acts" | "nothing" | "words";
+}
+
 export interface Found {
   resultCount: number;
   total?: number;
@@ -74,6 +82,7 @@ export interface Found {
   filteredOut: number;
   pending: Pending;
   warnings: string[];
+  timeFilter?: TimeFilter | null;
 }
 
 export interface Listed {

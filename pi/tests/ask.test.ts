@@ -54,9 +54,9 @@ const PAGE = { sessionId: "-id", total: 0, messages: [] };
 test("when the socket stays out of reach, sesamectl is asked", async () => {
   const how = way();
   const ask = asker(exec({}, { stdout: JSON.stringify(FOUND) }, { stdout: JSON.stringify({ session: {}, messages: PAGE }) }), how);
-  const params = { query: "--help -x", exclude: ["one", "two"], limit: 3, fresh: true, tools: false };
+  const params = { query: "--help -x", exclude: ["one", "two"], limit: 3, fresh: true, tools: false, on: "last week", timeZone: "local" };
   assert.deepEqual(await ask("search", params), FOUND);
-  assert.deepEqual(ran[1]?.slice(1), ["search", "--json", "--exclude=one", "--exclude=two", "--limit=3", "--fresh", "--", "--help -x"]);
+  assert.deepEqual(ran[1]?.slice(1), ["search", "--json", "--exclude=one", "--exclude=two", "--limit=3", "--fresh", "--on=last week", "--plain", "--", "--help -x"]);
   assert.equal(how.via, "sesamectl");
   assert.deepEqual(await ask("list_messages", { sessionId: "-id", around: 4 }), PAGE);
   assert.deepEqual(ran[2]?.slice(1), ["show", "--json", "--around=4", "--", "-id"]);

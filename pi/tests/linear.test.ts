@@ -8,7 +8,7 @@ import { asked, completions } from "../sesame/asked.ts";
 import { page as pageOf } from "../sesame/page.ts";
 import { isExact, isReference, references, toldOf } from "../sesame/references.ts";
 import { filters } from "../sesame/schema.ts";
-import { clean, cut, fitting, instant, json, line, quoted, quotedLength, word } from "../sesame/text.ts";
+import { clean, cut, fitting, json, line, quoted, quotedLength, word } from "../sesame/text.ts";
 import type { Message, Page } from "../sesame/wire.ts";
 
 const CHARACTERS = 1 << 18;
@@ -17,7 +17,6 @@ const LOOKS: Record<string, (text: string) => unknown> = {
   clean, line, quoted, quotedLength, word, json, slug, typed, isReference, references,
   cut: (text) => cut(text, 100),
   fitting: (text) => fitting(text, 20_000),
-  instant: (text) => { try { return instant(text); } catch { return undefined; } },
   filters: (text) => filters({ cwd: text, path: text, tool: text }, "/p"),
   prompt: (text) => references(`@@a${text}x @@b`),
   sentence: (text) => references(`see @@a${text}`),

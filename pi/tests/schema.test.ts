@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { homedir } from "node:os";
 import { test } from "node:test";
 import { chooseTools, counted, filters, LIST, most, READ, SEARCH } from "../sesame/schema.ts";
+import { zone } from "../sesame/zone.ts";
 
 test("directories are meant from where the session runs", () => {
   assert.deepEqual(filters({ cwd: "." }, "/p/q"), { cwd: "/p/q" });
@@ -13,9 +14,21 @@ test("only known fields go out, and empty ones are none", () => {
   assert.deepEqual(filters({ query: "x", limit: 3, role: "user", tool: "", path: undefined, nope: 1 }, "/p"), { role: "user" });
 });
 
-test("dates become instants, wrong ones an error", () => {
-  assert.deepEqual(filters({ after: "7d", before: "2026-03-01T00:00Z" }, "/p"), { after: "7d", before: "2026-03-01T00:00:00.000Z" });
-  assert.throws(() => filters({ after: "soon" }, "/p"), /neither a date/);
+test("where to look, and whose sessions, are filters", () => {
+  const given = { scope: "both", person: "anna", workstation: "0a1b2c3d", project: "acme/app" };
+  assert.deepEqual(filters({ query: "x", ...given }, "/p"), given);
+});
+
+test("times go out as they are, with the zone in which they are meant", () => {
+  const times = { after: "7d", before: "2026-03-01T00:00Z", on: "last week" };
+  assert.deepEqual(filters(times, "/p"), { ...times, timeZone: zone() });
+});
+
+test("the zone is the machine's, or the one that this process has", () => {
+  const here = zone({ TZ: "" });
+  assert.match(here, /^[+-]\d\d:\d\d$/);
+  assert.deepEqual(["Europe/Berlin", ":Europe/Berlin", "/usr/share/zoneinfo/Europe/Berlin", "Europe", "CET-1CEST", "../x"].map((TZ) => zone({ TZ })), ["Europe/Berlin", "Europe/Berlin", "Europe/Berlin", here, here, here]);
+  assert.equal(zone({}), "local");
 });
 
 test("the schemas are closed and say what each field is", () => {

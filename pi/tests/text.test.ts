@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { characters, clean, cut, day, fitting, instant, json, line, minute, quoted, quotedLength, word } from "../sesame/text.ts";
+import { characters, clean, cut, day, fitting, json, line, minute, quoted, quotedLength, word } from "../sesame/text.ts";
 
 test("nothing that a terminal obeys, reorders or hides is left", () => {
   assert.equal(clean("a\x1b[31mred\x1b[0m \x1b]0;title\x07b\x9b2Jc"), "ared bc");
@@ -34,15 +34,6 @@ test("dates are absolute and local", () => {
   assert.equal(day(moment), "2026-03-01");
   assert.equal(minute(moment), "2026-03-01 09:05");
   assert.equal(minute(null), "?");
-});
-
-test("what a model gives as a date goes out in UTC", () => {
-  assert.equal(instant("2026-03-01"), new Date(2026, 2, 1).toISOString());
-  assert.equal(instant("2026-03-01T18:30"), new Date(2026, 2, 1, 18, 30).toISOString());
-  assert.equal(instant("2026-03-01 18:30:05Z"), "2026-03-01T18:30:05.000Z");
-  for (const span of ["7d", "30min", "1mo"]) assert.equal(instant(` ${span} `), span);
-  assert.throws(() => instant("30m"), /30m: write 30min or 30mo/);
-  for (const wrong of ["yesterday", "2026-13-01", "", "7 days", "01.03.2026"]) assert.throws(() => instant(wrong), /neither a date or time .* nor a span/);
 });
 
 test("a name in a line of ours is one plain word, or in quotes", () => {

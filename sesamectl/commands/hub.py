@@ -17,7 +17,7 @@ from sesamed.config import Config, load
 from sesamed.errors import SesameError
 from sesamed.hub import checking, progress, server
 from sesamed.hub.child import identify_here
-from sesamed.hub.claim import Claim
+from sesamed.hub.claim import Claim, check_team
 from sesamed.hub.migrations import VERSION
 from sesamed.hub.outgoing import Outgoing
 from sesamed.hub.shipping import Shipper
@@ -26,6 +26,7 @@ from sesamed.sources import SOURCES
 from sesamed.store.index import let_visitors_in
 
 NOT_CONFIGURED = "no hub is configured: set hub.dsn or hub.service in {file}, and run `sesamectl restart`"
+OTHER_RULES = "the daemon ships by the rules that it was started with, and not by those in {file}; `sesamectl restart` has it ship by these"
 CREATES = "the schema sesame in that database: tables of sessions, messages, word counts and teams, with row-level security, and a view"
 
 
@@ -96,9 +97,16 @@ def _status(arguments: Arguments, paths: Paths, config: Config) -> None:
         with server.connect(config.hub) as connection:
             server.check_schema(connection)
             machines = checking.list_machines(connection)
+            with server.errors():
+                check_team(connection, config.hub)
     except SesameError as failed:
         error = failed.message
-    answer = {"shipping": msgspec.to_builtins(said), "workstations": machines, "error": error}
+    answer = {
+        "shipping": msgspec.to_builtins(said),
+        "workstations": machines,
+        "error": error,
+        "daemonHasOtherRules": _has_other_rules(paths, config),
+    }
     show(answer, _status_lines, arguments)
 
 
@@ -112,6 +120,10 @@ def _status_lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str
             yield f"          complete at {minute(clean(said['shippedAt']))}"
         if said["followed"]:
             yield f"follows   {number(said['followed'], 'session')} of other machines ({size(said['followedBytes'])})"
+    if answer["daemonHasOtherRules"]:
+        yield terminal.paint(
+            ALARM, "warning   the daemon ships by the rules that it was started with, until `sesamectl restart`"
+        )
     for error in (answer["error"], said and (said["error"] or said["followError"])):
         if error:
             yield terminal.paint(ALARM, f"warning   {clean(error)}")
@@ -125,12 +137,24 @@ def _status_lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[str
 # -- fill
 
 
+def _has_other_rules(paths: Paths, config: Config) -> bool:
+    """Whether a daemon ships by other rules of what leaves than those of the configuration: it was started before they were changed."""
+    running = progress.read_running(paths.data_dir)
+    return running is not None and running.rules not in ("", Outgoing(config.hub).rules)
+
+
 def _fill(arguments: Arguments, paths: Paths, config: Config) -> None:
+    if not os.path.exists(paths.database):
+        raise RefusedError("there is no index of this machine's sessions yet; run `sesamectl start`, then this again")
     identity = identify_here(paths.database, os.environ, config.workstation_id)
     let_visitors_in(paths.database)
+    has_others = _has_other_rules(paths, config)
     if arguments.has("dry-run"):
-        show(checking.preview(paths.database, config.hub, identity.workstation), _preview_lines, arguments)
+        answer = checking.preview(paths.database, config.hub, identity.workstation)
+        show({**answer, "daemonHasOtherRules": has_others}, _preview_lines, arguments)
         return
+    if has_others:
+        raise RefusedError(OTHER_RULES.format(file=paths.config_file))
     reporter = _Printer(os.path.join(paths.data_dir, f"{progress.FILE}.fill"), quiet=arguments.has("json"))
     with server.connect(config.hub) as connection:
         shipper = Shipper(paths.database, connection, identity, config.hub, Outgoing(config.hub), reporter)
@@ -165,7 +189,10 @@ def _preview_lines(answer: Mapping[str, Any], terminal: Terminal) -> Iterator[st
         team = f", seen by the team {clean(one['team'])}" if one["team"] else ""
         held = f"{number(one['sessions'], 'session')}, {number(one['messages'], 'message')}"
         yield f"{terminal.paint(BOLD, clean(one['project']) or '(no directory)')}: {held}{team}"
-    yield terminal.paint(DIM, f"{number(answer['staying'], 'session')} would stay here")
+    if answer["daemonHasOtherRules"]:
+        yield terminal.paint(ALARM, "the daemon ships by the rules that it was started with, until `sesamectl restart`")
+    denied = f", {answer['denied']:,} of them by hub.projects.deny" if answer["denied"] else ""
+    yield terminal.paint(DIM, f"{number(answer['staying'], 'session')} would stay here{denied}")
 
 
 # -- check

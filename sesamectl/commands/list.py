@@ -4,7 +4,7 @@ import time
 from functools import partial
 from typing import Any
 
-from sesamectl.call import call_retrying, choose_tools, show_sessions, wait_if_started
+from sesamectl.call import call_retrying, choose_scope, choose_tools, show_sessions, wait_if_started
 from sesamectl.client import Client
 from sesamectl.errors import UsageError
 from sesamectl.flags import CHANGES, FILTERS, PAGE, PERSON, SIMILAR, Arguments
@@ -12,13 +12,12 @@ from sesamectl.output import show
 from sesamectl.pages import go_on, show_each
 from sesamectl.render.sessions import changes, lines
 from sesamectl.resolve import name_excluded
+from sesamectl.zone import say_zone
 
 
 def run(arguments: Arguments) -> None:
     """List and print."""
-    params = arguments.collect((*PAGE, SIMILAR, *FILTERS, PERSON, *CHANGES))
-    if arguments.has("hub"):
-        params["scope"] = "both"
+    params = say_zone(arguments.collect((*PAGE, SIMILAR, *FILTERS, PERSON, *CHANGES)) | choose_scope(arguments))
 
     begun_s = time.monotonic()
 

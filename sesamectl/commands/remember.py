@@ -26,6 +26,7 @@ from sesamectl.render import clean_lines, number
 from sesamectl.render.terminal import BOLD, Terminal
 from sesamectl.resolve import identify, resolve
 from sesamectl.service.environment import read_environment
+from sesamectl.zone import say_zone
 
 FEW = 10
 FAILED = 4
@@ -33,7 +34,7 @@ FAILED = 4
 
 def run(arguments: Arguments) -> int:
     """Ask about each session, and say what became of it; or only what would be sent."""
-    due = arguments.collect(DUE)
+    due = say_zone(arguments.collect(DUE))
     _check(arguments, due)
     require_output()
     call_retrying(arguments, _wait)

@@ -3,22 +3,23 @@
 What to run comes from transcripts, so it is printed first, and confirmed when it would run outside the current directory.
 """
 
+import contextlib
 import os
 import shutil
 import stat
 import sys
 from collections.abc import Iterator, Mapping
 from shlex import join, quote
-from typing import Any
+from typing import Any, NoReturn
 
 from sesamectl.call import call_retrying, wait_if_started
 from sesamectl.client import Client
-from sesamectl.errors import RefusedError
+from sesamectl.errors import RefusedError, RpcError
 from sesamectl.flags import Arguments
 from sesamectl.output import show
 from sesamectl.render import clean
 from sesamectl.render.terminal import Terminal
-from sesamectl.resolve import identify, resolve
+from sesamectl.resolve import NOT_FOUND, identify, resolve
 
 
 def run(arguments: Arguments) -> None:
@@ -26,7 +27,12 @@ def run(arguments: Arguments) -> None:
 
     def question(client: Client) -> dict[str, Any]:
         wait_if_started(client)
-        return client.call("get_session_meta", sessionId=identify(resolve(client, arguments.words[0])))
+        try:
+            return client.call("get_session_meta", sessionId=identify(resolve(client, arguments.words[0])))
+        except RpcError as error:
+            if error.code != NOT_FOUND:
+                raise
+            return find_in_hub(client, arguments.words[0]) or _raise(error)
 
     meta = call_retrying(arguments, question)
     command, cwd = check_resume_here(meta) if arguments.has("here") else check_resume(meta)
@@ -40,6 +46,17 @@ def run(arguments: Arguments) -> None:
     if not (arguments.has("yes") or is_below(cwd, os.getcwd()) or _confirm()):
         raise RefusedError("not resumed")
     _exec(program, command, cwd)
+
+
+def find_in_hub(client: Client, reference: str) -> dict[str, Any] | None:
+    """What a hub says of a session that is not here, but was found with `--hub`; None if it has none, or there is no hub."""
+    with contextlib.suppress(RpcError):
+        return client.call("get_session_meta", sessionId=reference, scope="both")
+    return None
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error
 
 
 def check_resume(meta: Mapping[str, Any]) -> tuple[list[str], str]:

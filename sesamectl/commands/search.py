@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import time
 
-from sesamectl.call import call_retrying, choose_tools, show_sessions, wait_if_started
+from sesamectl.call import call_retrying, choose_scope, choose_tools, show_sessions, wait_if_started
 from sesamectl.flags import SEARCH
 from sesamectl.render.search import lines
+from sesamectl.zone import say_zone
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,8 +67,8 @@ def run(arguments: Arguments) -> None:
 
 def _collect(arguments: Arguments) -> dict[str, Any]:
     params = {"query": " ".join(arguments.words), **arguments.collect(SEARCH)}
+    if params["query"] and not arguments.has("plain"):
+        params["timeWords"] = True
     if own := os.environ.get("PI_SESSION_ID"):  # the session that searches contains the words it searches for
         params["exclude"] = [*params.get("exclude", ()), own]
-    if arguments.has("hub"):
-        params["scope"] = "both"
-    return params
+    return say_zone(params | choose_scope(arguments))

@@ -5,13 +5,13 @@ import time
 from functools import partial
 from typing import Any
 
-from sesamectl.call import call_retrying, wait_if_started
+from sesamectl.call import call_retrying, choose_scope, wait_if_started
 from sesamectl.client import Client
 from sesamectl.errors import RefusedError, RpcError, UsageError
 from sesamectl.flags import SHOW, Arguments
 from sesamectl.output import show
 from sesamectl.render.sessions import page_lines
-from sesamectl.resolve import NOT_AN_ID, identify, resolve, split_place
+from sesamectl.resolve import NO_HUB, NOT_AN_ID, NOT_FOUND, identify, resolve, split_place
 
 NEAR = 3  # messages on each side of one that is asked for
 
@@ -29,7 +29,7 @@ def run(arguments: Arguments) -> None:
     if arguments.has("reveal"):
         _confirm()
         page["reveal"] = True
-    scope = {"scope": "both"} if arguments.has("hub") else {}
+    scope = choose_scope(arguments)
     page.update(scope)
 
     begun_s = time.monotonic()
@@ -67,9 +67,18 @@ def _find_page(client: Client, reference: str, page: dict[str, Any]) -> tuple[st
         try:
             return name, client.call("list_messages", sessionId=name, **asked)
         except RpcError as error:
-            if error.code not in NOT_AN_ID:
+            if error.code not in (*NOT_AN_ID, NO_HUB):
                 raise
-    found = identify(resolve(client, session))
+            missed = error
+    try:
+        found = identify(resolve(client, session))
+    except RpcError as error:
+        if error.code != NOT_FOUND or "scope" not in page:
+            raise
+        if missed.code == NO_HUB:  # it may be there
+            raise missed from None
+        told = f"{error.message}; what is in a hub has no names, but the ids that `sesamectl list --hub` shows"
+        raise RpcError(error.code, told, error.data) from None
     return found, client.call("list_messages", sessionId=found, **(page if number is None else near))
 
 

@@ -4,8 +4,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from sesamectl.flags import date
 from sesamectl.mcp.schema import FILTERS, Bounds, Schema
+from sesamectl.zone import say_zone
 
 Given = Mapping[str, Any]
 
@@ -74,12 +74,8 @@ def limit(given: Given, bounds: Bounds, usual: int | None = None) -> int:
 def filters(given: Given, here: str) -> dict[str, Any]:
     """The filters among them; paths are meant from `here`."""
     params = {name: given[name] for name in FILTERS if given.get(name)}
-    try:
-        params |= {name: date(params[name].strip()) for name in ("after", "before") if name in params}
-    except ValueError as error:
-        raise GivenError(str(error)) from None
     if "cwd" in params:
         params["cwd"] = os.path.normpath(os.path.join(here, os.path.expanduser(params["cwd"])))
     if "tool" in params:
         params["tool"] = [params["tool"]]
-    return params
+    return say_zone(params)

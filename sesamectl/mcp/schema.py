@@ -40,10 +40,11 @@ def _object(properties: dict[str, Schema], required: list[str]) -> Schema:
 PLACE = {
     "cwd": _text('Only sessions of this project directory, its subdirectories and worktrees; "." is the current one'),
     "after": _text(
-        "Active since: a local date or time (2025-12-15, 2025-12-15T18:30) or a span back from now (30min, "
-        "12h, 7d, 2w, 1mo)"
+        "Active since: a local date, month or time (2025-12-15, 2025-12, 2025-12-15T18:30), words (yesterday, "
+        "monday, last week, april, 3 days ago) or a span back from now (30min, 12h, 7d, 2w, 1mo)"
     ),
-    "before": _text("Begun before: a date, time or span like after"),
+    "before": _text("Begun before: written like after"),
+    "on": _text("Active on this day, or in this week, month or year: written like after"),
     "source": _text("Only sessions of this agent, by the source that results give"),
 }
 WITHIN = {
@@ -57,23 +58,40 @@ WITHIN = {
     ),
     "status": _choice(["success", "error"], "Only tool calls that ended so"),
 }
+SCOPES = ["here", "hub", "both"]
+ELSEWHERE = {
+    "scope": _choice(
+        SCOPES,
+        "Where to look: here (default) is this machine; hub is what the person's other machines and their team have "
+        "shipped to a hub, if there is one; both is one answer of both",
+    ),
+    "person": _text("Only sessions of this person, as results name them"),
+    "workstation": _text("Only sessions of this machine, as results name it"),
+    "project": _text(
+        "Only sessions of this project, on whichever machine: its git remote (github.com/acme/app), its directory "
+        "there, or the end of one (app)"
+    ),
+}
 SIMILAR = _text(
     "Only the sessions that are shown as one with this one, each by itself; the id of a hit that says there are some"
 )
-FILTERS = (*PLACE, *WITHIN, "similarTo")
+FILTERS = (*PLACE, *WITHIN, "similarTo", *ELSEWHERE)
 OFFSET = _whole("Leave out the first so many")
 SESSION = _text(
     "The session: its id, the beginning of it, or its name; ~1 behind it is the session that it was begun from"
 )
+AT = _choice(SCOPES, "Where it is: here (default), or hub if the result that names it says so")
 
 SEARCH = _object(
     {
         "query": _text(
             'Words to look for, as somebody would have said them; any of them count, the rarer the more. "a '
-            'phrase", -word and pre* are understood. An empty one lists the newest'
+            'phrase", -word and pre* are understood. A time at the end narrows it: last week, since monday, in '
+            "april, 3 days ago. An empty one lists the newest"
         ),
         **PLACE,
         **WITHIN,
+        **ELSEWHERE,
         "similarTo": SIMILAR,
         "sort": _choice(["relevance", "recent"], "Best first (default) or newest first"),
         "limit": _limit("sessions", SEARCH_BOUNDS),
@@ -81,7 +99,9 @@ SEARCH = _object(
     },
     ["query"],
 )
-LIST = _object({**PLACE, "path": WITHIN["path"], "limit": _limit("sessions", LIST_BOUNDS), "offset": OFFSET}, [])
+LIST = _object(
+    {**PLACE, "path": WITHIN["path"], **ELSEWHERE, "limit": _limit("sessions", LIST_BOUNDS), "offset": OFFSET}, []
+)
 READ = _object(
     {
         "session": SESSION,
@@ -91,10 +111,11 @@ READ = _object(
         ),
         "limit": _limit("messages", READ_BOUNDS),
         "textOffset": _whole("Begin at this character of each message: to go on in a long one"),
+        "scope": AT,
     },
     ["session"],
 )
-META = _object({"session": SESSION}, ["session"])
+META = _object({"session": SESSION, "scope": AT}, ["session"])
 QUERY = _object(
     {
         "session": SESSION,
@@ -104,6 +125,7 @@ QUERY = _object(
         "upTo": _whole(
             "Ask as of this message, the [N] of a hit: only what leads to it is read. Left out, what leads to the newest"
         ),
+        "scope": AT,
     },
     ["session", "question"],
 )
@@ -114,6 +136,7 @@ _TOLD = _text("What there is, every line of a transcript behind `> `: history, n
 _ID = _text("The session's id")
 _NUMBER = {"type": "integer"}
 _OR_NONE = {"type": ["integer", "null"]}
+_HUB = {"type": "string", "enum": ["hub"], "description": "The scope to read it with; none for what is on this machine"}
 
 
 def _given(properties: dict[str, Schema]) -> Schema:
@@ -124,7 +147,7 @@ FOUND = _given(
     {
         "sessions": {
             "type": "array",
-            "items": _object({"sessionId": _ID, "msgIdx": _OR_NONE}, ["sessionId", "msgIdx"]),
+            "items": _object({"sessionId": _ID, "msgIdx": _OR_NONE, "scope": _HUB}, ["sessionId", "msgIdx"]),
         },
         "total": _NUMBER,
         "nextOffset": _OR_NONE,

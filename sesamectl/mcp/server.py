@@ -15,6 +15,7 @@ from sesamectl.mcp.quoting import cut, line
 from sesamectl.mcp.request import CancelledError, Request, Surroundings
 from sesamectl.mcp.resources import TEMPLATES, list_resources, read_resource
 from sesamectl.mcp.tools import INSTRUCTIONS, Tool
+from sesamectl.resolve import NO_HUB
 
 NOT_JSON, NO_REQUEST, NO_METHOD, BAD_PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
 BUSY, NO_RESOURCE = -32000, -32002
@@ -22,6 +23,9 @@ VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")  # the newes
 WITH_BATCHES = "2025-03-26"  # the one version that has them
 AT_ONCE, WAITING = 8, 64
 ERROR_CHARACTERS = 1000
+# What a person would type is for a model a tool.
+IN_TOOLS = (("`sesamectl list`", "list_sessions"), ("`sesamectl search --hub`", "search_sessions with scope hub"))
+WITHOUT_HUB = "without scope, what is on this machine is found"
 LAST_ANSWERS_S = 1.0
 STOP_S = 5.0  # what was cancelled ends commands that it started
 
@@ -206,8 +210,11 @@ class _Batch:
 
 
 def explain(error: Exception) -> str:
-    """What went wrong, in a model's words: what a person would type is a tool for it."""
-    return cut(line(error), ERROR_CHARACTERS).replace("`sesamectl list`", "list_sessions")
+    """What went wrong, in a model's words, and what it can do."""
+    told = cut(line(error), ERROR_CHARACTERS)
+    for typed, tool in IN_TOOLS:
+        told = told.replace(typed, tool)
+    return f"{told}; {WITHOUT_HUB}" if isinstance(error, RpcError) and error.code == NO_HUB else told
 
 
 def _attempt(identity: str | int, run: Callable[[Request], dict[str, Any]], request: Request) -> dict[str, Any]:

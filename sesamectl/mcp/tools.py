@@ -18,7 +18,8 @@ from sesamectl.mcp.page import Part, page
 from sesamectl.mcp.request import Request
 from sesamectl.mcp.schema import Schema
 from sesamectl.opened import find_session
-from sesamectl.resolve import NOT_FOUND, identify, resolve
+from sesamectl.resolve import NO_HUB, NOT_AN_ID, NOT_FOUND, identify, resolve
+from sesamectl.zone import find_zone
 
 MOST_CHARACTERS = 20_000  # of an answer, in all
 STARTED = "[sesamed was not running and has been started]"
@@ -26,6 +27,7 @@ ANYBODY = "[Which session asks is not known: none is left out, so this one may b
 MOST_QUESTION = 4000  # characters: what a session says need not be told again
 MAX_CONFIG = 1 << 16  # bytes, as the daemon takes
 FRAME = 40  # around what is added to a text
+NOT_THERE = {"here": NOT_AN_ID, "both": (NOT_FOUND, NO_HUB), "hub": ()}  # then it may be a name
 SHRINK = 0.95  # at least so much, each time that an answer does not fit
 
 Told = dict[str, Any]
@@ -82,15 +84,17 @@ def search(request: Request, given: Given) -> Told:
 
     def question(client: Client) -> dict[str, Any]:
         asker = find_asker_of(client, request)
-        params = choose_tools(client, {**filters(given, request.here), **sort, "limit": most, "offset": offset})
-        found = client.call("search", query=query, exclude=asker, fresh=True, **params)
+        params = choose_tools(
+            client, {**filters(given, request.here), **sort, "timeZone": find_zone(), "limit": most, "offset": offset}
+        )
+        found = client.call("search", query=query, timeWords=True, exclude=asker, fresh=True, **params)
         return {**found, "asker": asker}
 
     found = request.ask(question)
 
     def render(budget: int) -> Told:
         told = present.search(query, found, offset, budget)
-        hits = [_point(hit) for hit in found["results"][: told.shown]]
+        hits = [_place(hit, hit["match"] or {}) for hit in found["results"][: told.shown]]
         return {"text": told.text, "sessions": hits, "total": found["total"], "nextOffset": told.following}
 
     return fit(render, _notes(request, found["asker"], bool(found["results"])))
@@ -109,7 +113,7 @@ def list_sessions(request: Request, given: Given) -> Told:
 
     def render(budget: int) -> Told:
         told = present.sessions(listed, offset, budget)
-        entries = [{"sessionId": one["sessionId"], "msgIdx": None} for one in listed["sessions"][: told.shown]]
+        entries = [_place(one, {}) for one in listed["sessions"][: told.shown]]
         return {"text": told.text, "sessions": entries, "total": listed["total"], "nextOffset": told.following}
 
     return fit(render, _notes(request, listed["asker"], bool(listed["sessions"])))
@@ -124,7 +128,7 @@ def read(request: Request, given: Given) -> Told:
     most = limit(given, schemas.READ_BOUNDS, of_end)
 
     def question(client: Client) -> dict[str, Any]:
-        return _read_page(client, request, given["session"], **place, limit=most, textOffset=text_offset)
+        return _read_page(client, request, given, **place, limit=most, textOffset=text_offset)
 
     found = request.ask(question)
 
@@ -142,12 +146,12 @@ def read(request: Request, given: Given) -> Told:
 
 def get_meta(request: Request, given: Given) -> Told:
     """`get_session_meta`."""
-    found = request.ask(lambda client: _read_page(client, request, given["session"], limit=0))
+    found = request.ask(lambda client: _read_page(client, request, given, limit=0))
     session, total = found["session"], found["page"]["total"]
 
     def render(budget: int) -> Told:
         text = present.meta(session, total, budget)
-        return {"text": text, "sessionId": session["sessionId"], "total": total}
+        return {"text": text, "sessionId": found["page"]["sessionId"], "total": total}
 
     return fit(render, _notes(request))
 
@@ -166,8 +170,7 @@ def query(request: Request, given: Given) -> Told:
     up_to = counted(given, "upTo") if "upTo" in given else None
 
     def question(client: Client) -> dict[str, Any]:
-        identity = identify(resolve(client, given["session"].strip(), request.here))
-        found[:] = [read_material(client, identity, up_to)]
+        found[:] = [read_material(client, _find(client, request, given), up_to)]
         return {}
 
     try:
@@ -207,17 +210,30 @@ def _has_model() -> bool:
     return True
 
 
-def _read_page(client: Client, request: Request, reference: str, **place: int) -> dict[str, Any]:
-    """A page of the session with this id, or else of the one that is called so; and what is known about it."""
-    identity = reference.strip()
+def _read_page(client: Client, request: Request, given: Given, **place: int) -> dict[str, Any]:
+    """A page of the session that is meant, and what is known about it."""
+    which = _find(client, request, given)
+    page_of_it = client.call("list_messages", **which, **place)
+    return {"page": page_of_it, "session": client.call("get_session_meta", **which)}
+
+
+def _find(client: Client, request: Request, given: Given) -> dict[str, Any]:
+    """What means the session with this id, or else the one that is called so. A hub is asked for ids: names are of this machine."""
+    which = {"sessionId": given["session"].strip(), "scope": given.get("scope") or "here"}
     try:
-        read = client.call("list_messages", sessionId=identity, **place)
+        client.call("list_messages", **which, limit=0)
     except RpcError as error:
-        if error.code != NOT_FOUND:
+        if error.code not in NOT_THERE[which["scope"]]:
             raise
-        identity = identify(resolve(client, identity, request.here))
-        read = client.call("list_messages", sessionId=identity, **place)
-    return {"page": read, "session": client.call("get_session_meta", sessionId=identity)}
+        return {"sessionId": identify(_resolve(client, request, which["sessionId"], error)), "scope": "here"}
+    return which
+
+
+def _resolve(client: Client, request: Request, reference: str, missed: RpcError) -> dict[str, Any]:
+    try:
+        return resolve(client, reference, request.here)
+    except RpcError as error:
+        raise missed if error.code == NOT_FOUND and missed.code == NO_HUB else error from None
 
 
 def find_asker_of(client: Client, request: Request) -> list[str]:
@@ -231,10 +247,13 @@ def _notes(request: Request, asker: Sequence[str] = ("",), has_any: bool = True)
     return [note for note, is_so in ((STARTED, request.has_started), (ANYBODY, has_any and not asker)) if is_so]
 
 
-def _point(hit: Mapping[str, Any]) -> dict[str, Any]:
-    """Where to read on."""
-    match = hit["match"] or hit
-    return {"sessionId": match["sessionId"], "msgIdx": match.get("msgIdx")}
+def _place(session: Mapping[str, Any], match: Mapping[str, Any]) -> dict[str, Any]:
+    """Where to read on. In a hub several persons may have an id, so there it is the key."""
+    is_there = bool(session.get("asOf"))
+    own = session["key"] if is_there else session["sessionId"]
+    identity = match["sessionId"] if match and match["sessionId"] != session["sessionId"] else own
+    scope = {"scope": "hub"} if is_there else {}
+    return {"sessionId": identity, "msgIdx": match.get("msgIdx"), **scope}
 
 
 TOOLS = (

@@ -8,6 +8,7 @@ from sesamectl.client import Client
 from sesamectl.memory.answer import read_output
 from sesamectl.memory.asking import AskingError, ask_model
 from sesamectl.memory.excerpt import Excerpt, read_excerpt
+from sesamectl.memory.pages import Place
 from sesamectl.memory.prompt import close, describe
 from sesamectl.memory.settings import read_settings
 from sesamed.model import PROMPT_MARKER
@@ -43,19 +44,26 @@ class Answered(NamedTuple):
     unknown: list[int]
 
 
-def read_material(client: Client, identity: str, up_to: int | None = None) -> Material:
+def read_material(client: Client, which: Place, up_to: int | None = None) -> Material:
     """What there is to answer from, up to one of its messages if that is given. Raises AskingError if there is nothing."""
-    session = client.call("get_session_meta", sessionId=identity)
-    branch = "leaf" if up_to is None else _find_line(client, identity, up_to)
-    excerpt = read_excerpt(client, {"sessionId": identity, "branch": branch}, ROOM)
+    session = client.call("get_session_meta", **which)
+    excerpt = read_excerpt(client, _choose_branch(client, which, session, up_to), ROOM)
     if not excerpt.numbers:
         raise AskingError("nothing was said in this session")
     return Material(session, excerpt)
 
 
-def _find_line(client: Client, identity: str, number: int) -> str:
+def _choose_branch(client: Client, which: Place, session: Mapping[str, Any], up_to: int | None) -> Place:
+    if session["asOf"] is None:
+        return {**which, "branch": "leaf" if up_to is None else _find_line(client, which, up_to)}
+    if up_to is not None:
+        raise AskingError("a hub does not know which messages lead to which: leave upTo out")
+    return which
+
+
+def _find_line(client: Client, which: Place, number: int) -> str:
     """The agent's own name of a message: a branch leads to it."""
-    page = client.call("list_messages", sessionId=identity, offset=number, limit=1)
+    page = client.call("list_messages", **which, offset=number, limit=1)
     if not page["messages"]:
         raise AskingError(f"there is no [{number}]: messages and tool calls are [0] to [{page['total'] - 1}]")
     entry: str | None = page["messages"][0]["entryId"]

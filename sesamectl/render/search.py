@@ -23,6 +23,12 @@ FIELDS = {
     **{name: name for name in ("title", "summary", "description", "tags")},
     "recallWords": "recall words",
 }
+LEADS = {  # what words for a time may begin with, and the flag that means the same
+    **dict.fromkeys(("from", "on", "in", "during", "over"), "on"),
+    **dict.fromkeys(("since", "after"), "after"),
+    **dict.fromkeys(("until", "till"), "until"),
+    "before": "before",
+}
 KNOWN = ("chunks", "forms", "headings")  # the counts of a word; it is nowhere when all of them are 0
 
 
@@ -157,6 +163,8 @@ def _reference(hit: Mapping[str, Any]) -> str:
 
 def _notes(answer: Mapping[str, Any]) -> Iterator[str]:
     """How far to trust the answer."""
+    if meant := answer.get("timeFilter"):
+        yield _tell_time(meant)
     corrected = answer.get("corrected", {})
     lacking = any(hit.get("missingWords") for hit in answer.get("results", ())[:1])
     if answer.get("weak") and (lacking or not corrected):  # else what was corrected says enough
@@ -177,6 +185,18 @@ def _notes(answer: Mapping[str, Any]) -> Iterator[str]:
         yield f"Not yet searchable: {pending(answer['pending'])}."
     for warning in answer.get("warnings", ()):
         yield f"Warning: {clean(warning)}"
+
+
+def _tell_time(meant: Mapping[str, Any]) -> str:
+    """What became of words for a time at the end of the question."""
+    words, days = clean(meant["words"]), clean(meant["days"])
+    if meant["effect"] == "acts":
+        return f"Only {words}: {days}. With --plain these are words to search for."
+    if meant["effect"] == "nothing":
+        return f"Nothing {words} ({days}): searched in all times instead."
+    lead, _, time = words.partition(" ")
+    flag, value = (LEADS[lead], time) if lead in LEADS else ("on", words)
+    return f"To list by time: sesamectl list --{flag} '{value}'"
 
 
 def nothing_yet(_: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:

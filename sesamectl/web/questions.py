@@ -7,7 +7,8 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from sesamectl.errors import UsageError
-from sesamectl.flags import FILTERS, PAGE, SEARCH, SIMILAR, Flag, directory
+from sesamectl.flags import ASK_HUB, FILTERS, PAGE, PERSON, SEARCH, SIMILAR, Flag, directory
+from sesamectl.zone import say_zone
 
 LISTED, SEARCHED = "/api/sessions", "/api/sessions/search"
 METHODS = "/api/"  # with a method's name behind it
@@ -18,7 +19,11 @@ REFUSED: Mapping[str, str] = {
     "cancel": "close the connection instead",
 }
 MOST_PARAMETERS = 200
-_LISTS: Mapping[str, tuple[Flag, ...]] = {LISTED: (*PAGE, SIMILAR, *FILTERS), SEARCHED: SEARCH}
+_HUB = (ASK_HUB, Flag("scope", "here|hub|both", "where to look"))
+_LISTS: Mapping[str, tuple[Flag, ...]] = {
+    LISTED: (*PAGE, SIMILAR, *FILTERS, PERSON, *_HUB),
+    SEARCHED: (*SEARCH, *_HUB),
+}
 
 
 class ForbiddenError(Exception):
@@ -43,7 +48,9 @@ def read_get(path: str, query: str) -> tuple[str, dict[str, Any]]:
             raise UsageError(f"there is no parameter {name}; there are {known}")
         else:
             _add(params, flags[name], value)
-    return ("search" if path == SEARCHED else "list_sessions"), params
+    if params.pop(ASK_HUB.name, False):
+        params["scope"] = "both"
+    return ("search" if path == SEARCHED else "list_sessions"), say_zone(params)
 
 
 def _split(query: str) -> list[tuple[str, str]]:

@@ -32,6 +32,7 @@ REST_S = 2.0  # between two passes: a session that is written to all the time le
 MOST_REST_S = 10.0
 SHARE = 4  # it rests so many times as long as a pass took
 HEARTBEAT_S = 60.0
+WATCH_S = 5.0
 RETRY_S = (1.0, 60.0)
 REFUSED_S = 15.0  # somebody is at it, perhaps
 REFUSALS: frozenset[HubCause] = frozenset(
@@ -85,8 +86,9 @@ class Bell:
 
 def run(orders: Orders, bell: Bell, reporter: Reporter) -> None:
     """Ship until the daemon has ended."""
-    pause_s = RETRY_S[0]
+    pause_s, shipped = RETRY_S[0], 0
     told = ""
+    reporter.said.rules = Outgoing(orders.hub).rules
     while not bell.has_ended:
         try:
             reporter.begin("starting")
@@ -103,11 +105,21 @@ def run(orders: Orders, bell: Bell, reporter: Reporter) -> None:
             if error.message != told:
                 log.warning("%s", error.message)
                 told = error.message
+            if reporter.said.messages > shipped:  # it was there for a while
+                pause_s, shipped = RETRY_S[0], reporter.said.messages
             bell.rest(REFUSED_S if is_refused else pause_s * random.uniform(0.5, 1.0))  # noqa: S311  # many come back at once
             pause_s = min(pause_s * 2, RETRY_S[1])
         except SesameError as error:  # the index is being replaced, or there is none
             log.info("%s", error.message)
             bell.rest(pause_s)
+
+
+def watch(bell: Bell, reporter: Reporter) -> None:
+    """Notice a hub that says nothing any more."""
+    while not bell.has_ended:
+        bell.rest(WATCH_S)
+        if (error := reporter.find_silence()) is not None:
+            log.warning("%s", error.message)
 
 
 def follow(orders: Orders, bell: Bell, reporter: Reporter) -> None:
@@ -157,6 +169,7 @@ def main() -> int:
     bell = Bell()
     threading.Thread(target=bell.listen, args=(sys.stdin.fileno(),), daemon=True).start()
     reporter = Reporter(orders.progress)
+    threading.Thread(target=watch, args=(bell, reporter), daemon=True).start()
     if orders.hub.follows:
         threading.Thread(target=follow, args=(orders, bell, reporter), daemon=True).start()
     run(orders, bell, reporter)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from sesamed.config import Hub
 from sesamed.errors import HubCause, HubError
-from sesamed.hub.claim import Claim, Identity
+from sesamed.hub.claim import Claim, Identity, check_team
 from sesamed.hub.migrations import VERSION
 from sesamed.hub.outgoing import Outgoing
 from sesamed.hub.server import check_schema, check_server, connect, errors
@@ -54,6 +54,9 @@ def check(hub: Hub, identity: Identity, *, timeout_s: int = 10) -> Iterator[Chec
             _check_rights(connection)
             Claim(connection, identity, single_user=hub.single_user).check()
             yield Check("account", "ok", f"workstation {identity.workstation}, as {identity.person}")
+            if hub.team and hub.projects.share:
+                check_team(connection, hub)
+                yield Check("team", "ok", f"{hub.team}; it sees {', '.join(hub.projects.share)}, as far as that leaves")
             _check_languages(connection, hub)
             yield Check("languages", "ok", ", ".join(sorted({hub.language, *hub.languages.values()})))
     except HubError as error:
@@ -95,18 +98,20 @@ def list_machines(connection: "Connection") -> list[dict[str, Any]]:
 
 
 def preview(database: str, hub: Hub, workstation: str) -> dict[str, Any]:
-    """What would leave, by project, and how much would stay here. Nothing is connected to."""
+    """What would leave, by project; how much would stay here, and of that how much only because it is denied. Nothing is connected to."""
     outgoing, where = Outgoing(hub), filters.to_sql(filters.Where())
     sessions: Counter[tuple[str, str]] = Counter()
     messages: Counter[tuple[str, str]] = Counter()
-    staying, since, more = 0, 0, True
+    staying, denied, since, more = 0, 0, 0, True
     while more:
         with visit(database) as index:
             changes = list_changes(index, where, since, PAGE, workstation)
-        for session in changes.sessions:
-            if not outgoing.allows(session):
-                staying += 1
-                continue
+            pairs = zip(changes.numbers, changes.sessions, strict=True)
+            meant = {number: session for number, session in pairs if outgoing.means(session)}
+            leaving = [session for number, session in meant.items() if not outgoing.denies(index, number)]
+        staying += len(changes.sessions) - len(leaving)
+        denied += len(meant) - len(leaving)
+        for session in leaving:
             key = outgoing.identify(session), outgoing.find_team(session)
             sessions[key] += 1
             messages[key] += session.message_count
@@ -117,4 +122,5 @@ def preview(database: str, hub: Hub, workstation: str) -> dict[str, Any]:
             for (project, team), count in sorted(sessions.items())
         ],
         "staying": staying,
+        "denied": denied,
     }

@@ -77,12 +77,16 @@ class Child:
 
 def identify(data_dir: str, station: str) -> Identity:
     """Who ships: this index on this machine, as this user. What a machine is recognised by is digested."""
-    try:
-        person = pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        person = str(os.geteuid())
     instance = digest(encode(workstation.machine_id()), b"\0", os.fsencode(os.path.realpath(data_dir)))
-    return Identity(station, f"{instance:016x}", person)
+    return Identity(station, f"{instance:016x}", name_person())
+
+
+def name_person() -> str:
+    """Whose this is on this machine."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
 
 
 def identify_here(database: str, environ: Mapping[str, str], configured: str | None) -> Identity:

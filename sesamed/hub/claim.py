@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
+from sesamed.config import Hub
 from sesamed.errors import HubError
 from sesamed.hub.migrations import CHANNEL
 from sesamed.hub.rows import Rows
@@ -34,6 +35,30 @@ UPDATE sesame.hub_workstations SET epoch = %(epoch)s, rules = %(rules)s, revisio
 SEEN = f"UPDATE sesame.hub_workstations SET seen_at = now() {OWN}"
 LEAVE = f"DELETE FROM sesame.hub_workstations {OWN}"
 BATCH = 500  # sessions that are removed in one transaction
+
+
+MEMBERSHIP = "SELECT accepted FROM sesame.hub_members WHERE team = %s AND member = session_user"
+
+
+def check_team(connection: "Connection", hub: Hub) -> None:
+    """Raise HubError if something is to be shared with a team that this role is not in, or has not accepted."""
+    if not (hub.team and hub.projects.share):
+        return
+    row = connection.execute(MEMBERSHIP, (hub.team,)).fetchone()
+    if row == (True,):
+        return
+    team, ((role, _),) = hub.team.replace("'", "''"), connection.execute(ROLE).fetchall()
+    if row is None:
+        raise HubError(
+            f"the role {role} is not in the team {hub.team!r} of hub.team, or there is none of that name; whoever keeps the team says: "
+            f"INSERT INTO sesame.hub_members(team, member) VALUES ('{team}', '{role}')",
+            cause="rights",
+        )
+    raise HubError(
+        f"you have not accepted the team {hub.team!r} of hub.team; as the role {role} say: "
+        f"UPDATE sesame.hub_members SET accepted = true WHERE team = '{team}'",
+        cause="rights",
+    )
 
 
 class Identity(NamedTuple):
@@ -154,7 +179,6 @@ class Claim:
                 removed += rows.remove(keys)
                 if len(keys) < BATCH:
                     rows.share_alone()
-                    rows.tidy()
                     self.connection.execute(LEAVE, values)
                     self.connection.execute(f"NOTIFY {CHANNEL}")
                     return removed

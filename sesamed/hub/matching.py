@@ -13,8 +13,8 @@ from sesamed.hub.words import CollectingTermMaker, HubTermMaker, Known, Sessions
 from sesamed.store.ids import Kind
 from sesamed.store.search import scoring
 from sesamed.store.search.scoring import KIND_WEIGHTS, Matched
-from sesamed.store.search.shown import Found, fold_enough
-from sesamed.store.search.terms import Pattern, Query, Terms, expand_with
+from sesamed.store.search.shown import Found, fold_enough, take_best
+from sesamed.store.search.terms import Pattern, Query, Terms, expand_with, weigh_rarity
 from sesamed.store.sqlite import Connection as Tokenizing
 
 if TYPE_CHECKING:
@@ -63,14 +63,15 @@ class Ranked(NamedTuple):
 
 
 class Row:
-    """A message that matches."""
+    """A message that matches. There are tens of thousands of them in an answer: what can be done once for each is."""
 
-    __slots__ = ("patterns", "place", "times")
+    __slots__ = ("patterns", "place", "score", "times")
 
-    def __init__(self, place: int) -> None:
+    def __init__(self, place: int, pattern: int) -> None:
         self.place = place
-        self.patterns: list[int] = []
-        self.times: dict[int, int] = {}  # how often each is in it, where that was asked
+        self.patterns = [pattern]
+        self.times: Mapping[int, int] | None = None  # how often each is in it, where that was asked
+        self.score = 0.0
 
     @property
     def number(self) -> int:
@@ -94,7 +95,12 @@ class Matching:
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
         self.rows: dict[int, dict[int, Row]] = {}
-        self._holders: dict[int, dict[int, int]] = {}  # of a record: the sessions that have it, with its number in each
+        self._first: dict[
+            int, tuple[int, int]
+        ] = {}  # of a record: the session that it was found in first, and its number there
+        self._copies: dict[
+            int, dict[int, int]
+        ] = {}  # of one that others have, too: all of them, with its number in each
 
     def add(self, pattern: int, found: list[tuple[Any, ...]]) -> None:
         """What a scan has found."""
@@ -103,11 +109,18 @@ class Matching:
             rows = self.rows.setdefault(session, {})
             for place, record in zip(places, records, strict=True):
                 number = place >> (LENGTH_BITS + KIND_BITS)
-                row = rows.get(number)
-                if row is None:
-                    row = rows[number] = Row(place)
-                    self._holders.setdefault(record, {})[session] = number
-                row.patterns.append(pattern)
+                if (row := rows.get(number)) is not None:
+                    row.patterns.append(pattern)
+                    continue
+                rows[number] = Row(place, pattern)
+                if self._first.setdefault(record, (session, number))[0] == session and record not in self._copies:
+                    self._first[record] = (session, number)
+                else:
+                    self._note_copy(record, session, number)
+
+    def _note_copy(self, record: int, session: int, number: int) -> None:
+        first, its_number = self._first[record]
+        self._copies.setdefault(record, {first: its_number})[session] = number
 
     def leave_out(self, found: list[tuple[Any, ...]]) -> set[int]:
         """Without what these contain; gives the sessions in which it was said."""
@@ -116,7 +129,7 @@ class Matching:
             session = self._sessions.number(Known(*who))
             for place in places:
                 row = self.rows.get(session, {}).pop(place >> (LENGTH_BITS + KIND_BITS), None)
-                if (row or Row(place)).kind < Kind.CALL:
+                if (row or Row(place, 0)).kind < Kind.CALL:
                     without.add(session)
         return without
 
@@ -129,9 +142,7 @@ class Matching:
         """What several sessions hold is the asker's own, and the earliest one's; gives the others, with whose theirs is. Keys and times
         are what others have written: their rows never stand before one's own."""
         known, copied = self._sessions.known, set[tuple[int, int]]()
-        for holders in self._holders.values():
-            if len(holders) < 2:
-                continue
+        for holders in self._copies.values():
             there = [session for session, number in holders.items() if number in self.rows.get(session, ())]
             there.sort(key=lambda one: (known[one].owner != role, known[one].created_s, known[one][:3]))
             for session in there[1:]:
@@ -163,7 +174,8 @@ class Search:
         self._maker = HubTermMaker(question, tokenizing, where, list(collecting.matches))
         self.terms = expand_with(self._maker, query)
         self._patterns = {pattern.match: number for number, pattern in enumerate(self.terms.patterns)}
-        self._idfs = [scoring.weigh_pattern(self.terms.chunks, pattern.chunks) for pattern in self.terms.patterns]
+        self._once: dict[int, float] = {}  # what a pattern counts that is once in a message of this length
+        self._idfs = [weigh_rarity(self.terms.chunks, pattern.chunks) for pattern in self.terms.patterns]
 
     def rank(self, limit: int, *, recent: bool) -> Ranked:
         """The sessions that match best."""
@@ -176,22 +188,29 @@ class Search:
         self._look_closely(matching, scanned, common)
         said = {terms.patterns[number].match: times.items() for number, times in matching.count().items()}
         messages = {number: known.messages for number, known in enumerate(sessions.known)}
-        counted = scoring.count_patterns(terms, said, messages, partial(_choose_titled, sessions))
-        whole = scoring.score_sessions(counted, self._question.sessions, self._question.said)
+        naming = scoring.name_sessions(terms, partial(_choose_titled, sessions))
+        counted = scoring.count_patterns(terms, said)
+        whole = scoring.score_sessions(counted, messages, self._question.sessions, self._question.said)
         places, chunks = self._list_chunks(matching)
         best_of = scoring.choose_chunks(chunks, terms)
-        named = {session for session in counted.first_named - without if sessions.known[session].passes}
+        named = {session for session in naming.first_named - without if sessions.known[session].passes}
         called = set[int]() if self._where.message != "true" else named - best_of.keys()
-        titled = counted.titled
+        titled = naming.titled
         called -= {fork for fork, owner in copied if titled.get(owner, 0.0) >= titled.get(fork, 0.0)}
         measure_fit = partial(self._measure_fit, matching, places)
-        scored = scoring.put_parts_last(scoring.fuse(best_of, called, counted, whole, terms, measure_fit), hidden=False)
+        scored = scoring.put_parts_last(scoring.fuse(best_of, called, naming, whole, terms, measure_fit))
         shown = partial(find_shown, self._question, sessions, folds=self._where.folds)
-        found, is_complete = fold_enough(scored, limit, shown, recent=recent)
+        found, is_complete = fold_enough(partial(take_best, scored), limit, shown, recent=recent)
         is_whole = not common and all(pattern.chunks < MOST_OF_ONE for pattern in scanned)
-        is_exact = is_complete and is_whole and counted.first_named == counted.named
+        is_exact = is_complete and is_whole and naming.first_named == naming.named
         best = max(found, key=lambda one: one.score, default=None)
         return Ranked(found[:limit], len(found), is_exact, best, sessions.known, places)
+
+    @property
+    def lexemes(self) -> set[str]:
+        """All words that are searched, as the hub has them."""
+        asked = self._maker.translator.translate(self._patterns)
+        return {lexeme for match in self._patterns for word in asked[match].lexemes for lexeme in word}
 
     def _match(self, patterns: list[Pattern]) -> Matching:
         matching = Matching(self._maker.sessions)
@@ -224,33 +243,41 @@ class Search:
 
     def _look_closely(self, matching: Matching, scanned: list[Pattern], common: list[Pattern]) -> None:
         """How often the words are in the best messages, by what is known so far, and which common words they have."""
-        scored = (
-            (self._score_row(row), session, row) for session, rows in matching.rows.items() for row in rows.values()
-        )
-        best = heapq.nlargest(CANDIDATES, scored, key=lambda one: one[0])
+        every = [(session, row) for session, rows in matching.rows.items() for row in rows.values()]
+        for _, row in every:
+            row.score = self._score_row(row)
+        best = heapq.nlargest(CANDIDATES, every, key=lambda one: one[1].score)
         if not best:
             return
-        known = [self._maker.sessions.known[session] for _, session, _ in best]
+        known = [self._maker.sessions.known[session] for session, _ in best]
         translated = self._maker.translator.translate(self._patterns)
         of_patterns = [translated[match].lexemes for match in self._patterns]
         values = {
             **bind_keys(known),
-            "numbers": [row.number for *_, row in best],
+            "numbers": [row.number for _, row in best],
             "common": [translated[pattern.match].said for pattern in common],
-            "lexemes": sorted({lexeme for words in of_patterns for word in words for lexeme in word}),
+            "lexemes": sorted(self.lexemes),
         }
         query = join_any(translated[pattern.match].said for pattern in scanned)
         for n, held, lexemes, times in self._question.search([query], WEIGHED, values)[0]:
-            row = best[n - 1][2]
+            row = best[n - 1][1]
             row.patterns += [self._patterns[common[at - 1].match] for at in held]
             counts = dict(zip(lexemes or (), times or (), strict=True))
-            for pattern in row.patterns:
-                each = [sum(counts.get(lexeme, 0) for lexeme in word) for word in of_patterns[pattern]]
-                row.times[pattern] = max(1, min(each, default=1))
+            each = {
+                pattern: [sum(counts.get(lexeme, 0) for lexeme in word) for word in of_patterns[pattern]]
+                for pattern in row.patterns
+            }
+            row.times = {pattern: max(1, min(some, default=1)) for pattern, some in each.items()}
+            row.score = self._score_row(row)
 
     def _score_row(self, row: Row) -> float:
-        patterns = [(self._idfs[pattern], row.times.get(pattern, 1)) for pattern in row.patterns]
-        return KIND_WEIGHTS.get(row.kind, 1.0) * scoring.score_chunk(patterns, row.words, self._question.average_words)
+        weight, words = KIND_WEIGHTS.get(row.kind, 1.0), row.words
+        if row.times is not None:
+            patterns = [(self._idfs[pattern], row.times[pattern]) for pattern in row.patterns]
+            return weight * scoring.score_chunk(patterns, words, self._question.average_words)
+        if (once := self._once.get(words)) is None:
+            once = self._once[words] = scoring.score_chunk([(1.0, 1)], words, self._question.average_words)
+        return weight * sum([self._idfs[pattern] * once for pattern in row.patterns])
 
     def _list_chunks(self, matching: Matching) -> tuple[list[tuple[int, int]], list[Matched]]:
         """The messages as candidates, and the places that their numbers mean."""
@@ -260,8 +287,7 @@ class Search:
         for session, rows in matching.rows.items():
             for number, row in rows.items():
                 has_word = not whole.isdisjoint(row.patterns)
-                score = self._score_row(row)
-                chunks.append(Matched(session, len(places), score, row.kind < Kind.CALL, has_word, number))
+                chunks.append(Matched(session, len(places), row.score, row.kind < Kind.CALL, has_word, number))
                 places.append((session, number))
         return places, chunks
 

@@ -2,6 +2,7 @@
 locally.
 """
 
+import itertools
 import json
 import os
 import re
@@ -10,15 +11,16 @@ from typing import NamedTuple
 
 from sesamed.config import Hub
 from sesamed.exclusion import Exclusion
-from sesamed.hub.identity import find_remotes
+from sesamed.hub.identity import Remotes, find_remotes
 from sesamed.masking import RULES, mask
 from sesamed.model import Session, digest, encode, iso_or_none
 from sesamed.sanitize import clean_text
+from sesamed.store import sqlite
 from sesamed.store.ids import Kind
-from sesamed.store.reading.leaving import Leaving, LeavingRecord
+from sesamed.store.reading.leaving import Leaving, LeavingRecord, read_whereabouts
 from sesamed.store.subwords import inner_words
 
-FORM = 2  # raised when the same session would leave in another form
+FORM = 3  # raised when the same session would leave in another form
 MARK = len("Assistant: \n")  # what a text gets around it where a session is one text
 HEADING = 20_000  # characters of each of its parts; of a tag, and how many
 WORD, WORDS = 200, 200
@@ -90,9 +92,9 @@ class Patterns:
     """Globs: those that begin with `/` or `**` are of directories and what is below, all others of remotes."""
 
     def __init__(self, globs: Iterable[str]) -> None:
-        globs = list(globs)
-        self._directories = Exclusion(glob for glob in globs if glob.startswith(("/", "**")))
-        self.of_remotes = [glob for glob in globs if not glob.startswith(("/", "**"))]
+        self.globs = list(globs)
+        self._directories = Exclusion(glob for glob in self.globs if glob.startswith(("/", "**")))
+        self.of_remotes = [glob for glob in self.globs if not glob.startswith(("/", "**"))]
         self._remotes = Exclusion("/" + glob for glob in self.of_remotes)
 
     def match(self, paths: Iterable[str], *identities: str) -> bool:
@@ -110,7 +112,7 @@ class Outgoing:
         self._deny = Patterns(hub.projects.deny)
         self._share = Patterns(hub.projects.share)
         self._languages = [(Patterns([glob]), language) for glob, language in hub.languages.items()]
-        self._identities: dict[str, list[str]] = {}  # of projects: what each is called, and its other remotes
+        self._remotes: dict[str, Remotes] = {}  # of projects
 
     @property
     def rules(self) -> str:
@@ -135,32 +137,39 @@ class Outgoing:
 
     def remember(self, identities: Mapping[str, str]) -> None:
         """What projects were called before, for directories that are no longer there."""
-        self._identities = {path: [name] for path, name in identities.items() if not os.path.isdir(path)}
+        self._remotes = {path: Remotes([name]) for path, name in identities.items() if not os.path.isdir(path)}
 
     def identify(self, session: Session) -> str:
         """What a session's project is called on all machines."""
-        return next(iter(self._list_identities(session)), session.project_path or "")
+        path = session.project_path or ""
+        return next(iter(self._find_remotes(path).addresses), path) if path else ""
 
-    def _list_identities(self, session: Session) -> list[str]:
-        path = session.project_path
-        if not path:
-            return []
-        if path not in self._identities:
-            self._identities[path] = find_remotes(path) or ([path] if os.path.isdir(path) else [])
-        return self._identities[path]
+    def _find_remotes(self, path: str) -> Remotes:
+        """Of a project. Where that is no longer there, it is not known whether these are all."""
+        if path not in self._remotes:
+            found = find_remotes(path)
+            is_there = os.path.isabs(path) and os.path.isdir(path)
+            self._remotes[path] = found if found.addresses or is_there else Remotes([], are_all=False)
+        return self._remotes[path]
 
-    def allows(self, session: Session) -> bool:
-        """Whether a session leaves. What came from a hub never goes back there."""
+    def means(self, session: Session) -> bool:
+        """Whether a session leaves by where it began, unless that is denied. What came from a hub never goes back there."""
         if session.is_followed or (self._hub.sources is not None and session.source not in self._hub.sources):
             return False
-        paths, identity = _list_paths(session), self.identify(session)
-        return self._allow.match(paths, identity) and not self._is_denied(session, paths)
+        return self._allow.match(_list_paths(session), self.identify(session))
 
-    def _is_denied(self, session: Session, paths: list[str]) -> bool:
-        """By a directory, or by any remote; where there is no repository any more, nobody knows whether it had one that is denied."""
-        identities = self._list_identities(session)
-        is_lost = bool(session.project_path) and not identities
-        return self._deny.match(paths, *identities) or (is_lost and bool(self._deny.of_remotes))
+    def denies(self, index: sqlite.Connection, number: int) -> bool:
+        """Whether a session stays, because of a directory that it, or one whose records it holds, was in at any time: by that, or by any
+        remote there. Where there is no repository any more, nobody knows whether it had one that is denied.
+        """
+        if not self._deny.globs:
+            return False
+        found = read_whereabouts(index, number)
+        if not found.are_all or self._deny.match(_with_real([*found.directories, *found.projects])):
+            return True
+        remotes = [self._find_remotes(project) for project in found.projects] if self._deny.of_remotes else []
+        addresses = itertools.chain.from_iterable(one.addresses for one in remotes)
+        return not all(one.are_all for one in remotes) or self._deny.match((), *addresses)
 
     def find_team(self, session: Session) -> str:
         """The team that sees a session. A project is shared as a whole: a part of it that a glob names would be no border to anybody."""

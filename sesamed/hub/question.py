@@ -21,10 +21,13 @@ Row = tuple[Any, ...]
 IDLE_S = 300.0  # an unused connection is closed
 KEPT = 4  # connections
 CONNECT_S = 2  # libpq takes no less
+NEARLY_MS = 100
 LANGUAGES_S = 60.0
-BEGIN = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 # How many rows a range of words or a question has, PostgreSQL cannot know: it would read tables whose index takes a thousandth of the time.
-LIMITS = "SELECT set_config('statement_timeout', %(left_ms)s, true), set_config('enable_seqscan', 'off', true)"
+BEGIN = """
+    BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY;
+    SELECT set_config('statement_timeout', '{left_ms:d}', true), set_config('enable_seqscan', 'off', true)
+"""
 AT_ONCE = "SELECT set_config('enable_seqscan', 'on', true), set_config('enable_nestloop', 'off', true)"
 ONE_BY_ONE = "SELECT set_config('enable_seqscan', 'off', true), set_config('enable_nestloop', 'on', true)"
 ALONE = "SELECT set_config('sesame.query', %(query)s, true)"
@@ -61,6 +64,12 @@ class Question:
         """The rows of a statement."""
         return self._connection.execute(statement, _clean(values or {}), binary=True).fetchall()
 
+    def rows_together(self, *asked: tuple[str, Mapping[str, Any]]) -> list[list[Row]]:
+        """The rows of statements that do not need each other's, for the way to the hub and back of one."""
+        with self._connection.pipeline():
+            cursors = [self._connection.execute(sql, _clean(values), binary=True) for sql, values in asked]
+        return [cursor.fetchall() for cursor in cursors]
+
     def rows_at_once(self, statement: str, values: Mapping[str, Any]) -> list[Row]:
         """The same of a statement that asks for much of a table: as one pass."""
         with self._connection.pipeline():
@@ -89,7 +98,18 @@ def _clean(values: Mapping[str, Any]) -> dict[str, Any]:
 def _clean_value(value: Any) -> Any:
     if isinstance(value, str):
         return value.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
-    return [_clean_value(one) for one in value] if isinstance(value, list) else value
+    if isinstance(value, list) and value and isinstance(value[0], str) and not _is_clean("".join(value)):
+        return [_clean_value(one) for one in value]
+    return value
+
+
+def _is_clean(text: str) -> bool:
+    """Whether nothing has to be done: most lists are keys that the hub itself has said."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text
 
 
 class Asker:
@@ -113,7 +133,7 @@ class Asker:
             is_whole = True
         except HubError as error:
             if deadline.is_over:
-                raise HubError(f"the hub did not answer within {deadline.limit_ms} ms", cause="deadline") from error
+                raise deadline.error() from error
             raise
         except SesameError:  # what was asked for is not there
             connection.execute("ROLLBACK")
@@ -134,8 +154,7 @@ class Asker:
         try:
             deadline.watch(connection)
             with server.errors():
-                connection.execute(BEGIN)
-                connection.execute(LIMITS, {"left_ms": str(deadline.left_ms())})
+                connection.execute(BEGIN.format(left_ms=deadline.left_ms()))
         except BaseException:
             deadline.watch(None)
             connection.close()
@@ -143,7 +162,12 @@ class Asker:
         return connection
 
     def _connect(self, deadline: "Deadline") -> "Connection":
-        connection = server.connect(self._hub, timeout_s=max(CONNECT_S, deadline.left_ms() // 1000))
+        try:
+            connection = server.connect(self._hub, timeout_s=max(CONNECT_S, deadline.left_ms() // 1000))
+        except HubError as error:
+            if deadline.left_ms() < NEARLY_MS:  # libpq has waited for all of it, and may say so first
+                raise deadline.error() from error
+            raise
         try:
             server.check_schema(connection)
         except BaseException:
@@ -199,13 +223,17 @@ class Deadline:
         """What is left of it."""
         return max(1, int((self._end_s - time.monotonic()) * 1000))
 
+    def error(self) -> HubError:
+        """What whoever asks is told when it is over."""
+        return HubError(f"the hub did not answer within {self.limit_ms} ms", cause="deadline")
+
     def watch(self, connection: "Connection | None") -> None:
         """What is cut in the end. Raises HubError if that was before."""
         with self._changing:
             self._connection = connection
             is_late = self.is_over and connection is not None
         if is_late:
-            raise HubError(f"the hub did not answer within {self.limit_ms} ms", cause="deadline")
+            raise self.error()
 
     def give_up(self) -> None:
         """End the question."""

@@ -30,9 +30,14 @@ SAME = "m.owner = session_user AND m.workstation_id = %(workstation)s AND m.comp
 # The words that are counted. A word that is not is a rare one: most others are what machines made.
 COUNTED = "'D' = ANY(found.weights) AND length(lexeme) <= 24 AND (length(lexeme) <= 8 OR lexeme !~ '[0-9]')"
 
+# What is not shared is counted for the workstation as a whole: nobody but its owner sees any of it.
+COUNTED_FOR = "CASE WHEN {row}team = '' THEN '' ELSE {row}project END"
+
 # Takes off what messages that go had added. `{which}` deletes them, and returns what is needed of each.
 UNCOUNT = f"""
-WITH gone AS ({{which}} RETURNING m.project, m.team, m.language, m.text, m.words, m.searched), totals AS (
+WITH gone AS (
+  {{which}} RETURNING {COUNTED_FOR.format(row="m.")} AS project, m.team, m.language, m.text, m.words, m.searched
+), totals AS (
   UPDATE sesame.hub_totals t SET messages = t.messages - g.messages, words = t.words - g.words
   FROM (SELECT project, team, count(*) AS messages, sum(words) AS words FROM gone WHERE searched GROUP BY 1, 2) g
   WHERE t.owner = session_user AND t.workstation_id = %(workstation)s AND t.project = g.project AND t.team = g.team
@@ -41,7 +46,8 @@ WITH gone AS ({{which}} RETURNING m.project, m.team, m.language, m.text, m.words
   FROM (SELECT project, team, lexeme, count(*) AS messages FROM gone, unnest(sesame.hub_vector(language, text, '')) AS found
     WHERE searched AND {COUNTED} GROUP BY 1, 2, 3) g
   WHERE c.owner = session_user AND c.workstation_id = %(workstation)s AND c.project = g.project AND c.team = g.team AND c.word = g.lexeme
-) SELECT count(*) FROM gone
+  RETURNING c.word, c.messages
+) SELECT (SELECT count(*) FROM gone), ARRAY(SELECT DISTINCT word FROM counts WHERE messages <= 0)
 """
 REMOVE_STAGED = UNCOUNT.format(
     which=f"DELETE FROM sesame.hub_messages m USING pg_temp.staged s WHERE {SAME} AND m.digest IS DISTINCT FROM s.digest"
@@ -54,7 +60,7 @@ REMOVE_ALL = UNCOUNT.format(
     which="""DELETE FROM sesame.hub_messages m
       WHERE m.owner = session_user AND m.workstation_id = %(workstation)s AND m.composite_key = ANY(%(keys)s)"""
 )
-FORGET_ZEROS = f"DELETE FROM sesame.hub_word_counts WHERE {OWN} AND messages <= 0"
+FORGET_ZEROS = f"DELETE FROM sesame.hub_word_counts WHERE word = ANY(%(words)s) AND {OWN} AND messages <= 0"
 
 PUT_MESSAGES = f"""
 WITH fresh AS MATERIALIZED (
@@ -67,13 +73,14 @@ WITH fresh AS MATERIALIZED (
   SELECT %(workstation)s, composite_key, msg_idx, project, team, record_key, role, kind, tool, time, words, vector FROM said
 ), totals AS (
   INSERT INTO sesame.hub_totals AS t (workstation_id, project, team, messages, words)
-  SELECT %(workstation)s, project, team, count(*), sum(words) FROM said GROUP BY 2, 3
+  SELECT %(workstation)s, {COUNTED_FOR.format(row="")} AS counted_for, team, count(*), sum(words) FROM said GROUP BY 2, 3
   ON CONFLICT (owner, workstation_id, project, team)
   DO UPDATE SET messages = t.messages + excluded.messages, words = t.words + excluded.words
 ), counts AS (
   INSERT INTO sesame.hub_word_counts AS c (workstation_id, project, team, word, messages)
-  SELECT %(workstation)s, project, team, lexeme, count(*) FROM said, unnest(vector) AS found WHERE {COUNTED} GROUP BY 2, 3, 4 ORDER BY 4
-  ON CONFLICT (owner, workstation_id, project, team, word) DO UPDATE SET messages = c.messages + excluded.messages
+  SELECT %(workstation)s, {COUNTED_FOR.format(row="")} AS counted_for, team, lexeme, count(*) FROM said, unnest(vector) AS found
+  WHERE {COUNTED} GROUP BY 2, 3, 4 ORDER BY 4
+  ON CONFLICT (word, owner, workstation_id, team, project) DO UPDATE SET messages = c.messages + excluded.messages
 ) SELECT count(*) FROM fresh
 """
 TOUCH_SESSIONS = f"""
@@ -161,7 +168,7 @@ class Rows:
         with self._connection.cursor() as cursor, cursor.copy(COPY) as copy:
             for message in messages:
                 copy.write_row(message)
-        removed = self._count(REMOVE_STAGED)
+        removed = self._uncount(REMOVE_STAGED)
         put = self._count(PUT_MESSAGES)
         if removed or put:
             self._run(TOUCH_SESSIONS, keys=list({message.composite_key for message in messages}))
@@ -170,7 +177,7 @@ class Rows:
     def cut(self, sessions: Sequence[SessionRow]) -> None:
         """Remove what is beyond the end of these."""
         keys, totals = [session.composite_key for session in sessions], [session.total for session in sessions]
-        if self._count(REMOVE_BEYOND, keys=keys, totals=totals):
+        if self._uncount(REMOVE_BEYOND, keys=keys, totals=totals):
             self._run(TOUCH_SESSIONS, keys=keys)
 
     def fit(self, sessions: Sequence[SessionRow]) -> None:
@@ -182,16 +189,12 @@ class Rows:
         keys = list(keys)
         if not keys:
             return 0
-        self._count(REMOVE_ALL, keys=keys)
+        self._uncount(REMOVE_ALL, keys=keys)
         return self._count(REMOVE_SESSIONS, keys=keys)
 
     def list_left_behind(self, limit: int, pending: Sequence[str] = ()) -> list[str]:
         """Sessions that the pass that is under way has not met, without those that are to come."""
         return [key for (key,) in self._run(LEFT_BEHIND, limit=limit, pending=list(pending))]
-
-    def tidy(self) -> None:
-        """Words that are in no message any more."""
-        self._run(FORGET_ZEROS)
 
     def read_known(self, keys: Iterable[str]) -> dict[str, Known]:
         """Those of these sessions that are there."""
@@ -216,6 +219,13 @@ class Rows:
     def _run(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
         cursor = self._connection.execute(statement, {**self._values, **values})
         return cursor.fetchall() if cursor.description else []
+
+    def _uncount(self, statement: str, **values: Any) -> int:
+        """Remove messages, and words that are in none any more; gives how many messages that were."""
+        removed, words = self._run(statement, **values)[0]
+        if words:
+            self._run(FORGET_ZEROS, words=words)
+        return int(removed)
 
     def _count(self, statement: str, **values: Any) -> int:
         return int(self._run(statement, **values)[0][0])

@@ -111,10 +111,21 @@ def connect(hub: Hub, *, timeout_s: int = CONNECT_S) -> "Connection":
         try:
             connection.execute("SET timezone TO 'UTC'")
             connection.execute("SET search_path TO pg_catalog, pg_temp")  # every name is said in full
+            connection.execute(
+                "SET jit TO off"
+            )  # it compiles for seconds what runs for milliseconds: costs say little where plans are forced
         except BaseException:
             connection.close()
             raise
     return connection
+
+
+def find_role(hub: Hub) -> str | None:
+    """The role that the connection string names, if it does. Raises HubError."""
+    try:
+        return _read_dsn(hub.dsn or "").get("user")
+    except ImportError as error:
+        raise HubError(NEEDED, cause="psycopg") from error
 
 
 def _read_dsn(dsn: str) -> dict[str, Any]:

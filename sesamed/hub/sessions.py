@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from sesamed.errors import AmbiguousError, NotFoundError
 from sesamed.hub.conditions import Conditions
-from sesamed.hub.words import Known, Sessions
+from sesamed.hub.words import LEAST_STEM, Known, Sessions
 from sesamed.model import Role
 from sesamed.store.reading.summary import SHORT_CHARACTERS, shorten_among
 from sesamed.store.search.shown import Group, Shown, Team
@@ -18,6 +18,7 @@ MANY = 500  # sessions: then all of them are read at once
 DEEPEST = 8  # of subagents' subagents
 MOST_CANDIDATES = 20
 SHOWN_CHARACTERS = 64
+MOST_STEMS = 50  # that a long text is looked through for
 
 KEYS = """unnest(%(owners)s::text[], %(workstations)s::text[], %(keys)s::text[]) WITH ORDINALITY
     AS k(owner, workstation_id, composite_key, n)"""
@@ -45,7 +46,8 @@ COLUMNS = (
 AS_MS = "(extract(epoch FROM {name}) * 1000)::bigint"
 SELECTED = ", ".join(
     {
-        "created": AS_MS.format(name="s.created"), "modified": AS_MS.format(name="s.modified"), "seen": AS_MS.format(name="w.seen_at"),
+        "created": AS_MS.format(name="s.created"), "modified": AS_MS.format(name="s.modified"),
+        "seen": AS_MS.format(name="coalesce(w.seen_at, s.updated_at)"),
         "person": "CASE WHEN s.owner = session_user THEN coalesce(w.person, s.owner) ELSE s.owner END",  # others call themselves anything
     }.get(name, f"s.{name}")
     for name in COLUMNS
@@ -81,25 +83,39 @@ RESOLVE = """
     FROM sesame.hub_sessions s WHERE {condition} ORDER BY s.owner <> session_user, s.modified DESC LIMIT %(most)s
 """
 EXACT = "s.composite_key = %(ref)s OR s.session_id = %(ref)s OR s.source || ':' || s.session_id = %(ref)s"
-MESSAGE = """m.msg_idx, m.role, m.kind, m.tool, m.is_error, m.entry_id, (extract(epoch FROM m.time) * 1000)::bigint, m.undone, m.serial,
-    m.text"""
+MESSAGE = "m.msg_idx, m.role, m.kind, m.tool, m.is_error, m.entry_id, (extract(epoch FROM m.time) * 1000)::bigint, m.undone, m.serial"
+# A text may have megabytes: no more of it is moved than is shown. Of a long one that is what stands around some words.
+LONG_BYTES, AROUND, SHOWN = 32_768, 2_000, 4_000
+PASSAGES = f"""CASE WHEN octet_length(m.text) <= {LONG_BYTES} THEN m.text ELSE coalesce((
+    SELECT string_agg(substr(m.text, greatest(1, (p.part - 1) * {AROUND}), 3 * {AROUND}), E'\\n…\\n' ORDER BY p.part) FROM (
+      SELECT DISTINCT (strpos(l.lowered, w.word) - 1) / {AROUND} AS part
+      FROM (SELECT lower(m.text) AS lowered OFFSET 0) AS l, unnest(%(words)s::text[]) AS w(word) WHERE strpos(l.lowered, w.word) > 0
+    ) AS p), left(m.text, {SHOWN})) END"""
 MESSAGES = f"""
-    SELECT {MESSAGE}
+    SELECT {MESSAGE}, substr(m.text, %(begin)s, %(most)s)
     FROM sesame.hub_messages m WHERE m.owner = %(owner)s AND m.workstation_id = %(workstation)s AND m.composite_key = %(key)s
-      AND m.msg_idx >= %(first)s ORDER BY m.msg_idx LIMIT %(count)s
+      AND m.msg_idx >= %(first)s ORDER BY m.msg_idx LIMIT %(limit)s
 """
 AT = f"""
-    SELECT k.n, {MESSAGE}
+    SELECT k.n, {MESSAGE}, {PASSAGES}
     FROM unnest(%(owners)s::text[], %(workstations)s::text[], %(keys)s::text[], %(numbers)s::integer[]) WITH ORDINALITY
       AS k(owner, workstation_id, composite_key, msg_idx, n)
     JOIN sesame.hub_messages m USING (owner, workstation_id, composite_key, msg_idx)
+"""
+WINDOWS = f"""
+    SELECT k.n, {MESSAGE}, left(m.text, {SHOWN})
+    FROM unnest(%(owners)s::text[], %(workstations)s::text[], %(keys)s::text[], %(numbers)s::integer[]) WITH ORDINALITY
+      AS k(owner, workstation_id, composite_key, number, n)
+    JOIN sesame.hub_messages m USING (owner, workstation_id, composite_key)
+    WHERE m.msg_idx BETWEEN k.number - %(before)s AND k.number + %(after)s ORDER BY k.n, m.msg_idx
 """
 CHILDREN = """
     SELECT c.session_id FROM sesame.hub_sessions c WHERE c.owner = %(owner)s AND c.workstation_id = %(workstation)s
       AND c.source = %(source)s AND c.parent_session_id = %(session_id)s ORDER BY c.created, c.session_id LIMIT 500
 """
 OPENING = f"""
-    SELECT DISTINCT ON (k.n) k.n, {MESSAGE} FROM {KEYS} JOIN sesame.hub_messages m USING (owner, workstation_id, composite_key)
+    SELECT DISTINCT ON (k.n) k.n, {MESSAGE}, left(m.text, {SHOWN})
+    FROM {KEYS} JOIN sesame.hub_messages m USING (owner, workstation_id, composite_key)
     WHERE m.kind = 'message' AND m.role = 'user' AND m.msg_idx < 20 AND m.text <> '' ORDER BY k.n, m.msg_idx
 """
 
@@ -127,6 +143,11 @@ class HubMessage(NamedTuple):
     undone: bool
     serial: int
     text: str
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether its text goes on, where no more than its beginning was asked for."""
+        return len(self.text) >= SHOWN
 
     @property
     def as_role(self) -> Role:
@@ -282,17 +303,44 @@ def list_children(question: "Question", session: HubSession) -> list[str]:
 # -- messages
 
 
-def read_page(question: "Question", session: Known, first: int, count: int) -> list[HubMessage]:
+class Part(NamedTuple):
+    """Which messages, and so many characters of their texts, from one on."""
+
+    first: int
+    limit: int
+    begin: int
+    most: int
+
+
+def read_page(question: "Question", session: Known, part: Part) -> list[HubMessage]:
     """Messages from a number on."""
     who = {"owner": session.owner, "workstation": session.workstation, "key": session.key}
-    return [HubMessage(*row) for row in question.rows(MESSAGES, {**who, "first": first, "count": count})]
+    return [HubMessage(*row) for row in question.rows(MESSAGES, {**who, **part._asdict(), "begin": part.begin + 1})]
 
 
-def read_messages(question: "Question", places: list[tuple[Known, int]]) -> list[HubMessage | None]:
-    """The messages at these places."""
-    values = {**bind_keys(known for known, _ in places), "numbers": [number for _, number in places]}
+def read_messages(
+    question: "Question", places: list[tuple[Known, int]], words: Iterable[str]
+) -> list[HubMessage | None]:
+    """The messages at these places; of long texts what is around these words, as PostgreSQL has them."""
+    stems = sorted({word[: max(LEAST_STEM, len(word) - 1)] for word in words})  # it changes the last letter
+    values = {**_bind_places(places), "words": stems[:MOST_STEMS]}
     found = {n: HubMessage(*row) for n, *row in question.rows(AT, values)} if places else {}
     return [found.get(n) for n in range(1, len(places) + 1)]
+
+
+def read_windows(
+    question: "Question", places: list[tuple[Known, int]], before: int, after: int
+) -> list[list[HubMessage]]:
+    """The messages around each of these places, and the beginnings of their texts."""
+    found: list[list[HubMessage]] = [[] for _ in places]
+    values = {**_bind_places(places), "before": before, "after": after}
+    for n, *row in question.rows(WINDOWS, values) if places else ():
+        found[n - 1].append(HubMessage(*row))
+    return found
+
+
+def _bind_places(places: list[tuple[Known, int]]) -> dict[str, Any]:
+    return {**bind_keys(known for known, _ in places), "numbers": [number for _, number in places]}
 
 
 def read_openings(question: "Question", known: list[Known]) -> list[HubMessage | None]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from sesamed.config import Hub
-from sesamed.hub.claim import Claim, Identity, MovedError, Position
+from sesamed.hub.claim import Claim, Identity, MovedError, Position, check_team
 from sesamed.hub.outgoing import MessageRow, Outgoing, SessionRow, is_of
 from sesamed.hub.progress import Reporter
 from sesamed.hub.rows import Known, Rows
@@ -68,6 +68,7 @@ class Shipper:
     ) -> None:
         self._database = database
         self._claim = Claim(connection, identity, single_user=hub.single_user)
+        self._hub = hub
         self._outgoing = outgoing
         self._reporter = reporter
         self._workstation = identity.workstation
@@ -78,6 +79,7 @@ class Shipper:
         """Ship until the hub has all that there is now; what comes meanwhile may come without end. Gives whether all was compared: that
         is not done again. Raises HubError.
         """
+        self._reporter.begin("shipping")
         with errors():
             check_schema(self._connection)
             position, target = self._begin()
@@ -99,6 +101,7 @@ class Shipper:
     def _begin(self) -> tuple[Position, int]:
         """The position, which is a new beginning where that of another index, or of other rules, is no use; and the last revision."""
         position = self._claim.read()
+        check_team(self._connection, self._hub)
         if time.monotonic() - self._identified_s >= IDENTIFY_S:
             self._outgoing.remember(Rows(self._connection, self._workstation).read_identities())
             self._identified_s = time.monotonic()
@@ -157,9 +160,9 @@ class Shipper:
             rows.remove(left)
             if len(left) < LEFT_BEHIND:
                 rows.share_alone()
-                rows.tidy()
                 after = after._replace(comparing=False)
             self._claim.move(after)
+        self._reporter.count(0, 0)
         return after
 
     def _read_batch(self, position: Position) -> Batch:
@@ -167,7 +170,15 @@ class Shipper:
             changes = list_changes(index, WHERE, position.revision, SESSIONS, self._workstation)
             numbers = dict(zip(changes.numbers, changes.sessions, strict=True))
             numbers |= read_sessions(index, leaving.list_continuing(index, numbers), self._workstation)
-            allowed = {number: session for number, session in numbers.items() if self._outgoing.allows(session)}
+            denied = {number for number in numbers if self._outgoing.denies(index, number)}
+            resting = {*leaving.list_resting(index, denied)} - numbers.keys()
+            numbers |= read_sessions(index, resting, self._workstation)
+            denied |= {number for number in resting if self._outgoing.denies(index, number)}
+            allowed = {
+                number: session
+                for number, session in numbers.items()
+                if number not in denied and self._outgoing.means(session)
+            }
             leaves = [leaving.read_leaving(index, number, session) for number, session in allowed.items()]
         rows = [self._outgoing.make_session(found) for found in leaves]
         known = Rows(self._connection, self._workstation).read_known(row.composite_key for row in rows)
@@ -204,9 +215,10 @@ class Shipper:
 
     def _read_page(self, departure: Departure, first: int) -> list[MessageRow]:
         with visit(self._database) as index:
-            if not leaving.is_still(index, departure.leaving):
+            number = departure.leaving.number
+            if not leaving.is_still(index, departure.leaving) or self._outgoing.denies(index, number):
                 raise MovedError
             records = leaving.read_records(
-                index, departure.leaving.number, first, PAGE, departure.since, with_results=self._outgoing.with_results
+                index, number, first, PAGE, departure.since, with_results=self._outgoing.with_results
             )
         return [self._outgoing.make_message(departure.row, record) for record in records]

@@ -5,12 +5,13 @@ What a question means, and what is searched for each word, is the same as in the
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sesamed.hub.conditions import Conditions
 from sesamed.store import subwords
 from sesamed.store.ids import Kind
-from sesamed.store.search.spelling import ENDING, LEAST_CHUNKS, Vocabulary
+from sesamed.store.search.spelling import ENDING, Vocabulary
+from sesamed.store.search.stems import LEAST_CHUNKS, Sought
 from sesamed.store.search.terms import Headings, TermMaker
 from sesamed.store.sqlite import Connection as Tokenizing
 
@@ -43,7 +44,8 @@ NEAR = """
 """
 HAS = "SELECT 1 FROM sesame.hub_word_counts c WHERE c.word = %(word)s AND c.messages > 0 LIMIT 1"
 TEXTS = """
-    SELECT m.text FROM (SELECT v.owner, v.workstation_id, v.composite_key, v.msg_idx FROM sesame.hub_vectors v LIMIT 8) v
+    SELECT substr(m.text, greatest(1, strpos(lower(m.text), %(begin)s) - 100), 1000)
+    FROM (SELECT v.owner, v.workstation_id, v.composite_key, v.msg_idx FROM sesame.hub_vectors v LIMIT 8) v
     JOIN sesame.hub_messages m USING (owner, workstation_id, composite_key, msg_idx)
 """
 TITLE_PARTS = "concat_ws(' ', s.title, s.summary, s.description, array_to_string(s.tags, ' '), array_to_string(s.recall_words, ' '))"
@@ -119,30 +121,27 @@ class Translator:
         """All that was translated, these among them."""
         missing = {match: self._tokens(match) for match in matches if match not in self._asked}
         if missing:
-            tokens = {token for written in missing.values() for token in written}
-            lexemes, forms = self._find_lexemes({text for text, _ in tokens}), self._find_forms(tokens)
+            lexemes, forms = self._look_up({token for written in missing.values() for token in written})
             for match, written in missing.items():
                 self._asked[match] = self._make(match, written, lexemes, forms)
         return self._asked
 
-    def _find_lexemes(self, tokens: set[str]) -> dict[tuple[str, str], str | None]:
-        values = {"tokens": sorted(tokens), "languages": self._question.languages}
-        return {(language, token): lexeme for language, token, lexeme in self._question.rows(LEXEMES, values)}
-
-    def _find_forms(self, tokens: set[tuple[str, str]]) -> dict[str, list[str]]:
-        """The words that are there, by their stems."""
+    def _look_up(self, tokens: set[tuple[str, str]]) -> tuple[dict[tuple[str, str], str | None], dict[str, list[str]]]:
+        """What each word is in each language; and the words that are there, by their stems."""
         stems = sorted({stem for text, stem in tokens if len(stem) >= LEAST_STEM and text.isascii() and text.isalpha()})
         begins = [stem[:-1] for stem in stems]  # stemming changes the last letter of a stem at most
+        words = {"tokens": sorted({text for text, _ in tokens}), "languages": self._question.languages}
         values = {
             "begins": begins,
             "ends": [begin + LAST for begin in begins],
             "longest": [len(stem) + ENDING for stem in stems],
         }
-        found: dict[str, list[str]] = {}
-        for (word,) in self._question.rows(FORMS, values) if stems else ():
+        of_languages, written = self._question.rows_together((LEXEMES, words), (FORMS, values))
+        forms: dict[str, list[str]] = {}
+        for (word,) in written:
             for _, stem in self._tokens(word):
-                found.setdefault(stem, []).append(word)
-        return found
+                forms.setdefault(stem, []).append(word)
+        return {(language, token): lexeme for language, token, lexeme in of_languages}, forms
 
     def _make(
         self,
@@ -309,17 +308,18 @@ class HubVocabulary:
         """Whether it is one of them."""
         return bool(self._question.rows(HAS, {"word": stem}))
 
-    def list_near(self, first: str, shortest: int, longest: int) -> Iterable[tuple[str, int]]:
-        """Those that begin with a letter and are so long."""
-        values: dict[str, Any] = {"first": first, "last": first + LAST, "shortest": shortest, "longest": longest}
+    def list_near(self, sought: Sought) -> Iterable[tuple[str, int]]:
+        """Those that may be near a word, and in how many messages each is."""
+        first, lengths = sought.first, sought.letters.keys()
+        values = {"first": first, "last": first + LAST, "shortest": min(lengths), "longest": max(lengths)}
         rows = self._question.rows(NEAR, {**values, "least": LEAST_CHUNKS})
         self.listed.update(word for word, _ in rows)
-        return [(word, int(count)) for word, count in rows]
+        return [(word, int(count)) for word, count in rows if sought.fits(word)]
 
     def read_texts(self, stem: str) -> list[tuple[int, str]]:
         """The word, and if it may be a stem, some texts with it."""
         texts = [(int(Kind.USER), stem)]
         if self._question.languages != [UNSTEMMED]:
-            (rows,) = self._question.search([quote_lexeme(stem)], TEXTS, {})
+            (rows,) = self._question.search([quote_lexeme(stem)], TEXTS, {"begin": stem[:-1]})
             texts += [(int(Kind.USER), text) for (text,) in rows]
         return texts

@@ -64,8 +64,8 @@ class Chunking:
         self._packer = Packer(secrets)
         self._mask = lru_cache(KEPT_MASKS)(choose_mask(secrets))  # names of tools and files come again and again
         self._take: Mapping[type, Callable[[FileRows, Any], None]] = {
-            Message: lambda change, message: change.rows.append(self._message(message)),
-            ToolCall: lambda change, call: change.rows.append(self._call(call)),
+            Message: self._add,
+            ToolCall: self._add,
             ToolResult: lambda change, result: change.rows.append(self._result(result)),
             Outcome: _correct,
             Touched: lambda change, touched: change.rows.append(self._touch(touched)),
@@ -84,6 +84,10 @@ class Chunking:
             self._take[type(operation)](change, operation)
             if (time_ms := last_time(operation)) is not None:
                 change.active_ms = max(time_ms, change.active_ms or 0)
+
+    def _add(self, change: FileRows, record: Message | ToolCall) -> None:
+        change.rows.append(self.make_row(record))
+        note_directories(change, [record.cwd])
 
     def make_row(self, record: Message | ToolCall) -> RecordRow:
         """The row of one record."""
@@ -155,6 +159,13 @@ class Chunking:
             return
         digest = line_digest(change.source, fact.entry)
         change.remarks.append(Remark(entry=digest, field=fact.field, value=value, rank=fact.rank, keep=fact.keep))
+
+
+def note_directories(change: FileRows, directories: Iterable[str | None]) -> None:
+    """The session was there; `Decoder` finds the projects."""
+    for directory in directories:
+        if directory and directory not in change.directories:
+            change.directories[clean(directory)] = None
 
 
 def _identify(change: FileRows, identity: Identity) -> None:

@@ -46,6 +46,7 @@ class Bookmark(NamedTuple):
     contents: bytes
     open_calls: dict[int, tuple[int, ToolCall]]  # by key, with their positions
     others: list[Operation]
+    directories: frozenset[str]
     undone: list[tuple[int, ...]]
     active_ms: int | None
     beyond: int
@@ -63,6 +64,7 @@ class Content:
     def __init__(self, before: Bookmark | None = None) -> None:
         self._before = before
         self.others: list[Operation] = [] if before is None else [*before.others]
+        self.directories = set[str]() if before is None else {*before.directories}  # where the records say that it was
         self.undone: list[tuple[int, ...]] = [] if before is None else [*before.undone]
         self.passed: list[
             tuple[int, Passed]
@@ -123,6 +125,7 @@ class Content:
             contents=b"",
             open_calls=dict(list(calls.items())[-OPEN_CALLS:]),
             others=[*self.others],
+            directories=frozenset(self.directories),
             undone=[*self.undone],
             active_ms=self.active_ms,
             beyond=self.beyond,
@@ -165,6 +168,8 @@ class Content:
             return
         if isinstance(record, ToolCall):
             self._calls[record.key] = len(self)
+        if record.cwd:
+            self.directories.add(record.cwd)
         self._records[record.key] = _sort_arguments(record)
 
     def _finish(self, operation: ToolResult | Outcome) -> None:

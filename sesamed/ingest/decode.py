@@ -5,6 +5,7 @@ Lines are read here, from the cursor on; units that are read completely each tim
 """
 
 import logging
+import math
 import os
 import time
 import traceback
@@ -38,6 +39,7 @@ TICK_S = 0.05  # times of files are coarser than that on no system we know
 MARKER = PROMPT_MARKER.encode()  # JSON escapes nothing of it
 BEGINNING_BYTES = 2 << 20  # in which the first prompt is looked for once more
 QUIET_S = 2.0  # a last line without newline is taken as it is when its file was left alone for so long
+COMMIT_S = 10.0  # an owner says in shared memory that a commit counts when the disk has its WAL; of that no event tells
 
 
 class ReadLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,7 +128,14 @@ class Decoder:
     def quiet_for(self, mtime_ns: int) -> float:
         """How long a file has not changed; a time in the future counts as long ago."""
         quiet = self._clock() - mtime_ns / 1e9
-        return quiet if quiet >= 0 else QUIET_S
+        return quiet if quiet >= 0 else math.inf
+
+    def look_again_in(self, state: FileState, now: Signature, *, is_unfinished: bool) -> float | None:
+        """When to look again at a file of which no event may tell any more, in seconds; None if that is not needed."""
+        quiet_s = self.quiet_for(now.mtime_ns)
+        if isinstance(self.shape(state), Rows) and quiet_s < COMMIT_S:
+            return quiet_s  # each time twice as late: most disks need a moment, some need seconds
+        return QUIET_S - quiet_s if is_unfinished and quiet_s < QUIET_S else None
 
     def may_take_rest(self, state: FileState, now: Signature) -> bool:
         """Whether to try an unfinished last line now."""
@@ -140,6 +149,21 @@ class Decoder:
 
     def read(self, state: FileState, tail: Tail, known: IndexedFile | None, budget: int) -> FileRows:
         """Read what is new in a file of lines."""
+        change = self.read_unplaced(state, tail, known, budget)
+        self.place(change)
+        return change
+
+    def place(self, change: FileRows) -> None:
+        """Say where the sessions of a file of lines belong, or keep nothing of it."""
+        try:
+            self._place_sessions(change)
+        except WithheldError as error:
+            blank(change, error.why)
+        except ForeignFileError:
+            blank(change)
+
+    def read_unplaced(self, state: FileState, tail: Tail, known: IndexedFile | None, budget: int) -> FileRows:
+        """The same but for where its sessions belong."""
         target = state.target
         change = self._begin(target, tail.signature, known)
         if known is not None:
@@ -152,8 +176,6 @@ class Decoder:
         change.counted_from_start = not change.cursor.state
         try:
             self._read_lines(change, tail, self._sources[target.source], state, budget)
-        except WithheldError as error:
-            blank(change, error.why)
         except ForeignFileError:
             blank(change)
         return change
@@ -358,7 +380,6 @@ class Decoder:
                 change.cursor = msgspec.structs.replace(change.cursor, loose=loose, loose_digest=loose_digest)
             else:
                 self._take_rest(change, source, read.rest, file)
-        self._place_sessions(change)
 
     def _decode(
         self, change: FileRows, source: Source[Any], lines: Iterable[bytes | None]
@@ -422,7 +443,7 @@ class Decoder:
         self._place_sessions(change)
 
     def _place_sessions(self, change: FileRows) -> None:
-        """Say which projects the sessions belong to. Raises WithheldError if nothing of the unit is to be kept."""
+        """Say which projects the sessions belong to, and were in. Raises WithheldError if nothing of the unit is to be kept."""
         if change.facts or change.remarks or change.identity is not None:
             if any(fact.field == DESCRIBED and self._excludes_named(fact.value) for fact in change.facts):
                 raise ForeignFileError("it is about a transcript that is excluded")
@@ -431,6 +452,7 @@ class Decoder:
             for fact in list(change.facts):
                 if fact.field == "cwd" and (project := self._projects.of(fact.value)):
                     change.facts.append(Fact(field="project_path", value=project, rank=fact.rank, keep=fact.keep))
+        change.directories = {path: self._projects.of_repository(path) for path in change.directories}
 
     def _excludes_named(self, path: str) -> bool:
         """Whether a file that is named within another one is excluded, by that name or where it is."""

@@ -3,11 +3,13 @@
 Everything that writes holds the write lock. Nothing here knows events or clients: the daemon wires them.
 """
 
+import asyncio
 import logging
 import os
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, TypeVar
@@ -17,6 +19,7 @@ from anyio import to_thread
 
 from sesamed.errors import StoreError
 from sesamed.exclusion import IGNORE_FILE
+from sesamed.ingest.ahead.child import Ahead
 from sesamed.ingest.decode import Decoder, ReadLimits, log_fault
 from sesamed.ingest.look import SLICE_BYTES, Committed, Counts, Ingest, LookResult
 from sesamed.ingest.project import Projects
@@ -85,11 +88,16 @@ class Indexer:
         self._heeded: tuple[int, int] | None = (
             None  # what was excluded in projects when files were taken out last; None: never
         )
+        self._let_in = 0  # how often files were to be read again since nothing excludes them any more
         self._ingest = Ingest(index.writer, self._decoder(), self.states)
+        self._ahead = self.make_ahead()
         self.upkeep = Upkeep(index.writer)
         index.on_damage = self.wake
         self.on_commit: Callable[[], None] = lambda: None
-        self._writing = anyio.Lock()
+        self._writing = anyio.Lock(fast_acquire=True)
+        self._looking = ThreadPoolExecutor(
+            1, "look"
+        )  # anyio's threads cost three turns of the loop before a look begins
         self._delay_s = RETRY_S[0]
         self._loaded_files = self._loaded_bytes = 0  # of the backlog, since there was none; without the batch under way
         self._is_loading = False  # that batch is of the backlog
@@ -98,19 +106,22 @@ class Indexer:
 
     async def run(self) -> None:
         """Work until cancelled."""
-        while True:
-            try:
-                if self.index.damage is not None:
-                    await self.replace_index()
-                await self._work()
-                self.trouble = None
-            except IndexLostError:
-                raise
-            except DamagedError as error:
-                self.index.note_damage(error)
-                self.trouble = error
-            except StoreError as error:
-                await self._back_off(error)
+        try:
+            while True:
+                try:
+                    if self.index.damage is not None:
+                        await self.replace_index()
+                    await self._work()
+                    self.trouble = None
+                except IndexLostError:
+                    raise
+                except DamagedError as error:
+                    self.index.note_damage(error)
+                    self.trouble = error
+                except StoreError as error:
+                    await self._back_off(error)
+        finally:
+            await self.in_thread(self._ahead.end)
 
     def mark_path(self, path: str) -> None:
         """Called in the watcher's thread: a file has probably changed."""
@@ -152,7 +163,7 @@ class Indexer:
                 return self.leaving or somebody_waits or (self.queue.live_is_waiting and not batch.is_live)
 
             try:
-                result = await self.in_thread(partial(self._ingest.run, [state.target for state in batch.states], stop))
+                result = await self._look(partial(self._run, batch, stop))
             except Exception:
                 self._ingest.committed = Committed()
                 self.queue.put_back()
@@ -165,6 +176,15 @@ class Indexer:
         self.queue.sweep_wanted |= again
         self._finish(result, batch.states)
         await self.keep_up()
+
+    def _run(self, batch: Batch, stop: Callable[[], bool]) -> LookResult:
+        """Look at a batch; during a load with the process that reads ahead. In a thread."""
+        targets = [state.target for state in batch.states]
+        if batch.is_live:
+            return self._ingest.run(targets, stop)
+        if self._ahead.is_idle:
+            self._ahead.begin(self.queue.count_new())
+        return self._ingest.run(targets, stop, self._ahead, self.queue.list_next())
 
     async def keep_up(self) -> None:
         """After a commit, do what cannot wait until the daemon is idle."""
@@ -212,6 +232,8 @@ class Indexer:
         """With nothing to read, merge and checkpoint in small steps, and sleep until there is work."""
         self._loaded_files = self._loaded_bytes = 0
         waker = self.queue.waker
+        if not self._ahead.is_idle:
+            await self.in_thread(self._ahead.end)
         async with self.write_lock():
             self.upkeep.bulk(on=False)
             if self._has_to_decide:
@@ -232,6 +254,7 @@ class Indexer:
             log.error("cannot write error=%s", error)
             self._delay_s = RETRY_S[0]
         self.trouble = error
+        await self.in_thread(self._ahead.end)
         await anyio.sleep(self._delay_s)
         self._delay_s = min(self._delay_s * 2, RETRY_S[1])
 
@@ -239,10 +262,11 @@ class Indexer:
 
     async def look_around(self) -> list[Ticket]:
         """Sweep all roots; gives a ticket for each file that is due."""
+        let_in = self._let_in
         found = await self.in_thread(self._look_around)
         await self._drop_excluded()  # before others are looked at: links may lead elsewhere since the last sweep
-        _, again = await self._heed_projects()
-        if again:
+        await self._heed_projects()
+        if self._let_in != let_in:  # here, or after a look that ended meanwhile
             found = await self.due(self._ingest)
         self.last_sweep_ms = int(time.time() * 1000)
         tickets = self.queue.add(item for item in found if self._is_still_due(item))
@@ -367,6 +391,7 @@ class Indexer:
         for some in self._slices(places):
             withheld += await self._change(partial(self._ingest.withhold, {path: places[path] for path in some}))
         again = await self._change(self._ingest.read_included)
+        self._let_in += again
         self._heeded = now
         return withheld, again
 
@@ -427,6 +452,10 @@ class Indexer:
     def ingest_into(self, writer: Writer) -> Ingest:
         """An ingest into an index beside this one."""
         return Ingest(writer, self._decoder())
+
+    def make_ahead(self) -> Ahead:
+        """What reads ahead for an ingest during a load."""
+        return Ahead(self._limits, SLICE_BYTES)
 
     async def swap(self, new: Ingest) -> None:
         """Replace this index by a finished one. For holders of the write lock."""
@@ -512,9 +541,16 @@ class Indexer:
 
     async def in_thread(self, function: Callable[[], T]) -> T:
         """Run it in a worker thread, to its end even if cancelled: there are no half commits, and a writer is not abandoned."""
+        return await self._finish_it(to_thread.run_sync, function)
+
+    async def _look(self, look: Callable[[], T]) -> T:
+        """The same in the thread that is there for it."""
+        return await self._finish_it(lambda it: asyncio.wrap_future(self._looking.submit(it)), look)
+
+    async def _finish_it(self, run: Callable[[Callable[[], T]], Awaitable[T]], function: Callable[[], T]) -> T:
         with anyio.CancelScope(shield=True):
             try:
-                return await to_thread.run_sync(function)
+                return await run(function)
             except DamagedError as error:
                 self.index.note_damage(error)
                 raise

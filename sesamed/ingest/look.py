@@ -17,9 +17,10 @@ from typing import NamedTuple, Self
 import msgspec
 
 from sesamed.errors import StoreError
-from sesamed.ingest.decode import QUIET_S, Decoder, log_fault
+from sesamed.ingest.ahead.child import Ahead
+from sesamed.ingest.decode import Decoder, log_fault
 from sesamed.ingest.state import REST_S, FileState, FileStates, Target
-from sesamed.ingest.tail import FileChange, NotRegularError, Tail, open_tail, signature_at
+from sesamed.ingest.tail import COMPRESSED, FileChange, NotRegularError, Tail, open_tail, signature_at
 from sesamed.ingest.whole import count_bytes
 from sesamed.masking import form_of
 from sesamed.model import SessionKey
@@ -107,12 +108,19 @@ class Ingest:
             return True
         return state.read < now.size and self.decoder.may_take_rest(state, now)
 
-    def run(self, targets: Iterable[Target], stop: Callable[[], bool] = lambda: False) -> LookResult:
+    def run(
+        self,
+        targets: Iterable[Target],
+        stop: Callable[[], bool] = lambda: False,
+        ahead: Ahead | None = None,
+        after: Sequence[Target] = (),
+    ) -> LookResult:
         """Look at the targets and commit what is new, a slice at a time. Targets that were not reached remain unfinished.
 
-        While one slice is committed the next one is read.
+        While one slice is committed the next one is read; or, while one is written, by the process that reads ahead, which is also told
+        what the next run will look at.
         """
-        return _Run(self, self._committer, stop).run(targets)
+        return _Run(self, self._committer, stop, ahead, after).run(targets)
 
     def drop(self, paths: Iterable[bytes], why: Why = "gone") -> None:
         """Take files out of the index."""
@@ -171,7 +179,17 @@ class Ingest:
 class _Run:
     """One run: the slice that is being read, and the one that is being committed."""
 
-    def __init__(self, ingest: Ingest, committer: ThreadPoolExecutor, stop: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        ingest: Ingest,
+        committer: ThreadPoolExecutor,
+        stop: Callable[[], bool],
+        ahead: Ahead | None,
+        after: Sequence[Target],
+    ) -> None:
+        self._ahead = ahead
+        self._after = after
+        self._has_asked = False
         self._ingest = ingest
         self._writer = ingest.writer
         self._decoder = ingest.decoder
@@ -182,7 +200,7 @@ class _Run:
         self._changes: list[FileRows] = []
         self._lost: list[bytes] = []
         self._left: list[bytes] = []  # sessions that are no longer followed
-        self._unpacking: Target | None = None  # a compressed file with more to read
+        self._unfinished: Target | None = None  # a file with more to read that comes before all others
         self._inodes: set[int] = set()  # of the files that were opened
         self._begun: tuple[list[FileRows], Written, Future[None] | None] | None = None
         self._begun_with = Committed()
@@ -192,6 +210,7 @@ class _Run:
         self._ingest.committed = Committed()
         try:
             while left and not (result.bytes and self._stop()):
+                self._ask_ahead(left)
                 self._read_slice(left)
                 self._commit(more=bool(left))
                 self._go_on(left)
@@ -201,12 +220,13 @@ class _Run:
         return result
 
     def _go_on(self, left: deque[Target]) -> None:
-        """A compressed file comes before all others until it is read: only of one is it kept how far it was decoded."""
-        if self._unpacking is not None:
+        """Before all others comes a compressed file, because only of one is it kept how far it was decoded, and one of which the rest is
+        being read ahead."""
+        if self._unfinished is not None:
             self._settle()
-            left.appendleft(self._unpacking)
+            left.appendleft(self._unfinished)
             self._result.reached -= 1
-            self._unpacking = None
+            self._unfinished = None
 
     def _state(self, target: Target) -> FileState:
         state = self._states.get(target.path)
@@ -218,7 +238,7 @@ class _Run:
         """Look at targets until there is enough for a commit, or something more urgent to do."""
         result, looked_at = self._result, list[FileState]()
         enough = result.bytes + SLICE_BYTES
-        while left and result.bytes < enough and self._unpacking is None and not (result.bytes and self._stop()):
+        while left and result.bytes < enough and self._unfinished is None and not (result.bytes and self._stop()):
             state = self._state(left.popleft())
             result.reached += 1
             looked_at.append(state)
@@ -259,6 +279,8 @@ class _Run:
                 return
             with suppress(NotRegularError, FileNotFoundError):
                 self._open(state, now)
+        elif isinstance(state.shape, Rows):
+            self._note_rest(state, 0)
 
     def _open(self, state: FileState, now: Signature) -> None:
         """Open a unit and read it according to its shape."""
@@ -270,7 +292,7 @@ class _Run:
                 self._settle()  # what is being committed may be one of them
             known = self._find_known(state)
             self._take_whole(state, self._decoder.read_bundle(state, now, known, self._writer.files))
-        else:
+        elif not self._take_ahead(state, now):
             with open_tail(state.target.path, state.target.root) as tail:
                 if isinstance(shape, Document):
                     state.seen = tail.signature
@@ -330,14 +352,48 @@ class _Run:
             known = self._find_moved(tail)
         self._inodes.add(inode)
         change = self._decoder.read(state, tail, known, SLICE_BYTES)
-        self._changes.append(change)
-        self._result.bytes += change.cursor.offset - (0 if known is None or change.replace else known.cursor.offset)
         if not change.complete and tail.is_compressed:
-            self._unpacking = target
-        elif not change.complete:
-            self._result.unfinished.append(target)
+            self._unfinished = target
+        self._take_lines(state, change, known)
         if known is not None and known.path != target.path:
             self._commit()  # the next one may be at the name that this one had
+
+    def _take_lines(self, state: FileState, change: FileRows, known: IndexedFile | None) -> None:
+        self._changes.append(change)
+        self._result.bytes += change.cursor.offset - (0 if known is None or change.replace else known.cursor.offset)
+        if not change.complete and self._unfinished is None:
+            self._result.unfinished.append(state.target)
+
+    # -- what is read ahead
+
+    def _ask_ahead(self, left: Iterable[Target]) -> None:
+        """Have the files read that come next, once there is somebody to do it."""
+        if self._ahead is not None and not self._has_asked:
+            self._has_asked = self._ahead.ask(filter(self._may_read_ahead, (*left, *self._after)))
+
+    def _may_read_ahead(self, target: Target) -> bool:
+        """Whether this is a file of lines that is new: nothing has to be known of it to read it."""
+        state = self._states.get(target.path) or FileState(target)
+        shape = self._decoder.shape(state)
+        is_new = state.signature is None and not state.is_excluded and state.trouble is None
+        return is_new and isinstance(shape, Lines) and shape.begins is None and not target.path.endswith(COMPRESSED)
+
+    def _take_ahead(self, state: FileState, now: Signature) -> bool:
+        """Take what was read ahead of a file, if it still is as it was then."""
+        if self._ahead is None or state.target.path not in self._ahead:
+            return False
+        known = self._find_known(state)
+        if known is None and (now.ino in self._inodes or self._states.has_inode(now.ino)):
+            return False  # it may be one that has moved
+        change = self._ahead.take(state.target, known)
+        if change is None or change.signature != now:
+            return False
+        self._inodes.add(now.ino)
+        self._decoder.place(change)
+        if not change.complete:
+            self._unfinished = state.target
+        self._take_lines(state, change, known)
+        return True
 
     def _is_lost(self, state: FileState) -> bool:
         """Whether a file that is not there is gone. An unmounted or moved root never makes its sessions gone."""
@@ -450,11 +506,11 @@ class _Run:
             self._states.note(state)
 
     def _note_rest(self, state: FileState, rest: int, *, look_again: bool = False) -> None:
-        """Note the size of an unfinished last line; when the file is quiet, it may be taken as it is."""
+        """Note the size of an unfinished last line, and when to look again."""
         quiet_at = None
-        if (rest or look_again) and state.signature is not None:
-            quiet_s = self._decoder.quiet_for(state.signature.mtime_ns)
-            quiet_at = None if quiet_s >= QUIET_S else time.monotonic() + QUIET_S - quiet_s
+        if state.signature is not None:
+            wait_s = self._decoder.look_again_in(state, state.signature, is_unfinished=bool(rest or look_again))
+            quiet_at = None if wait_s is None else time.monotonic() + wait_s
         if (rest, quiet_at) != (state.rest, state.quiet_at):
             state.rest, state.quiet_at = rest, quiet_at
             self._states.note(state)

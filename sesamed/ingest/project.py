@@ -60,6 +60,11 @@ class Projects:
             self._known[cwd] = project_of(cwd)
         return self._known[cwd]
 
+    def of_repository(self, cwd: str) -> str | None:
+        """The same; None of a directory that is there, and in no repository."""
+        project = self.of(cwd)
+        return None if project == _normalise(cwd) and os.path.isdir(cwd) and _worktree(cwd) is None else project
+
     # -- directories
 
     def judge(self, cwd: str) -> Verdict | None:

@@ -231,6 +231,17 @@ class Queue:
             self._backlog = again | {path: state for path, state in self._backlog.items() if path not in again}
         self._under_way = {}
 
+    def list_next(self) -> list[Target]:
+        """What of the backlog comes after the batch under way, if nothing else comes."""
+        with self._lock:
+            return [state.target for state in itertools.islice(self._backlog.values(), TAKE)]
+
+    def count_new(self) -> int:
+        """How many bytes of the backlog are in files that the index does not have."""
+        with self._lock:
+            states = (*self._under_way.values(), *self._backlog.values())
+            return sum(state.unread for state in states if state.signature is None)
+
     # -- waiting
 
     def under_way(self) -> list[Ticket]:

@@ -43,6 +43,7 @@ class Rebuild:
         self._new: Ingest | None = None
         self._round = Progress()  # what is done of the files of this round, before the run under way
         self._drop_gone = drop_gone
+        self._ahead = indexer.make_ahead()
         self._counts = Counts()
 
     @property
@@ -80,6 +81,8 @@ class Rebuild:
             writer.close()
             remove_index(path)
             raise
+        finally:
+            await indexer.in_thread(self._ahead.end)
         return self._counts, errors
 
     async def _read_all(self, new: Ingest, upkeep: Upkeep) -> None:
@@ -87,6 +90,7 @@ class Rebuild:
         for _ in range(ROUNDS):
             if not await self._read_due(new, upkeep):
                 break
+        await self._indexer.in_thread(self._ahead.end)
 
     async def _finish_upkeep(self, upkeep: Upkeep) -> None:
         """Merge the new index, and checkpoint it: what is left of it is done while nobody can write."""
@@ -104,9 +108,12 @@ class Rebuild:
         if due:
             self._new = new
             self._round = Progress(files_total=len(due), bytes_total=sum(item.unread for item in due))
+            await indexer.in_thread(partial(self._ahead.begin, self._round.bytes_total))
         while targets:
             some, targets = targets[:FILES_AT_ONCE], targets[FILES_AT_ONCE:]
-            result = await indexer.in_thread(partial(new.run, some, lambda: indexer.leaving))
+            result = await indexer.in_thread(
+                partial(new.run, some, lambda: indexer.leaving, self._ahead, targets[:FILES_AT_ONCE])
+            )
             targets = result.unfinished + targets
             self._counts += result
             new.committed = Committed()

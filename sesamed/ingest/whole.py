@@ -22,7 +22,7 @@ from zlib import crc32
 
 import msgspec
 
-from sesamed.ingest.chunking import Chunking
+from sesamed.ingest.chunking import Chunking, note_directories
 from sesamed.ingest.content import (
     LAST_ITEMS,
     WORTH_ITEMS,
@@ -68,10 +68,11 @@ class Comparison:
         change.complete = end == len(content)
         change.undone = content.undone if change.complete else []
         says_when = change.active_ms is not None  # when exactly is written in any case
-        facts = digest_value((change.facts, change.remarks, change.entries, change.undone, says_when))
+        said = change.facts, change.remarks, change.entries, change.undone, [*change.directories.items()], says_when
+        facts = digest_value(said)
         restated = change.replace or facts != held.facts
         if not restated:
-            change.facts, change.remarks, change.entries, change.undone = [], [], [], []
+            change.facts, change.remarks, change.entries, change.undone, change.directories = [], [], [], [], {}
         if not change.replace:
             change.difference = Difference(kept=kept, changed=changed, drops=kept < len(held), facts=restated)
         change.cursor = msgspec.structs.replace(
@@ -260,6 +261,7 @@ class Whole:
         """Take what a unit says; None if nothing of it is kept."""
         try:
             content = decode()
+            note_directories(change, sorted(content.directories))
             self._fill(change, content.others)
         except WithheldError as error:
             blank(change, error.why)

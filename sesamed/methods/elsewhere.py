@@ -16,8 +16,9 @@ from sesamed.hub.conditions import Conditions, Elsewhere, to_sql
 from sesamed.hub.matching import Ranked, Search
 from sesamed.hub.question import Deadline, Question
 from sesamed.hub.sessions import HubMessage, HubSession, list_sessions, read_messages, read_openings, read_sessions
+from sesamed.hub.words import Known
 from sesamed.methods.filters import make_where
-from sesamed.methods.hits import FIELDS, Hit, Match, Page, join_shown, make_hit
+from sesamed.methods.hits import FIELDS, Hit, Match, Page, Place, join_shown, make_hit, place_of
 from sesamed.methods.method import Context
 from sesamed.model import Session, iso, iso_or_none
 from sesamed.sanitize import clean_line, clean_text
@@ -32,7 +33,7 @@ T = TypeVar("T")
 U = TypeVar("U")
 Scope = Literal["here", "hub", "both"]
 PATIENCE_MS = 2000  # with a hub, where the index answers as well
-NO_HUB = "no hub is configured; set hub.dsn in config.jsonc, then run `sesamectl hub init`"
+NO_HUB = "no hub is configured; name one in config.jsonc (hub.dsn), and run `sesamectl restart`"
 TOOL_COUNTS = msgspec.json.Decoder(dict[str, int])
 KINDS: Mapping[str, Kind] = {"user": Kind.USER, "custom": Kind.CUSTOM, "summary": Kind.SUMMARY}
 
@@ -89,6 +90,12 @@ async def ask_both(here: Callable[[], Awaitable[T]], there: Callable[[int], Awai
     return Both(answer, answers[0] if answers else None, warnings)
 
 
+def limit_ms(context: Context, scope: Scope) -> int:
+    """How long a hub has for a question that says nothing of that."""
+    most = context.queries.limit_ms(None)
+    return min(most, PATIENCE_MS) if scope == "both" else most
+
+
 async def ask_first(scope: Scope, here: Callable[[], Awaitable[T]], there: Callable[[], Awaitable[T]]) -> T:
     """A session is read where it is: with scope `both` here, if it is here."""
     if scope == "hub":
@@ -131,13 +138,14 @@ def _list_hits(question: Question, query: Query, where: Conditions, limit: int, 
     total, known = list_sessions(question, where, limit, offset)
     sessions = map(make_session, read_sessions(question, known))
     excerpter = Excerpter(open_tokenizer())
-    hits = []
-    for session, opening in zip(sessions, read_openings(question, known), strict=True):
+    hits, there = [], dict[Place, tuple[Known, int]]()
+    for session, one, opening in zip(sessions, known, read_openings(question, known), strict=True):
         excerpt = Excerpt("", []) if opening is None else excerpter.excerpt(clean_text(opening.text))
         hits.append(make_hit(session, excerpt, None if opening is None else _make_match(session, opening)))
+        there[place_of(hits[-1])] = one, 0 if opening is None else opening.number
     found = Search(question, open_tokenizer(), query, where).terms
     filtered_out = 0 if total or where.is_open else list_sessions(question, to_sql(Where(), Elsewhere()), 0, 0)[0]
-    return Page(hits, found, total, filtered_out=filtered_out)
+    return Page(hits, found, total, filtered_out=filtered_out, there=there)
 
 
 class _Shower:
@@ -146,6 +154,7 @@ class _Shower:
     def __init__(self, question: Question, search: Search, ranked: Ranked) -> None:
         self._question = question
         self._terms = search.terms
+        self._lexemes = search.lexemes
         self._ranked = ranked
         self._excerpter = Excerpter(open_tokenizer(), search.terms.terms)
 
@@ -158,7 +167,8 @@ class _Shower:
         known = [ranked.sessions[number] for one in asked for number in (one.shown, one.session)]
         sessions = read_sessions(self._question, known)
         places = [ranked.places[one.chunk] for one in asked if one.chunk is not None]
-        messages = iter(read_messages(self._question, [(ranked.sessions[number], at) for number, at in places]))
+        wanted = [(ranked.sessions[number], at) for number, at in places]
+        messages = iter(read_messages(self._question, wanted, self._lexemes))
         hits = []
         for at, one in enumerate(asked):
             message = None if one.chunk is None else next(messages)
@@ -168,7 +178,11 @@ class _Shower:
         matched = hits.pop().matched_words
         counted = terms.count_shown(self._terms, [join_shown(hit) for hit in hits])
         weak, share = scoring.is_weak(self._terms, matched), scoring.measure_share(self._terms, matched)
-        return Page(hits, counted, ranked.total, ranked.is_exact, weak=weak, share=share)
+        matching = [
+            (ranked.sessions[one.session], 0 if one.chunk is None else ranked.places[one.chunk][1]) for one in page
+        ]
+        there = {place_of(hit): place for hit, place in zip(hits, matching, strict=True)}
+        return Page(hits, counted, ranked.total, ranked.is_exact, weak=weak, share=share, there=there)
 
     def _make_hit(self, about_shown: HubSession, about: HubSession, message: HubMessage | None) -> Hit:
         shown, session = make_session(about_shown), make_session(about)
@@ -299,10 +313,11 @@ def merge_pages(here: Page, there: Page, known: set[str], limit: int, offset: in
         scored[offset : offset + limit],
         _merge_terms(here.terms, there.terms),
         here.total + there.total - (len(there.hits) - len(others)),
-        total_exact=False,
-        filtered_out=here.filtered_out + there.filtered_out,
+        total_exact=all(page.total_exact and page.total == len(page.hits) for page in (here, there)),
+        filtered_out=0 if scored else here.filtered_out + there.filtered_out,
         weak=here.weak and there.weak if here.hits and others else (here if here.hits else there).weak,
         share=best,
+        there=there.there,
     )
 
 

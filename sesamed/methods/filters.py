@@ -4,13 +4,13 @@ import os
 import re
 import time
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Literal, get_args
 
 from sesamed.errors import ParamsError, RefusedError
 from sesamed.ingest.project import project_of
 from sesamed.methods.method import Context, Params
+from sesamed.methods.times import LOCAL, Clock, Span, day_around, list_known, read_clock, read_span
 from sesamed.model import Role
 from sesamed.sanitize import clean_line
 from sesamed.sources import AGENTS, TOOL_FAMILIES
@@ -22,9 +22,12 @@ from sesamed.store.sqlite import Connection
 
 OneOrMany = str | list[str] | None
 
-DAY_MS = 86_400_000
-UNIT_MS = {"min": 60_000, "h": 3_600_000, "d": DAY_MS, "w": 7 * DAY_MS, "mo": 30 * DAY_MS}
-AGO = re.compile(r"([0-9]{1,6})(min|h|d|w|mo|m)")
+TIMES = ("after", "before", "until", "on")
+A_TIME = (
+    "an ISO date or time (2026-01-31, 2026-01-31T12:00:00Z), 30min, 12h, 7d, 2w, 1mo ago, or words "
+    "(yesterday, monday, last week, april, 3 days ago)"
+)
+PROJECT_ID = re.compile("[0-9a-f]{8}")
 MAX_VALUES = 1000  # of one filter: each is a variable of SQL, or is compared with names
 ROLES: tuple[str, ...] = get_args(Role)
 MAX_SHOWN = 64  # characters of what was asked for
@@ -37,6 +40,9 @@ class Filters(Params, frozen=True, kw_only=True):
     cwd: str | None = None
     after: str | None = None
     before: str | None = None
+    until: str | None = None
+    on: str | None = None
+    time_zone: str | None = None
     source: OneOrMany = None
     role: OneOrMany = None
     tool: OneOrMany = None
@@ -52,13 +58,14 @@ class Filters(Params, frozen=True, kw_only=True):
 
 
 NO_FILTERS = Filters()
+NARROWING = tuple(name for name in Filters.__struct_fields__ if name != "time_zone")
 ON_THE_WIRE = dict(zip(Filters.__struct_fields__, Filters.__struct_encode_fields__, strict=True))
 EVERYTHING = filters.to_sql(filters.Where())
 
 
 async def make_condition(context: Context, params: Filters) -> filters.Conditions:
     """The filters as conditions for the store's statements."""
-    if all(getattr(params, name) == getattr(NO_FILTERS, name) for name in Filters.__struct_fields__):
+    if all(getattr(params, name) == getattr(NO_FILTERS, name) for name in NARROWING):
         return EVERYTHING
     return filters.to_sql(await make_where(context, params))
 
@@ -70,24 +77,39 @@ def narrow(connection: Connection, where: filters.Conditions, similar_to: str) -
 
 async def make_where(context: Context, params: Filters) -> filters.Where:
     """The filters as the store takes them; most keep their name and value."""
-    values = _convert(params, int(time.time() * 1000))
+    values = _convert(params, await find_clock(context, params))
     if params.workstation == context.workstation:
         values["workstation"] = ""  # as the index has it
+    if params.project is not None and is_project_name(params.project):
+        values["project"] = None  # `whose` knows which are meant
     if params.cwd is not None:
         values["cwd_project"] = await find_main_worktree(context, params.cwd, only_top=True)
     return filters.Where(**values)
 
 
-def _convert(params: Filters, now_ms: int) -> dict[str, Any]:
+def is_project_name(project: str) -> bool:
+    """Whether a project is meant by what it is called, and not by a part of keys."""
+    return PROJECT_ID.fullmatch(project) is None
+
+
+async def find_clock(context: Context, params: Filters) -> Clock:
+    """What time it is for whoever asks."""
+    read = partial(read_clock, int(time.time() * 1000), params.time_zone)
+    try:
+        return read() if params.time_zone in (None, LOCAL) else await context.queries.run_in_thread(read)  # a file
+    except ValueError as error:
+        raise ParamsError(f"timeZone: {error}") from None
+
+
+def _convert(params: Filters, clock: Clock) -> dict[str, Any]:
     """The values as the store takes them; refuses names that do not exist."""
-    values: dict[str, Any] = {name: getattr(params, name) for name in Filters.__struct_fields__}
+    values: dict[str, Any] = {name: getattr(params, name) for name in NARROWING if name not in TIMES}
+    values["after"], values["before"] = read_bounds(params, clock)
     for name, value in values.items():
         if Filters.__annotations__[name] == OneOrMany and value is not None:
             values[name] = (value,) if isinstance(value, str) else tuple(value)
             if len(values[name]) > MAX_VALUES:
                 raise ParamsError(f"{ON_THE_WIRE[name]}: at most {MAX_VALUES} values, not {len(values[name])}")
-        elif name in ("after", "before") and value is not None:
-            values[name] = to_milliseconds(value, name, now_ms)
     check_names("role", values["role"] or (), ROLES)
     check_names("source", values["source"] or (), AGENTS)
     check_names("toolFamily", values["tool_family"] or (), TOOL_FAMILIES)
@@ -153,15 +175,26 @@ def _name_nearest(called: Iterable[str], name: str) -> str:
     return f"; nearest: {', '.join(nearest)}" if nearest else ""
 
 
-def to_milliseconds(text: str, name: str, now_ms: int) -> int:
-    """The time that `30min`, `12h`, `7d`, `2w`, `1mo`, `2026-01-31` or an ISO time means; UTC unless it has a zone."""
-    if ago := AGO.fullmatch(text.strip()):
-        if ago[2] == "m":
-            raise ParamsError(f"{name}: {ago[0]}: write {ago[1]}min or {ago[1]}mo")
-        return now_ms - int(ago[1]) * UNIT_MS[ago[2]]
+# -- times
+
+
+def read_bounds(params: Filters, clock: Clock) -> tuple[int | None, int | None]:
+    """From when on a session was active, and before when it began; of several bounds the narrowest."""
+    spans = {name: _read_span(text, name, clock) for name in TIMES if (text := getattr(params, name)) is not None}
+    if (on := spans.get("on")) is not None and on.begin_ms == on.end_ms:
+        on = day_around(on.begin_ms, clock)
+    after = [span.begin_ms for span in (spans.get("after"), on) if span is not None]
+    before = [spans["before"].begin_ms] if "before" in spans else []
+    before += [span.end_ms for span in (spans.get("until"), on) if span is not None and span.end_ms is not None]
+    return max(after, default=None), min(before, default=None)
+
+
+def _read_span(text: str, name: str, clock: Clock) -> Span:
     try:
-        moment = datetime.fromisoformat(text.strip())
-        return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
-    except (ValueError, OverflowError):
-        expected = "an ISO date or time (2026-01-31, 2026-01-31T12:00:00Z), or 30min, 12h, 7d, 2w, 1mo ago"
-        raise ParamsError(f"{name}: {text[:MAX_SHOWN]!r} is not a time; expected {expected}") from None
+        return read_span(text, clock)
+    except ValueError as error:
+        if error.args:
+            raise ParamsError(f"{name}: {error}") from None
+        nearest = sort_by_distance(list_known(text), text)[0]
+        meant = f" (did you mean {nearest}?)" if _are_alike(text, nearest) else ""
+        raise ParamsError(f"{name}: {text[:MAX_SHOWN]!r} is not a time{meant}; expected {A_TIME}") from None

@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 
 from msgspec.structs import asdict
 
+from sesamed.hub.words import Known
 from sesamed.methods.method import CodePoints
 from sesamed.model import Answer, Role, Session
 from sesamed.sanitize import Exact, Line, Time
@@ -61,6 +62,9 @@ class WordCount(Answer, frozen=True, kw_only=True):
     headings: int  # sessions with it in their title, annotations, directory or branch
 
 
+Place = tuple[str, str | None]  # of a session: its key, and whose it is: of two persons' with one key both may be there
+
+
 class Page(NamedTuple):
     """A page of hits, and what is known about all of them."""
 
@@ -71,6 +75,7 @@ class Page(NamedTuple):
     filtered_out: int = 0
     weak: bool = False
     share: float = 1.0  # of the question that its best hit has
+    there: Mapping[Place, tuple[Known, int]] = {}  # of a hub's hits: the session that matches, and where
 
     @property
     def words(self) -> list[WordCount]:
@@ -84,6 +89,11 @@ class Page(NamedTuple):
             )
             for term in self.terms.terms
         ]
+
+
+def place_of(hit: Hit) -> Place:
+    """What tells a hit of an answer from the others."""
+    return hit.key, hit.person
 
 
 def join_shown(hit: Hit) -> str:

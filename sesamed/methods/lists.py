@@ -8,12 +8,13 @@ import msgspec
 
 from sesamed.errors import ParamsError, RefusedError
 from sesamed.methods.elsewhere import Scope, ask_both, ask_hub, find_sessions, make_condition_elsewhere
-from sesamed.methods.filters import Filters, make_condition, narrow, warn_of_unknown_tools
+from sesamed.methods.filters import Filters, is_project_name, make_condition, narrow, warn_of_unknown_tools
 from sesamed.methods.method import MAX_OFFSET, Call, Context, NonNegative, find_next_offset, method
+from sesamed.methods.whose import narrow_to_named
 from sesamed.model import Answer, Session, digest
 from sesamed.sanitize import Exact, Line
 from sesamed.store.reading import summary
-from sesamed.store.search.filters import Conditions, of_person
+from sesamed.store.search.filters import Conditions
 from sesamed.store.sqlite import Connection
 
 MAX_SESSIONS = 500
@@ -79,7 +80,7 @@ async def _list_elsewhere(context: Context, call: Call, params: ListSessionsPara
         ("needsMemory", params.needs_memory),
     ):
         if given is not None and given is not False:
-            raise ParamsError(f"{name}: only with scope here")
+            raise ParamsError(f"{name}: only the index knows that; ask with scope here")
     limit, offset = min(params.limit, MAX_SESSIONS), min(params.offset, MAX_OFFSET)
     where = await make_condition_elsewhere(context, params)
     if params.scope == "hub":
@@ -92,10 +93,11 @@ async def _list_elsewhere(context: Context, call: Call, params: ListSessionsPara
         partial(_list_here, context, call, whole), partial(ask_hub, context, find), context.queries.limit_ms(None)
     )
     total, there = both.there or (0, [])
-    keys = [session.key for session in there]
+    keys = [] if params.project and is_project_name(params.project) else [session.key for session in there]
     known = await context.queries.ask(
         call.client, lambda connection: summary.list_known(connection, keys, context.workstation)
     )
+    known |= {session.key for session in both.here.sessions}
     others = [session for session in there if session.key not in known]
     merged = sorted([*both.here.sessions, *others], key=lambda session: session.modified, reverse=True)
     warnings = both.here.warnings + both.warnings
@@ -117,15 +119,14 @@ def _make_list(total: int, sessions: list[Session], offset: int, warnings: list[
 
 
 async def _list_here(context: Context, call: Call, params: ListSessionsParams) -> SessionList:
-    where = await make_condition(context, params)
-    if params.person is not None:
-        where = of_person(where, params.person)
+    condition = await make_condition(context, params)
     if params.needs_memory:
-        where = summary.needs_memory(where, int(time.time() * 1000) - QUIET_MS)
+        condition = summary.needs_memory(condition, int(time.time() * 1000) - QUIET_MS)
     make_list = _list_all if params.since is None else _list_changes
     troubles = [trouble.message for trouble in context.ingest.troubles()]
 
     def ask(connection: Connection) -> SessionList:
+        where = narrow_to_named(connection, condition, params, context.hub)
         found = make_list(connection, params, where, context.workstation)
         return msgspec.structs.replace(found, warnings=troubles + warn_of_unknown_tools(connection, params))
 

@@ -1,7 +1,7 @@
 """The search method: turns a query into hits that explain themselves. The ranking is in the store."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Literal, NamedTuple, TypeVar
 
@@ -17,11 +17,22 @@ from sesamed.methods.elsewhere import (
     make_condition_elsewhere,
     merge_pages,
 )
-from sesamed.methods.filters import EVERYTHING, Filters, make_condition, narrow, warn_of_unknown_tools
+from sesamed.methods.filters import (
+    EVERYTHING,
+    TIMES,
+    Filters,
+    find_clock,
+    is_project_name,
+    make_condition,
+    narrow,
+    warn_of_unknown_tools,
+)
 from sesamed.methods.hits import FIELDS, Hit, Match, Page, WordCount, join_shown, make_hit
 from sesamed.methods.method import MAX_OFFSET, Call, Context, NonNegative, method
+from sesamed.methods.time_words import TimeFilter, asks_for_something, find_ending, read_ending
+from sesamed.methods.whose import narrow_to_named
 from sesamed.model import Answer, Pending, Session, iso_or_none
-from sesamed.sanitize import Exact, Line
+from sesamed.sanitize import Exact, Line, clean_text
 from sesamed.store.ids import Kind
 from sesamed.store.reading import session as read
 from sesamed.store.reading import summary
@@ -32,6 +43,8 @@ from sesamed.store.search.terms import Query, expand
 from sesamed.store.sqlite import Connection
 
 T = TypeVar("T")
+P = TypeVar("P", bound="SearchParams")
+A = TypeVar("A", bound="About")
 MAX_HITS = 100
 FRESH_SHARE = 0.5  # of a search's time may go into waiting for what is on disk
 OPENING_ITEMS = 20  # of a session are looked through for its first message
@@ -49,6 +62,7 @@ class SearchParams(Filters, frozen=True, kw_only=True):
     timeout_ms: NonNegative | None = None
     scope: Scope = "here"
     person: str | None = None
+    time_words: bool = False
 
 
 class About(Answer, frozen=True, kw_only=True):
@@ -69,6 +83,7 @@ class About(Answer, frozen=True, kw_only=True):
     pending: Pending
     warnings: list[Line]
     took_ms: float
+    time_filter: TimeFilter | None = None
 
 
 class SearchResult(About, frozen=True, kw_only=True):
@@ -80,14 +95,15 @@ class SearchResult(About, frozen=True, kw_only=True):
 @method
 async def search(context: Context, call: Call, params: SearchParams) -> SearchResult:
     """Sessions that match the words best, each with the record that matched."""
-    asked = ask_here if params.scope == "here" else ask_elsewhere
-    about, hits = await asked(context, call, params)
-    return SearchResult(results=hits, **asdict(about))
+    return await ask_in_time(context, params, partial(_search, context, call))
 
 
-async def ask_here(context: Context, call: Call, params: SearchParams) -> tuple[About, list[Hit]]:
-    """What the index has."""
-    return await ask(context, call, params, MAX_HITS, lambda connection, page: page.hits)
+async def _search(context: Context, call: Call, params: SearchParams) -> SearchResult:
+    if params.scope == "here":
+        about, hits = await ask(context, call, params, MAX_HITS, lambda connection, page: page.hits)
+        return SearchResult(results=hits, **asdict(about))
+    about, page = await ask_elsewhere(context, call, params, MAX_HITS)
+    return SearchResult(results=page.hits, **asdict(about))
 
 
 async def ask(
@@ -96,11 +112,10 @@ async def ask(
     """Run a search of the index, and show each page of it in the reader's thread."""
     asked = await _begin(context, params, most)
     where = await make_condition(context, params)
-    if params.person is not None:
-        where = filters.of_person(where, params.person)
 
     def find(connection: Connection) -> tuple[Page, list[T], list[str]]:
-        searched = where if params.similar_to is None else narrow(connection, where, params.similar_to)
+        searched = narrow_to_named(connection, where, params, context.hub)
+        searched = searched if params.similar_to is None else narrow(connection, searched, params.similar_to)
         searcher = Searcher(connection, asked.query, searched, workstation)
         page = searcher.run(asked.limit, asked.offset, recent=asked.recent)
         if params.similar_to is not None:  # what is not alike was not filtered out
@@ -111,6 +126,32 @@ async def ask(
     workstation = context.workstation
     found, shown, unknown = await context.queries.ask(call.client, find, asked.left_ms())
     return _make_about(context, asked, found, len(shown), unknown), shown
+
+
+async def ask_in_time(context: Context, params: P, ask: Callable[[P], Awaitable[A]]) -> A:
+    """The answer to a question, of the time that words at its end name. Where that leaves nothing, of all times: people misremember when
+    something was sooner than what."""
+    ending = find_ending(params.query) if params.time_words else None
+    if ending is None or any(getattr(params, name) is not None for name in TIMES):
+        return await ask(params)
+    meant = read_ending(ending, await find_clock(context, params))
+    if meant is None:
+        return await ask(params)
+    if not asks_for_something(ending):
+        return replace(await ask(params), time_filter=meant.told("words"))
+    begun_s = time.perf_counter()
+    rest = replace(params, query=meant.rest)
+    answer = await ask(replace(rest, after=meant.after, before=meant.before))
+    if answer.total:
+        return replace(answer, query=params.query, time_filter=meant.told("acts"))
+    left_ms = None if params.timeout_ms is None else max(1, params.timeout_ms - _since_ms(begun_s))
+    again = await ask(replace(rest, timeout_ms=left_ms, fresh=False))
+    told = {"pending": answer.pending, "took_ms": round(answer.took_ms + again.took_ms, 3)}
+    return replace(again, query=params.query, time_filter=meant.told("nothing"), **told)
+
+
+def _since_ms(begun_s: float) -> int:
+    return int((time.perf_counter() - begun_s) * 1000)
 
 
 class Asked(NamedTuple):
@@ -130,8 +171,7 @@ class Asked(NamedTuple):
 
     def left_ms(self) -> int | None:
         """What is left of the client's time."""
-        spent_ms = int((time.perf_counter() - self.begun_s) * 1000)
-        return None if self.params.timeout_ms is None else max(1, self.params.timeout_ms - spent_ms)
+        return None if self.params.timeout_ms is None else max(1, self.params.timeout_ms - _since_ms(self.begun_s))
 
 
 async def _begin(context: Context, params: SearchParams, most: int) -> Asked:
@@ -170,41 +210,41 @@ def _make_about(context: Context, asked: Asked, found: Page, count: int, warning
 # -- with a hub
 
 
-async def ask_elsewhere(context: Context, call: Call, params: SearchParams) -> tuple[About, list[Hit]]:
+async def ask_elsewhere(context: Context, call: Call, params: SearchParams, most: int) -> tuple[About, Page]:
     """What a hub has, with or without what is here. Where both are asked, a hub that does not answer is a warning."""
     if params.similar_to is not None:
-        raise ParamsError("similarTo: only with scope here")
-    asked = await _begin(context, params, MAX_HITS)
+        raise ParamsError("similarTo: only the index knows what is shown as one; ask with scope here")
+    asked = await _begin(context, params, most)
     where = await make_condition_elsewhere(context, params)
     if params.scope == "hub":
         find = partial(find_hits, asked.query, where, asked.limit, asked.offset, recent=asked.recent)
         page = await ask_hub(context, find, context.queries.limit_ms(asked.left_ms()))
-        return _make_about(context, asked, page, len(page.hits), []), page.hits
-    most = asked.limit + asked.offset
-    find = partial(find_hits, asked.query, where, most, 0, recent=asked.recent)
+        return _make_about(context, asked, page, len(page.hits), []), page
+    until = asked.limit + asked.offset
+    find = partial(find_hits, asked.query, where, until, 0, recent=asked.recent)
     both = await ask_both(
         partial(_find_here, context, call, asked), partial(ask_hub, context, find), asked.left_ms() or PATIENCE_MS
     )
     page, unknown = both.here
     if both.there is not None:
-        keys = [hit.key for hit in both.there.hits]
+        # Of what is followed the index does not know what its project is called: the hub does.
+        keys = [] if params.project and is_project_name(params.project) else [hit.key for hit in both.there.hits]
         known = await context.queries.ask(
             call.client, lambda connection: summary.list_known(connection, keys, context.workstation)
         )
         page = merge_pages(page, both.there, known, asked.limit, asked.offset, recent=asked.recent)
     else:
-        page = page._replace(hits=page.hits[asked.offset : most])
-    return _make_about(context, asked, page, len(page.hits), unknown + both.warnings), page.hits
+        page = page._replace(hits=page.hits[asked.offset : until])
+    return _make_about(context, asked, page, len(page.hits), unknown + both.warnings), page
 
 
 async def _find_here(context: Context, call: Call, asked: Asked) -> tuple[Page, list[str]]:
     """As many hits as may come on the page, from the first one on."""
     where = await make_condition(context, asked.params)
-    if asked.params.person is not None:
-        where = filters.of_person(where, asked.params.person)
 
     def find(connection: Connection) -> tuple[Page, list[str]]:
-        page = Searcher(connection, asked.query, where, context.workstation).run(
+        named = narrow_to_named(connection, where, asked.params, context.hub)
+        page = Searcher(connection, asked.query, named, context.workstation).run(
             asked.limit + asked.offset, 0, recent=asked.recent
         )
         return page, warn_of_unknown_tools(connection, asked.params) if asked.params.tool else []
@@ -301,7 +341,7 @@ class Searcher:
             timestamp=None,
             field=FIELDS[column],
         )
-        text = heading[column]
+        text = clean_text(heading[column])  # a directory is kept as it is
         if column == "recall_words":  # not for reading
             text = heading.get("summary") or session.name or ""
         return make_hit(shown, self._excerpter.excerpt(text), place)

@@ -9,12 +9,13 @@ import msgspec
 
 from sesamed.errors import ParamsError
 from sesamed.hub.question import Question
-from sesamed.hub.sessions import HubMessage, list_children, read_page, read_sessions
+from sesamed.hub.sessions import HubMessage, Part, list_children, read_page, read_sessions
 from sesamed.hub.sessions import find as find_there
 from sesamed.methods.elsewhere import (
     Scope,
     ask_first,
     ask_hub,
+    limit_ms,
     make_session,
     read_tool_counts,
 )
@@ -89,9 +90,11 @@ async def list_messages(context: Context, call: Call, params: ListMessagesParams
         return await context.queries.ask(call.client, lambda connection: _read_page(connection, params))
 
     def there() -> Awaitable[MessageList]:
-        if params.branch is not None or params.reveal:
-            raise ParamsError("branch, reveal: only with scope here: a hub has neither branches nor what is masked")
-        return ask_hub(context, partial(_read_page_there, params), context.queries.limit_ms(None))
+        if params.branch is not None:
+            raise ParamsError("branch: a hub has no branches; leave it out")
+        if params.reveal:
+            raise ParamsError("reveal: a hub does not have what is masked; leave it out")
+        return ask_hub(context, partial(_read_page_there, params), limit_ms(context, params.scope))
 
     return await ask_first(params.scope, here, there)
 
@@ -105,8 +108,9 @@ def _read_page_there(params: ListMessagesParams, question: Question) -> MessageL
         first = max(0, min(params.around, total - 1) - limit // 2)
     page: list[MessageItem] = []
     size = 0
-    for found in read_page(question, session, min(first, total), limit):
-        message = _make_message_there(found, params)
+    part = Part(min(first, total), limit, params.text_offset, TEXT_BYTES + 1)  # one more says whether there is more
+    for found in read_page(question, session, part):
+        message = _make_message_there(found)
         size += len(json.dumps((message.text, found.tool, found.entry)))
         if page and size > PAGE_BYTES:
             break
@@ -116,8 +120,8 @@ def _read_page_there(params: ListMessagesParams, question: Question) -> MessageL
     return MessageList(session_id=make_session(about).key, total=total, next_offset=next_offset, messages=page)
 
 
-def _make_message_there(found: HubMessage, params: ListMessagesParams) -> MessageItem:
-    text = clean_text(found.text)[params.text_offset :]
+def _make_message_there(found: HubMessage) -> MessageItem:
+    text = clean_text(found.text)
     kept = cut(text, TEXT_BYTES)
     return MessageItem(
         msg_idx=found.number,
@@ -128,7 +132,7 @@ def _make_message_there(found: HubMessage, params: ListMessagesParams) -> Messag
         timestamp=iso_or_none(found.time_ms),
         entry_id=None if found.entry is None else clean_line(found.entry),
         text=kept,
-        truncated=len(kept) < len(text),
+        truncated=len(kept) < len(text) or len(found.text) > TEXT_BYTES,
         undone=found.undone,
         revision=found.serial,
     )
@@ -237,7 +241,7 @@ async def get_session_meta(context: Context, call: Call, params: SessionParams) 
         )
 
     def there() -> Awaitable[SessionMeta]:
-        return ask_hub(context, partial(_read_meta_there, params.session_id), context.queries.limit_ms(None))
+        return ask_hub(context, partial(_read_meta_there, params.session_id), limit_ms(context, params.scope))
 
     return await ask_first(params.scope, here, there)
 

@@ -1,13 +1,18 @@
 """The search_sessions method: each hit with the messages around it. The ranking is that of `search`."""
 
 from collections.abc import Iterator
+from functools import partial
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
-from sesamed.errors import ParamsError
-from sesamed.methods.hits import HeadingField, Hit, Page
+from sesamed.errors import HubError
+from sesamed.hub.question import Question
+from sesamed.hub.sessions import HubMessage, read_sessions, read_windows
+from sesamed.hub.words import Known
+from sesamed.methods.elsewhere import PATIENCE_MS, ask_hub, make_session
+from sesamed.methods.hits import HeadingField, Hit, Page, Place, place_of
 from sesamed.methods.method import Call, Context, NonNegative, method
-from sesamed.methods.search import About, SearchParams, ask
+from sesamed.methods.search import About, SearchParams, ask, ask_elsewhere, ask_in_time
 from sesamed.methods.sessions import cut
 from sesamed.model import Answer, Role, Session
 from sesamed.sanitize import Exact, Line, clean_text
@@ -62,15 +67,81 @@ class Windows(About, frozen=True, kw_only=True):
 @method
 async def search_sessions(context: Context, call: Call, params: SearchSessionsParams) -> Windows:
     """The messages that match best, each with those around it."""
-    if params.scope != "here":
-        raise ParamsError("scope: search_sessions answers here; search asks a hub, too")
+    return await ask_in_time(context, params, partial(_search_sessions, context, call))
+
+
+async def _search_sessions(context: Context, call: Call, params: SearchSessionsParams) -> Windows:
     before, after = limit_window(params.context_before, params.context_after)
+    if params.scope != "here":
+        return await _search_elsewhere(context, call, params, before, after)
 
     def show(connection: Connection, page: Page) -> list[WindowHit]:
         return [w for hit in page.hits for w in _make_window(connection, hit, before, after, context.workstation)]
 
     about, hits = await ask(context, call, params, MAX_WINDOWS, show)
     return Windows(hits=hits, **asdict(about))
+
+
+async def _search_elsewhere(
+    context: Context, call: Call, params: SearchSessionsParams, before: int, after: int
+) -> Windows:
+    """What surrounds hits in a hub is asked of it when they are known. If it does not answer then, that is as if it had not before."""
+    about, page = await ask_elsewhere(context, call, params, MAX_WINDOWS)
+    there = [hit for hit in page.hits if hit.as_of is not None and hit.match is not None]
+    here = [hit for hit in page.hits if hit.as_of is None]
+    found, warnings = dict[Place, WindowHit](), list[str]()
+    limit_ms = context.queries.limit_ms(params.timeout_ms)
+    limit_ms = limit_ms if params.scope == "hub" else min(limit_ms, PATIENCE_MS)
+    try:
+        read = partial(_read_windows, there, [page.there[place_of(hit)] for hit in there], before, after)
+        found |= await ask_hub(context, read, max(1, limit_ms - int(about.took_ms))) if there else {}
+    except HubError as error:
+        if params.scope == "hub":
+            raise
+        warnings.append(error.message)
+
+    def show(connection: Connection) -> dict[Place, WindowHit]:
+        of_hits = ((place_of(hit), _make_window(connection, hit, before, after, context.workstation)) for hit in here)
+        return {place: window for place, windows in of_hits for window in windows}
+
+    found |= await context.queries.ask(call.client, show, params.timeout_ms) if here else {}
+    hits = [found[place_of(hit)] for hit in page.hits if place_of(hit) in found]
+    about = replace(about, result_count=len(hits), warnings=about.warnings + warnings)
+    return Windows(hits=hits, **asdict(about))
+
+
+def _read_windows(
+    hits: list[Hit], places: list[tuple[Known, int]], before: int, after: int, question: Question
+) -> dict[Place, WindowHit]:
+    """What surrounds these hits. What has gone meanwhile is not among it."""
+    windows = read_windows(question, places, before, after)
+    sessions = read_sessions(question, [known for known, _ in places])
+    about = {(one.owner, one.composite_key): make_session(one) for one in sessions}
+    found = {}
+    for hit, (known, number), messages in zip(hits, places, windows, strict=True):
+        if not messages or (known.owner, known.key) not in about:
+            continue
+        matched = hit.matched_snippet if hit.match and hit.match.msg_idx is not None else ""
+        items = [_make_item_there(one, matched if one.number == number else "") for one in messages]
+        found[place_of(hit)] = _make_window_hit(hit, number, about[known.owner, known.key], items)
+    return found
+
+
+def _make_item_there(message: HubMessage, matched: str) -> WindowItem:
+    """Of a long text its beginning is there: what matched behind that is shown as the hit shows it."""
+    text = clean_text(message.text)
+    if matched and find_place(text, matched) < 0:
+        snippet, truncated = matched, True
+    else:
+        snippet, truncated = _cut_snippet(text, matched)
+    tool = message.tool
+    return WindowItem(
+        role=message.as_role,
+        msg_idx=message.number,
+        snippet=snippet,
+        truncated=truncated or message.is_cut,
+        tool_name=tool,
+    )
 
 
 def limit_window(before: int, after: int) -> tuple[int, int]:
@@ -92,23 +163,34 @@ def _make_window(connection: Connection, hit: Hit, before: int, after: int, work
     if not items:
         return
     matched = "" if hit.match.msg_idx is None else hit.matched_snippet
-    yield WindowHit(
-        session_id=hit.match.session_id,
+    about = summary.read_session(connection, session, workstation)
+    shown = [_make_item(connection, item, matched if item.position == position else "") for item in items]
+    yield _make_window_hit(hit, position, about, shown)
+
+
+def _make_window_hit(hit: Hit, position: int, about: Session, window: list[WindowItem]) -> WindowHit:
+    return WindowHit(
+        session_id=about.session_id,
         msg_idx=position,
         score=hit.score,
         matched_words=hit.matched_words,
         missing_words=hit.missing_words,
-        field=hit.match.field,
-        meta=summary.read_session(connection, session, workstation),
-        window=[_make_item(connection, item, matched if item.position == position else "") for item in items],
+        field=hit.match.field if hit.match else None,
+        meta=about,
+        window=window,
     )
 
 
 def _make_item(connection: Connection, item: read.Item, matched: str) -> WindowItem:
     text = clean_text(read.read_whole_text(connection, item.record))
+    snippet, truncated = _cut_snippet(text, matched)
+    return WindowItem(role=item.role, msg_idx=item.position, snippet=snippet, truncated=truncated, tool_name=item.tool)
+
+
+def _cut_snippet(text: str, matched: str) -> tuple[str, bool]:
+    """The beginning of a text, or what is around what matched; and whether there is more."""
     start = 0
     if matched and len(text) > SNIPPET_BYTES:
         start = max(0, find_place(text, matched) - LEAD_CHARACTERS)
     snippet = cut(text[start:], SNIPPET_BYTES)
-    truncated = start > 0 or len(snippet) < len(text)
-    return WindowItem(role=item.role, msg_idx=item.position, snippet=snippet, truncated=truncated, tool_name=item.tool)
+    return snippet, start > 0 or len(snippet) < len(text)

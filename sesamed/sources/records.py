@@ -66,6 +66,7 @@ class Place(msgspec.Struct, frozen=True, gc=False):
             ended_ms=self.ended_ms,
             prompt=prompt,
             hidden=hidden,
+            cwd=self.cwd,
             ordinal=self.ordinal,
         )
 

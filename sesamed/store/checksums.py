@@ -8,6 +8,7 @@ import struct
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TypeVar
 
 import apsw
 import apsw.sqlite_extra
@@ -18,6 +19,7 @@ PAGE_BYTES = 16384
 STUB = ".log"
 WRONG_LOG = "its write-ahead log is not what was written"
 
+C = TypeVar("C", bound=apsw.Connection)
 
 _one_at_a_time = threading.Lock()
 
@@ -38,12 +40,20 @@ def are_available() -> bool:
     return True
 
 
-def connect(path: str, flags: int = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE) -> apsw.Connection:
-    """A connection to an index, without any settings but how it syncs, which checks what it reads."""
+def connect(
+    path: str, flags: int = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE, statements: int = 100
+) -> apsw.Connection:
+    """A connection to an index, without any settings but how it syncs, which checks what it reads. `statements`: that it keeps."""
+    return connect_as(apsw.Connection, path, flags, statements)
+
+
+def connect_as(kind: type[C], path: str, flags: int, statements: int = 100) -> C:
+    """Such a connection, of this class."""
     with suppress(FileNotFoundError):
         if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would keep whoever opens it waiting
             raise apsw.CantOpenError("not a regular file")
-    connection = apsw.Connection(path, flags=flags, vfs=CHECKED_VFS if are_available() else None)
+    vfs = CHECKED_VFS if are_available() else None
+    connection = kind(path, flags=flags, vfs=vfs, statementcachesize=statements)
     connection.execute(
         "PRAGMA fullfsync=ON; PRAGMA checkpoint_fullfsync=ON"
     )  # F_FULLFSYNC, on macOS; whoever checkpoints

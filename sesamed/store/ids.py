@@ -6,6 +6,7 @@ chunks' without the kind: `file << 21 | position`. It names the record's home; t
 """
 
 from enum import IntEnum
+from typing import Any
 
 from sesamed.calls import WINDOWS
 from sesamed.folding import fold_here
@@ -30,7 +31,8 @@ class Kind(IntEnum):
     UNINDEXED = 6  # kept for reading, never searched: our own searches, placeholders
 
 
-NEXT_REVISION = "(SELECT next_revision FROM totals)"  # what a transaction changes gets this number, in SQL
+READ_REVISION = "SELECT next_revision FROM totals"
+NEXT_REVISION = f"({READ_REVISION})"  # what a transaction changes gets this number, in SQL
 
 
 # -- records and chunks by their numbers
@@ -84,6 +86,24 @@ def chunks_of(record: int) -> tuple[int, int]:
 def chunks_of_file(file: int) -> tuple[int, int]:
     """The same of a whole file."""
     return chunk_of(record_at(file, 0), 0), chunk_of(record_at(file, LAST_POSITION), KIND_MASK)
+
+
+# -- the same of arrays of chunks
+
+
+def files_of(chunks: Any) -> Any:
+    """The files that their numbers name."""
+    return chunks >> FILE_BITS
+
+
+def records_of_chunks(chunks: Any) -> Any:
+    """The records that they belong to."""
+    return chunks >> KIND_BITS
+
+
+def kinds_of(chunks: Any) -> Any:
+    """What they are."""
+    return chunks & KIND_MASK
 
 
 # -- the same in SQL

@@ -18,6 +18,10 @@ import msgspec
 
 from sesamed.errors import SesameError, StoreError
 from sesamed.store import beside, checksums, schema, sqlite
+from sesamed.store.changes import Changes
+from sesamed.store.search.headings import HeadingTexts
+from sesamed.store.search.stems import Stems
+from sesamed.store.shelf import Shelf
 from sesamed.store.sqlite import DamagedError
 from sesamed.store.writing.transaction import Writer
 
@@ -45,8 +49,11 @@ class Readers:
         note_damage: Callable[[DamagedError], None],
         check_log: Callable[[], None] = lambda: None,
         is_log_whole: Callable[[], bool] = lambda: True,
+        stems: Stems | None = None,
+        changes: Callable[[], Changes] = Changes,
     ) -> None:
         self._path = path
+        self._stems, self._changes = stems, changes
         self._note_damage = note_damage
         self._check_log, self._is_log_whole = check_log, is_log_whole
         self._free = queue.LifoQueue[apsw.Connection | None]()  # the last used first; None: it could not be opened
@@ -135,6 +142,10 @@ class Readers:
         for connection in reversed(free):
             self._free.put(connection)
 
+    def drop_unused(self) -> None:
+        """Give back what is kept for questions that nobody has asked for a while."""
+        self._shelf.drop_unused()
+
     def close(self) -> None:
         """Wait for the readers, and close."""
         for connection in [self._free.get() for _ in range(CONNECTIONS)]:
@@ -144,11 +155,18 @@ class Readers:
     def _fill(self) -> None:
         opened: list[apsw.Connection | None] = []
         try:
-            opened += [sqlite.connect_reader(self._path) for _ in range(CONNECTIONS)]
+            # What was kept of another file is nothing any more.
+            self._shelf, self._headings = Shelf(self._changes()), HeadingTexts()
+            opened += [self._connect() for _ in range(CONNECTIONS)]
         finally:
             for connection in opened or [None] * CONNECTIONS:  # or whoever waits for one would wait for ever
                 self._free.put(connection)
             self._open.set()
+
+    def _connect(self) -> apsw.Connection:
+        connection = sqlite.connect_reader(self._path)
+        connection.stems, connection.shelf, connection.headings = self._stems, self._shelf, self._headings
+        return connection
 
 
 # Another process of ours may read the index, too. It must not have it open while another file takes its place: a WAL would be left behind.
@@ -212,8 +230,16 @@ class Index:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.writer = Writer(path)
-        self.readers = Readers(path, self.note_damage, self._check_log, lambda: self.writer.is_log_whole())
+        self._stems = Stems()
+        self.writer = self._open_writer()
+        self.readers = Readers(
+            path,
+            self.note_damage,
+            self._check_log,
+            lambda: self.writer.is_log_whole(),
+            self._stems,
+            lambda: self.writer.changes,
+        )
         self.damage: DamagedError | None = None  # why it has to be set aside
         self.on_damage: Callable[[], None] = lambda: None  # called in any thread
         self.carried = dict[str, str]()  # metadata that another index in its place has, too
@@ -222,6 +248,13 @@ class Index:
         self._looked_aside: int | None = None
         self.look_aside()
         self._identity = _identity(path)
+
+    def _open_writer(self) -> Writer:
+        """The writer of what is at the path; there are no readers yet."""
+        writer = Writer(self.path)
+        self._stems.clear()
+        writer.on_words = self._stems.note
+        return writer
 
     def is_in_place(self) -> bool:
         """Whether the open file is still the one at the path; otherwise everything that is written is lost."""
@@ -277,10 +310,10 @@ class Index:
                 elif self.damage is not None:
                     set_aside(self.path)
                 try:
-                    self.writer = Writer(self.path)
+                    self.writer = self._open_writer()
                 except DamagedError:
                     set_aside(self.path)
-                    self.writer = Writer(self.path)
+                    self.writer = self._open_writer()
                 self.damage = None
                 self.look_aside(anew=True)
                 self._identity = _identity(self.path)
@@ -308,7 +341,7 @@ class Index:
                 os.replace(new.path, self.path)
                 sqlite.sync_directory(os.path.dirname(self.path))
             finally:
-                self.writer = Writer(self.path)
+                self.writer = self._open_writer()
                 self._identity = _identity(self.path)
 
     def get(self, name: str) -> str | None:

@@ -3,13 +3,14 @@
 All text work (cleaning, cutting, packing) is done before, so that a transaction only writes.
 """
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from sesamed.model import Fact, Field, Identity
 from sesamed.store.ids import LAST_POSITION
 
+MOST_DIRECTORIES = 1000  # of a file; who has as many may have been anywhere
 KEPT_BAD = 100  # reasons of a file: the first ones tell what is wrong with it
 UNCOUNTED = -1
 UNREAD = -1  # the version of a file that has to be read from its beginning: no source has it
@@ -20,7 +21,7 @@ WITHHELD = b"withheld"  # what the state of such a cursor begins with
 TOO_MANY = f"more than {LAST_POSITION:,} records in one file; the rest is left out"
 
 
-class Signature(msgspec.Struct, frozen=True, gc=False):
+class Signature(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What `stat` says about a file. If it is the same, the file is unchanged and not opened."""
 
     dev: int
@@ -30,7 +31,7 @@ class Signature(msgspec.Struct, frozen=True, gc=False):
     ctime_ns: int
 
 
-class Cursor(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Cursor(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """How far a file has been read, and how its content is recognised.
 
     `head` and `tail` are checksums of the first bytes and of the bytes just before `offset`; `digest` is one of all of them. A last
@@ -71,24 +72,24 @@ class Withheld(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return WITHHELD + msgspec.msgpack.encode(self)
 
 
-class BadLine(msgspec.Struct, frozen=True, gc=False):
+class BadLine(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What could not be decoded: the number of a line, from 1; None: all of a unit, or something that has no line. And why."""
 
     line: int | None
     reason: str
 
 
-class Text(msgspec.Struct, frozen=True, gc=False):
+class Text(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A chunk: its kind, its text, the text as it is stored, and its subwords (store/subwords.py); and the text without masks, where there
     are any and it is kept.
     """
 
     kind: int
     text: str
-    packed: str | bytes
+    packed: bytes
     inner: str
     raw: str | None = None
-    packed_raw: str | bytes | None = None
+    packed_raw: bytes | None = None
 
     @property
     def whole(self) -> str:
@@ -96,7 +97,15 @@ class Text(msgspec.Struct, frozen=True, gc=False):
         return self.text if self.raw is None else self.raw
 
 
-class RecordRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class ChangedWords(NamedTuple):
+    """A full-text row that came (1) or went (-1)."""
+
+    change: int
+    text: str
+    inner: str
+
+
+class RecordRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag=True, gc=False):
     """A record with its chunks."""
 
     key: int
@@ -113,7 +122,7 @@ class RecordRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     ordinal: int | None = None
 
 
-class ResultRow(msgspec.Struct, frozen=True, gc=False):
+class ResultRow(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
     """The result of the call with this key."""
 
     key: int
@@ -121,14 +130,14 @@ class ResultRow(msgspec.Struct, frozen=True, gc=False):
     is_error: bool
 
 
-class OutcomeRow(msgspec.Struct, frozen=True, gc=False):
+class OutcomeRow(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
     """Whether the call with this key failed, known after its result; its text stays."""
 
     key: int
     is_error: bool
 
 
-class TouchedRow(msgspec.Struct, frozen=True, gc=False):
+class TouchedRow(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
     """The call with this key touched these files, as keys of the `paths` table."""
 
     key: int
@@ -145,14 +154,14 @@ class Remark(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     keep: Literal["first", "last"]
 
 
-class UndoneRow(msgspec.Struct, frozen=True, gc=False):
+class UndoneRow(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
     """What the file contains so far is taken back, from the record with this key on."""
 
     key: int
     alone: bool
 
 
-class PassedRow(msgspec.Struct, frozen=True, gc=False):
+class PassedRow(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
     """A line that others may follow, and that is no record: its digest, and the entry that it follows itself (`RecordRow.parent`)."""
 
     digest: int
@@ -174,7 +183,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     facts: bool = False
 
 
-class FileRows(msgspec.Struct, kw_only=True):
+class FileRows(msgspec.Struct, kw_only=True, array_like=True):
     """Everything that one look at a file found."""
 
     path: bytes
@@ -193,6 +202,7 @@ class FileRows(msgspec.Struct, kw_only=True):
     identity: Identity | None = None
     facts: list[Fact] = []
     remarks: list[Remark] = []
+    directories: dict[str, str | None] = {}  # where its records say that the session was, with the projects
     entries: list[int] = []
     undone: list[
         tuple[int, ...]
@@ -226,6 +236,7 @@ def blank(change: FileRows, withheld: Withheld | None = None) -> None:
     change.cursor = Cursor() if withheld is None else Cursor(state=withheld.encode())
     change.identity, change.loose_from, change.difference = None, None, None
     change.rows, change.facts, change.remarks, change.entries, change.undone = [], [], [], [], []
+    change.directories = {}
     change.jumps, change.passed = [], []
     change.bad, change.bad_lines, change.unknown_lines = [], 0, 0
     change.active_ms = None

@@ -7,13 +7,15 @@ import apsw
 from sesamed.store import ids
 
 APPLICATION_ID = 0x5E5A3E01
-VERSION = 11
+VERSION = 12
 
+# Before 12 it was not kept where a session went.
+BEFORE_12 = "CREATE TEMP VIEW directories AS SELECT 0 AS file, '' AS path, NULL AS project_path WHERE 0;"
 # Before 11 all sessions were of this machine.
 OF_HERE = "NULL AS workstation, NULL AS person"
 BEFORE_11 = f"CREATE TEMP VIEW sessions AS SELECT *, {OF_HERE} FROM main.sessions;"
 # Before 10 branches were not kept: what only such an index has is one branch.
-BEFORE_10 = """
+BEFORE_10 = f"""{BEFORE_12}
     CREATE TEMP VIEW jumps AS SELECT 0 AS file, 0 AS position, 0 AS follows WHERE 0;
     CREATE TEMP VIEW passed_lines AS SELECT 0 AS file, 0 AS digest, 0 AS follows WHERE 0;
 """
@@ -50,7 +52,8 @@ OLDER: Mapping[int, str] = {
     7: BEFORE_8 + RESULTS_BEFORE_8 + BEFORE_11,
     8: BEFORE_9 + BEFORE_11,
     9: BEFORE_10 + BEFORE_11,
-    10: BEFORE_11,
+    10: BEFORE_11 + BEFORE_12,
+    11: BEFORE_12,
     VERSION: "",  # set aside because it is damaged, or of what becomes of secrets
 }
 # Revisions of one epoch can be compared; an index that is created anew begins another one.
@@ -133,6 +136,7 @@ CREATE TABLE chunks(id INTEGER PRIMARY KEY, text NOT NULL, raw);
 """
 
 # `inner` holds words within words (store/subwords.py).
+TOKENIZER = ("porter", ["unicode61"])
 TEXTS = f"""
 CREATE VIEW texts AS SELECT id, plain(text) AS text, inner_words({ids.sql_kind("id")}, plain(text)) AS inner FROM chunks
   WHERE {ids.sql_is_indexed("id")};
@@ -189,6 +193,11 @@ CREATE TABLE jumps(
 ) WITHOUT ROWID;
 CREATE TABLE passed_lines(
   file INTEGER NOT NULL, digest INTEGER NOT NULL, follows INTEGER NOT NULL, PRIMARY KEY(file, digest)
+) WITHOUT ROWID;
+
+-- Where else a file's session was than its facts say, and in which project; null: in no repository.
+CREATE TABLE directories(
+  file INTEGER NOT NULL, path TEXT NOT NULL, project_path TEXT, PRIMARY KEY(file, path)
 ) WITHOUT ROWID;
 
 -- Files that tool calls touched, as each place says: relative paths depend on the session's directory. `tail` is the path's parts from
@@ -316,6 +325,9 @@ CREATE TRIGGER taken_back AFTER INSERT ON undone BEGIN
   {_sql_raise("id = (SELECT session FROM files WHERE id = new.file)")}
 END;
 CREATE TRIGGER went_back AFTER INSERT ON jumps BEGIN
+  {_sql_raise("id = (SELECT session FROM files WHERE id = new.file)")}
+END;
+CREATE TRIGGER went_elsewhere AFTER INSERT ON directories BEGIN
   {_sql_raise("id = (SELECT session FROM files WHERE id = new.file)")}
 END;
 CREATE TRIGGER given_back AFTER DELETE ON undone BEGIN

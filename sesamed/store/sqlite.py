@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 import apsw.sqlite_extra
@@ -24,6 +24,11 @@ from sesamed.sanitize import clean_text
 from sesamed.store import checksums, schema
 from sesamed.store.rows import Text
 from sesamed.store.subwords import inner_words
+
+if TYPE_CHECKING:
+    from sesamed.store.search.headings import HeadingTexts
+    from sesamed.store.search.stems import Stems
+    from sesamed.store.shelf import Shelf
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -72,6 +77,9 @@ Connection = apsw.Connection  # what other packages may name, and hand back to t
 InterruptError = apsw.InterruptError
 Error = apsw.Error  # its messages name tables and columns, never what is in them
 LIBRARY_VERSION = apsw.sqlite_lib_version()
+# apsw keeps a statement that has run in the next place of a ring, so executemany with as many rows pushes out all others, which are then
+# prepared again, with their triggers. No ring is larger than this.
+KEPT_STATEMENTS = 512
 
 
 class DamagedError(StoreError):
@@ -169,7 +177,7 @@ def connect_writer(path: str) -> apsw.Connection:
     with errors(path):
         check_ours(path)
         logged = checksums.count_logged(path)
-        connection = checksums.connect(path)
+        connection = checksums.connect(path, statements=KEPT_STATEMENTS)
         try:
             _check_log(connection, path, logged)
             if (is_new := _is_empty(connection)) and checksums.are_available():
@@ -232,10 +240,18 @@ class Checkpoints:
         return int(done)
 
 
-def connect_reader(path: str) -> apsw.Connection:
+class Reader(apsw.Connection):
+    """A connection for queries, and what is kept in memory for all of an index's readers."""
+
+    stems: "Stems | None" = None
+    shelf: "Shelf | None" = None
+    headings: "HeadingTexts | None" = None
+
+
+def connect_reader(path: str) -> Reader:
     """Open the index for queries only."""
     with errors(path):
-        connection = checksums.connect(path, apsw.SQLITE_OPEN_READONLY)
+        connection = checksums.connect_as(Reader, path, apsw.SQLITE_OPEN_READONLY)
         _prepare(connection, READER_PRAGMAS)
     return connection
 

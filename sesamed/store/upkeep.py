@@ -267,6 +267,7 @@ LEFT_OVER = {
     """,
     "facts of no file": "SELECT count(*) FROM facts WHERE file NOT IN (SELECT id FROM files)",
     "remarks of no file": "SELECT count(*) FROM remarks WHERE file NOT IN (SELECT id FROM files)",
+    "directories of no file": "SELECT count(*) FROM directories WHERE file NOT IN (SELECT id FROM files)",
     "lines of no file": "SELECT count(*) FROM line_ids WHERE file NOT IN (SELECT id FROM files)",
     "lines that somebody speaks of": """
         SELECT count(*) FROM line_ids e WHERE NOT wanted AND EXISTS(SELECT 1 FROM remarks WHERE entry = e.digest)

@@ -15,7 +15,8 @@ from sesamed.errors import StoreError
 from sesamed.model import Identity, SessionKey
 from sesamed.store import beside, sqlite
 from sesamed.store.ids import Kind
-from sesamed.store.rows import Cursor, FileRows, RecordRow, Signature, Text
+from sesamed.store.rows import Cursor, FileRows, RecordRow, Signature
+from sesamed.store.sqlite import Packer
 from sesamed.store.writing import decisions
 from sesamed.store.writing.transaction import Writer
 from tests.support.indexes import IN_MEMORY
@@ -36,7 +37,7 @@ class File(NamedTuple):
 
     def rows(self) -> FileRows:
         """One message."""
-        text = (Text(Kind.USER, "a", "a", ""),)
+        text = (PACKER.make_text(Kind.USER, "a"),)
         return FileRows(
             path=self.path, root="/r", source="pi", source_version=1, signature=Signature(1, 1, 1, 1, 1), cursor=Cursor(),
             complete=True, replace=True, identity=Identity(native_id=self.native_id, origin=self.origin), counted_from_start=True,
@@ -44,6 +45,7 @@ class File(NamedTuple):
         )  # fmt: skip
 
 
+PACKER = Packer()
 LATE, MIDDLE, EARLY = File("x", "late", 300), File("x", "middle", 200), File("x", "early", 100)
 
 

@@ -1,6 +1,7 @@
 """Pages of an answer: all of them together, with what is folded into their hits, are exactly the sessions that match."""
 
 import re
+from contextlib import ExitStack
 from random import Random
 from typing import Any, NamedTuple
 
@@ -11,10 +12,12 @@ from hypothesis import strategies as st
 from sesamed.methods.hits import Hit, Page
 from sesamed.store import sqlite
 from sesamed.store.reading import session as read
-from sesamed.store.search import matching, scoring, shown
+from sesamed.store.search import scoring, shown
+from sesamed.store.search.postings import Postings
 from tests.support.history import History
 from tests.support.sessions import PiSession
 from tests.support.tiny import Tiny, session, tiny
+from tests.support.ways import by_arrays
 
 SAID = ("alpha", "beta", "gamma delta", "alpha gamma", "beta-gamma", "nothing of it")
 OPENINGS = ("go on patrol in the garden, please", "hello", "alpha is what this is about, is it not")
@@ -141,10 +144,10 @@ class Asked(NamedTuple):
     where: dict[str, Any]
     limit: int
     recent: bool
-    rows: int  # so many are few
+    arrays: bool
 
 
-ASKED = st.builds(Asked, st.sampled_from(QUESTIONS), WHERES, st.integers(1, 3), st.booleans(), st.integers(0, 9))
+ASKED = st.builds(Asked, st.sampled_from(QUESTIONS), WHERES, st.integers(1, 3), st.booleans(), st.booleans())
 
 
 @settings(suppress_health_check=list(HealthCheck))
@@ -154,20 +157,22 @@ def test_nothing_that_matches_is_out_of_reach(
 ) -> None:
     """All pages, and all that their hits say is folded into them, are what matches; nothing comes twice. With bounds that a small index
     reaches."""
-    for module, name in ((shown, "LOOKED_AT"), (scoring, "MANY_NAMED"), (matching, "BEST_FILES")):
+    for module, name in ((shown, "LOOKED_AT"), (scoring, "MANY_NAMED")):
         monkeypatch.setattr(module, name, 1)
-    monkeypatch.setattr(matching, "FEW_ROWS", asked.rows // 2)
-    monkeypatch.setattr(matching, "ROWS_OF_ALL_KINDS", asked.rows)
     params: dict[str, Any] = {"recent": asked.recent, **asked.where}
-    with tiny() as index:
+    with tiny() as index, ExitStack() as way:
         write(index.history, made, seed)
+        whole = index.ask(asked.question, limit=100, **params)
+        if asked.arrays:
+            way.enter_context(by_arrays(Postings(index.history.ingest.writer.changes)))
+            assert index.ask(asked.question, limit=100, **params) == whole
         hits, pages = turn_pages(index, asked.question, asked.limit, **params)
         listed = [hit.session_id for hit in hits]
         assert len(listed) == len(set(listed))
         assert pages[-1].total_exact
         assert all(page.total == len(hits) if page.total_exact else page.total <= len(hits) for page in pages)
-        whole = index.ask(asked.question, limit=100, **params)
         assert listed == [hit.session_id for hit in whole.hits]
+        assert [(one.similar, one.subagents) for one in hits] == [(one.similar, one.subagents) for one in whole.hits]
         reached = set[str]()
         for hit in whole.hits:
             assert hit.match is not None

@@ -38,7 +38,8 @@ SEVERAL_LINES = frozenset(("text", "snippet", "summary", "description"))
 # No transcript fills these, by their names or places.
 OURS = frozenset(
     "hello.name version methods toolFamilies{} toolFamilies socket database.path sqliteVersion workstation.id workstation parser source"
-    " epoch reason excluded.trouble configFile settingsDigest progress.id new_session.sessionId new_session.path".split()
+    " epoch reason excluded.trouble configFile settingsDigest progress.id new_session.sessionId new_session.path"
+    " timeFilter.words timeFilter.days timeFilter.effect".split()
 )
 NOT_FOUND, AMBIGUOUS, REFUSED = 1, 2, 7
 RESULTS = {method.name: method.result for method in METHODS} | {"progress": ProgressLine}
@@ -211,6 +212,14 @@ def read_everything(answers: Answers) -> None:
             answers.ask("search", query=query, limit=100, sort=sort)
             answers.ask("search", query=query, limit=100, sort=sort, tools=True)
             answers.ask("search_sessions", query=query, limit=20, sort=sort)
+    for query in (
+        f"{WORD} last year",
+        f"{IN_TEXTS} this week",
+        "\u202elast\x1b[2J week",
+        f"{WORD} {IN_TEXTS}since monday",
+    ):
+        answers.ask("search", query=query, limit=100, timeWords=True)
+        answers.ask("search_sessions", query=query, limit=20, timeWords=True)
     answers.ask("search", query=WORD, tool="bashh")
     answers.ask("search_sessions", query=WORD, tool="bashh")
     answers.ask("list_sessions", tool="bashh")

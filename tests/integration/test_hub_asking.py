@@ -4,8 +4,8 @@ import io
 import socket
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,11 +14,13 @@ import pytest
 
 from sesamectl.cli import main
 from sesamed.hub import server
+from sesamed.hub.child import name_person
+from sesamed.hub.claim import Claim, Identity
 from sesamed.sanitize import clean_text
 from tests.support.canaries import IN_TEXTS, WORD
 from tests.support.daemon import Daemon
-from tests.support.hub import Workstation
-from tests.support.postgres import HubDatabase, Server, needs_postgres, run
+from tests.support.hub import Workstation, make_machine
+from tests.support.postgres import PORT, HubDatabase, Server, needs_postgres, run
 from tests.support.sessions import Call, PiSession
 
 pytestmark = needs_postgres
@@ -57,14 +59,6 @@ def talks() -> list[PiSession]:
     ]  # fmt: skip
 
 
-def make_machine(workstation: str, dsn: str | None = None) -> Daemon:
-    """A machine that asks the hub there, if it has one."""
-    hub = {} if dsn is None else {"hub": {"dsn": dsn, "singleUser": True}}
-    daemon = Daemon({"workstationId": workstation, **hub})
-    daemon.allowed.append("WARNING sesamed.hub ")  # what it would ship, it cannot: another one stands in for it
-    return daemon
-
-
 def make_desk(hub: HubDatabase) -> Daemon:
     """A machine that asks."""
     return make_machine(DESK, hub.dsn("anna"))
@@ -76,7 +70,10 @@ def machines(postgres: Server) -> Iterator[Machines]:
     hub = HubDatabase(postgres)
     with hub.connect("keeper") as connection:
         server.migrate(connection)
-    with make_machine(LAPTOP) as laptop, make_desk(hub) as desk:
+    desk = make_desk(hub)
+    with hub.connect("anna") as connection:  # before the desk's own daemon does
+        Claim(connection, Identity(DESK, str(desk.data_dir), "anna"), single_user=False).read()
+    with make_machine(LAPTOP) as laptop, desk:
         for session in talks():
             laptop.write(session.file_name, session.bytes())
         own = PiSession(id="own", cwd="/work/app").user("plum cake at the desk").assistant("with a scheduler")
@@ -139,6 +136,26 @@ def test_each_filter_means_there_what_it_means_here(machines: Machines, filters:
     ]
 
 
+@pytest.mark.parametrize("scope", ["hub", "both"])
+def test_a_time_at_the_end_of_a_question_acts_there(machines: Machines, scope: str) -> None:
+    """It is a filter like any other; where it leaves nothing in either, all times are asked, and both say so."""
+    every = machines.desk.call("search", query="plum scheduler", scope=scope)
+    for words, effect in (
+        ("this year", "acts"),
+        ("in may 2019", "nothing"),
+        ("before 1 may 2019", "nothing"),
+        ("since 2 may 2019", "acts"),
+    ):
+        answer = machines.desk.call("search", query=f"plum scheduler {words}", scope=scope, timeWords=True)
+        assert answer["timeFilter"]["effect"] == effect
+        if words != "this year":
+            assert tell(answer) == tell(every)
+        filtered = machines.desk.call("search", query="plum scheduler", scope=scope, on="this year")
+        assert words != "this year" or tell(answer) == tell(filtered)
+    windows = machines.desk.call("search_sessions", query="plum scheduler in may 2019", scope=scope, timeWords=True)
+    assert (windows["timeFilter"]["effect"], windows["total"]) == ("nothing", every["total"])
+
+
 def test_both_are_one_answer_without_doubles(machines: Machines) -> None:
     """What is here is shown from here, though the hub has it, too."""
     answer = machines.desk.call("search", query="plum scheduler", scope="both")
@@ -184,6 +201,42 @@ def test_machines_projects_and_persons_are_filters(machines: Machines) -> None:
     assert list_found(person="bert") == []
 
 
+@pytest.mark.parametrize("scope", ["here", "both"])
+def test_ones_own_sessions_are_among_those_of_a_project_and_a_person(
+    machines: Machines, hub_database: HubDatabase, tmp_path: Path, scope: str
+) -> None:
+    """Also where the hub leaves them out, because they are here. A project is called by its remote, whatever its directory is."""
+    clone = tmp_path / "clone"
+    (clone / ".git").mkdir(parents=True)
+    (clone / ".git/HEAD").write_text("ref: refs/heads/main\n")
+    (clone / ".git/config").write_text('[remote "origin"]\n\turl = git@github.com:Acme/Plums.git\n')
+    with make_machine("cccccccc", machines.hub.dsn("anna")) as daemon:
+        for name, cwd in (("cloned", clone), ("placed", "/work/app"), ("other", "/work/apple")):
+            session = PiSession(id=name, cwd=str(cwd)).user("a plum of mine")
+            daemon.write(session.file_name, session.bytes())
+        daemon.sync()
+
+        def list_found(**filters: Any) -> list[str]:
+            found = daemon.call("search", query="plum", scope=scope, **filters)["results"]
+            listed = daemon.call("list_sessions", scope=scope, **filters)["sessions"]
+            own = [[one["sessionId"] for one in some if one["workstation"] == "cccccccc"] for some in (found, listed)]
+            assert sorted(own[0]) == sorted(own[1])
+            return sorted(own[0])
+
+        for name in ("github.com/acme/plums", "acme/plums", "plums"):
+            assert list_found(project=name) == ["cloned"], name
+        for name in ("/work/app", "work/app/", "app"):
+            assert list_found(project=name) == ["placed"], name
+        for name in ("ums", "/", "github.com", str(clone)):
+            assert list_found(project=name) == [], name
+        every = ["cloned", "other", "placed"]
+        assert list_found(person=name_person()) == every
+        assert list_found(person="nobody") == []
+        assert list_found(person=machines.hub.role("anna")) == (every if scope == "both" else [])
+        key = daemon.call("get_session_meta", sessionId="placed")["key"]
+        assert list_found(project=key.split(":")[1]) == ["placed"]
+
+
 def test_a_session_of_another_machine_is_read(machines: Machines) -> None:
     """By its id, a part of it, or its key, page by page; it cannot be resumed here."""
     whole = machines.laptop.call("list_messages", sessionId="fourth")["messages"]
@@ -207,6 +260,113 @@ def test_a_session_of_another_machine_is_read(machines: Machines) -> None:
     assert machines.desk.call("list_messages", sessionId="own", scope="both")["sessionId"] == "own"
     refused = machines.desk.refuses("list_messages", sessionId="nowhere", scope="both")
     assert refused.code == 1
+
+
+@pytest.mark.parametrize(
+    "question", ["plum scheduler queue", "raspberry plum", "zones", "/work/lib", "*", "nothingofthekind"]
+)
+def test_what_surrounds_a_hit_is_there_what_it_is_here(machines: Machines, question: str) -> None:
+    """In a session's own order, calls among it; a heading with how the session begins. Results do not leave."""
+    around = {"query": question, "contextBefore": 1, "contextAfter": 3}
+    there = machines.desk.call("search_sessions", scope="hub", workstation=LAPTOP, **around)
+    here = machines.laptop.call("search_sessions", **around)
+    names = ("sessionId", "msgIdx", "matchedWords", "missingWords", "field", "window")
+    for hit in here["hits"]:
+        for item in hit["window"]:
+            item["snippet"] = item["snippet"].partition("\noutput:\n")[0]
+    told = [[[hit[name] for name in names] for hit in answer["hits"]] for answer in (there, here)]
+    assert told[0] == told[1]
+    assert (there["resultCount"], there["total"]) == (here["resultCount"], here["total"])
+    assert {hit["meta"]["workstation"] for hit in there["hits"]} <= {LAPTOP}
+    assert [hit["meta"]["sessionId"] for hit in there["hits"]] == [hit["sessionId"] for hit in there["hits"]]
+
+
+def test_windows_of_both_are_one_answer(machines: Machines) -> None:
+    answer = machines.desk.call("search_sessions", query="plum scheduler", scope="both", contextAfter=1)
+    windows = {hit["sessionId"]: [item["snippet"] for item in hit["window"]] for hit in answer["hits"]}
+    assert sorted(windows) == ["first", "fourth", "own", "second", "sixth"]
+    assert windows["own"] == ["plum cake at the desk", "with a scheduler"]
+    assert windows["first"][0] == "Why does the scheduler drop plum jobs?"
+    found = machines.desk.call("search", query="plum scheduler", scope="both")["results"]
+    assert [hit["sessionId"] for hit in answer["hits"]] == [hit["sessionId"] for hit in found]
+
+
+class Counting:
+    """What passes everything on to a server, and counts the bytes that come back."""
+
+    def __init__(self, path: str) -> None:
+        self.bytes = 0
+        self._path = path
+        self._sockets: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self._run(self._take)
+
+    def _run(self, target: Callable[..., None], *arguments: Any) -> None:
+        self._threads.append(threading.Thread(target=target, args=arguments, daemon=True))
+        self._threads[-1].start()
+
+    def _take(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                server = socket.socket(socket.AF_UNIX)
+                self._sockets += [client, server]
+                server.connect(self._path)
+                self._run(self._pass, client, server, 0)
+                self._run(self._pass, server, client, 1)
+
+    def _pass(self, source: socket.socket, target: socket.socket, counted: int) -> None:
+        with suppress(OSError):
+            while data := source.recv(1 << 16):
+                self.bytes += counted * len(data)
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        """Take no more, and wait until all is passed on."""
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for thread in self._threads:
+            thread.join()
+        for one in self._sockets:
+            one.close()
+
+
+def test_of_a_long_text_no_more_is_moved_than_is_shown(hub_database: HubDatabase) -> None:
+    """Ten megabytes, with the word in their middle: the passage is found, and a page goes on where it was cut."""
+    with hub_database.connect("keeper") as connection:
+        server.migrate(connection)
+    filler = "lorem ipsum dolor " * 1000
+    with make_machine(LAPTOP) as laptop:
+        long = PiSession(id="long").user(f"first {filler} a plainly ripe medlar {filler} last")
+        laptop.write(long.file_name, long.assistant("that is all").bytes())
+        Workstation(laptop, hub_database).ship()
+    huge = f"first {'lorem ipsum dolor ' * 300_000} a plainly ripe medlar and a quince {'lorem ipsum ' * 400_000} last"
+    with hub_database.connect("anna") as connection:
+        run(connection, "UPDATE sesame.hub_messages SET text = %s, bytes = %s WHERE msg_idx = 0", huge, len(huge))
+    path = f"{hub_database.server.socket_dir}/.s.PGSQL.{PORT}"
+    counting = Counting(path)
+    dsn = f"host=127.0.0.1 port={counting.port} user={hub_database.role('anna')} dbname={hub_database.name} sslmode=disable"
+    hub_database.dsn("anna")
+    try:
+        with make_machine(DESK, dsn) as desk:
+            found = desk.call("search", query="medlar plainly", scope="hub")["results"][0]
+            assert "a plainly ripe medlar and a quince" in found["matchedSnippet"]
+            assert [found["matchedSnippet"][begin:end] for begin, end in found["highlights"]] == ["plainly", "medlar"]
+            assert found["matchedWords"] == ["medlar", "plainly"]
+            assert desk.call("search", query="*", scope="hub")["results"][0]["matchedSnippet"].startswith("first lorem")
+            (hit,) = desk.call("search_sessions", query="medlar plainly", scope="hub")["hits"]
+            assert "ripe medlar and a quince" in hit["window"][0]["snippet"]
+            assert hit["window"][0]["truncated"]
+            page = desk.call("list_messages", sessionId="long", scope="hub")["messages"]
+            assert (page[0]["text"], page[0]["truncated"]) == (huge[: 64 << 10], True)
+            more = desk.call("list_messages", sessionId="long", scope="hub", limit=1, textOffset=len(huge) - 9)
+            assert (more["messages"][0]["text"], more["messages"][0]["truncated"]) == (huge[-9:], False)
+            assert 100_000 < counting.bytes < 600_000
+    finally:
+        counting.close()
 
 
 def test_a_person_sees_what_is_theirs(machines: Machines) -> None:
@@ -273,11 +433,11 @@ class Silent:
             taken.close()
 
 
-def test_a_hub_that_never_answers_costs_its_deadline(tmp_path: Path) -> None:
+def test_a_hub_that_never_answers_costs_its_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     silent = Silent()
     try:
         with make_machine(DESK, f"host=127.0.0.1 port={silent.port} user=anna dbname=x sslmode=disable") as daemon:
-            own = PiSession(id="own").user("a plum")
+            own = PiSession(id="own").user("a plum").name("Plum of no hub")
             daemon.write(own.file_name, own.bytes())
             daemon.sync()
             begun = time.monotonic()
@@ -287,6 +447,12 @@ def test_a_hub_that_never_answers_costs_its_deadline(tmp_path: Path) -> None:
             assert answer["warnings"] == ["the hub did not answer within 300 ms"]
             refused = daemon.refuses("search", query="plum", scope="hub", timeoutMs=300)
             assert (refused.code, refused.data["cause"]) == (9, "deadline")
+            begun = time.monotonic()
+            refused = daemon.refuses("list_messages", sessionId="nowhere", scope="both")
+            assert (refused.data["cause"], refused.message) == ("deadline", "the hub did not answer within 2000 ms")
+            assert time.monotonic() - begun < 9
+            assert "of no hub" in print_command(daemon, monkeypatch, "show", "Plum of no hub", "--hub")
+            assert "the hub did not answer" in print_command(daemon, monkeypatch, "show", "Nothing", "--hub")
             assert daemon.call("search", query="plum")["warnings"] == []
     finally:
         silent.close()
@@ -343,7 +509,7 @@ def test_without_a_hub_nothing_of_it_is_loaded(machines: Machines) -> None:
     [
         ("search", {"query": "a", "similarTo": "first"}),
         ("search", {"query": "a", "path": "a.py"}),
-        ("search_sessions", {"query": "a"}),
+        ("search_sessions", {"query": "a", "similarTo": "first"}),
         ("list_sessions", {"since": 0}),
         ("list_sessions", {"needsMemory": True}),
         ("list_messages", {"sessionId": "first", "branch": "leaf"}),
@@ -354,6 +520,34 @@ def test_without_a_hub_nothing_of_it_is_loaded(machines: Machines) -> None:
 def test_what_only_the_index_knows_is_refused(machines: Machines, method: str, params: dict[str, Any]) -> None:
     refused = machines.desk.refuses(method, scope="hub", **params)
     assert refused.code in (-32602, 7)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("search", "plum", "--path", "a.py"),
+        ("search", "plum", "--similar-to", "first"),
+        ("list", "--changed-since", "0"),
+    ],
+    ids=str,
+)
+def test_what_only_this_machine_knows_is_refused_in_the_words_that_were_typed(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    (line, *_) = print_command(machines.desk, monkeypatch, *words, "--hub").splitlines()
+    assert f"{words[-2]}: a hub does not know " in line
+    assert f"leave out {words[-2]}, or --hub" in line
+
+
+def test_a_machine_without_sessions_is_told_of_the_hub(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch, hub_database: HubDatabase
+) -> None:
+    """And not where its own would be: what is wrong with the hub stands below."""
+    with make_machine("dddddddd", hub_database.dsn("anna")) as empty:
+        printed = print_command(empty, monkeypatch, "search", "plum", "--hub")
+    assert "the hub is empty; `sesamectl hub init` makes its tables" in printed
+    with make_machine("dddddddd", machines.hub.dsn("bert")) as empty:
+        assert "Checked" not in print_command(empty, monkeypatch, "list", "--hub")
 
 
 # -- what a person sees
@@ -382,6 +576,18 @@ def test_screens_show_whose_a_session_is_and_how_old(machines: Machines, monkeyp
     assert "parseHTTPDate fails for the plum calendar" in shown
     assert f"of anna on {LAPTOP}" in shown
     assert "no session" in print_command(machines.desk, monkeypatch, "show", "second")
+    by_name = print_command(machines.desk, monkeypatch, "show", "Dates with zones", "--hub")
+    assert by_name.endswith("the ids that `sesamectl list --hub` shows\n")
+    assert f"it is a session of workstation {LAPTOP}; resume it there" in print_command(
+        machines.desk, monkeypatch, "resume", "second"
+    )
+    assert "no session is called 'nowhere'" in print_command(machines.desk, monkeypatch, "resume", "nowhere")
+    there = print_command(machines.desk, monkeypatch, "search", "plum", "--hub", "--workstation", LAPTOP)
+    assert there.startswith("Found 3 sessions matching")
+    assert "Without the filters" not in there
+    around = print_command(machines.desk, monkeypatch, "search", "plumbing", "--hub", "-C", "2")
+    assert "> four" in around.replace("fourth", "four")
+    assert "simplify the deployment" in around
     near = print_command(machines.desk, monkeypatch, "show", "fourth:2", "--hub", "-C", "1")
     assert "by design" not in near.splitlines()[0]
     assert "plumbing" in near
@@ -433,6 +639,8 @@ def test_what_another_program_has_written_to_the_hub_is_clean(
         found = desk.call("search", query="plum queue kiwi zones", scope="hub")
         answers = [found, desk.call("list_sessions", scope="both"), desk.call("search", query="*", scope="both")]
         assert len(found["results"]) == 3
+        answers.append(desk.call("search_sessions", query="plum queue kiwi zones", scope="hub"))
+        assert len(answers[-1]["hits"]) == 3
         with hub_database.connect("anna") as connection:
             keys = [key for (key,) in run(connection, "SELECT composite_key FROM sesame.hub_sessions")]
         for key in keys:

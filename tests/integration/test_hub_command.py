@@ -15,6 +15,7 @@ from sesamed.errors import HubCause
 from sesamed.hub import checking
 from sesamed.hub import server as hub_server
 from sesamed.hub.claim import Identity
+from sesamed.hub.migrations import VERSION
 from tests.support.daemon import Daemon, eventually
 from tests.support.documents import examples
 from tests.support.hub import Workstation
@@ -83,7 +84,7 @@ def test_from_nothing_to_a_hub_that_has_everything(machine: Machine, hub_databas
     refused = machine.hub("init")
     assert "--yes" in refused.stderr
     assert "row-level security" in refused.stderr
-    assert machine.json("init", "--yes")["done"] == [1]
+    assert machine.json("init", "--yes")["done"] == list(range(1, VERSION + 1))
     assert machine.json("init", "--yes")["done"] == []
     preview = machine.json("fill", "--dry-run")
     (project,) = preview["projects"]
@@ -106,6 +107,20 @@ def test_from_nothing_to_a_hub_that_has_everything(machine: Machine, hub_databas
         assert done.stdout
 
 
+def test_without_an_index_it_is_said_what_makes_one() -> None:
+    """As after the configuration was written, and nothing else."""
+    daemon = Daemon()
+    try:
+        machine = Machine(daemon)
+        machine.configure(dsn="host=/nonexistent", **ALLOW)
+        for words in (["fill", "--dry-run"], ["fill"]):
+            refused = machine.hub(*words)
+            assert refused.returncode == 4
+            assert "run `sesamectl start`" in refused.stderr
+    finally:
+        daemon.remove()
+
+
 def test_the_document_is_true(machine: Machine, hub_database: HubDatabase) -> None:
     """Its configuration is one, its statements run, by the roles that it names, and find what there is."""
     shown = {
@@ -121,7 +136,7 @@ def test_the_document_is_true(machine: Machine, hub_database: HubDatabase) -> No
     machine.daemon.write("nix.jsonl", PiSession(id="nix").user("a nix flake").bytes())
     here.ship()
     hub_database.dsn("bert")
-    team, accepted, slow, quick = shown["sql"]
+    team, accepted, dropped, slow, quick = shown["sql"]
     with hub_database.connect("anna") as anna, hub_database.connect("bert") as bert:
         for statement in filter(None, map(str.strip, team.replace("'anna'", "session_user").split(";"))):
             run(anna, statement.replace("'bert'", f"'{hub_database.role('bert')}'"))
@@ -132,6 +147,12 @@ def test_the_document_is_true(machine: Machine, hub_database: HubDatabase) -> No
             for statement in before:
                 run(anna, statement)
             assert len(run(anna, last)) == 1
+    assert here.tables()["hub_sessions"] > 0
+    with hub_database.server.connect(database=hub_database.name) as above:
+        run(above, dropped.replace("'carl'", f"'{hub_database.role('anna')}'"))
+    assert set(here.tables().values()) == {0}
+    with hub_database.connect("bert") as bert:
+        assert run(bert, "SELECT * FROM sesame.hub_teams") + run(bert, "SELECT * FROM sesame.hub_members") == []
 
 
 @pytest.fixture(scope="module")
@@ -194,7 +215,7 @@ def test_passwords_come_from_a_file(machine: Machine, tcp_server: Server) -> Non
     services.write_text(f"[team]\nhost=127.0.0.1\nport={tcp_server.port}\nuser=carl\ndbname=files\n")
     machine.daemon.extra_environ |= {"PGPASSFILE": str(file), "PGSERVICEFILE": str(services)}
     machine.configure(service="team", **ALLOW)
-    assert machine.json("init", "--yes")["done"] == [1]
+    assert machine.json("init", "--yes")["done"] == list(range(1, VERSION + 1))
     machine.daemon.restart()
     here = Workstation(machine.daemon, Named(tcp_server, "files", "carl"))
     eventually(lambda: len(here.sessions()) == 3)
@@ -231,6 +252,51 @@ def test_another_id_is_accepted(machine: Machine, hub_database: HubDatabase) -> 
     assert (len(before), after) == (1, {"0badcafe"})
 
 
+def test_a_team_that_one_is_not_in_is_told(machine: Machine, hub_database: HubDatabase) -> None:
+    """Or has not accepted: by whoever ships, and whoever checks, with what to do."""
+    shared = {"team": "o'core", "projects": {"allow": ["**"], "share": ["**"]}}
+    with hub_database.connect("keeper") as connection:
+        hub_server.migrate(connection)
+        machine.configure(dsn=hub_database.dsn("anna"), **shared)
+        ((cause, text),) = machine.wrong()
+        assert cause == "rights"
+        run(connection, "INSERT INTO sesame.hub_teams(team) VALUES ($$o'core$$)")
+        run(connection, text.rpartition("says: ")[2])
+    for said in (machine.wrong()[0][1], machine.hub("fill").stderr, machine.hub("status").stdout):
+        assert "you have not accepted the team" in said
+    with hub_database.connect("anna") as connection:
+        run(connection, machine.wrong()[0][1].rpartition("say: ")[2])
+    assert machine.wrong() == []
+    assert machine.json("fill")["messages"] > 0
+    assert "team" in [one["name"] for one in machine.json("check")["checks"]]
+
+
+def test_fill_does_not_work_against_a_daemon_with_other_rules(machine: Machine, hub_database: HubDatabase) -> None:
+    """What the configuration denies would be taken out, and brought again by who does not know it."""
+    with hub_database.connect("keeper") as connection:
+        hub_server.migrate(connection)
+    dsn = hub_database.dsn("anna")
+    machine.configure(dsn=dsn, **ALLOW)
+    machine.daemon.restart()
+    here = Workstation(machine.daemon, hub_database)
+    eventually(lambda: len(here.sessions()) == 3)
+    assert machine.hub("fill").returncode == 0
+    machine.configure(dsn=dsn, projects={"allow": ["**"], "deny": ["**"]})
+    refused = machine.hub("fill")
+    assert (refused.returncode, len(here.sessions())) == (4, 3)
+    assert "sesamectl restart" in refused.stderr
+    for words in (["fill", "--dry-run"], ["status"]):
+        assert "until `sesamectl restart`" in machine.hub(*words).stdout
+    machine.daemon.restart()
+    eventually(lambda: here.sessions() == {})
+    assert machine.hub("fill").returncode == 0
+    machine.daemon.kill()
+    machine.configure(dsn=dsn, **ALLOW)
+    eventually(lambda: machine.hub("fill").returncode == 0)  # what a dead process has said does not count
+    assert len(here.sessions()) == 3
+    machine.daemon.start()
+
+
 def test_a_dry_run_connects_to_nothing(machine: Machine) -> None:
     machine.daemon.write("x.jsonl", PiSession(id="x", cwd="/private/x").user("stays").bytes())
     machine.daemon.sync()
@@ -240,5 +306,6 @@ def test_a_dry_run_connects_to_nothing(machine: Machine) -> None:
         team="core",
     )
     preview = machine.json("fill", "--dry-run")
-    assert preview["staying"] == 1
+    assert (preview["staying"], preview["denied"]) == (1, 1)
+    assert "1 session would stay here, 1 of them by hub.projects.deny" in machine.hub("fill", "--dry-run").stdout
     assert [one["team"] for one in preview["projects"]] == ["core"]

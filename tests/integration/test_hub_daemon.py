@@ -2,15 +2,19 @@
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
+from sesamed.hub import __main__ as shipping_process
 from sesamed.hub import progress, server
+from sesamed.hub.orders import Orders
 from tests.support.daemon import Daemon, eventually
 from tests.support.hub import Workstation
-from tests.support.postgres import HubDatabase, Server, find_programs, needs_postgres
+from tests.support.postgres import HubDatabase, Server, find_programs, needs_postgres, run
 from tests.support.sessions import PiSession
 
 pytestmark = needs_postgres
@@ -119,6 +123,50 @@ def own_server() -> Iterator[Server]:
         yield server
     finally:
         server.remove()
+
+
+@pytest.mark.fault(124)
+def test_a_hub_that_stands_still_is_told(own_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its process is stopped, and no connection is cut: who ships waits, says so, and goes on."""
+    monkeypatch.setattr(progress, "SILENT_S", 0.5)
+    monkeypatch.setattr(shipping_process, "WATCH_S", 0.05)
+    monkeypatch.setattr(shipping_process, "REST_S", 0.1)
+    database = HubDatabase(own_server.start())
+    with database.connect("keeper") as connection:
+        server.migrate(connection)
+    bell = shipping_process.Bell()
+    with Daemon() as daemon:
+        here = Workstation(daemon.fill(), database)
+        reporter = progress.Reporter(str(daemon.data_dir / progress.FILE))
+        orders = Orders(database=str(daemon.database), hub=here.config, identity=here.identity, progress=reporter.path)
+        threads = [
+            threading.Thread(target=shipping_process.run, args=(orders, bell, reporter)),
+            threading.Thread(target=shipping_process.watch, args=(bell, reporter)),
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            eventually(lambda: reporter.said.phase == "idle")
+            with own_server.connect() as connection:
+                ((pid,),) = run(connection, "SELECT pid FROM pg_stat_activity WHERE usename LIKE 'anna%%'")
+            os.kill(pid, signal.SIGSTOP)
+            daemon.write("later.jsonl", PiSession(id="later").user("a damson").bytes())
+            daemon.sync()
+            bell._ring(for_good=False)
+            eventually(lambda: reporter.said.error is not None)
+            said = eventually(lambda: progress.read(str(daemon.data_dir)))
+            assert said is not None
+            assert (said.phase, said.cause) == ("waiting", "deadline")
+            assert "has not answered" in str(said.error)
+            os.kill(pid, signal.SIGCONT)
+            eventually(lambda: reporter.said.phase == "idle" and reporter.said.error is None)
+            here.check()
+        finally:
+            with suppress(UnboundLocalError, ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+            bell._ring(for_good=True)
+            for thread in threads:
+                thread.join()
 
 
 @pytest.mark.fault(124)

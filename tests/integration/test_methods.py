@@ -31,7 +31,8 @@ ASKED: dict[str, dict[str, Any]] = {
 }
 WRITTEN = ("new_session", "append_message", "set_session_meta")
 FILTERS: dict[str, tuple[Any, ...]] = {
-    "cwd": (1, ["/a"], {}), "after": (1, ["7d"], True), "before": (20260101, {}), "source": (1, [1], {"a": 1}), "role": (True, [None]),
+    "cwd": (1, ["/a"], {}), "after": (1, ["7d"], True), "before": (20260101, {}), "until": (1, ["7d"]),
+    "on": (1, True), "timeZone": (1, ["UTC"]), "source": (1, [1], {"a": 1}), "role": (True, [None]),
     "tool": (1, [["bash"]]), "toolFamily": (1, "shel", ["shell", "*"]),
     "exclude": (0, [5]), "tools": ("yes", 1, None), "path": (["a"], 2), "status": ("ok", 1, True),
     "subagents": ("fold", None, 1), "workstation": (1, ["a"]), "project": (1, {}),

@@ -92,6 +92,17 @@ def test_before(library: Library) -> None:
     assert found(library, after="2026-03-02", before="2026-03-03") == {SUB}
 
 
+def test_whole_days_weeks_and_months(library: Library) -> None:
+    """`until` takes what is named with it, `on` nothing else; where days are is said by the asker."""
+    assert found(library, until="2026-03-02") == found(library, before="2026-03-03") == {APP, SUB}
+    assert found(library, on="2026-03-02") == found(library, on="2 march 2026") == {SUB}
+    assert found(library, on="2026-W09") == found(library, on="1 March 2026", timeZone="Europe/Berlin") == {APP}
+    assert found(library, on="2026-03-02", timeZone="Pacific/Niue") == {FIX}  # where it begins 11 hours later
+    assert found(library, on="march 2026") == found(library, on="2026") == EVERYONE - {FORK}
+    assert found(library, on="yesterday") == found(library, after="last week") == set()
+    assert found(library, before="today") == found(library, until="last month", timeZone="local") == EVERYONE - {FORK}
+
+
 @pytest.mark.parametrize(
     ("ago", "within"),
     [("12h", False), ("1d", False), ("36500d", True), ("5000w", True), ("1200mo", True), ("90min", False)],
@@ -102,7 +113,7 @@ def test_times_ago(library: Library, ago: str, within: bool) -> None:
     assert found(library, before=ago) == (set() if within else EVERYONE - {FORK})
 
 
-@pytest.mark.parametrize("time", ["yesterday", "", "7", "7x", "2026-13-01", "-3d", "12 h", "30m", "\u0661d"])
+@pytest.mark.parametrize("time", ["soon", "", "7", "7x", "2026-13-01", "-3d", "12 h", "30m", "\u0661d"])
 def test_no_time(library: Library, time: str) -> None:
     """What is no time is refused by the filter's name."""
     refusal = library.daemon.refuses("search", query="quince", after=time)

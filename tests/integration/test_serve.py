@@ -110,6 +110,8 @@ def test_the_two_addresses(served: Served) -> None:
     listed = served.get("/api/sessions?source=pi&source=codex&empty=false&before=1d").body
     assert sorted(session["sessionId"] for session in listed["sessions"]) == ["one", "two"]
     assert served.get("/api/sessions?limit=1").body["total"] == 2
+    for address in ("/api/sessions?hub=true", "/api/sessions?scope=both&person=", "/api/sessions/search?q=quince&hub"):
+        assert "no hub is configured" in served.get(address).body["warnings"][0]
     assert found.headers["Cache-Control"] == "no-store"
 
 
@@ -174,6 +176,9 @@ def test_who_is_answered(served: Served, headers: dict[str, str], status: int) -
         (("GET", "/api/sessions?tools=maybe", None), {}, 400, "true or false"),
         (("GET", "/api/sessions?after=soon", None), {}, 400, "date"),
         (("GET", "/api/sessions?" + "limit=1&" * 201, None), {}, 400, "200"),
+        (("GET", "/api/sessions?scope=everywhere", None), {}, 400, "here, hub, both"),
+        (("GET", "/api/sessions?scope=hub", None), {}, 503, "no hub is configured"),
+        (("POST", "/api/list_messages", b'{"sessionId": "x", "scope": "hub"}'), JSON, 503, "no hub is configured"),
         (("GET", "/", None), {}, 404, "/api/sessions"),
         (("POST", "/api/", b"{}"), JSON, 404, "METHOD"),
         (("POST", "/api/serch", b"{}"), JSON, 404, "serch"),

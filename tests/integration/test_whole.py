@@ -2,7 +2,9 @@
 database belongs to a program of its own, which writes while it is read."""
 
 import json
+import mmap
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -28,6 +30,8 @@ from tests.support.sessions import Call, PiSession
 from tests.support.watched import meta
 from tests.support.zed import SCHEMA as ZED_SCHEMA
 from tests.support.zed import ZedThread
+
+WAL_INDEX_HEADERS = 96  # bytes: two copies, https://sqlite.org/walformat.html#the_wal_index_header
 
 
 @pytest.fixture
@@ -331,6 +335,25 @@ def test_a_path_of_a_database_means_all_its_sessions(daemon: Daemon, owner: Owne
         assert len(asked["ignored"]) == ignored
     assert daemon.found("quince1")
     assert daemon.found("quince2")
+
+
+def test_a_commit_is_found_that_its_owner_says_only_after_the_last_event(daemon: Daemon, owner: Owner) -> None:
+    """It writes to the WAL, waits for the disk, and only then says in shared memory that this counts: of that no event tells."""
+    store(owner, OpenCodeSession(id="ses_0001").user("a quince tart"), 1)
+    eventually(lambda: daemon.found("quince"))
+    daemon.sync()
+    before = daemon.call("status")["lastEventAt"]
+    with open(f"{owner.path}-shm", "r+b") as file, mmap.mmap(file.fileno(), WAL_INDEX_HEADERS) as shared:
+        os.kill(daemon.pid, signal.SIGSTOP)
+        as_before = shared[:]
+        store(owner, OpenCodeSession(id="ses_0002").user("a medlar tart"), 2)
+        said, shared[:] = shared[:], as_before
+        os.kill(daemon.pid, signal.SIGCONT)
+        eventually(lambda: daemon.call("status")["lastEventAt"] != before)
+        daemon.sync()
+        assert not daemon.found("medlar")
+        shared[:] = said
+    eventually(lambda: daemon.found("medlar"), 20)  # a sweep comes in a minute
 
 
 def test_sessions_that_leave_a_database_are_kept(daemon: Daemon, owner: Owner) -> None:

@@ -73,6 +73,9 @@ def hit(**match: Any) -> dict[str, Any]:
     return {**copy.deepcopy(HIT), "match": {**MATCH, **match}}
 
 
+THERE = {
+    "key": "0a1b2c3d:00000000:019912345678", "workstation": "0a1b2c3d", "person": "anna\x1b[2J x", "asOf": "2026-03-05T09:00:02.000Z",
+}  # fmt: skip
 SEARCHES = [
     ("nix flake", found(), 0),
     ("nix", found(results=[hit(kind="tool_call", toolName="two words", sessionId="sub", shortId="sub")]), 8),
@@ -80,8 +83,13 @@ SEARCHES = [
     ("nix", found(results=[hit(kind="heading", role=None, msgIdx=None, timestamp=None, field="summary")]), 0),
     ("", found(results=[{**HIT, "match": None, "matchedSnippet": "", "matchedWords": [], "missingWords": []}]), 0),
     ("nix", found(results=[HIT] * 8, total=30, totalExact=False, nextOffset=8), 0),
+    ("nix", found(results=[{**hit(), **THERE}, {**HIT, **THERE, "asOf": None}, {**hit(sessionId="sub", shortId="sub"), **THERE}]), 0),
     ("nix zz", found(results=[], total=0, resultCount=0, filteredOut=3, words=[{"word": "zz", "chunks": 0, "forms": 0, "headings": 0}]), 0),
     ("nix", found(results=[], total=9, resultCount=0), 20),
+    ("nix last week", found(timeFilter={"words": "last week", "days": "9-15 Nov", "effect": "acts"}), 0),
+    ("nix in\x1b[2J may", found(timeFilter={"words": "in\x1b[2J may", "days": "1-31 May", "effect": "nothing"}), 0),
+    ("nix in may", found(results=[], total=0, resultCount=0, timeFilter={"words": "in may", "days": "1-31 May", "effect": "nothing"}), 0),
+    ("since monday", found(timeFilter={"words": "since monday", "days": "from 16 Nov", "effect": "words"}), 0),
     (
         "falke",
         found(weak=True, corrected={"falke": "flake"}, dropped=["the"], warnings=["a root is missing"], pending={"files": 2, "bytes": 9},
@@ -102,6 +110,8 @@ LISTS = [
     ({"total": 0, "sessions": [], "nextOffset": None}, 0),
     ({"total": 7, "sessions": [SESSION, ORPHAN], "nextOffset": 2}, 0),
     ({"total": 60, "sessions": [SESSION] * 50, "nextOffset": 60}, 10),
+    ({"total": 1, "sessions": [{**SESSION, **THERE}], "nextOffset": None, "warnings": ["no hub\x1b[2J answers"]}, 0),
+    ({"total": 0, "sessions": [], "nextOffset": None, "warnings": ["no hub answers"]}, 0),
 ]
 CALL = {
     **MESSAGE,
@@ -115,12 +125,18 @@ CALL = {
 CALL_FIELDS: dict[str, Any] = {"kind": "tool_call", "role": "assistant", "toolName": "bash", "isError": True}
 PAGES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     (PAGE, {"budget": 4000}),
+    ({**PAGE, "messages": [{**MESSAGE, "text": "x" * 9000}]}, {"budget": 3000, "session": THERE}),
     ({**PAGE, "messages": [MESSAGE, CALL, {**MESSAGE, "msgIdx": 5, "text": "ü\n" * 9000}]}, {"budget": 4000, "around": 4}),
     ({**PAGE, "messages": [{**MESSAGE, "text": "x" * 9000, "truncated": True}]}, {"budget": 3000, "textOffset": 70}),
     ({**PAGE, "messages": [{**MESSAGE, "msgIdx": at, "text": "y" * 99} for at in range(50)]}, {"budget": 2000, "around": 30}),
     ({**PAGE, "messages": [], "nextOffset": None}, {"budget": 2000, "around": 100}),
     ({**PAGE, "total": 0, "messages": [], "nextOffset": None}, {"budget": 2000}),
 ]  # fmt: skip
+
+
+def session_of(part: dict[str, Any]) -> dict[str, Any]:
+    """The session that is read: where nothing is said, one of this machine."""
+    return {**SESSION, **part.get("session", {})}
 
 
 ABOUT: dict[str, Any] = {**SESSION, "name": "Simplify the flakes", "agent": "pi", "toolCounts": {"bash": 2}}
@@ -165,7 +181,12 @@ class Talk:
 def told_in_pi() -> Any:
     """What pi's package makes of all of these."""
     more = {"questions": QUESTIONS, "answers": ANSWERS, "excerpts": EXCERPTS}
-    given = {**more, "searches": SEARCHES, "lists": LISTS, "pages": [(read, SESSION, part) for read, part in PAGES]}
+    given = {
+        **more,
+        "searches": SEARCHES,
+        "lists": LISTS,
+        "pages": [(read, session_of(part), part) for read, part in PAGES],
+    }
     command = [npm.node_22(), "--no-warnings", "--input-type=module", "-e", SCRIPT]
     ran = subprocess.run(command, input=json.dumps(given), cwd=PI, capture_output=True, check=True, text=True)
     return json.loads(ran.stdout)
@@ -208,7 +229,7 @@ def test_lists_tell_the_same(told_in_pi: Any) -> None:
 def test_pages_tell_the_same(told_in_pi: Any) -> None:
     """Down to the character at which a message is cut."""
     parts = [Part(part["budget"], part.get("around"), part.get("textOffset", 0)) for _, part in PAGES]
-    shown = [page(read, SESSION, part).text for (read, _), part in zip(PAGES, parts, strict=True)]
+    shown = [page(read, session_of(given), part).text for (read, given), part in zip(PAGES, parts, strict=True)]
     assert shown == told_in_pi["pages"]
 
 

@@ -199,7 +199,7 @@ def test_in_pis_own_process(beside: Path) -> None:
                 assert all(columns(line) <= width for line in drawn), (row["tool"], part, width)
     assert "read_session" not in "".join(search["folded"][1])
     assert "read_session" in "".join(search["expanded"][1])
-    assert '"soon" is neither a date or time' in "".join(listed["folded"][1])
+    assert "before: 'soon' is not a time; expected an ISO date" in "".join(listed["folded"][1])
     assert search["partial"][1][0].strip() == "searching…"
 
 

@@ -158,6 +158,24 @@ def test_a_slip_is_said_above_the_list(desk: Desk) -> None:
     assert asked["title"] == "Sessions with medalr, searched for medlar"
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("medlar in march 2026", "in march 2026: 1\N{EN DASH}31 Mar"),
+        ("medlar in march 2020", "nothing in march 2020"),
+        ("march 2026", "by time: on: or after:"),
+    ],
+)
+def test_a_time_is_said_above_the_list(desk: Desk, words: str, said: str) -> None:
+    """Which days it is; and where there is nothing, or nothing but a time, what to do."""
+    desk.keep(desk.session(3).user("when is the medlar ripe? in march?"))
+    desk.daemon.sync()
+    with desk.talk() as talk:
+        talk.send("prompt", message=f"/sessions {words}")
+        asked = talk.until("extension_ui_request", method="select")
+    assert asked["title"].startswith(f"Sessions with {words}, {said}")
+
+
 def test_nothing_found_is_said(desk: Desk) -> None:
     with desk.talk() as talk:
         talk.send("prompt", message="/sessions rhubarb")

@@ -51,6 +51,19 @@ def test_what_the_tools_gave_is_not_found_as_history(desk: Desk) -> None:
     assert desk.daemon.found("quince") == [PLUM]
 
 
+def test_a_time_at_the_end(desk: Desk) -> None:
+    """The model is told what it meant, and when it meant nothing that there is."""
+    queries = ("plum in march 2026", "plum in march 2020", '"plum" "march 2020"')
+    desk.model.says(*(Use("search_sessions", {"query": query}) for query in queries))
+    desk.ask("go", "--no-session")
+    acts, nothing, quoted = desk.model.tool_results()
+    assert PLUM in acts
+    assert "Only in march 2026 (1\N{EN DASH}31 Mar" in acts
+    assert PLUM in nothing
+    assert "Nothing in march 2020 (1\N{EN DASH}31 Mar 2020): searched in all times instead." in nothing
+    assert "march 2020 (" not in quoted
+
+
 def test_filters(desk: Desk) -> None:
     desk.keep(desk.session(9, cwd="/elsewhere").user("plum elsewhere"))
     given: list[dict[str, str]] = [
@@ -59,6 +72,7 @@ def test_filters(desk: Desk) -> None:
         {"tool": "exec_command"},  # what others call bash
         {"tool": "=bash"},
         {"cwd": "~/code", "after": "2025-01-01"},
+        {"on": "1 march 2026"},
     ]
     desk.model.says(*(Use("search_sessions", {"query": "plum", **filters}) for filters in given))
     desk.ask("go", "--no-session")
@@ -192,7 +206,7 @@ def test_a_long_message_with_tabs_is_read_on_without_a_gap(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("tool", "given", "said"),
     [
-        ("search_sessions", {"query": "x", "after": "soon"}, '"soon" is neither a date or time'),
+        ("search_sessions", {"query": "x", "after": "soon"}, "after: 'soon' is not a time; expected an ISO date"),
         ("search_sessions", {"query": "x", "limit": "many"}, "limit"),
         ("search_sessions", {}, "query"),
         ("read_session", {"session": "no such thing at all"}, "no session is called"),

@@ -18,6 +18,7 @@ from tests.support.state_machines import is_night
 WORDS = ("alpha", "done boom make", "delta -beta", '"beta gamma" del* alhpa')
 FILES = """
     SELECT f.path, f.bad_lines, f.unknown_lines, f.gone_ms IS NOT NULL, f.complete, f.offset, f.skipping, f.loose, f.lines, f.position,
+      (SELECT json_group_array(json_array(path, project_path)) FROM (SELECT * FROM directories WHERE file = f.id ORDER BY path)),
       (SELECT json_group_array(json_array(line, reason)) FROM (SELECT line, reason FROM bad_lines WHERE file = f.id ORDER BY line)),
       s.origin FROM files f LEFT JOIN sessions s ON s.id = f.session
 """

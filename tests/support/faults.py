@@ -278,6 +278,11 @@ AREAS: dict[str, tuple[Fault, ...]] = {
             "Refused, unless the configuration says otherwise",
         ),
         Fault(134, "The index is replaced while it is shipped", "Nothing leaves that was not allowed"),
+        Fault(
+            135,
+            "A session goes on in a denied directory, after it was shipped or meanwhile",
+            "All of it goes from the hub, with what comes of it",
+        ),
     ),
 }
 

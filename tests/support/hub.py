@@ -18,21 +18,30 @@ from tests.support.postgres import HubDatabase, run
 
 ALL = HubProjects(allow=("**",))
 COUNTED = """
-    SELECT project, team, lexeme, count(*) FROM sesame.hub_messages, unnest(sesame.hub_vector(language, text, ''))
+    SELECT CASE WHEN team = '' THEN '' ELSE project END, team, lexeme, count(*)
+    FROM sesame.hub_messages, unnest(sesame.hub_vector(language, text, ''))
     WHERE owner = session_user AND searched
       AND length(lexeme) <= 24 AND (length(lexeme) <= 8 OR lexeme !~ '[0-9]') GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """
 KEPT = """
-    SELECT project, team, word, sum(messages) FROM sesame.hub_word_counts WHERE owner = session_user AND messages > 0
-    GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+    SELECT project, team, word, sum(messages) FROM sesame.hub_word_counts WHERE owner = session_user GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """
 TOTALS = """
-    SELECT project, team, count(*), sum(words) FROM sesame.hub_messages WHERE owner = session_user AND searched GROUP BY 1, 2 ORDER BY 1, 2
+    SELECT CASE WHEN team = '' THEN '' ELSE project END, team, count(*), sum(words) FROM sesame.hub_messages
+    WHERE owner = session_user AND searched GROUP BY 1, 2 ORDER BY 1, 2
 """
 KEPT_TOTALS = """
     SELECT project, team, sum(messages), sum(words) FROM sesame.hub_totals WHERE owner = session_user AND messages > 0
     GROUP BY 1, 2 ORDER BY 1, 2
 """
+
+
+def make_machine(workstation: str, dsn: str | None = None, **config: Any) -> Daemon:
+    """A machine that asks the hub there, if it has one."""
+    hub = {} if dsn is None else {"hub": {"dsn": dsn, "singleUser": True}}
+    daemon = Daemon({"workstationId": workstation, **hub, **config})
+    daemon.allowed.append("WARNING sesamed.hub ")  # what it would ship, it cannot: another one stands in for it
+    return daemon
 
 
 class Workstation:

@@ -17,6 +17,7 @@ from tests.support.dump import dumped
 from tests.support.history import same
 
 # What a question asks the headings for today.
+ADD_REVISION = "ALTER TABLE totals ADD COLUMN next_revision INTEGER NOT NULL DEFAULT 1"  # slips are corrected as of one
 ADD_RECALL_WORDS = f"""
     ALTER TABLE sessions ADD COLUMN recall_words TEXT;
     DROP TABLE headings;
@@ -80,6 +81,7 @@ def _dump_golden() -> dict[str, Any]:
         sqlite.add_functions(connection)
         connection.execute(ADD_RECALL_WORDS)
         connection.execute(schema.OLDER[4])
+        connection.execute(ADD_REVISION)
         found = dumped(connection)
         connection.close()
     for session in found["sessions"].values():

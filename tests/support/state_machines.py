@@ -3,7 +3,7 @@
 from hypothesis import HealthCheck, settings
 
 DAY = 15
-CI = 30  # examples of a property where nobody waits for them
+CI = 12  # examples of a property where nobody waits for them
 NIGHT = 1000  # examples of a history at night; a profile with as many has time for everything
 
 

@@ -183,6 +183,7 @@ def _record(record: Any) -> list[Operation]:
                 prompt=role == "user",
                 entry=str(record["key"]),
                 parent=record.get("parent"),
+                cwd=record.get("cwd", f"/w/{key % 3}"),
             )
         ]
     else:

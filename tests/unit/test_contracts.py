@@ -15,7 +15,7 @@ import pytest
 import sesamectl
 import sesamed
 from sesamectl import errors as client_errors
-from sesamectl import flags, locations, man, upgrade
+from sesamectl import flags, locations, man, upgrade, zone
 from sesamectl.client import PROTOCOL, Client
 from sesamectl.commands import logs
 from sesamectl.connection import connect
@@ -24,7 +24,8 @@ from sesamectl.help import text as help_text
 from sesamectl.parse import parse
 from sesamed import errors, paths
 from sesamed.methods import method as methods
-from sesamed.methods.filters import Filters
+from sesamed.methods.filters import TIMES, Filters
+from sesamed.methods.time_words import find_ending
 from sesamed.model import PROMPT_MARKER
 from sesamed.sources import SOURCES, TOOL_FAMILIES
 from sesamed.store import beside, foreign, schema
@@ -36,17 +37,21 @@ OUR_HEADER = typescript_sesame.HEADER[:68] + schema.APPLICATION_ID.to_bytes(4, "
 
 
 def test_filters_are_the_same_everywhere() -> None:
-    """The filters of the wire, of the store and of the command line are the same; families act with `tool`."""
+    """The filters of the wire, of the store and of the command line are the same; families act with `tool`, a time zone with times."""
     wire = set(Filters.__struct_encode_fields__)
-    assert wire - {"toolFamily"} == set(filters.FILTERS)
-    assert wire - {"toolFamily"} == {flag.name for flag in flags.FILTERS}
+    times = {"after", "before", "until", "on"}  # all of them are bounds, after which and before which
+    assert wire - {"toolFamily", "timeZone"} - times == set(filters.FILTERS) - {"after", "before"}
+    assert wire - {"toolFamily", "timeZone"} == {flag.name for flag in flags.FILTERS}
+    assert set(TIMES) == times == set(zone.TIMES)
 
 
 def test_what_help_says_of_words_is_so() -> None:
     """Each way to write one means to the daemon what help and the manual page say."""
     ways = dict(flags.OPERANDS["WORD..."][1])
     read = {way: terms.parse(way) for written in ways for way in written.split(", ")}
-    assert set(read) == {"word", '"two words"', "word*", "-word", '-"two words"', "-- --word"}
+    assert set(read) == {"word", '"two words"', "word*", "-word", '-"two words"', "word last week", "-- --word"}
+    assert [find_ending(way) is not None for way in read] == [way == "word last week" for way in read]
+    assert all(find_ending(f"word {time}") for time in re.findall("`(.*?)`", ways["word last week"]))
     assert [(word.is_phrase, word.is_prefix) for word in read['"two words"'].words] == [(True, False)]
     assert [(word.is_phrase, word.is_prefix) for word in read["word*"].words] == [(False, True)]
     for way, text, is_phrase in (("-word", "word", False), ('-"two words"', "two words", True)):

@@ -87,3 +87,12 @@ def test_what_cannot_be_taken_out_keeps_no_daemon_from_starting(caplog: pytest.L
     anyio.run(daemon._expire, Failing())
     assert "error=ValueError" in caplog.text
     assert "canary" not in caplog.text
+
+
+@pytest.mark.fault(67)
+def test_what_a_killed_daemon_was_at_is_taken_away(tmp_path: Path) -> None:
+    """A new index, and the other name by which the WAL of either is looked at."""
+    for name in ("new", "new-wal", "log", "log-wal", "new.log", "new.log-wal"):
+        (tmp_path / f"index.sqlite.{name}").touch()
+    daemon._open(f"{tmp_path}/index.sqlite", "mask").close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["index.sqlite"]

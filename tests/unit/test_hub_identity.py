@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sesamed.hub.identity import find_remote, identify, normalise
+from sesamed.hub.identity import Remotes, find_remote, find_remotes, identify, normalise
 
 
 @pytest.mark.parametrize(
@@ -72,3 +72,78 @@ def test_a_bare_repository_and_a_plain_directory(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git/config").mkdir()  # no file to read
     assert identify(str(tmp_path)) == str(tmp_path)
+
+
+WRITTEN = r"""
+[core]
+	bare = false
+[Remote "b \"x\""] ; of old
+	fetch = +refs/*
+	URL = "git@example.org:b;1" # not this
+	url = git@example.org:\
+b2.git
+[remote.dotted]	url=git@example.org:dotted
+[remote "origin"] url = git@example.org:me/app.git
+	pushurl = git@example.org:me/pushed.git
+#	url = git@example.org:commented
+[branch "origin"]
+	url = git@example.org:no/remote
+"""
+
+
+def test_a_configuration_is_read_as_git_reads_it(tmp_path: Path) -> None:
+    """Every address of every remote, that by which a project is called first."""
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git/config").write_text(WRITTEN.replace("\n", "\r\n", 3))
+    assert find_remotes(str(tmp_path)) == Remotes(
+        [f"example.org/{name}" for name in ("me/app", "b;1", "b2", "dotted", "me/pushed")]
+    )
+
+
+def test_what_a_configuration_includes_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From where it stands, or from home. What is included for some directories only never names the project. And behind a link."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    put(tmp_path / "kept", ORIGIN)
+    with open(tmp_path / "kept/config", "a") as config:
+        config.write(
+            '[include]\n path = more/one.inc\n path = missing\n path = config\n[includeIf "gitdir:/x/"]\n path = ~/two.inc\n'
+        )
+    for name, text in (("kept/more/one.inc", "upstream"), ("home/two.inc", "origin")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(f'[remote "{text}"]\n\turl = git@example.org:{text}\n')
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git/config").symlink_to("../kept/config")
+    found = find_remotes(str(tmp_path))
+    assert (found.addresses[0], found.are_all) == ("example.org/me/app", False)  # it includes itself
+    (tmp_path / ".git/config").unlink()
+    (tmp_path / ".git").rmdir()
+    (tmp_path / ".git").symlink_to("kept")
+    (tmp_path / "kept/config").write_text((tmp_path / "kept/config").read_text().replace(" path = config\n", ""))
+    assert find_remotes(str(tmp_path)) == Remotes(["example.org/upstream", "example.org/me/app", "example.org/origin"])
+
+
+@pytest.mark.parametrize("broken", ["a directory", "too large", "a link to nowhere", "a worktree of nothing", "none"])
+def test_what_cannot_be_read_may_have_any_remote(tmp_path: Path, broken: str) -> None:
+    config = tmp_path / ".git/config"
+    if broken == "a worktree of nothing":
+        (tmp_path / ".git").write_text("gitdir: /nowhere/.git/worktrees/x\n")
+    else:
+        config.parent.mkdir()
+    if broken == "a directory":
+        config.mkdir()
+    elif broken == "too large":
+        config.write_text("#" * (1 << 20) + '\n[remote "origin"]\n\turl = git@example.org:late\n')
+    elif broken == "a link to nowhere":
+        config.symlink_to("/nowhere")
+    assert find_remotes(str(tmp_path)) == Remotes([], are_all=False)
+
+
+def test_a_worktree_has_the_remotes_of_its_repository(tmp_path: Path) -> None:
+    put(tmp_path / "app/.git", ORIGIN)
+    place = tmp_path / "app/.git/worktrees/x"
+    place.mkdir(parents=True)
+    (place / "commondir").write_text("../..\n")
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x/.git").write_text(f"gitdir: {place}\n")
+    assert find_remotes(str(tmp_path / "x")) == Remotes(["example.org/me/app"])
+    assert find_remotes("x") == Remotes([])

@@ -5,6 +5,7 @@ timed: such a test would simply not end.
 """
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 import pytest
 
@@ -12,6 +13,8 @@ from sesamectl.memory.prompt import close
 from sesamed.calls import find_touched, strip_quoted
 from sesamed.exclusion import Ignored
 from sesamed.masking import mask
+from sesamed.methods.time_words import find_ending
+from sesamed.methods.times import Clock, list_known, read_span
 from sesamed.sanitize import clean_text
 from sesamed.sources.aider import lines as aider
 from sesamed.sources.aider.lines import AiderState
@@ -48,6 +51,13 @@ def read_history(lines: Iterable[str]) -> object:
     for line in lines:
         state, _ = aider.read_line(state, line)
     return aider.flush(state)
+
+
+def look_at_time(text: str) -> object:
+    """What is known of it, if it is none."""
+    with suppress(ValueError):
+        return read_span(text, Clock(0))
+    return list_known(text)
 
 
 LOOKS: dict[str, tuple[Callable[[str], object], str]] = {
@@ -130,6 +140,11 @@ LOOKS: dict[str, tuple[Callable[[str], object], str]] = {
     "Qwen's output": (
         lambda text: output_of_shell(f"Command: a\nDirectory: b\nOutput: {text.replace('_', ' ')}"),
         "\nError:_ \nExit_Code:_ \nDirectory:_\nOutput:_\nError:_\nExit_Code:_\nx",
+    ),
+    "time": (lambda text: look_at_time(text.replace("_", " ")), "last_ 3_ the_ ,_ - 1 2026- a_ day_before_"),
+    "time at the end": (
+        lambda text: (find_ending(f"{text.replace('_', ' ')} last week"), find_ending(text.replace("_", " "))),
+        'last_ since_ since_monday_ the_ 3_ ( - " "_ "a"_ a_"',
     ),
     "a prompt of ours": (lambda text: close(f"{text} "), "@ a@ </session </"),
     "id": (lambda text: RANDOM.search(text), "a A"),

@@ -73,7 +73,7 @@ class Claude(JsonLines[ClaudeState, Line]):
 
     name = "claude"
     label = "Claude Code"
-    version = 6
+    version = 7
     locations = (
         Location(home="~/.claude", moved_by=(Variable("CLAUDE_CONFIG_DIR"),), directories=("projects",)),
         Location(

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from sesamed.calls import value_text
+from sesamed.calls import join_path, value_text
 from sesamed.model import ToolCall
 from sesamed.sources.codex.lines import NOTHING, Line, Payload, directory_in, encode, ordinal
 from sesamed.sources.codex.state import (
@@ -268,8 +268,9 @@ def add_shell_command(state: CodexState, line: Line, command: str, given: str) -
 
 
 def locate(state: CodexState, line: Line, cwd: str | None = None) -> Place:
-    """Where the line stands."""
-    return Place(time_ms=millis(line.timestamp), cwd=cwd or state.cwd, ordinal=ordinal(line.ordinal))
+    """Where the line stands. The directory of a call may be relative to that of its turn."""
+    cwd = join_path(state.cwd or "", cwd) if cwd else state.cwd
+    return Place(time_ms=millis(line.timestamp), cwd=cwd, ordinal=ordinal(line.ordinal))
 
 
 def name_of(item: Payload) -> str:

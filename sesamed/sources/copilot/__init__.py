@@ -54,7 +54,7 @@ class Copilot(JsonLines[CopilotState, Line]):
 
     name = "copilot"
     label = "Copilot CLI"
-    version = 1
+    version = 2
     locations = (
         Location(
             home="~/.copilot", moved_by=(Variable("COPILOT_HOME"),), directories=DIRECTORIES, rare=DIRECTORIES[1:]

@@ -30,7 +30,7 @@ class Kilo:
 
     name = "kilo"
     label = "Kilo Code"
-    version = 1
+    version = 2
     locations = (
         Location(home="~/.local/share/kilo", moved_by=(Variable("XDG_DATA_HOME", "kilo"),), rare=("kilo",)),
         Location(moved_by=(Variable("KILO_DB", ".."),)),

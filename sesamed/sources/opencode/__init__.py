@@ -90,7 +90,7 @@ class OpenCode(JsonState[OpenCodeState]):
 
     name = "opencode"
     label = "OpenCode"
-    version = 3
+    version = 4
     locations = (
         Location(home="~/.local/share/opencode", moved_by=(Variable("XDG_DATA_HOME", "opencode"),)),
         Location(moved_by=(Variable("OPENCODE_DB", ".."),)),

@@ -41,7 +41,7 @@ class Qwen(JsonLines[QwenState, Line]):
 
     name = "qwen"
     label = "Qwen Code"
-    version = 1
+    version = 2
     locations = (
         Location(
             home="~/.qwen",

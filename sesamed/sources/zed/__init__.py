@@ -51,7 +51,7 @@ class Zed(JsonState[ZedState]):
 
     name = "zed"
     label = "Zed"
-    version = 1
+    version = 2
     locations = (
         Location(
             home="~/.local/share/zed",

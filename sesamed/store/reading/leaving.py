@@ -9,6 +9,7 @@ from sesamed.model import Session
 from sesamed.store import ids, sqlite
 from sesamed.store.reading import session as read
 from sesamed.store.reading.summary import TAGS, Details, read_details
+from sesamed.store.rows import MOST_DIRECTORIES
 
 
 class Times(NamedTuple):
@@ -35,6 +36,15 @@ class Leaving(NamedTuple):
     title: str | None  # its name, where that is more than the beginning of its first prompt
 
 
+class Whereabouts(NamedTuple):
+    """Where a session was, and those whose records it holds, or that it works for: directories, the projects that those are in, and
+    whether these are all."""
+
+    directories: set[str]
+    projects: set[str]
+    are_all: bool
+
+
 class LeavingRecord(NamedTuple):
     """A record at its place in a session."""
 
@@ -48,6 +58,45 @@ class LeavingRecord(NamedTuple):
 
 ROW = "SELECT first_ms, last_ms, file_ms, opening, base IS NOT NULL, title FROM sessions WHERE id = ?"
 KEYS = "SELECT id, key, prompt FROM records WHERE id IN carray(:records)"
+# Which session one continues: its id is what stands before the last colon.
+WITH_COLON = "rtrim(s.base, '0123456789')"
+CONTINUED = f"substr({WITH_COLON}, 1, length({WITH_COLON}) - 1)"
+# What a session says that others have said before: those whose records it shares, that it continues, or works for; and theirs.
+ORIGINS = f"""
+    WITH RECURSIVE origin(id) AS (
+      SELECT :session
+      UNION SELECT h.session FROM origin o CROSS JOIN files h ON h.session IS NOT NULL AND h.id IN (
+        SELECT {ids.sql_file("c.record")} FROM files f JOIN copies c ON c.file = f.id WHERE f.session = o.id)
+      UNION SELECT p.id FROM origin o JOIN sessions s ON s.id = o.id AND s.base IS NOT NULL
+        CROSS JOIN sessions p ON p.native_id = {CONTINUED} AND p.source = s.source
+      UNION SELECT p.id FROM origin o JOIN sessions s ON s.id = o.id AND s.subagent
+        CROSS JOIN sessions p ON p.source = s.source AND p.native_id = s.parent_id
+      UNION SELECT f.session FROM origin o JOIN sessions s ON s.id = o.id AND s.subagent
+        CROSS JOIN files f ON f.path = CAST(s.parent_path AS BLOB) AND f.session IS NOT NULL
+    )
+"""
+WHEREABOUTS = f"""{ORIGINS}
+    SELECT s.cwd, s.project_path FROM origin o JOIN sessions s USING (id)
+    UNION SELECT d.path, d.project_path FROM origin o JOIN files f ON f.session = o.id JOIN directories d ON d.file = f.id
+    UNION SELECT a.value, NULL FROM origin o CROSS JOIN files f ON f.session = o.id CROSS JOIN facts a ON a.file = f.id
+      WHERE a.native_id = '' AND a.field = 'cwd'
+"""
+# Those whose whereabouts these are part of.
+RESTING = f"""
+    WITH RECURSIVE heir(id, source, native_id) AS MATERIALIZED (
+      SELECT id, source, {CONTINUED} FROM sessions s WHERE base IS NOT NULL -- few
+    ), resting(id) AS (
+      SELECT value FROM carray(:sessions)
+      UNION SELECT f.session FROM resting o JOIN files h ON h.session = o.id CROSS JOIN copies c
+        ON {ids.sql_in_file("c.record", "h.id")} JOIN files f ON f.id = c.file WHERE f.session IS NOT NULL
+      UNION SELECT h.id FROM resting o JOIN sessions p ON p.id = o.id JOIN heir h ON h.native_id = p.native_id AND h.source = p.source
+      UNION SELECT s.id FROM resting o JOIN sessions p ON p.id = o.id
+        CROSS JOIN sessions s ON s.parent_id = p.native_id AND s.source = p.source AND s.subagent
+      UNION SELECT s.id FROM resting o JOIN files h ON h.session = o.id
+        CROSS JOIN sessions s ON s.parent_path = CAST(h.path AS TEXT) AND s.subagent
+    )
+    SELECT id FROM resting
+"""
 # The sessions that continue one of these without a copy.
 CONTINUING = """
     SELECT c.id FROM sessions c WHERE c.base IS NOT NULL AND EXISTS(
@@ -78,6 +127,19 @@ def read_leaving(connection: apsw.Connection, number: int, session: Session) -> 
 def list_continuing(connection: apsw.Connection, sessions: Iterable[int]) -> list[int]:
     """The sessions that inherit records of these."""
     rows = connection.execute(CONTINUING, {"sessions": sqlite.numbers(sessions)})
+    return [number for (number,) in rows]
+
+
+def read_whereabouts(connection: apsw.Connection, number: int) -> Whereabouts:
+    """Where a session was, and all that it says others said."""
+    rows = connection.execute(WHEREABOUTS, {"session": number}).fetchall()
+    directories, projects = ({str(row[column]) for row in rows if row[column]} for column in (0, 1))
+    return Whereabouts(directories, projects, len(directories) < MOST_DIRECTORIES)
+
+
+def list_resting(connection: apsw.Connection, sessions: Iterable[int]) -> list[int]:
+    """The sessions that say again what one of these said, or work for it; and these."""
+    rows = connection.execute(RESTING, {"sessions": sqlite.numbers(sessions)})
     return [number for (number,) in rows]
 
 

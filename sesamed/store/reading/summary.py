@@ -148,6 +148,12 @@ def list_known(connection: apsw.Connection, keys: Iterable[str], workstation: st
     return {key for (key,) in connection.execute(sql, values)}
 
 
+def list_projects(connection: apsw.Connection) -> list[str]:
+    """The main worktrees, or directories, of all sessions."""
+    sql = "SELECT DISTINCT project_path FROM sessions WHERE project_path IS NOT NULL"
+    return [path for (path,) in connection.execute(sql)]
+
+
 def read_session(connection: apsw.Connection, session: int, workstation: str) -> Session:
     """A session by its number."""
     return read_sessions(connection, [session], workstation)[session]

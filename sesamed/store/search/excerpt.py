@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import apsw
 
 from sesamed.store.ids import Kind
-from sesamed.store.search.terms import TOKENIZER, Pattern, Term
+from sesamed.store.schema import TOKENIZER
+from sesamed.store.search.terms import Pattern, Term
 from sesamed.store.subwords import inner_parts, inner_words
 
 SNIPPET_CHARACTERS = 240
@@ -38,7 +39,7 @@ class Excerpter:
     """The words of one query."""
 
     def __init__(self, connection: apsw.Connection, terms: Sequence[Term] = ()) -> None:
-        self._tokenize = connection.fts5_tokenizer(TOKENIZER[0], TOKENIZER[1])
+        self._tokenize = connection.fts5_tokenizer(*TOKENIZER)
         self._terms = tuple(terms)
         self._last: tuple[str, list[Token]] = ("", [])
         self._wanted = {stem for term in terms for pattern in term.wholes for stem in pattern.stems}

@@ -4,6 +4,7 @@ sessions that are shown though no record of theirs matches (`listed`): in lists,
 All act before LIMIT. What a client sends is made into a Where by the server: times in milliseconds, one or many as many.
 """
 
+import json
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple
 
@@ -89,9 +90,17 @@ def add_condition(where: Conditions, sql: str, **values: Any) -> Conditions:
     return where._replace(session=session, values={**where.values, **values})
 
 
-def of_person(where: Conditions, person: str) -> Conditions:
-    """Only sessions of another person's that are followed."""
-    return add_condition(where, "s.person = :person", person=person)
+def of_person(where: Conditions, person: str, *, is_own: bool) -> Conditions:
+    """Only sessions of this person's that are followed, and one's own, if they are theirs."""
+    own = " OR s.person IS NULL" if is_own else ""
+    return add_condition(where, f"(s.person = :person{own})", person=person)
+
+
+def of_projects(where: Conditions, paths: list[str]) -> Conditions:
+    """Only sessions of the projects with these main worktrees."""
+    return add_condition(
+        where, "s.project_path IN (SELECT value FROM json_each(:projects))", projects=json.dumps(paths)
+    )
 
 
 def _cwd(where: Where, values: Values) -> str | None:

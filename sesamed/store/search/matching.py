@@ -1,7 +1,9 @@
-"""What matches a query, for both halves of the ranking: chunks, and sessions as a whole.
+"""What matches a query, for both halves of the ranking: chunks, and sessions as a whole. By statements, which is quickest for what is in
+few chunks, or by posting arrays (`large`): both find the same, and nothing is left out.
 
-Chunks: BM25 over the OR of all patterns, weighed by kind, the best three a file; filters before LIMIT. The row number carries file and
-kind, so that the many rows of a common word are grouped before anything is joined.
+Chunks: BM25 over the OR of all patterns, weighed by kind, the best three a file. FTS5 is asked for each pattern by itself, since its
+score is the sum of theirs: so each has the idf of `terms.weigh_rarity`, which FTS5's own is not for words in half of the chunks. The
+row number carries file and kind, so that rows are grouped before anything is joined.
 
 Sessions: BM25 of what was said in them, what they are called and where they worked. A session's count of a word is the number of its
 messages that hold it (which ranks as well as counting the word itself does), and more for its title. It is made when asked for: nothing
@@ -10,48 +12,52 @@ is written anew when a session grows.
 
 import heapq
 import json
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 import apsw
 
 from sesamed.store import ids, sqlite
 from sesamed.store.schema import HEADING
 from sesamed.store.search import filters, scoring
-from sesamed.store.search.scoring import KIND_WEIGHTS, Counts, Matched, share_out
-from sesamed.store.search.terms import Pattern, Terms
+from sesamed.store.search.scoring import DAMPED, KIND_WEIGHTS, Matched, Naming, choose_chunks, share_out
+from sesamed.store.search.terms import Pattern, Terms, weigh_rarity
 
 WEIGHTS = " ".join(f"WHEN {kind:d} THEN {weight}" for kind, weight in KIND_WEIGHTS.items())
 WEIGHT = f"CASE {ids.sql_kind('m.chunk')} {WEIGHTS} ELSE 1.0 END"
-# What is in more chunks than this is looked for in messages only, when rarer words are asked for, too.
-ROWS_OF_ALL_KINDS = 15_000
-FEW_ROWS = 1000  # what is in no more chunks is searched at once, so that all hits are counted
-BEST_CHUNKS = 3
-BEST_FILES = 200  # of the other ones only the best chunk counts
 ABOVE = 1000.0  # far more than any score
+LEAST_IDF = 1e-6  # of FTS5's, which are not below it
 
-# The hits of one question to FTS5. LIMIT -1 keeps SQLite from merging this into the aggregates below, where bm25() cannot be used.
-MATCHED = "SELECT * FROM (SELECT rowid, -bm25(fts) FROM fts WHERE fts MATCH :{name} {also} LIMIT -1)"
-MESSAGES = f"AND {ids.sql_is_message('rowid')}"
+# Each is materialized: bm25() cannot be used in an aggregate, nor in what SQLite makes a part of one.
+MATCHED = """
+    p(pattern, factor, has_word) AS MATERIALIZED (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(:patterns)),
+    m(chunk, score, has_word) AS MATERIALIZED (
+      SELECT fts.rowid, -bm25(fts) * p.factor, p.has_word FROM p CROSS JOIN fts WHERE fts MATCH p.pattern {also})
+"""
 FILE = ids.sql_file_of("chunk")
-IN_FILE = ids.sql_file_of("w.chunk")
 RECORD = ids.sql_record_of("w.chunk")
 IS_MESSAGE = ids.sql_is_message("chunk")
-HAS_WORD = "m.chunk IN (SELECT rowid FROM fts WHERE fts MATCH :words)"
-# The + keeps SQLite from asking FTS5 anew for each of these rows.
-ONLY_WORDS = "AND +rowid IN (SELECT rowid FROM fts WHERE fts MATCH :words)"
 
 
-class Step(NamedTuple):
-    """How much of an index is looked at."""
+class Best(NamedTuple):
+    """The chunks of the best sessions, and what sessions are worth as a whole; `is_all`: there are no others."""
 
-    all_kinds: bool  # else common words are looked for in messages only
-    only_words: bool = False  # not in chunks with only parts of words
+    chunks: dict[int, list[Matched]]
+    whole: Mapping[int, float]
+    is_all: bool
 
 
-EVERYTHING = Step(all_kinds=True)
+class Matches(Protocol):
+    """What matches a query, and passes the filters."""
+
+    def has(self, session: int) -> bool:
+        """Whether it has a chunk that matches."""
+
+    def take(self, count: int, called: set[int], naming: Naming) -> Best:
+        """At least so many sessions with the best chunks, all that are called so, and those by which the halves are measured."""
 
 
 # A record's home is the earliest session that holds it. Where a filter leaves that one out, the earliest of the others has the hit; where
@@ -67,22 +73,13 @@ COPIED = f"""
         SELECT f.id FROM files f JOIN sessions s ON s.id = f.session WHERE {{homes}})
     ) WHERE turn = 1
 """
-
 BEST = f"""
-    WITH m(chunk, score) AS NOT MATERIALIZED ({{matched}}),
-    w(chunk, score, has_word) AS MATERIALIZED (SELECT m.chunk, m.score * {WEIGHT}, {{has_word}} FROM m {{records}}),
-    b(file, chunk, score, has_word, grade) AS (SELECT {FILE}, chunk, score, has_word, max(score + {{tier}}) FROM w GROUP BY {FILE}),
-    p(file, session, chunk, score, has_word, grade) AS MATERIALIZED (
-      SELECT b.file, f.session, b.chunk, b.score, b.has_word, b.grade
-      FROM b CROSS JOIN files f ON f.id = b.file CROSS JOIN sessions s ON s.id = f.session WHERE {{passing}}),
-    top(file, session) AS MATERIALIZED (SELECT file, session FROM p WHERE grade >= (
-      SELECT min(grade) FROM (SELECT grade FROM p ORDER BY grade DESC LIMIT {BEST_FILES})))
-    SELECT session, chunk, score, {IS_MESSAGE}, has_word, chunk FROM (
-      SELECT top.session, w.chunk, w.score, w.has_word,
-        row_number() OVER (PARTITION BY top.file ORDER BY w.score + {{tier}} DESC, w.chunk) AS turn
-      FROM w JOIN top ON top.file = {IN_FILE}) WHERE turn <= {BEST_CHUNKS}
-    UNION ALL
-    SELECT session, chunk, score, {IS_MESSAGE}, has_word, chunk FROM p WHERE file NOT IN (SELECT file FROM top)
+    WITH {{matched}},
+    w(chunk, score, has_word) AS MATERIALIZED (
+      SELECT m.chunk, sum(m.score) * {WEIGHT}, max(m.has_word) FROM m {{records}} GROUP BY m.chunk)
+    SELECT f.session, chunk, score, {IS_MESSAGE}, has_word, chunk FROM (
+      SELECT chunk, score, has_word, row_number() OVER (PARTITION BY {FILE} ORDER BY score + {{tier}} DESC, chunk) AS turn FROM w) w
+    CROSS JOIN files f ON f.id = {FILE} CROSS JOIN sessions s ON s.id = f.session WHERE turn <= {len(DAMPED)} AND {{passing}}
 """
 # Who holds copies of matching records that count for another session: for that of their home, or that of the copy that stands for it.
 HELD = f"""
@@ -102,57 +99,71 @@ ADOPTED = f"""UNION SELECT f.session, {ids.sql_file("c.record")} FROM files f JO
     WHERE f.session IN carray(:owners) AND {ids.sql_file("c.record")} NOT IN (
       SELECT f.id FROM files f JOIN sessions s ON s.id = f.session WHERE {{passing}})"""
 FILTERED = f"JOIN records r ON r.id = {ids.sql_record_of('m.chunk')} WHERE "
-SAID_FIRST = f"({ids.sql_is_message('w.chunk')}) * {ABOVE}"
 
 
-def plan(terms: Terms) -> list[Step]:
-    """The steps in which a search looks at more and more of the index, if what it finds is not enough. Parts of words are often very
-    common (`src` of `src/index.ts`), and what has only those comes last."""
-    steps = list[Step]()
-    words = _whole_words(terms)
-    total = sum(pattern.chunks for pattern in terms.patterns)
-    rows = sum(pattern.chunks for pattern in terms.patterns if pattern.match in words)
-    if total <= min(FEW_ROWS, ROWS_OF_ALL_KINDS):
-        return [EVERYTHING]
-    if 0 < rows < total:
-        steps.append(Step(all_kinds=rows <= ROWS_OF_ALL_KINDS, only_words=True))
-    if (total > ROWS_OF_ALL_KINDS or len(terms.terms) == 1) and all(step.all_kinds for step in steps):
-        steps.append(Step(all_kinds=False))
-    return [*steps, EVERYTHING]
+class FewMatches:
+    """What matches, by statements."""
+
+    def __init__(self, connection: apsw.Connection, terms: Terms, where: filters.Conditions) -> None:
+        self._chunks = choose_chunks(find_best(connection, terms, where), terms)
+        self._whole = score_sessions(connection, terms)
+
+    def has(self, session: int) -> bool:
+        """Whether it has a chunk that matches."""
+        return session in self._chunks
+
+    def take(self, count: int, called: set[int], naming: Naming) -> Best:
+        """All of them."""
+        return Best(self._chunks, self._whole, is_all=True)
 
 
-def find_best(connection: apsw.Connection, terms: Terms, where: filters.Conditions, step: Step) -> list[Matched]:
+def find_best(connection: apsw.Connection, terms: Terms, where: filters.Conditions) -> list[Matched]:
     """The best chunks of each file that has any."""
     if not terms.patterns:
         return []
-    parts, values = _ask(connection, terms, where, step)
     passing = where.session or "1"
+    shares = bool(where.session) and has_copies(connection)
+    also = "" if shares or not where.session else f"AND {ids.sql_file_of('fts.rowid')} IN ({list_files(where)})"
     sql = BEST.format(
-        matched=" UNION ALL ".join(parts),
+        matched=MATCHED.format(also=also),
         passing=passing,
-        tier=f"has_word * {2 * ABOVE}" + f" + {SAID_FIRST}" * (len(terms.terms) == 1),
-        has_word="1" if step.only_words else _has_word(terms, values),
+        tier=f"has_word * {2 * ABOVE}" + f" + ({IS_MESSAGE}) * {ABOVE}" * (len(terms.terms) == 1),
         records=FILTERED + where.record if where.record else "",
     )
-    if where.session and _has_copies(connection):
-        each, homes = (", f.session", "0") if where.apart else ("", passing)
-        sql += "UNION ALL" + COPIED.format(passing=passing, each=each, homes=homes)
-    return [Matched(*row) for row in connection.execute(sql, {**where.values, **values})]
+    if shares:
+        sql += "UNION ALL" + copied(where)
+    values = {**where.values, "patterns": json.dumps(list(list_patterns(terms)))}
+    return [Matched(*row) for row in connection.execute(sql, values)]
 
 
-def _whole_words(terms: Terms) -> set[str]:
+def copied(where: filters.Conditions) -> str:
+    """What of `w` is only copied by what passes the filters."""
+    each, homes = (", f.session", "0") if where.apart else ("", where.session)
+    return COPIED.format(passing=where.session, each=each, homes=homes)
+
+
+def list_files(where: filters.Conditions) -> str:
+    """The files of the sessions that pass."""
+    return f"SELECT f.id FROM files f JOIN sessions s ON s.id = f.session WHERE {where.session}"
+
+
+def list_patterns(terms: Terms) -> Iterable[tuple[str, float, bool]]:
+    """What FTS5 is asked, what its score is multiplied by, and whether it is a whole word."""
+    words = whole_words(terms)
+    without = f" NOT ({_any(terms.excluded)})" if terms.excluded else ""
+    for pattern in terms.patterns:
+        factor = weigh_rarity(terms.chunks, pattern.chunks) / weigh_by_fts5(terms.chunks, pattern.chunks)
+        yield f"({pattern.match}){without}", factor, pattern.match in words
+
+
+def weigh_by_fts5(chunks: int, found: int) -> float:
+    """The idf that bm25() has for what is in so many chunks."""
+    return max(LEAST_IDF, math.log((chunks - found + 0.5) / (found + 0.5))) if found <= chunks else LEAST_IDF
+
+
+def whole_words(terms: Terms) -> set[str]:
+    """The patterns that are words of the query, and not only parts of one."""
     return {pattern.match for term in terms.terms for pattern in term.wholes if pattern.chunks}
-
-
-def _has_word(terms: Terms, values: dict[str, Any]) -> str:
-    """Whether a chunk has a word of the query, and not only parts of one; most queries ask for nothing else."""
-    words = _whole_words(terms)
-    if words.issuperset(pattern.match for pattern in terms.patterns):
-        return "1"
-    if not words:
-        return "0"
-    values["words"] = " OR ".join(sorted(words))
-    return HAS_WORD
 
 
 def find_holders(
@@ -160,7 +171,7 @@ def find_holders(
 ) -> dict[int, set[int]]:
     """Of some sessions that match, the others that hold copies of what matches, and pass the filters as well."""
     found: dict[int, set[int]] = defaultdict(set)
-    if terms.patterns and not where.apart and _has_copies(connection):
+    if terms.patterns and not where.apart and has_copies(connection):
         passing = where.session or "1"
         sql = HELD.format(
             passing=passing,
@@ -175,51 +186,17 @@ def find_holders(
 
 def match_any(terms: Terms) -> str:
     """Everything that is asked for, for FTS5."""
-    patterns = {pattern.match: pattern for term in terms.terms for pattern in term.patterns}
-    return f"({_any(list(patterns.values()))}){_without(terms)}"
+    patterns = dict.fromkeys(pattern.match for term in terms.terms for pattern in term.patterns)
+    without = f" NOT ({_any(terms.excluded)})" if terms.excluded else ""
+    return f"({_any(patterns)}){without}"
 
 
-def _ask(
-    connection: apsw.Connection, terms: Terms, where: filters.Conditions, step: Step
-) -> tuple[list[str], dict[str, Any]]:
-    """One or two FTS5 queries. For rare words *and* all words, FTS5 scores by all of them but only visits the rare ones."""
-    also, values = "", dict[str, Any]()
-    if where.session and not _has_copies(connection):
-        also = f"AND {ids.sql_file_of('rowid')} IN (SELECT f.id FROM files f JOIN sessions s ON s.id = f.session WHERE {where.session})"
-    if step.only_words:
-        also += ONLY_WORDS
-        values["words"] = " OR ".join(sorted(_whole_words(terms)))
-    without = _without(terms)
-    most = 0 if len(terms.terms) == 1 else ROWS_OF_ALL_KINDS  # what is only done by tools is below all that is said
-    rare, common = (terms.patterns, []) if step.all_kinds else _split(terms.patterns, most)
-    parts = []
-    if rare:
-        values["rare"] = f"({_any(rare)})" + (f" AND ({_any([*rare, *common])})" if common else "") + without
-        parts.append(MATCHED.format(name="rare", also=also))
-    if common:
-        values["common"] = f"({_any(common)})" + (f" NOT ({_any(rare)})" if rare else "") + without
-        parts.append(MATCHED.format(name="common", also=f"{MESSAGES} {also}"))
-    return parts, values
+def _any(matches: Iterable[str]) -> str:
+    return " OR ".join(matches)
 
 
-def _without(terms: Terms) -> str:
-    return f" NOT ({' OR '.join(terms.excluded)})" if terms.excluded else ""
-
-
-def _split(patterns: list[Pattern], most: int) -> tuple[list[Pattern], list[Pattern]]:
-    """Patterns that are looked up everywhere, and those that are too common for it."""
-    total, rare = 0, 0
-    for pattern in patterns:
-        total += pattern.chunks
-        rare += total <= most
-    return patterns[:rare], patterns[rare:]
-
-
-def _any(patterns: list[Pattern]) -> str:
-    return " OR ".join(pattern.match for pattern in patterns)
-
-
-def _has_copies(connection: apsw.Connection) -> bool:
+def has_copies(connection: apsw.Connection) -> bool:
+    """Whether any session shares records with another one."""
     return bool(sqlite.one(connection, "SELECT EXISTS(SELECT 1 FROM copies)")[0])
 
 
@@ -237,21 +214,9 @@ ABOUT = """
 HOLDS = "SELECT one.value FROM carray(:chunks) one CROSS JOIN fts ON fts.rowid = one.value WHERE fts MATCH :match"
 
 
-def count_patterns(connection: apsw.Connection, terms: Terms) -> Counts:
-    """Count all patterns of a query."""
-    patterns = {pattern.match: pattern for term in terms.terms for pattern in term.patterns}
-    in_messages = {
-        match: terms.message_counts.get(match) or _count_messages(connection, one)
-        for match, one in patterns.items()
-        if one.chunks
-    }
-    headed = {session for match in patterns for found in terms.headings[match] for session in found}
-    files = {file for found in in_messages.values() for file in found}
-    rows = list(connection.execute(ABOUT, (sqlite.numbers(files), sqlite.numbers(headed))))
-    session_of = {file: session for file, session, _ in rows}
-    said = {match: ((session_of[file], times) for file, times in found.items()) for match, found in in_messages.items()}
-    messages = {session: messages for _, session, messages in rows}
-    return scoring.count_patterns(terms, said, messages, partial(_choose_titled, connection))
+def name_sessions(connection: apsw.Connection, terms: Terms) -> Naming:
+    """Which sessions are called so."""
+    return scoring.name_sessions(terms, partial(_choose_titled, connection))
 
 
 def _choose_titled(connection: apsw.Connection, titled: Mapping[int, float]) -> frozenset[int]:
@@ -263,10 +228,20 @@ def _choose_titled(connection: apsw.Connection, titled: Mapping[int, float]) -> 
     return above.union(session for (session,) in connection.execute(sql, (equal, scoring.MANY_NAMED - len(above))))
 
 
-def score_sessions(connection: apsw.Connection, counted: Counts) -> dict[int, float]:
+def score_sessions(connection: apsw.Connection, terms: Terms) -> dict[int, float]:
     """BM25 of each session."""
+    patterns = {pattern.match: pattern for term in terms.terms for pattern in term.patterns if pattern.chunks}
+    in_messages = {
+        match: terms.message_counts.get(match) or _count_messages(connection, one) for match, one in patterns.items()
+    }
+    headed = {session for found in terms.headings.values() for some in found for session in some}
+    files = {file for found in in_messages.values() for file in found}
+    rows = list(connection.execute(ABOUT, (sqlite.numbers(files), sqlite.numbers(headed))))
+    session_of = {file: session for file, session, _ in rows}
+    said = {match: ((session_of[file], times) for file, times in found.items()) for match, found in in_messages.items()}
+    own_messages = {session: messages for _, session, messages in rows}
     sessions, messages = next(connection.execute("SELECT (SELECT count(*) FROM sessions), messages FROM totals"))
-    return scoring.score_sessions(counted, sessions, messages)
+    return scoring.score_sessions(scoring.count_patterns(terms, said), own_messages, sessions, messages)
 
 
 def measure_fit(connection: apsw.Connection, terms: Terms, chunks: Iterable[int]) -> float:
@@ -277,7 +252,7 @@ def measure_fit(connection: apsw.Connection, terms: Terms, chunks: Iterable[int]
         if any(pattern.is_prefix for pattern in patterns):
             holders = list(shares)
         else:
-            values = {"chunks": sqlite.numbers(shares), "match": _any(patterns)}
+            values = {"chunks": sqlite.numbers(shares), "match": _any(one.match for one in patterns)}
             holders = [chunk for (chunk,) in connection.execute(HOLDS, values)] if patterns else []
         for chunk in holders:
             shares[chunk] += share

@@ -1,9 +1,10 @@
-"""Ranked search in the index: what matches is looked for in steps, scored, and shown as one with what belongs to it.
+"""Ranked search in the index: what matches is looked for, scored, and shown as one with what belongs to it.
 
 Docs: docs/search.md, with what each step is worth.
 """
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -11,9 +12,14 @@ import apsw
 
 from sesamed.store import ids, sqlite
 from sesamed.store.search import filters, matching
-from sesamed.store.search.scoring import Counts, Matched, choose_chunks, fuse, put_parts_last
-from sesamed.store.search.shown import Found, Group, Shown, Team, append_rest, fold_enough
+from sesamed.store.search.matching import Matches
+from sesamed.store.search.scoring import Matched, Naming, Scored, fuse, put_parts_last
+from sesamed.store.search.shown import Found, Group, Shown, Team, append_rest, fold_enough, take_best
 from sesamed.store.search.terms import Terms
+from sesamed.store.shelf import find_view
+
+FEW_CHUNKS = 20_000  # an index with no more never needs posting arrays, nor numpy
+FEW_ROWS = 300  # of a question, which statements find as quickly
 
 EXCLUDED = f"""
     WITH x(chunk) AS MATERIALIZED (SELECT rowid FROM fts WHERE fts MATCH :match AND {ids.sql_is_message("rowid")})
@@ -24,8 +30,10 @@ EXCLUDED = f"""
 
 # The sessions whose copies match, and those that the copies come from.
 COPIED_FROM = f"""
-    SELECT DISTINCT f.session, h.session FROM files f JOIN copies c ON c.file = f.id JOIN files h ON h.id = {ids.sql_file("c.record")}
-    WHERE f.session IN carray(:sessions) AND c.record IN (SELECT {ids.sql_record_of("rowid")} FROM fts WHERE fts MATCH :match)
+    SELECT DISTINCT f.session, h.session FROM files f CROSS JOIN copies c ON c.file = f.id
+    CROSS JOIN files h ON h.id = {ids.sql_file("c.record")}
+    WHERE f.session IN carray(:sessions) AND EXISTS(
+      SELECT 1 FROM fts WHERE fts MATCH :match AND {ids.sql_in_record("fts.rowid", "c.record")})
 """
 
 # A subagent's session is shown as the one that began it all, when that is indexed; `depth` ends what goes in circles.
@@ -53,29 +61,25 @@ class Ranked(NamedTuple):
 def rank_sessions(
     connection: apsw.Connection, terms: Terms, where: filters.Conditions, limit: int, *, recent: bool = False
 ) -> Ranked:
-    """The sessions that match a query best. Each step looks at more than the one before; what it finds comes after what was found, so
-    that the order is the same on every page.
+    """The sessions that match a query best. Those of too many that are only called so come after what was found, so that the order is the
+    same on every page.
     """
     where = _leave_out(connection, terms, where)
-    counted = matching.count_patterns(connection, terms)
-    whole = matching.score_sessions(connection, counted)
-    measure_fit = partial(matching.measure_fit, connection, terms)
+    naming = matching.name_sessions(connection, terms)
+    matches = _find_matches(connection, terms, where)
     find_shown = partial(_find_shown, connection, where=where)
-    found, is_exact = list[Found](), False
-    for step, named in _plan(terms, counted, everything=recent or where.apart or bool(where.record)):
-        chunks = choose_chunks(matching.find_best(connection, terms, where, step), terms)
-        _put_first_files_first(connection, chunks)
-        called = (
-            set() if where.record else _find_called(connection, terms, where, named - chunks.keys(), counted.titled)
-        )
-        scored = put_parts_last(fuse(chunks, called, counted, whole, terms, measure_fit), hidden=step.only_words)
-        more, is_complete = fold_enough(scored, limit, find_shown, recent=recent)
+    found, called, is_exact, is_complete = list[Found](), set[int](), False, True
+    for named in _plan(naming, everything=recent or where.apart or bool(where.record)):
+        called = _find_called(connection, terms, where, named, matches, naming.titled)
+        score = partial(_score, connection, terms, matches, called, naming)
+        more, is_complete = fold_enough(score, limit, find_shown, recent=recent)
         found = append_rest(found, more)
-        is_exact = is_complete and step == matching.EVERYTHING and named == counted.named
+        is_exact = is_complete and named == naming.named
         if len(found) >= limit:
             break
     best = max(found, key=lambda one: one.score, default=None)
-    return Ranked(found[:limit], len(found), is_exact, best, where)
+    hits = found[:limit] if is_complete else _complete(connection, where, found[:limit], matches, called)
+    return Ranked(hits, len(found), is_exact, best, where)
 
 
 def count_hits(connection: apsw.Connection, terms: Terms, where: filters.Conditions) -> int:
@@ -83,13 +87,33 @@ def count_hits(connection: apsw.Connection, terms: Terms, where: filters.Conditi
     return rank_sessions(connection, terms, where, 1 << 40).total
 
 
-def _plan(terms: Terms, counted: Counts, *, everything: bool) -> list[tuple[matching.Step, frozenset[int]]]:
-    """The steps of a search, with the sessions that may be hits by their headings in each."""
-    steps = [matching.EVERYTHING] if everything else matching.plan(terms)
-    planned = [(step, counted.first_named) for step in steps]
-    if counted.first_named != counted.named:
-        planned.append((matching.EVERYTHING, counted.named))
+def _plan(naming: Naming, *, everything: bool) -> list[frozenset[int]]:
+    """The sessions that may be hits by their headings, first some and then all."""
+    planned = list(dict.fromkeys([naming.first_named, naming.named]))
     return planned[-1:] if everything else planned
+
+
+def _find_matches(connection: apsw.Connection, terms: Terms, where: filters.Conditions) -> Matches:
+    """What matches, in the way that is quicker; both find the same."""
+    if terms.chunks > FEW_CHUNKS and sum(pattern.chunks for pattern in terms.patterns) > FEW_ROWS:
+        with suppress(apsw.TooBigError):  # a word in a hundred million places
+            if (view := find_view(connection, read=True)) is not None:
+                from sesamed.store.search.large import ManyMatches
+
+                return ManyMatches(connection, view, terms, where)
+    return matching.FewMatches(connection, terms, where)
+
+
+def _score(
+    connection: apsw.Connection, terms: Terms, matches: Matches, called: set[int], naming: Naming, count: int
+) -> tuple[list[Scored], bool]:
+    """The best so many sessions, and whether these are all."""
+    best = matches.take(count, called, naming)
+    _put_first_files_first(connection, best.chunks)
+    measure_fit = partial(matching.measure_fit, connection, terms)
+    scored = put_parts_last(fuse(best.chunks, called, naming, best.whole, terms, measure_fit))
+    scored, is_all = take_best(scored, count)
+    return scored, is_all and best.is_all
 
 
 def _leave_out(connection: apsw.Connection, terms: Terms, where: filters.Conditions) -> filters.Conditions:
@@ -123,11 +147,13 @@ def _find_called(
     connection: apsw.Connection,
     terms: Terms,
     where: filters.Conditions,
-    sessions: frozenset[int],
+    named: frozenset[int],
+    matches: Matches,
     titled: Mapping[int, float],
 ) -> set[int]:
     """Of sessions that are called so, those of which no text matches. A fork's copies count for the session that they come from; the
     fork is found as well if its own title has more of the query."""
+    sessions = [] if where.record else [session for session in named if not matches.has(session)]
     if not sessions:
         return set()
     values = {**where.values, "sessions": sqlite.numbers(sessions)}
@@ -165,7 +191,7 @@ def _find_shown(connection: apsw.Connection, sessions: Iterable[int], where: fil
 
 
 KIN = """
-    WITH RECURSIVE top(id) AS (SELECT :session),
+    WITH RECURSIVE top(id) AS (SELECT id FROM sessions WHERE id IN carray(:sessions)),
     heads(id) AS (
       SELECT id FROM top
       UNION SELECT o.id FROM top JOIN sessions t ON t.id = top.id JOIN sessions o ON o.opening = t.opening AND o.project = t.project
@@ -186,11 +212,24 @@ SHARING = f"""
 """
 
 
+def _complete(
+    connection: apsw.Connection, where: filters.Conditions, found: list[Found], matches: Matches, called: set[int]
+) -> list[Found]:
+    """Hits with all that match of what is shown as one with them, also of what was not folded."""
+    kin = connection.execute(KIN, {"sessions": sqlite.numbers(hit.shown for hit in found)})
+    near = [session for (session,) in kin if matches.has(session) or session in called]
+    members: dict[Group, dict[int, Team]] = {hit.group: {} for hit in found}
+    for session, shown in _find_shown(connection, near, where).items():
+        if shown.group in members:
+            members[shown.group][session] = shown.team
+    return [hit._replace(members={**members[hit.group], **hit.members}) for hit in found]
+
+
 def narrow_to_kin(connection: apsw.Connection, where: filters.Conditions, session: int) -> filters.Conditions:
     """Of what passes the filters, all that is shown as one with a session, and all that share records with any of these; each by itself,
     and not the session again."""
     about = _find_shown(connection, [session], where)[session]
-    near = {other for (other,) in connection.execute(KIN, {"session": about.shown})}
+    near = {other for (other,) in connection.execute(KIN, {"sessions": sqlite.numbers([about.shown])})}
     shown = _find_shown(connection, near, where)
     kin = {session, *(other for other in near if shown[other].group == about.group)}
     kin |= {other for (other,) in connection.execute(SHARING, {"kin": sqlite.numbers(kin)})}

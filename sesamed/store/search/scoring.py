@@ -6,13 +6,12 @@ are added, the best chunks of a session and the session as a whole; each by its 
 worth.
 """
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sesamed.store.ids import Kind
-from sesamed.store.search.terms import Headings, Term, Terms
+from sesamed.store.search.terms import Headings, Term, Terms, weigh_rarity
 
 # A tool's output mentions much and is about little.
 KIND_WEIGHTS: Mapping[int, float] = {Kind.USER: 1.3, Kind.CALL: 0.8, Kind.RESULT: 0.4}  # others: 1
@@ -25,11 +24,11 @@ MESSAGES_FIRST = 10.0  # more than any score: one word is either said, or only d
 
 # An answer is weak when its best hit has less than this share of the question's weight; docs/search.md has how often this is right.
 ENOUGH = 0.35
+ENOUGH_WITHOUT_ONE = 0.45  # likewise, where a word of the question is nowhere in the index, and nothing stands for it
 MANY_WORDS = 3  # of so many words a single one is a coincidence
 
 CHUNK_K1, CHUNK_B = 1.2, 0.75  # as FTS5 has them
 K1, B = 0.8, 0.5  # of sessions
-LEAST_WEIGHT = 1e-6  # of a word in most chunks, so that a title of such words is found, too
 # How many messages a heading counts for. A title or a short summary says what a session is about; a directory is only where it was.
 TITLE_COUNT, PLACE_COUNT = 3, 1
 MANY_NAMED = 200  # a word in more headings than this (`home` of all directories) is no reason to show a session
@@ -47,12 +46,9 @@ class Matched(NamedTuple):
     place: int
 
 
-class Counts(NamedTuple):
-    """How often each session contains each pattern, how many messages those have, how much of the query is in each title, and the
-    sessions that may be hits by their headings alone."""
+class Naming(NamedTuple):
+    """What sessions are called: how much of the query is in each title, and the sessions that may be hits by their headings alone."""
 
-    patterns: tuple[Mapping[int, int], ...]
-    messages: Mapping[int, int]
     titled: Mapping[int, float]
     headed: frozenset[int]  # with a word of the query in their heading, and not only parts of one
     named: frozenset[int]
@@ -68,47 +64,64 @@ class Scored(NamedTuple):
     has_word: bool = True
 
 
-def weigh_pattern(chunks: int, found: int) -> float:
-    """The idf of a pattern that is in so many chunks, as FTS5 computes it."""
-    idf = math.log((max(chunks, found) - found + 0.5) / (found + 0.5))
-    return idf if idf > 0 else LEAST_WEIGHT
+def measure_norm(length: Any, average: float) -> Any:
+    """What the length of a chunk takes from what is in it. Of a number, or of an array of them; so are the next two."""
+    return CHUNK_K1 * (1 - CHUNK_B + CHUNK_B * length / average)
+
+
+def saturate_in_chunk(times: Any, norm: Any) -> Any:
+    """What a pattern counts that is so often in a chunk of this norm: BM25 without the idf."""
+    return times * (CHUNK_K1 + 1) / (times + norm)
+
+
+def saturate_in_session(times: Any, messages: Any, average: float) -> Any:
+    """The same in a session with so many messages. `average` is `measure_average`'s."""
+    return times * (K1 + 1) / (times + K1 * (1 - B + B * (messages + 1) / average))
+
+
+def measure_average(sessions: int, messages: int) -> float:
+    """How long a session is among so many with so many messages."""
+    return messages / max(1, sessions) + 1
 
 
 def score_chunk(patterns: Iterable[tuple[float, int]], length: int, average: float) -> float:
-    """BM25 of a chunk, as FTS5 computes it: of patterns with an idf each, and how often they are in it."""
-    norm = CHUNK_K1 * (1 - CHUNK_B + CHUNK_B * length / average)
-    return sum(idf * times * (CHUNK_K1 + 1) / (times + norm) for idf, times in patterns)
+    """BM25 of a chunk: of patterns with an idf each, and how often they are in it."""
+    norm = measure_norm(length, average)
+    return sum(idf * float(saturate_in_chunk(times, norm)) for idf, times in patterns)
 
 
 def fuse(
     chunks: Mapping[int, list[Matched]],
     called: set[int],
-    counted: Counts,
+    naming: Naming,
     whole: Mapping[int, float],
     terms: Terms,
     measure_fit: Callable[[Iterable[int]], float],
 ) -> dict[int, Scored]:
-    """The score of each session that has chunks, or is called so. `measure_fit` says how much of the query is in one of some chunks."""
+    """The score of each session that has chunks, or is called so. `measure_fit` says how much of the query is in one of some chunks.
+    Each half is measured by the best session with a word of the query, if there is one, and not only parts of words."""
     one_word = len(terms.terms) == 1
-    halves = {session: _damp(some) for session, some in chunks.items()}
-    with_messages = {session for session, some in chunks.items() if one_word and some[0].is_message}
-    most = max((halves[session] for session in with_messages or halves), default=0.0) or 1.0
+    halves = {session: damp(some) for session, some in chunks.items()}
     sessions = chunks.keys() | called
-    most_whole = max((whole.get(session, 0.0) for session in sessions), default=0.0) or 1.0
+    with_word = {one for one in sessions if one in naming.headed or (one in chunks and chunks[one][0].has_word)}
+    measures = with_word or sessions
+    with_messages = {session for session, some in chunks.items() if one_word and some[0].is_message}
+    measured = measures & halves.keys() or halves.keys()
+    most = max((halves[session] for session in measured & with_messages or measured), default=0.0) or 1.0
+    most_whole = max((whole.get(session, 0.0) for session in measures), default=0.0) or 1.0
     fit = 1.0
-    if halves and counted.titled and not one_word:  # otherwise it changes no order
+    if halves and naming.titled and not one_word:  # otherwise it changes no order
         fit = measure_fit(chunks[session][0].chunk for session, half in halves.items() if half == most) or 1.0
     result = {}
     for session in sessions:
-        share = counted.titled.get(session, 0.0)
+        share = naming.titled.get(session, 0.0)
         score = max(halves.get(session, 0.0) / most, TITLE_FLOOR * share)
         score = fit * (score + SESSION_SHARE * whole.get(session, 0.0) / most_whole)
         score += TITLE_BONUS * share**2 * (not one_word)
         if session in with_messages or (one_word and (share or session in called)):
             score += MESSAGES_FIRST
         best = chunks[session][0] if session in chunks else None
-        has_word = session in counted.headed or (best is not None and best.has_word)
-        result[session] = Scored(session, None if best is None else best.chunk, score, has_word)
+        result[session] = Scored(session, None if best is None else best.chunk, score, session in with_word)
     return result
 
 
@@ -116,7 +129,9 @@ def is_weak(terms: Terms, matched: Collection[str]) -> bool:
     """Whether the best hit, which contains these words, is hardly relevant: rare words weigh more than common ones."""
     if len(terms.terms) >= MANY_WORDS and len(matched) <= 1:
         return True
-    return _weigh_held(terms, matched) < ENOUGH * _weigh_all(terms)
+    share = _weigh_held(terms, matched) / (_weigh_all(terms) or 1.0)
+    lacks_one = any(term.is_nowhere and not term.corrected and term.word.text not in matched for term in terms.terms)
+    return share < (ENOUGH_WITHOUT_ONE if lacks_one else ENOUGH)
 
 
 def measure_share(terms: Terms, matched: Collection[str]) -> float:
@@ -151,63 +166,62 @@ def choose_chunks(chunks: Iterable[Matched], terms: Terms) -> dict[int, list[Mat
     return by_session
 
 
-def put_parts_last(scored: Mapping[int, Scored], *, hidden: bool) -> list[Scored]:
-    """Sessions with only parts of words (`package` of `package.json`) come below those with a word, once all of those are found."""
+def put_parts_last(scored: Mapping[int, Scored]) -> list[Scored]:
+    """Sessions with only parts of words (`package` of `package.json`) come below those with a word."""
     with_word = [one for one in scored.values() if one.has_word]
     parts = [one for one in scored.values() if not one.has_word]
-    if hidden or not (with_word and parts):
-        return with_word if hidden else with_word or parts
+    if not (with_word and parts):
+        return with_word or parts
     factor = 0.99 * min(one.score for one in with_word) / max(one.score for one in parts)
     return [*with_word, *(one._replace(score=one.score * min(1.0, factor)) for one in parts)]
 
 
-def _damp(chunks: list[Matched]) -> float:
+def damp(chunks: list[Matched]) -> float:
+    """What the chunks of a session are worth together, the best first."""
     return sum(share * one.score for share, one in zip(DAMPED, chunks, strict=False))
 
 
-def score_sessions(counted: Counts, sessions: int, messages: int) -> dict[int, float]:
+def score_sessions(
+    counted: Iterable[Mapping[int, int]], own_messages: Mapping[int, int], sessions: int, messages: int
+) -> dict[int, float]:
     """BM25 of each session, of so many with so many messages. Words in most of them have little weight, but never none: an answer can
     consist of them alone."""
-    average = messages / max(1, sessions) + 1
+    average = measure_average(sessions, messages)
     result: dict[int, float] = defaultdict(float)
-    lengths = {session: 1 - B + B * (own + 1) / average for session, own in counted.messages.items()}
-    for count in counted.patterns:
-        weight = math.log(1 + (sessions - len(count) + 0.5) / (len(count) + 0.5))
+    for count in counted:
+        weight = weigh_rarity(sessions, len(count))
         for session, times in count.items():
-            result[session] += weight * times * (K1 + 1) / (times + K1 * lengths[session])
+            result[session] += weight * float(saturate_in_session(times, own_messages[session], average))
     return result
 
 
-def count_patterns(
-    terms: Terms,
-    said: Mapping[str, Iterable[tuple[int, int]]],
-    messages: Mapping[int, int],
-    choose_titled: Callable[[Mapping[int, float]], frozenset[int]],
-) -> Counts:
-    """Count all patterns of a query: in how many messages of which sessions each was said, and in which headings it is. `choose_titled`
-    takes the first of sessions with a part of the query in their titles."""
-    patterns = {pattern.match for term in terms.terms for pattern in term.patterns}
-    called = {match: _count_headings(found) for match, found in terms.headings.items() if match in patterns}
-    for match, found in called.items():
+def count_patterns(terms: Terms, said: Mapping[str, Iterable[tuple[int, int]]]) -> list[Mapping[int, int]]:
+    """How often each session contains each pattern: in how many of its messages it was said, and what its heading counts for."""
+    counted = {match: count_headings(found) for match, found in terms.headings.items()}
+    for match, found in counted.items():
         for session, times in said.get(match, ()):
             found[session] += times
+    return list(counted.values())
+
+
+def count_headings(found: Headings) -> Counter[int]:
+    """How many messages the headings with a pattern count for."""
+    return Counter(dict.fromkeys(found.titled, TITLE_COUNT)) + Counter(dict.fromkeys(found.placed, PLACE_COUNT))
+
+
+def name_sessions(terms: Terms, choose_titled: Callable[[Mapping[int, float]], frozenset[int]]) -> Naming:
+    """What sessions are called. `choose_titled` takes the first of those with a part of the query in their titles."""
     titled = share_titles(terms)
     in_title = {session: titled.get(session, 0.0) for found in terms.headings.values() for session in found.titled}
     placed = frozenset[int]().union(
         *(found.placed for found in terms.headings.values() if len(found.placed | found.titled) <= MANY_NAMED)
     )
-    return Counts(
-        tuple(called.values()),
-        messages,
+    return Naming(
         titled,
         frozenset[int]().union(*(found for term in terms.terms for found in term.headings)),
-        placed | in_title.keys(),
+        placed.union(in_title),
         placed | (frozenset(in_title) if len(in_title) <= MANY_NAMED else choose_titled(in_title)),
     )
-
-
-def _count_headings(found: Headings) -> Counter[int]:
-    return Counter(dict.fromkeys(found.titled, TITLE_COUNT)) + Counter(dict.fromkeys(found.placed, PLACE_COUNT))
 
 
 def share_titles(terms: Terms) -> dict[int, float]:
@@ -220,7 +234,7 @@ def share_titles(terms: Terms) -> dict[int, float]:
 
 
 def share_out(terms: Terms) -> list[tuple[Term, float]]:
-    """How much of the query each word is: rare ones more than common ones."""
-    weights = [(term, terms.weigh_found(term) or LEAST_WEIGHT) for term in terms.terms if term.is_known]
+    """How much of the query each word is: rare ones more than common ones. That two stand side by side is a part of it, too."""
+    weights = [(term, terms.weigh_found(term)) for term in (*terms.terms, *terms.pairs) if term.is_known]
     whole = sum(weight for _, weight in weights) or 1.0
     return [(term, weight / whole) for term, weight in weights]

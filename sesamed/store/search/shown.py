@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from sesamed.store.search.scoring import Scored
 
-LOOKED_AT = 500  # so many sessions are folded together; what is below cannot come on the page
+LOOKED_AT = 100  # so many sessions are folded together at first; what is below cannot come on the page
+ALL = 1 << 40
 
 
 Team = int | tuple[str, str]  # a session with its subagents, or the subagents of a parent that is not in the index
@@ -54,19 +55,30 @@ class Shown(NamedTuple):
 
 
 def fold_enough(
-    scored: list[Scored], limit: int, find_shown: Callable[[Iterable[int]], Mapping[int, Shown]], *, recent: bool
+    score: Callable[[int], tuple[list[Scored], bool]],
+    limit: int,
+    find_shown: Callable[[Iterable[int]], Mapping[int, Shown]],
+    *,
+    recent: bool,
 ) -> tuple[list[Found], bool]:
-    """The best of them folded, as many as give so many hits, and whether these are all. Equal ones are folded together."""
-    count = len(scored) if recent else max(LOOKED_AT, 4 * limit)
+    """The best sessions folded, as many as give so many hits, and whether these are all. `score` gives the best so many, all that are as
+    good as the last of them, and whether there are no others."""
+    count = ALL if recent else max(LOOKED_AT, 4 * limit)
     while True:
-        some = scored
-        if count < len(scored):
-            least = heapq.nlargest(count, [one.score for one in scored])[-1]
-            some = [one for one in scored if one.score >= least]
-        found = fold(some, find_shown([one.session for one in some]), recent=recent)
-        if len(found) >= limit or len(some) == len(scored):
-            return found, len(some) == len(scored)
+        scored, is_all = score(count)
+        found = fold(scored, find_shown([one.session for one in scored]), recent=recent)
+        if len(found) >= limit or is_all:
+            return found, is_all
         count *= 4
+
+
+def take_best(scored: list[Scored], count: int) -> tuple[list[Scored], bool]:
+    """The best so many, all that are as good as the last of them, and whether there are no others."""
+    if len(scored) <= count:
+        return scored, True
+    least = heapq.nlargest(count, [one.score for one in scored])[-1]
+    best = [one for one in scored if one.score >= least]
+    return best, len(best) == len(scored)
 
 
 def fold(scored: list[Scored], shown: Mapping[int, Shown], *, recent: bool) -> list[Found]:

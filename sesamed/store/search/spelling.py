@@ -12,19 +12,16 @@ from typing import NamedTuple, Protocol
 import apsw
 
 from sesamed.store import ids, sqlite, subwords
+from sesamed.store.search.stems import Sought, Stems, mask_letters
 
-LEAST_LETTERS = 5
+LEAST_LETTERS = 4
 MOST_LETTERS = 24
 SHORT_LETTERS = 6  # two slips in so few letters may be any word
 ENDING = 5  # letters that stemming may cut off: ation, ments
 NEAREST = 3
-LEAST_CHUNKS = 2  # what stands only once may be a slip itself
 CANDIDATES = 8  # stems, of which written words are looked for
 READ_CHUNKS = 8  # for the words of one stem
 
-CANDIDATE = """
-    SELECT term, doc FROM vocabulary WHERE term >= ? AND term < ? AND length(term) BETWEEN ? AND ? AND doc >= ?
-"""
 OCCURRENCES = f"""
     SELECT {ids.sql_kind("c.id")}, c.text FROM (SELECT DISTINCT doc FROM occurrences WHERE term = ? LIMIT {READ_CHUNKS}) o
     JOIN chunks c ON c.id = o.doc
@@ -45,8 +42,8 @@ class Vocabulary(Protocol):
     def has(self, stem: str) -> bool:
         """Whether it is one of them."""
 
-    def list_near(self, first: str, shortest: int, longest: int) -> Iterable[tuple[str, int]]:
-        """Those that begin with a letter and are so long, and in how many chunks each is; not what stands only once."""
+    def list_near(self, sought: Sought) -> Iterable[tuple[str, int]]:
+        """Those that may be near a word, and in how many chunks each is; not what stands only once."""
 
     def read_texts(self, stem: str) -> list[tuple[int, str]]:
         """Some texts with a stem, and their kinds."""
@@ -57,14 +54,16 @@ class IndexVocabulary:
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
+        shared = connection.stems if isinstance(connection, sqlite.Reader) else None
+        self._stems = shared or Stems()
 
     def has(self, stem: str) -> bool:
         """Whether it is one of them."""
         return self._connection.execute("SELECT 1 FROM vocabulary WHERE term = ?", (stem,)).fetchone() is not None
 
-    def list_near(self, first: str, shortest: int, longest: int) -> Iterable[tuple[str, int]]:
-        """Those that begin with a letter and are so long."""
-        return self._connection.execute(CANDIDATE, (first, chr(ord(first) + 1), shortest, longest, LEAST_CHUNKS))
+    def list_near(self, sought: Sought) -> Iterable[tuple[str, int]]:
+        """Those that may be near a word, and in how many chunks each is."""
+        return self._stems.list_near(self._connection, sought)
 
     def read_texts(self, stem: str) -> list[tuple[int, str]]:
         """Some texts with a stem, and their kinds."""
@@ -87,20 +86,26 @@ class Speller:
         if self._vocabulary.has(self._stem(word)):
             return []
         most = 1 if len(word) <= SHORT_LETTERS else 2
-        candidates = sorted(self._find_candidates(word, most))[:CANDIDATES]
+        candidates = self._find_candidates(word, most)
         near = sorted(self._find_written({term: rarity for _, rarity, term in candidates}, word, most))
         best = [found for found in near if found.distance == near[0].distance]
         return list(dict.fromkeys(found.word for found in best if not _is_cut_off(found, near)))[:NEAREST]
 
-    def _find_candidates(self, word: str, most: int) -> Iterator[tuple[int, int, str]]:
-        """Stems that the word may begin with: distance, rarity, and stem."""
+    def _find_candidates(self, word: str, most: int) -> list[tuple[int, int, str]]:
+        """The first of the stems that the word may begin with: distance, rarity, and stem."""
         shortest, longest = max(len(word) // 2, len(word) - ENDING - most), len(word) + most
-        letters = [set(word[:length]) for length in range(longest + 1)]
-        for term, chunks in self._vocabulary.list_near(word[0], shortest, longest):
-            if len(letters[len(term)].symmetric_difference(term)) <= 2 * most:
-                found = min(measure_beginnings(word, term, most)[-ENDING - 1 :])
-                if found <= most:
-                    yield found, -chunks, term
+        letters = {length: mask_letters(word[:length]) for length in range(shortest, longest + 1)}
+        sought = Sought(word[0], letters, 2 * most)
+        by_least: list[list[tuple[str, int]]] = [[] for _ in range(most + 1)]
+        for term, chunks in self._vocabulary.list_near(sought):
+            by_least[(sought.count_apart(term) + 1) // 2].append((term, chunks))  # a slip changes two letters at most
+        found = list[tuple[int, int, str]]()
+        for least, some in enumerate(by_least):
+            measured = ((min(measure_beginnings(word, term)[-ENDING - 1 :]), -chunks, term) for term, chunks in some)
+            found += (one for one in measured if one[0] <= most)
+            if sum(one[0] <= least for one in found) >= CANDIDATES:  # all others are further away
+                break
+        return sorted(found)[:CANDIDATES]
 
     def _find_written(self, rarities: Mapping[str, int], word: str, most: int) -> Iterator[Near]:
         """Of each stem the nearest word that was written with it, if it is near enough: FTS5 would stem a stem again."""
@@ -139,22 +144,28 @@ def distance(one: str, other: str, limit: int) -> int:
     """How many letters must be inserted, removed, changed or swapped; more than `limit` is limit + 1."""
     if abs(len(one) - len(other)) > limit:
         return limit + 1
-    return min(measure_beginnings(one, other, limit)[-1], limit + 1)
+    return min(measure_beginnings(one, other)[-1], limit + 1)
 
 
-def measure_beginnings(one: str, other: str, limit: int) -> list[int]:
-    """How far each beginning of a word is from another one; where it cannot be less than `limit` any more, limit + 1."""
-    before, last = list[int](), list(range(len(other) + 1))
-    found = [last[-1]]
-    for row, letter in enumerate(one, 1):
-        current = [row]
-        for column, against in enumerate(other, 1):
-            cost = min(last[column] + 1, current[-1] + 1, last[column - 1] + (letter != against))
-            if row > 1 and column > 1 and letter == other[column - 2] and one[row - 2] == against:
-                cost = min(cost, before[column - 2] + 1)
-            current.append(cost)
-        found.append(current[-1])
-        if min(current) > limit:
-            return found + [limit + 1] * (len(one) - row)
-        before, last = last, current
+def measure_beginnings(one: str, other: str) -> list[int]:
+    """How far each beginning of a word is from another one: the table of distances by columns, as differences between its cells, each
+    column in a few numbers (Hyyrö, A bit-vector algorithm for computing Levenshtein and Damerau edit distances, 2003).
+    """
+    places: dict[str, int] = {}
+    for row, letter in enumerate(other):
+        places[letter] = places.get(letter, 0) | 1 << row
+    every = (1 << len(other)) - 1
+    last = every ^ every // 2
+    more, less, same, before = every, 0, 0, 0
+    far = len(other)
+    found = [far]
+    for letter in one:
+        here = places.get(letter, 0)
+        swapped = (~same & here) << 1 & before
+        same = ((here & more) + more ^ more) | here | less | swapped
+        further, nearer = less | every & ~(same | more), same & more
+        far += bool(further & last) - bool(nearer & last) if last else 1
+        further, nearer = further << 1 | 1, nearer << 1
+        more, less, before = (nearer | ~(same | further)) & every, further & same & every, here
+        found.append(far)
     return found

@@ -19,7 +19,7 @@ import msgspec
 from sesamed.model import ACTIVE, ANNOTATED_FIELDS, DESCRIBED, Fact, Field, Identity, NameRank, digest
 from sesamed.store import ids, schema, sqlite
 from sesamed.store.ids import Kind
-from sesamed.store.rows import FileRows, RecordRow, Remark
+from sesamed.store.rows import MOST_DIRECTORIES, FileRows, RecordRow, Remark
 from sesamed.store.writing.decisions import SessionNumber, is_forgotten
 
 HELD = f"""
@@ -227,6 +227,14 @@ OTHERS = """
 """
 
 
+# Most files have one directory, which is a fact.
+ADD_DIRECTORY = f"""
+    INSERT OR IGNORE INTO directories(file, path, project_path) SELECT ?1, ?2, ?3
+    WHERE NOT EXISTS(SELECT 1 FROM facts WHERE file = ?1 AND native_id = '' AND source = '' AND field = 'cwd' AND value = ?2)
+      AND (SELECT count(*) FROM directories WHERE file = ?1) < {MOST_DIRECTORIES}
+"""
+
+
 def project_id(cwd: str | None) -> str:
     """The project's part of a key; without a directory, that of the empty string."""
     return hashlib.sha256((cwd or "").encode("utf-8", "surrogatepass")).hexdigest()[:8]
@@ -247,6 +255,9 @@ class Facts:
             others |= self.find_others(file)
         if change.active_ms is not None:
             self.record_activity(file, change.active_ms, anew=change.counted_from_start)
+        if change.directories:
+            places = [(file, path, project) for path, project in sorted(change.directories.items())]
+            self._connection.executemany(ADD_DIRECTORY, places)
         if change.entries:
             is_meant = self.record_lines(file, change.entries)
         return others, is_meant
@@ -294,7 +305,7 @@ class Facts:
     def forget(self, file: int) -> set[int]:
         """Remove a file's facts. Gives the other sessions that it was about."""
         others = self.find_others(file)
-        for table in ("facts", "remarks", "line_ids"):
+        for table in ("facts", "remarks", "directories", "line_ids"):
             self._connection.execute(f"DELETE FROM {table} WHERE file = ?", (file,))
         return others
 

@@ -43,6 +43,7 @@ ABOUT = """
 BAD = "SELECT nullif(line, 0), reason FROM bad_lines WHERE file = ?"
 FACTS = "SELECT native_id, source, field, rank, value FROM facts WHERE file = ?"
 REMARKS = "SELECT entry, field, rank, value FROM remarks WHERE file = ?"
+DIRECTORIES = "SELECT path, project_path FROM directories WHERE file = ?"
 ENTRIES = "SELECT digest FROM line_ids WHERE file = ?"
 ORDINAL = "SELECT ordinal FROM ordinals WHERE file = ? AND position = ?"
 UNDONE = "SELECT first, last FROM undone WHERE file = ? ORDER BY first"
@@ -161,6 +162,7 @@ class Replay:
             Remark(entry=entry, field=field, rank=rank, value=self._value(field, value), keep="first")
             for entry, field, rank, value in self._list(REMARKS, (file,))
         ]
+        change.directories = dict(self._list(DIRECTORIES, (file,)))
         change.entries = [digest for (digest,) in self._list(ENTRIES, (file,))]
         change.undone = self._list(UNDONE, (file,))
         change.jumps, change.passed = self._list(JUMPS, (file,)), self._list(PASSED, (file,))

@@ -14,13 +14,14 @@ import apsw
 from sesamed.model import digest
 from sesamed.store import ids, sqlite
 from sesamed.store.ids import Kind
-from sesamed.store.rows import ResultRow, Text
+from sesamed.store.rows import ChangedWords, ResultRow, Text
 from sesamed.store.sqlite import plain
 from sesamed.store.subwords import inner_words
 
 _PLACE = itemgetter(1, 2)  # record and kind
 DELETE_AT_ONCE = 1000
 CHARACTERS_AT_ONCE = 4 << 20  # of words: a file that is dropped may be larger than memory
+CHARACTERS_TOLD = 1 << 19  # of words in a commit, in which who counts them takes 25 ms; a commit of a load has more
 NUMBER = ids.sql_chunk("?", "?")
 ADD_CHUNK = f"INSERT INTO chunks(id, text, raw) VALUES({NUMBER}, ?, ?)"
 CHANGE_WORDS = f"INSERT INTO fts(fts, rowid, text, inner) VALUES(?, {NUMBER}, ?, ?)"  # NULL: add
@@ -31,9 +32,12 @@ class Chunks:
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
-        self._rows: list[tuple[int, int, str | bytes, str | bytes | None]] = []
+        self._rows: list[tuple[int, int, bytes, bytes | None]] = []
         self._words: list[tuple[str | None, int, int, str, str]] = []
+        self.changed = set[int]()  # full-text rows of this transaction
         self._added = self._characters = 0
+        self._told: list[ChangedWords] | None = []
+        self._told_characters = 0
 
     def add(self, record: int, text: Text) -> None:
         """Take a chunk of a record; `flush` writes it."""
@@ -60,14 +64,30 @@ class Chunks:
 
     def _change_words(self, command: Literal["delete"] | None, record: int, text: Text) -> None:
         self._words.append((command, record, text.kind, text.text, text.inner))
+        self.changed.add(ids.chunk_of(record, text.kind))
         self._characters += len(text.text)
 
     def _write_words(self) -> None:
         """Change the full-text rows, in the order of their numbers; those of one number in the order in which they came."""
+        self._tell()
         self._words.sort(key=_PLACE)
         self._connection.executemany(CHANGE_WORDS, self._words)
         self._words.clear()
         self._characters = 0
+
+    def take_told(self) -> list[ChangedWords] | None:
+        """The words that came and went since this was asked; None: too many to say which."""
+        told, self._told, self._told_characters = self._told, [], 0
+        return told
+
+    def _tell(self) -> None:
+        self._told_characters += self._characters
+        if self._told is None or self._told_characters > CHARACTERS_TOLD:
+            self._told = None
+        else:
+            self._told += [
+                ChangedWords(1 if command is None else -1, text, inner) for command, _, _, text, inner in self._words
+            ]
 
     def chunk(self, record: int, kind: int) -> Text | None:
         """A chunk of a record that is already written."""
@@ -107,7 +127,7 @@ class Chunks:
             self._write_words()
 
 
-def unpack(kind: int, packed: str | bytes, raw: str | bytes | None = None) -> Text:
+def unpack(kind: int, packed: bytes, raw: bytes | None = None) -> Text:
     """A chunk from its stored form."""
     text = plain(packed)
     return Text(kind, text, packed, inner_words(kind, text), None if raw is None else plain(raw), raw)

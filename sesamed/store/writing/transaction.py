@@ -15,8 +15,9 @@ import msgspec
 from sesamed.errors import StoreError
 from sesamed.model import SessionKey
 from sesamed.store import beside, checksums, sqlite
-from sesamed.store.ids import NEXT_REVISION
-from sesamed.store.rows import Difference, FileRows, IndexedFile, blank
+from sesamed.store.changes import Changes
+from sesamed.store.ids import NEXT_REVISION, READ_REVISION
+from sesamed.store.rows import ChangedWords, Difference, FileRows, IndexedFile, blank
 from sesamed.store.writing import decisions
 from sesamed.store.writing.decisions import Numbering, SessionNumber
 from sesamed.store.writing.files import Files
@@ -28,6 +29,7 @@ from sesamed.store.writing.texts import Chunks, Results
 Why: TypeAlias = Literal["gone", "forgotten", "excluded", "moved"]  # a session was removed, or has another key now
 
 SET_WHY = f"UPDATE removed SET why = ? WHERE revision = {NEXT_REVISION} AND why = 'gone'"
+GO_ON = "UPDATE totals SET next_revision = next_revision + 1 WHERE next_revision = ?"
 KEY_OF = "SELECT source, public_id FROM sessions WHERE id = ?"
 # An early version left results of calls that were no more, which kept a file from being read when a call came to their place.
 HEAL = "DELETE FROM other_results WHERE record NOT IN (SELECT id FROM records)"
@@ -51,14 +53,17 @@ class Writer:
         self.path = path
         self.connection = sqlite.connect_writer(path)
         self.files = Files(self.connection)  # and cursors, as last committed
+        self.changes = Changes()
         self.commits = 0
         self.wal_pages = 0  # in the WAL, as of the last commit
         self.wal_status: tuple[int, int] | None = None  # its time and size then: another one is not of ours
         self.is_writing = False
+        # Which words came and went with a commit, None if that is much; and what revision comes next.
+        self.on_words: Callable[[list[ChangedWords] | None, int], None] = lambda words, revision: None
         self.connection.set_wal_hook(self._note_wal)
         self.checkpoints = sqlite.Checkpoints(path)
         try:
-            self._transaction = Transaction(self.connection, self.files)
+            self._transaction = Transaction(self.connection, self.files, self.changes)
             with sqlite.errors(path):
                 self.connection.execute(HEAL)
             self.load_forgotten()
@@ -186,12 +191,17 @@ class Writer:
             try:
                 if self._transaction.numbering.unwritten:
                     self._write_down()
+                revision = int(sqlite.one(self.connection, READ_REVISION)[0])
                 self.connection.execute("COMMIT")
+                self.changes.settle(committed=True)
                 self.is_writing = False
                 self.commits += 1
             except BaseException:
                 self._undo()
                 raise
+        words = self._transaction.take_words()
+        if words is None or words:
+            self.on_words(words, revision)
 
     def _write_down(self) -> None:
         """Numbers that others will see after the commit are on the disk before it."""
@@ -217,17 +227,19 @@ class Writer:
     def _undo(self) -> None:
         if self.connection.in_transaction:  # some errors have undone it already
             self.connection.execute("ROLLBACK")
+        self.changes.settle(committed=False)
         self.is_writing = False
-        self._transaction = Transaction(self.connection, self.files)  # what was gathered is void
+        self._transaction = Transaction(self.connection, self.files, self.changes)  # what was gathered is void
 
 
 class Transaction:
     """The changes of a commit, and when that is finished of the next one. Records and texts are gathered, and written before anything
     reads them."""
 
-    def __init__(self, connection: apsw.Connection, files: Files) -> None:
+    def __init__(self, connection: apsw.Connection, files: Files, changes: Changes) -> None:
         self._connection = connection
-        chunks = Chunks(connection)
+        self._changes = changes
+        self._chunks = chunks = Chunks(connection)
         results = Results(connection, chunks)
         self._holders = Holders(connection, chunks, results)
         self._sessions = Sessions(connection)
@@ -330,17 +342,32 @@ class Transaction:
         if session is not None and (left := self._remove_file_from(session)) is not None:
             self.numbering.note_departure(left)
 
+    def take_words(self) -> list[ChangedWords] | None:
+        """The words that came and went with the transaction; None: too many to say which."""
+        return self._chunks.take_told()
+
     def finish(self) -> Written:
-        """Write what was gathered. Gives what was done."""
-        self._records.finish()
+        """Write what was gathered. Gives what was done. Words come last: any statement after them has FTS5 make its segment at once, which
+        the commit otherwise does, without the GIL."""
+        self._records.flush()
+        (revision,) = sqlite.one(self._connection, READ_REVISION)
         for session in self._changed:
             self._sessions.update_opening(session)
         self._changed.clear()
         if self.numbering.changed:
             self.numbering.finish()
         self._sessions.give_revisions()
+        self._note_changes(revision)
+        self._records.finish()
         written, self._written = self._written, Written()
         return written
+
+    def _note_changes(self, revision: int) -> None:
+        """Whoever keeps something of the texts has to know; also of those that only have another place, by which no session changes."""
+        if self._chunks.changed:
+            self._connection.execute(GO_ON, (revision,))
+            self._changes.note(revision, self._chunks.changed)
+            self._chunks.changed.clear()
 
     # -- sessions
 

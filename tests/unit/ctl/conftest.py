@@ -39,7 +39,7 @@ class Stub:
         self.say({"jsonrpc": "2.0", "id": 1, "result": result})
 
     def on(self, method: str, *results: Any) -> None:
-        """Answer a method with these results, one after the other; the last one stays. An int is an error's code."""
+        """Answer a method with these results, one after the other; the last one stays. An error is its code, or that and a message."""
         self._by_method[method] = list(results)
 
     def methods(self) -> list[str]:
@@ -81,8 +81,12 @@ class Stub:
                 if isinstance(result, bytes):  # the end in the middle of an answer
                     client.sendall(result)
                     return
+                refusal = (result, "no") if isinstance(result, int) else result
+                is_refusal = isinstance(refusal, tuple)
                 key, value = (
-                    ("error", {"code": result, "message": "no"}) if isinstance(result, int) else ("result", result)
+                    ("error", dict(zip(("code", "message"), refusal, strict=True)))
+                    if is_refusal
+                    else ("result", result)
                 )
                 client.sendall(json.dumps({"jsonrpc": "2.0", "id": request["id"], key: value}).encode() + b"\n")
 

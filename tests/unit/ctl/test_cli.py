@@ -128,12 +128,32 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_usage(capsys: pytest.CaptureFixture[str]) -> None:
     """Wrong usage is exit code 2 and one clean line."""
-    assert main(["search", "--after", "yesterday\x1b[0m"]) == 2
+    assert main(["search", "--limit", "many\x1b[0m"]) == 2
     err = capsys.readouterr().err
-    assert err.startswith("sesamectl search: --after: ")
+    assert err.startswith("sesamectl search: --limit: ")
     assert err.endswith("see `sesamectl search --help`\n")
     assert err.count("\n") == 1
     assert "\x1b" not in err
+
+
+@pytest.mark.parametrize(
+    ("words", "flag"),
+    [
+        (["search", "x", "--after", "soon"], "--after"),
+        (["list", "--on=soon"], "--on"),
+        (["search", "--until", "soon"], "--until"),
+        (["list", "--before", "soon"], "--before"),
+    ],
+)
+def test_a_time_that_is_none(stub: Stub, words: list[str], flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Which times there are, the daemon knows: what it refuses is wrong usage like any other, by the name of the flag."""
+    stub.on("hello", HELLO)
+    field = flag.lstrip("-")
+    for method in ("search", "list_sessions"):
+        stub.on(method, (-32602, f"{field}: 'soon' is not a time\x1b[0m"))
+    assert main(words) == 2
+    command = f"sesamectl {words[0]}"
+    assert capsys.readouterr().err == f"{command}: {flag}: 'soon' is not a time; see `{command} --help`\n"
 
 
 def test_not_running(directory: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

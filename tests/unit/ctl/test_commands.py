@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import sesamectl
 from sesamectl.cli import main
 from sesamectl.commands import pi_package
 from sesamectl.errors import RpcError
+from sesamectl.parse import parse
 
 from .conftest import RESULT, SHOWN, Stub
 
@@ -31,12 +33,43 @@ MESSAGES = [
 ]  # fmt: skip
 
 
+IN_TIME = {"timeWords": True, "timeZone": "+00:00"}
+
+
+@pytest.mark.parametrize(
+    ("effect", "words", "said"),
+    [
+        ("acts", "last week", "Only last week: 9-15 Nov. With --plain these are words to search for."),
+        ("nothing", "since monday", "Nothing since monday (9-15 Nov): searched in all times instead."),
+        ("words", "yesterday", "To list by time: sesamectl list --on 'yesterday'"),
+        ("words", "in april", "To list by time: sesamectl list --on 'april'"),
+        ("words", "till last week", "To list by time: sesamectl list --until 'last week'"),
+    ],
+)
+def test_words_for_a_time(stub: Stub, effect: str, words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What became of them stands above the hits. With `--plain` they are words, and a list has none."""
+    stub.on(
+        "search",
+        {**RESULT, "timeFilter": {"words": words, "after": None, "before": None, "days": "9-15 Nov", "effect": effect}},
+    )
+    for more in ((), ("--scores",)):
+        assert main(["search", words, *more]) == 0
+        assert capsys.readouterr().out.split("\n")[1] == said
+        assert stub.asked[-1]["params"] == {"query": words, **IN_TIME}
+    assert main(["search", words, "--plain"]) == 0
+    assert stub.asked[-1]["params"] == {"query": words}
+    assert main(["search", "--limit=1"]) == 0
+    assert stub.asked[-1]["params"] == {"query": "", "limit": 1}
+    if effect == "words":  # what is advised is understood
+        assert parse(shlex.split(said.partition("sesamectl ")[2]))[1].values.keys() == {said.split(" --")[1].split()[0]}
+
+
 def test_a_search(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
     """The words are one query, the flags its params, the answer is text, the exit code 0 also without hits."""
     stub.answer(RESULT)
     assert main(["search", "nix", "flake", "--limit", "3"]) == 0
     assert capsys.readouterr().out == SHOWN
-    assert stub.asked[0]["params"] == {"query": "nix flake", "limit": 3}
+    assert stub.asked[0]["params"] == {"query": "nix flake", "limit": 3, **IN_TIME}
     assert len(stub.asked) == 1
 
 
@@ -284,7 +317,7 @@ def test_json_lines(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert [json.loads(line)["sessionId"] for line in out.splitlines()] == ["a", "\u2028", "c"]
     assert [asked["params"] for asked in stub.asked] == [
-        {"query": "x", "limit": 3}, {"query": "x", "limit": 1, "offset": 2},
+        {"query": "x", "limit": 3, **IN_TIME}, {"query": "x", "limit": 1, "offset": 2, **IN_TIME},
     ]  # fmt: skip
 
 
@@ -349,7 +382,7 @@ def test_context_of_hits(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None
     }
     stub.on("search_sessions", {**RESULT, "results": None, "hits": [hit]})
     assert main(["search", "nix", "flake", "-C", "1", "--color=always"]) == 0
-    assert stub.asked[0]["params"] == {"query": "nix flake", "contextBefore": 1, "contextAfter": 1}
+    assert stub.asked[0]["params"] == {"query": "nix flake", "contextBefore": 1, "contextAfter": 1, **IN_TIME}
     assert capsys.readouterr().out.split("\n")[2:] == [
         "abc  \x1b[1mA name\x1b[0m",
         "  \x1b[2m2025-12-15 11:00  pi  /x  2 messages  missing: nix\x1b[0m",

@@ -2,23 +2,30 @@
 
 import logging
 import os
+import threading
 import time
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
 
+from sesamed import own_sessions
 from sesamed.errors import StoreError
 from sesamed.exclusion import Exclusion
 from sesamed.ingest import indexer as module
 from sesamed.ingest import look
 from sesamed.ingest.decode import ReadLimits
 from sesamed.ingest.indexer import Indexer
+from sesamed.ingest.look import Ingest, LookResult
+from sesamed.ingest.queue import Ticket
+from sesamed.ingest.state import Target
 from sesamed.ingest.sweep import Root, Sweep
 from sesamed.ingest.tail import Tail, open_tail
-from sesamed.model import Pending, Progress, SessionKey
+from sesamed.model import Pending, Progress, SessionKey, Utterance
+from sesamed.own_sessions import OwnSessions
 from sesamed.sources import SOURCES
 from sesamed.store.index import Index
 from sesamed.store.writing.transaction import Writer
@@ -38,6 +45,56 @@ async def test_a_load_makes_way(indexer: Indexer, root: Path) -> None:
         await anyio.lowlevel.checkpoint()  # it is at it
         await indexer.prove_alive()
         assert 0 < indexer.queue.pending().files < FILES
+
+
+async def test_looks_have_a_thread_that_waits_for_them(
+    indexer: Indexer, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same for all of them: to get one of anyio's takes longer than to read a line."""
+    threads, run = list[str](), Ingest.run
+
+    def note(ingest: Ingest, *arguments: Any) -> LookResult:
+        threads.append(threading.current_thread().name)
+        return run(ingest, *arguments)
+
+    monkeypatch.setattr(Ingest, "run", note)
+    async with running(indexer):
+        for number in range(3):
+            path = write(root, f"session-{number}", "hello")
+            indexer.mark_path(str(path))
+            await settled(indexer)
+    assert len(threads) >= 3
+    assert set(threads) == {"look_0"}
+
+
+async def test_a_message_of_our_own_is_written_and_marked_in_one_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between both, the event of the write would have it looked at, and then it would be looked at again."""
+    (tmp_path / "own").mkdir()
+    index = Index(str(tmp_path / "index.sqlite"))
+    sweep = Sweep([Root("sesame", str(tmp_path / "own"))], Exclusion(), {"sesame": SOURCES["sesame"].shapes})
+    indexer = Indexer(index, SOURCES, sweep, ReadLimits())
+    own, done = OwnSessions(str(tmp_path / "own"), indexer), list[tuple[str, int]]()
+    append, mark = own_sessions._append, indexer.queue.mark
+
+    def note_append(path: str, data: bytes) -> None:
+        append(path, data)
+        done.append(("written", threading.get_ident()))
+
+    def note_mark(target: Target) -> Ticket:
+        done.append(("marked", threading.get_ident()))
+        return mark(target)
+
+    monkeypatch.setattr(own_sessions, "_append", note_append)
+    async with running(indexer):
+        _, path = await own.begin(agent=None, sender=None, cwd=None, title="a title")
+        monkeypatch.setattr(indexer.queue, "mark", note_mark)
+        await own.append(path, Utterance(role="user", text="hello"))
+    (written, thread), (marked, same) = done
+    assert (written, marked) == ("written", "marked")
+    assert thread == same != threading.get_ident()
+    index.close()
 
 
 async def test_progress_counts_commits(indexer: Indexer, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -337,3 +394,27 @@ async def test_ids_are_decided_when_everything_has_been_read_once(indexer: Index
             for file in root.parent.glob("index.sqlite*"):
                 file.unlink()
             await indexer.replace_index()
+
+
+async def test_what_a_look_lets_in_while_somebody_sweeps_is_due(
+    indexer: Indexer, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sweep found nothing due, and when it had looked nothing was left to let in: who waited for it was told too early."""
+    project = root.with_name("private")
+    (project / ".git").mkdir(parents=True)
+    rules = project / ".sesameignore"
+    rules.write_text("")
+    session = PiSession(id="one", cwd=str(project)).user("a quince")
+    (root / session.file_name).write_bytes(session.bytes())
+    async with running(indexer):
+        await indexer.queue.wait_for(await indexer.look_around())
+        assert indexer.states.withheld
+        rules.write_text("*.md\n")
+        drop = indexer._drop_excluded
+
+        async def drop_late() -> int:
+            await indexer._heed_projects()  # as after a look
+            return await drop()
+
+        monkeypatch.setattr(indexer, "_drop_excluded", drop_late)
+        assert await indexer.look_around()

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from sesamed.ingest import whole
+from sesamed.store import rows
+from sesamed.store.reading.leaving import read_whereabouts
 from sesamed.store.rows import BadLine
 from tests.support.history import same
 from tests.support.letters import Desk
@@ -237,6 +239,47 @@ def test_lines_that_others_follow_stand_where_they_were(desk: Desk) -> None:
     assert list(connection.execute(jumps)) == []
     same(desk.dump(), desk.rebuilt({path: [path.read_bytes()]}, set(), 0))
     assert list(connection.execute("SELECT count(*) FROM passed_lines")) == [(2,)]
+
+
+def test_where_a_session_was_goes_with_what_was_said_there(desk: Desk) -> None:
+    """Each directory once, whatever it holds; and an index that is made anew knows it, also of a file that is gone."""
+    (desk.base / "here/.git").mkdir(parents=True)
+    (desk.base / "plain").mkdir()
+    here, plain = str(desk.base / "here/src"), str(desk.base / "plain")
+    said = [record(n, f"word{n}", cwd=cwd) for n, cwd in enumerate(("/w", here, "/w", plain, "rel\0ative", here))]
+    path = desk.write("letters/a.letter", {"session": "a", "records": said})
+    desk.look()
+
+    def directories() -> list[tuple[Any, ...]]:
+        return list(desk.ingest.writer.connection.execute("SELECT path, project_path FROM directories ORDER BY path"))
+
+    odd = "rel\N{REPLACEMENT CHARACTER}ative"
+    known = [("/w", "/w"), (here, str(desk.base / "here")), (plain, None), (odd, odd)]
+    assert directories() == sorted(known)
+    desk.write("letters/a.letter", {"session": "a", "records": [*said[:2], said[3]]})
+    desk.look()
+    assert directories() == sorted(known[:3])
+    same(desk.dump(), desk.rebuilt({path: [path.read_bytes()]}, set(), 0))
+    path.unlink()
+    desk.look()
+    same(desk.dump(), desk.carried_over())
+    assert directories() == sorted(known[:3])
+    desk.ingest.writer.drop([os.fsencode(path)])
+    assert directories() == []
+
+
+def test_who_was_everywhere_is_not_remembered_everywhere(desk: Desk) -> None:
+    """A file takes so much room and no more; that it may have been anywhere is known."""
+    said = [record(n, f"word{n}", cwd=f"/w/{n:04}") for n in range(rows.MOST_DIRECTORIES + 1)]
+    desk.write("letters/a.letter", {"session": "a", "records": said[:-2]})
+    desk.write("letters/b.letter", {"session": "b", "records": [{**one, "key": one["key"] + 10_000} for one in said]})
+    desk.look()
+    connection = desk.ingest.writer.connection
+    found = [read_whereabouts(connection, number) for number in (1, 2)]
+    assert sorted((len(one.directories), one.are_all) for one in found) == [
+        (rows.MOST_DIRECTORIES - 1, True),
+        (rows.MOST_DIRECTORIES, False),
+    ]
 
 
 def test_what_went_before_it_decoded_was_never_there(desk: Desk) -> None:

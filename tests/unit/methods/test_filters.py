@@ -1,5 +1,6 @@
 """Filters as clients write them become filters as the store takes them."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -9,7 +10,7 @@ import msgspec
 import pytest
 
 from sesamed.errors import ParamsError, RefusedError
-from sesamed.methods.filters import Filters, make_where, to_milliseconds, warn_of_unknown_tools
+from sesamed.methods.filters import Filters, make_where, warn_of_unknown_tools
 from sesamed.methods.method import Context, QueryRunner
 from sesamed.sources import TOOL_FAMILIES
 from sesamed.store.index import Index
@@ -18,7 +19,6 @@ from sesamed.store.search.filters import Where, to_sql
 from tests.support.history import History
 from tests.support.sessions import PiSession
 
-NOW = 1_780_000_000_000
 HOUR = 3_600_000
 
 
@@ -54,7 +54,7 @@ async def where(**given: Any) -> dict[str, Any]:
         ({"tools": True, "status": "error"}, {"tools": True, "status": "error"}),
         ({"path": ""}, {}),
         ({"path": "a/b.ts"}, {"path": "a/b.ts"}),
-        ({"subagents": "only", "project": "p"}, {"subagents": "only", "project": "p"}),
+        ({"subagents": "only", "project": "0f161eeb"}, {"subagents": "only", "project": "0f161eeb"}),
         ({"workstation": "0123abcd"}, {"workstation": ""}),
         ({"workstation": "other"}, {"workstation": "other"}),
         ({"after": "1970-01-01", "before": "1970-01-02T00:00:00Z"}, {"after": 0, "before": 24 * HOUR}),
@@ -80,36 +80,84 @@ async def test_a_relative_directory_is_refused() -> None:
         await where(cwd="a/b")
 
 
+async def read_bounds(**given: str) -> tuple[int | None, int | None]:
+    """From when on a session was active, and before when it began."""
+    made = await make_where(CONTEXT, msgspec.convert(given, Filters))
+    return made.after, made.before
+
+
+DAY = 24 * HOUR
+MARCH = 59 * DAY  # the first of it, 1970
+
+
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("given", "expected"),
     [
-        ("12h", NOW - 12 * HOUR),
-        ("7d", NOW - 7 * 24 * HOUR),
-        ("2w", NOW - 14 * 24 * HOUR),
-        ("30min", NOW - HOUR // 2),
-        ("1mo", NOW - 30 * 24 * HOUR),
-        (" 1970-01-01T01:00:00+01:00 ", 0),
-        ("1970-01-01T00:00:00.005", 5),
+        ({"after": " 1970-01-01T01:00:00+01:00 "}, (0, None)),
+        ({"after": "1970-01-01T00:00:00.005"}, (5, None)),
+        ({"after": "1970-03"}, (MARCH, None)),
+        ({"before": "1970-03"}, (None, MARCH)),
+        ({"until": "1970-03"}, (None, MARCH + 31 * DAY)),
+        ({"until": "1970-03-01"}, (None, MARCH + DAY)),
+        ({"until": "1970-03-01T12:00"}, (None, MARCH + DAY // 2)),
+        ({"on": "1970-03-01"}, (MARCH, MARCH + DAY)),
+        ({"on": "1970-03"}, (MARCH, MARCH + 31 * DAY)),
+        ({"on": "1970-03-01T12:00", "timeZone": "-01:00"}, (MARCH + HOUR, MARCH + DAY + HOUR)),
+        ({"after": "1970-03-01", "timeZone": "Asia/Tokyo"}, (MARCH - 9 * HOUR, None)),
+        ({"after": "1970-03-01T00:00Z", "timeZone": "Asia/Tokyo"}, (MARCH, None)),
+        ({"on": "1970", "after": "1970-03", "before": "1970-03-02", "until": "1970-04"}, (MARCH, MARCH + DAY)),
+        ({"on": "1970-03", "after": "1970", "until": "1970"}, (MARCH, MARCH + 31 * DAY)),
+        ({"until": "9999", "on": "9999"}, (253_370_764_800_000, None)),
+        ({"timeZone": "Asia/Tokyo"}, (None, None)),
     ],
 )
-def test_times(text: str, expected: int) -> None:
-    """How long ago, or when; without a zone in UTC."""
-    assert to_milliseconds(text, "after", NOW) == expected
+async def test_times(given: dict[str, str], expected: tuple[int | None, int | None]) -> None:
+    """What is named begins somewhere and ends somewhere; of several bounds the narrowest holds."""
+    assert await read_bounds(**given) == expected
 
 
-@pytest.mark.parametrize("text", ["", "yesterday", "7", "d", "7y", "1970-13-01", "9999999d", "12:00"])
-def test_what_is_not_a_time_is_refused(text: str) -> None:
-    """By the name of its filter."""
-    with pytest.raises(ParamsError, match="after"):
-        to_milliseconds(text, "after", NOW)
+@pytest.mark.parametrize(
+    ("text", "back"), [("12h", 12 * HOUR), ("7d", 7 * DAY), ("2w", 14 * DAY), ("30min", HOUR // 2), ("1mo", 30 * DAY)]
+)
+async def test_spans_back(text: str, back: int) -> None:
+    """So long before now, whatever the filter; on the day in which that lies."""
+    now = int(time.time() * 1000)
+    for name, place in (("after", 0), ("before", 1), ("until", 1)):
+        assert now <= ((await read_bounds(**{name: text}))[place] or 0) + back <= now + HOUR, name
+    first, end = await read_bounds(on=text, timeZone="UTC")
+    assert first is not None
+    assert end == first + DAY
+    assert first <= now - back + HOUR
+    assert now - back < end
 
 
-@pytest.mark.parametrize("text", ["30m", " 1m "])
-def test_a_bare_m_is_refused(text: str) -> None:
-    """Minutes or months: nobody can know which of them is meant."""
-    span = text.strip()
-    with pytest.raises(ParamsError, match=f"after: {span}: write {span}in or {span}o"):
-        to_milliseconds(text, "after", NOW)
+@pytest.mark.parametrize("name", ["after", "before", "until", "on"])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "'' is not a time; expected an ISO date or time "),
+        ("7", "'7' is not a time; expected "),
+        ("12:00", "'12:00' is not a time; expected "),
+        ("yesterdy", "'yesterdy' is not a time (did you mean yesterday?); expected "),
+        ("Munday", "'Munday' is not a time (did you mean monday?); expected "),
+        ("3 dayz ago", "'3 dayz ago' is not a time (did you mean 3 days ago?); expected "),
+        ("x" * 1000, f"'{'x' * 64}' is not a time; expected "),
+        (f"{'1' * 70} dayz", f"'{'1' * 64}' is not a time; expected "),
+        ("30m", "30m: write 30min or 30mo"),
+        (" 1m ", "1m: write 1min or 1mo"),
+    ],
+)
+async def test_what_is_not_a_time_is_refused(name: str, text: str, message: str) -> None:
+    """By the name of its filter, with what was probably meant. A bare `m` may be minutes or months."""
+    with pytest.raises(ParamsError) as refused:
+        await read_bounds(**{name: text})
+    assert refused.value.message.startswith(f"{name}: {message}")
+
+
+async def test_a_zone_that_there_is_not() -> None:
+    """Is refused, whatever else is asked."""
+    with pytest.raises(ParamsError, match="timeZone: 'Berlin' is not a time zone; expected a name"):
+        await read_bounds(timeZone="Berlin", after="7d")
 
 
 @pytest.mark.parametrize(

@@ -234,10 +234,11 @@ MEMBER = re.compile(r"^  (\w+)(\??): (.*);$", re.MULTILINE)
 # An interface, its struct, and the fields that pi has no use for: a new field stands in one of both.
 INTERFACES: dict[str, tuple[str, set[str]]] = {
     "Hello": ("hello", {"name", "version", "protocol", "minProtocol", "pid", "schema", "methods", "startedAt"}),
-    "Session": ("session", {"key", "projectPath", "revision"}),
+    "Session": ("session", {"projectPath", "revision"}),
     "Match": ("match", {"path", "entryId", "undone"}),
     "Hit": ("hit", {"subagents"}),
     "Pending": ("pending", set()),
+    "TimeFilter": ("timefilter", {"after", "before"}),
     "Word": ("wordcount", set()),
     "Found": ("searchresult", {"query", "excluded", "contentTrust", "tookMs"}),
     "Listed": ("sessionlist", {"removed", "revision", "epoch", "more"}),
@@ -253,6 +254,7 @@ TYPESCRIPT = {
     "integer": "number",
     "time": "string",
     "[Pending](#pending)": "Pending",
+    "[TimeFilter](#timefilter)": "TimeFilter",
     "[Match](#match)": "Match",
     "array of [Hit](#hit)": "Hit[]",
     "array of [WordCount](#wordcount)": "Word[]",

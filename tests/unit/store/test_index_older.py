@@ -155,7 +155,7 @@ def call(key: int, before: str, *touched: str, result: str = "done") -> RecordRo
 
 def text(kind: Kind, content: str) -> Text:
     """A chunk that is not packed."""
-    return Text(kind, content, content, inner_words(kind, content))
+    return Text(kind, content, content, inner_words(kind, content))  # type: ignore[arg-type]  # as older indexes have it
 
 
 def gone_session(path: str, name: str, message: str, calls: list[RecordRow], cwd: str = "/w") -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sesamed.store.reading import resolve
-from sesamed.store.search.spelling import distance
+from sesamed.store.search.spelling import distance, measure_beginnings
 
 WORDS = st.text(st.characters(categories=["L", "Nd"]), min_size=1, max_size=12).filter(
     lambda word: len(resolve.split_words(word)) == 1
@@ -109,6 +109,20 @@ SHORT = st.text("abc", max_size=7)
 def test_distances(one: str, other: str, expected: int) -> None:
     """Swapped neighbours are one slip; nothing is changed twice."""
     assert distance(one, other, 9) == expected
+
+
+@given(SHORT, SHORT)
+def test_distances_are_those_of_the_table(one: str, other: str) -> None:
+    """Cell by cell, of each beginning of the first word from all of the second one."""
+    table = [list(range(len(other) + 1))]
+    for row, letter in enumerate(one, 1):
+        table.append([row])
+        for column, against in enumerate(other, 1):
+            ways = [table[row - 1][column] + 1, table[row][-1] + 1, table[row - 1][column - 1] + (letter != against)]
+            if row > 1 and column > 1 and (letter, one[row - 2]) == (other[column - 2], against):
+                ways.append(table[row - 2][column - 2] + 1)
+            table[row].append(min(ways))
+    assert measure_beginnings(one, other) == [cells[-1] for cells in table]
 
 
 @given(SHORT, SHORT, st.integers(0, 3))

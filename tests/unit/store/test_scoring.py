@@ -5,20 +5,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sesamed.store.search.scoring import LEAST_WEIGHT, measure_share, score_chunk, weigh_pattern
-from sesamed.store.search.terms import Term, Terms, Word
+from sesamed.store.search.matching import weigh_by_fts5
+from sesamed.store.search.scoring import measure_share, score_chunk
+from sesamed.store.search.terms import Term, Terms, Word, weigh_rarity
 
 TEXTS = st.lists(st.lists(st.sampled_from("plum pear fig kiwi lime".split()), max_size=8), min_size=1, max_size=8)
 
 
 @given(TEXTS, st.sets(st.sampled_from(["plum", "pear", "fig"]), min_size=1))
 def test_bm25_is_that_of_fts5(texts: list[list[str]], asked: set[str]) -> None:
-    """To the last digits, also of words that are in most of the texts."""
+    """To the last digits, but for the idf, which is known: also of words that are in most of the texts."""
     connection = apsw.Connection(":memory:")
     connection.execute("CREATE VIRTUAL TABLE fts USING fts5(text)")
     connection.executemany("INSERT INTO fts VALUES(?)", [(" ".join(words),) for words in texts])
     rows = connection.execute("SELECT rowid, -bm25(fts) FROM fts WHERE fts MATCH ?", (" OR ".join(asked),))
-    idfs = {word: weigh_pattern(len(texts), sum(word in words for words in texts)) for word in asked}
+    idfs = {word: weigh_by_fts5(len(texts), sum(word in words for words in texts)) for word in asked}
     average = sum(map(len, texts)) / len(texts)
     for row, score in rows:
         words = texts[row - 1]
@@ -27,9 +28,9 @@ def test_bm25_is_that_of_fts5(texts: list[list[str]], asked: set[str]) -> None:
     connection.close()
 
 
-def test_a_word_that_is_everywhere_weighs_next_to_nothing() -> None:
-    assert weigh_pattern(10, 10) == weigh_pattern(10, 12) == LEAST_WEIGHT
-    assert weigh_pattern(1000, 1) > weigh_pattern(1000, 100) > LEAST_WEIGHT
+def test_a_word_that_is_everywhere_weighs_little_and_never_nothing() -> None:
+    assert 0 < weigh_rarity(10, 12) < weigh_rarity(10, 10) < weigh_rarity(10, 9) < 0.2
+    assert weigh_rarity(1000, 1) > weigh_rarity(1000, 100) > weigh_rarity(1000, 600)
 
 
 def test_shares_of_a_question_are_weighed_by_its_words() -> None:

@@ -9,8 +9,11 @@ from sesamed.model import Fact, Identity
 from sesamed.store import sqlite
 from sesamed.store.ids import Kind
 from sesamed.store.reading import session as read
-from sesamed.store.rows import Cursor, FileRows, RecordRow, Signature, Text, UndoneRow
+from sesamed.store.rows import Cursor, FileRows, RecordRow, Signature, UndoneRow
+from sesamed.store.sqlite import Packer
 from sesamed.store.writing.transaction import Writer
+
+PACKER = Packer()
 
 
 @pytest.fixture
@@ -22,7 +25,7 @@ def writer(tmp_path: Path) -> Iterator[Writer]:
 
 def row(name: str, ordinal: int) -> RecordRow:
     """A prompt with a number in the thread."""
-    texts = (Text(Kind.USER, name, name, ""),)
+    texts = (PACKER.make_text(Kind.USER, name),)
     return RecordRow(key=hash(name) >> 2, role="user", kind=Kind.USER, texts=texts, ordinal=ordinal)
 
 

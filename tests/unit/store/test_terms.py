@@ -59,7 +59,18 @@ def test_a_word_counts_once_whatever_its_case() -> None:
 )
 def test_four_things_mean_something(text: str, words: tuple[Word, ...], excluded: tuple[Word, ...]) -> None:
     """Phrases, exclusions of either and prefixes; all the rest is text."""
-    assert parse(text) == Query(words, excluded)
+    query = parse(text)
+    assert (query.words, query.excluded) == (words, excluded)
+
+
+def test_neighbours_are_plain_words() -> None:
+    """What is marked, dropped or left out stands between the others; a word that was typed twice has a neighbour each time."""
+    assert parse("a bc* c d").neighbours == ((Word("c"), Word("d")),)
+    assert parse('a "b c" d -e f').neighbours == ()
+    assert parse("object Object -- x").neighbours == ((Word("object"), Word("Object")),)
+    assert parse("[object Object]").words == (Word("[object"),)
+    assert parse("ab, AB, ab* c c++").words == (Word("ab,"), Word("ab", is_prefix=True), Word("c"))
+    assert parse("a b a b").neighbours == ((Word("a"), Word("b")), (Word("b"), Word("a")))
 
 
 def test_what_has_no_letter_or_digit_is_dropped() -> None:

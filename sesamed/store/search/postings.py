@@ -1,0 +1,485 @@
+"""Posting lists as arrays: which chunks hold a word, and how often, read from FTS5 once and kept right while the index changes.
+
+A question whose words are in very many chunks is answered from these (`large`): FTS5 gives a chunk in half a microsecond, an array in
+some nanoseconds. A chunk is an ordinal: first all chunks as of some revision, in the order of their numbers; then those that have come
+since, or have become others, in the order in which they came. Of these the words are read from the texts. What went, or became another
+one, is dead. A `View` is all of that as of one snapshot.
+"""
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import apsw
+import numpy as np
+from numpy.typing import NDArray
+
+from sesamed.store import ids, sqlite
+from sesamed.store.changes import Changes
+from sesamed.store.ids import Kind
+from sesamed.store.schema import TOKENIZER
+from sesamed.store.search.matching import weigh_by_fts5
+from sesamed.store.search.scoring import CHUNK_K1, measure_norm
+from sesamed.store.search.stems import list_stems
+
+Ints = NDArray[np.int64]
+Number = TypeVar("Number", np.int64, np.int32)
+
+CACHE_BYTES = 128 << 20
+MOST_LATE = 8_000  # chunks; with more, all is read again
+MOST_AT_ONCE = 1_000  # of them in one question: reading all again is quicker than their words
+READING_SHARE = 0.05  # of the time that passes may go into reading all again
+VIEWS = 4  # of the last snapshots
+ROWS_AT_ONCE = 200_000
+SLICE = 1 << 20  # characters that are parsed at once: other threads wait for the GIL meanwhile
+SIZE_DIGITS = 20  # of two numbers of FTS5's, as long as they can be
+
+# Many rows as one string: a row each would cost ten times as much, and the GIL each time.
+CHUNKS = f"""
+    SELECT group_concat(id), group_concat(substr(hex(sz) || '{"0" * SIZE_DIGITS}', 1, {SIZE_DIGITS}), '')
+    FROM (SELECT id, sz FROM fts_docsize WHERE id > ? ORDER BY id LIMIT {ROWS_AT_ONCE})
+"""
+WORD = "SELECT group_concat(doc) FROM occurrences WHERE term = ?"
+PREFIX = "SELECT group_concat(doc) FROM occurrences WHERE term >= ? AND term <= ?"
+SCORE_UNIT = 1e15
+PHRASE = f"""
+    WITH m(id, score) AS MATERIALIZED (SELECT rowid, -bm25(fts) FROM fts WHERE fts MATCH ?)
+    SELECT group_concat(id), group_concat(CAST(score * {SCORE_UNIT} AS INTEGER)) FROM m
+"""
+MATCHING = "SELECT group_concat(rowid) FROM fts WHERE fts MATCH ?"
+LATE = "SELECT id, text, inner FROM texts WHERE id IN carray(?)"
+AVERAGES = "SELECT block FROM fts_data WHERE id = 1"  # https://sqlite.org/src/file/ext/fts5/fts5_index.c
+SESSIONS = "SELECT s.id, s.messages, f.id FROM sessions s LEFT JOIN files f ON f.session = s.id WHERE s.revision >= ?"
+COUNTS = "SELECT next_revision, chunks, messages, (SELECT count(*) FROM sessions) FROM totals"
+BEFORE_ALL = -(1 << 62)
+BETWEEN = -1  # the number of no word, at the end of each text
+TEXTS = ("text", "inner")  # of a chunk
+NONE: Ints = np.empty(0, np.int64)
+
+
+class InconsistentError(Exception):
+    """What is kept of the index does not fit it."""
+
+
+class Posting(NamedTuple):
+    """The chunks with a pattern, how often it is in each, and in how many messages of which files; a file may come several times."""
+
+    ordinals: NDArray[Any]
+    times: NDArray[Any]
+    files: NDArray[Any]
+    messages: NDArray[Any]
+
+
+class Counted(NamedTuple):
+    """How much there is, as of a snapshot."""
+
+    revision: int
+    chunks: int
+    messages: int
+    sessions: int
+
+
+class Places(NamedTuple):
+    """Which session each file belongs to, and how many messages each session has; by their numbers, 0 where there is none."""
+
+    session_of: Ints
+    messages: Ints
+
+
+class Column(Generic[Number]):
+    """An array that grows at its end. What is there stays, so that others may read it meanwhile."""
+
+    def __init__(self, first: NDArray[Number]) -> None:
+        self.values: NDArray[Number] = first
+        self._room: NDArray[Number] = first
+
+    def append(self, added: NDArray[Number]) -> None:
+        """Add some."""
+        count, whole = len(self.values), len(self.values) + len(added)
+        if whole > len(self._room):
+            self._room = np.empty(whole + max(4096, whole // 8), self._room.dtype)
+            self._room[:count] = self.values
+        self._room[count:whole] = added
+        self.values = self._room[:whole]
+
+
+class Cache:
+    """The words that were read, the last used ones."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept = OrderedDict[str, tuple[Posting, int]]()
+        self._bytes = 0
+
+    def get(self, stem: str, dead: int) -> Posting | None:
+        """A word that was read when no more chunks were dead than that."""
+        with self._lock:
+            posting, dead_then = self._kept.get(stem, (None, 0))
+            if posting is None or dead_then > dead:
+                return None
+            self._kept.move_to_end(stem)
+            return posting
+
+    def put(self, stem: str, dead: int, posting: Posting) -> None:
+        """Keep a word, instead of those that were not used for longest."""
+        with self._lock:
+            self._drop(stem)
+            self._kept[stem] = posting, dead
+            self._bytes += _size(posting)
+            while self._bytes > CACHE_BYTES:
+                self._drop(next(iter(self._kept)))
+
+    def _drop(self, stem: str) -> None:
+        if stem in self._kept:
+            self._bytes -= _size(self._kept.pop(stem)[0])
+
+
+def _size(posting: Posting) -> int:
+    return sum(array.nbytes for array in posting)
+
+
+class Kept:
+    """What was read of all chunks, and what has come since. Everything grows at its end only, for those who read it."""
+
+    def __init__(self, connection: apsw.Connection, counted: Counted) -> None:
+        numbers, lengths = _read_chunks(connection)
+        self.revision = counted.revision
+        self.first_late = len(numbers)
+        self.ids, self.lengths = Column(numbers), Column(lengths)
+        self.words, self.owners = (
+            Column(np.empty(0, np.int32)) for _ in range(2)
+        )  # of late chunks, one after the other
+        self.numbers = dict[str, int]()  # of these words
+        self.dead: Ints = np.empty(0, np.int64)
+        self.places = _read_places(connection, BEFORE_ALL, Places(np.zeros(1, np.int64), np.zeros(1, np.int64)))
+        self.cache = Cache()
+        self._late = dict[int, int]()  # their ordinals by their numbers
+        self._length, self.longest = int(lengths.sum()), int(lengths.max(initial=0))
+        self._check(connection, counted)
+
+    @property
+    def count_late(self) -> int:
+        """How many chunks have come, or become others."""
+        return len(self.ids.values) - self.first_late
+
+    def bring_up(self, connection: apsw.Connection, counted: Counted, changed: set[int]) -> None:
+        """See what these chunks are now."""
+        numbers, lengths, words = list[int](), list[int](), list[int]()
+        tokenize = connection.fts5_tokenizer(*TOKENIZER)
+        for number, *texts in connection.execute(LATE, (sqlite.numbers(changed),)):
+            begin = len(words)
+            for text in texts:
+                words += (self.numbers.setdefault(stem, len(self.numbers)) for stem in list_stems(tokenize, text))
+                words.append(BETWEEN)
+            numbers.append(number)
+            lengths.append(len(words) - begin)
+        places = _read_places(connection, self.revision, self.places)
+        dead = self._find(np.array(sorted(changed), np.int64))
+        held = np.array(lengths, np.int32) - len(TEXTS)
+        self._length += int(held.sum()) - int(self.lengths.values[dead].sum())
+        self.dead = np.union1d(self.dead, dead)
+        for number in changed:
+            self._late.pop(number, None)
+        self._late.update((number, ordinal) for ordinal, number in enumerate(numbers, len(self.ids.values)))
+        late = np.arange(len(self.ids.values), len(self.ids.values) + len(numbers), dtype=np.int32)
+        self.owners.append(np.repeat(late, lengths))
+        self.words.append(np.array(words, np.int32))
+        self.ids.append(np.array(numbers, np.int64))
+        self.lengths.append(held)
+        self.longest = max(self.longest, int(held.max(initial=0)))
+        self.revision, self.places = counted.revision, places
+        self._check(connection, counted)
+
+    def _find(self, numbers: Ints) -> Ints:
+        """The ordinals of those that are there and live."""
+        first = self.ids.values[: self.first_late]
+        at = np.searchsorted(first, numbers)
+        found = at[first[np.minimum(at, len(first) - 1)] == numbers] if len(first) else at[:0]
+        late = [self._late[number] for number in numbers.tolist() if number in self._late]
+        return np.setdiff1d(np.concatenate((found, np.array(late, np.int64))), self.dead)
+
+    def _check(self, connection: apsw.Connection, counted: Counted) -> None:
+        """FTS5 counts its rows and words, too."""
+        rows, *words = _read_varints(sqlite.one(connection, AVERAGES)[0]) or [0]
+        if (counted.chunks, rows) != (len(self.ids.values) - len(self.dead),) * 2 or sum(words) != self._length:
+            raise InconsistentError
+
+    @property
+    def average(self) -> float:
+        """The length of a chunk."""
+        return max(1, self._length) / max(1, len(self.ids.values) - len(self.dead))
+
+
+class View:
+    """All chunks of one snapshot."""
+
+    def __init__(self, kept: Kept, counted: Counted) -> None:
+        self.counted = counted
+        self.places = kept.places
+        self.ids, self.lengths = kept.ids.values, kept.lengths.values
+        self.norms: NDArray[np.float64] = measure_norm(np.arange(kept.longest + 1), kept.average)  # by length
+        self._kept, self._dead, self.first_late = kept, kept.dead, kept.first_late
+        self._words, self._owners = kept.words.values, kept.owners.values
+        late = np.setdiff1d(np.arange(self.first_late, len(self.ids)), self._dead)
+        self._late = late[np.argsort(self.ids[late])]
+
+    def count(self, match: str, stems: Sequence[str]) -> int | None:
+        """In how many chunks a pattern is, if it was read before."""
+        posting = self._kept.cache.get(_key(match, stems), len(self._dead))
+        return None if posting is None else len(self._bring_up(posting, match, stems).ordinals)
+
+    def find(self, connection: apsw.Connection, match: str, stems: Sequence[str]) -> Posting:
+        """The chunks with a pattern, which is these words to FTS5."""
+        key = _key(match, stems)
+        posting = self._kept.cache.get(key, len(self._dead))
+        if posting is None:
+            read = self._read_phrase if len(stems) > 1 else self._read_prefix if _is_begun(match) else self._read_word
+            posting = read(connection, match, stems[0])
+            self._kept.cache.put(key, len(self._dead), posting)
+        return self._bring_up(posting, match, stems)
+
+    def _read_word(self, connection: apsw.Connection, _match: str, stem: str) -> Posting:
+        numbers = read_numbers(connection, WORD, (stem,))
+        starts = np.flatnonzero(np.diff(numbers, prepend=-1))
+        return self._make_posting(numbers[starts], np.diff(starts, append=len(numbers)))
+
+    def _read_prefix(self, connection: apsw.Connection, _match: str, stem: str) -> Posting:
+        numbers = read_numbers(connection, PREFIX, (stem, stem + chr(0x10FFFF)))
+        return self._make_posting(*np.unique(numbers, return_counts=True))
+
+    def _read_phrase(self, connection: apsw.Connection, match: str, _stem: str) -> Posting:
+        """How often a phrase is in a chunk, FTS5 says in its score alone."""
+        found, told = sqlite.one(connection, PHRASE, (match,))
+        numbers, scores = (_parse(found), _parse(told)) if found is not None else (NONE, NONE)
+        at, is_there = self._place(numbers)
+        shares = scores / SCORE_UNIT / weigh_by_fts5(self.counted.chunks, len(numbers))
+        norm = self.norms[self.lengths[at]]
+        times = np.ones(len(numbers), np.int64)
+        times[is_there] = np.rint(shares[is_there] * norm / (CHUNK_K1 + 1 - shares[is_there]))
+        return self._make_posting(numbers, times)
+
+    def find_any(self, connection: apsw.Connection, match: str) -> Ints:
+        """The ordinals of the chunks that match."""
+        return self._place(read_numbers(connection, MATCHING, (match,)))[0]
+
+    def _place(self, numbers: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+        """The ordinals of chunks, and which of them are there."""
+        at, is_first = self._look_up(numbers)
+        is_first[is_first] = ~np.isin(at[is_first], self._dead)
+        late = self.ids[self._late]
+        other = np.searchsorted(late, numbers)
+        is_late = np.zeros(len(numbers), np.bool_)
+        if len(late):
+            other = np.minimum(other, len(late) - 1)
+            is_late = late[other] == numbers
+            at[is_late] = self._late[other[is_late]]
+        is_there = is_first | is_late
+        return at[is_there], is_there
+
+    def _look_up(self, numbers: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+        """Where these are among the first chunks, and whether they are."""
+        first = self.ids[: self.first_late]
+        if not len(first):
+            return np.zeros(len(numbers), np.int64), np.zeros(len(numbers), np.bool_)
+        at = np.minimum(np.searchsorted(first, numbers), len(first) - 1)
+        return at, first[at] == numbers
+
+    def _make_posting(self, numbers: Ints, times: Ints) -> Posting:
+        """Of the first chunks; what is dead, or late, is seen to by whoever looks it up."""
+        at, is_first = self._look_up(numbers)
+        ordinals, times = at[is_first], times[is_first]
+        files, messages = np.unique(self._files_of_messages(ordinals), return_counts=True)
+        return Posting(ordinals.astype(np.int32), _pack(times), files.astype(np.int32), _pack(messages))
+
+    def _files_of_messages(self, ordinals: NDArray[Any]) -> Ints:
+        numbers = self.ids[ordinals]
+        files: Ints = ids.files_of(numbers[ids.kinds_of(numbers) < Kind.CALL])
+        return files
+
+    def _bring_up(self, posting: Posting, match: str, stems: Sequence[str]) -> Posting:
+        """What was read of the first chunks, without the dead ones, and with the late ones."""
+        ordinals, times, files, messages = posting
+        dead = self._dead[: np.searchsorted(self._dead, ordinals[-1], "right")] if len(ordinals) else self._dead[:0]
+        went = np.searchsorted(ordinals, dead)
+        went = went[ordinals[went] == dead]
+        late, late_times = self._find_late(match, stems)
+        if not (len(went) or len(late)):
+            return posting
+        fewer, more = self._files_of_messages(ordinals[went]), self._files_of_messages(late)
+        return Posting(
+            np.concatenate((np.delete(ordinals, went), late)),
+            np.concatenate((np.delete(times, went), late_times)),
+            np.concatenate((files, fewer, more)),
+            np.concatenate((messages, np.full(len(fewer), -1), np.ones(len(more), np.int64))),
+        )
+
+    def _find_late(self, match: str, stems: Sequence[str]) -> tuple[Ints, Ints]:
+        """The late chunks with a pattern, and how often it is in each."""
+        numbers = self._kept.numbers
+        known = [[numbers[stem]] if stem in numbers else [] for stem in stems]
+        if _is_begun(match):
+            known[-1] = [number for stem, number in list(numbers.items()) if stem.startswith(stems[-1])]
+        count = len(self._words) - len(stems) + 1
+        if count < 1 or not all(known):
+            return NONE, NONE
+        is_here = np.ones(count, np.bool_)
+        for turn, some in enumerate(known):
+            words = self._words[turn : turn + count]
+            is_here &= words == some[0] if len(some) == 1 else np.isin(words, some)
+        owners = self._owners[:count][is_here]
+        late, times = np.unique(owners[~np.isin(owners, self._dead)], return_counts=True)
+        return late.astype(np.int64), times
+
+
+def _pack(counts: Ints) -> NDArray[Any]:
+    """The same numbers, in as few bytes as the largest needs."""
+    return counts.astype(np.min_scalar_type(int(counts.max(initial=0))))
+
+
+def _is_begun(match: str) -> bool:
+    return match.endswith("*")
+
+
+def _key(match: str, stems: Sequence[str]) -> str:
+    return match if len(stems) > 1 or _is_begun(match) else stems[0]
+
+
+class Postings:
+    """What is kept for the questions to one index."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+        self._lock = threading.Lock()
+        self._kept: Kept | None = None
+        self._views = OrderedDict[int, View]()
+        self._took_s, self._read_at_s, self._used_at_s = 0.0, 0.0, 0.0
+
+    def see(self, connection: apsw.Connection, *, read: bool = True) -> View | None:
+        """All chunks of a connection's snapshot; None if it is older than what is known, or if reading them again would not pay.
+        Without `read`: None if they were never read."""
+        if self._kept is None and not read:
+            return None
+        counted = Counted(*sqlite.one(connection, COUNTS))
+        self._used_at_s = time.monotonic()
+        with self._lock:
+            view = self._views.get(counted.revision)
+            if view is None and (kept := self._bring_up(connection, counted, read=read)) is not None:
+                view = self._views[counted.revision] = View(kept, counted)
+                while len(self._views) > VIEWS:
+                    self._views.popitem(last=False)
+            return view
+
+    def drop(self, unused_s: float) -> None:
+        """Give the memory back that nobody has used for so long."""
+        if time.monotonic() - self._used_at_s >= unused_s:
+            with self._lock:
+                self._drop()
+
+    def _drop(self) -> None:
+        self._kept = None
+        self._views.clear()
+
+    def _bring_up(self, connection: apsw.Connection, counted: Counted, *, read: bool) -> Kept | None:
+        """What is kept, as of this snapshot."""
+        kept = self._kept
+        if kept is not None and counted.revision < kept.revision:
+            return None
+        try:
+            if kept is not None and (changed := self._list_changed(kept, counted.revision)) is not None:
+                kept.bring_up(connection, counted, changed)
+                return kept
+        except InconsistentError:
+            self._drop()
+        if not read or time.monotonic() < self._read_at_s + self._took_s / READING_SHARE:
+            return None
+        self._drop()
+        self._changes.want()
+        begun_s = time.monotonic()
+        try:
+            self._kept = Kept(connection, counted)
+        except InconsistentError:
+            return None
+        finally:
+            self._read_at_s = time.monotonic()
+            self._took_s = self._read_at_s - begun_s
+        return self._kept
+
+    def _list_changed(self, kept: Kept, revision: int) -> set[int] | None:
+        """The chunks that are others now; None if they are too many, or not known."""
+        changed = self._changes.list_between(kept.revision, revision)
+        is_few = changed is not None and len(changed) <= MOST_AT_ONCE and kept.count_late + len(changed) <= MOST_LATE
+        return changed if is_few else None
+
+
+def _read_chunks(connection: apsw.Connection) -> tuple[Ints, NDArray[np.int32]]:
+    """The numbers of all chunks, and how many words each has."""
+    numbers, lengths, last = [np.empty(0, np.int64)], [np.empty(0, np.int32)], -1
+    while True:
+        found, sizes = sqlite.one(connection, CHUNKS, (last,))
+        if found is None:
+            return np.concatenate(numbers), np.concatenate(lengths)
+        numbers.append(_parse(found))
+        lengths.append(_add_varints(np.frombuffer(bytes.fromhex(sizes), np.uint8).reshape(-1, SIZE_DIGITS // 2)))
+        last = int(numbers[-1][-1])
+
+
+def _add_varints(table: NDArray[np.uint8]) -> NDArray[np.int32]:
+    """The sum of the two numbers with which each row begins: seven bits a byte, the highest first, and the last byte below 128."""
+    total, value, ended = (np.zeros(len(table), np.int32) for _ in range(3))
+    for byte in table.T:
+        value = value << 7 | byte & 127
+        ends = byte < 128
+        total += np.where(ends & (ended < 2), value, 0)
+        value[ends] = 0
+        ended += ends
+        if ended.min(initial=2) >= 2:
+            break
+    return total
+
+
+def _read_varints(block: bytes) -> list[int]:
+    found, value = list[int](), 0
+    for byte in block:
+        value = value << 7 | byte & 127
+        if byte < 128:
+            found.append(value)
+            value = 0
+    return found
+
+
+def _read_places(connection: apsw.Connection, revision: int, places: Places) -> Places:
+    """Where sessions are that changed since this revision."""
+    rows = connection.execute(SESSIONS, (revision,)).fetchall()
+    if not rows:
+        return places
+    sessions, messages, files = (
+        np.array([value or 0 for value in column], np.int64) for column in zip(*rows, strict=True)
+    )
+    return Places(_put(places.session_of, files, sessions), _put(places.messages, sessions, messages))
+
+
+def _put(values: Ints, at: Ints, what: Ints) -> Ints:
+    changed = np.zeros(max(len(values), int(at.max()) + 1), np.int64)
+    changed[: len(values)] = values
+    changed[at] = what
+    changed[0] = 0
+    return changed
+
+
+def read_numbers(connection: apsw.Connection, sql: str, values: sqlite.Values = ()) -> Ints:
+    """The numbers that a statement gives as one string."""
+    (found,) = sqlite.one(connection, sql, values)
+    return np.empty(0, np.int64) if found is None else _parse(found)
+
+
+def _parse(text: str) -> Ints:
+    """Numbers with commas between them."""
+    parts, begin = list[Ints](), 0
+    while begin < len(text):
+        end = text.find(",", begin + SLICE)
+        end = len(text) if end < 0 else end
+        parts.append(np.fromstring(text[begin:end], np.int64, sep=","))
+        begin = end + 1
+    return np.concatenate(parts)

@@ -1,0 +1,217 @@
+"""The stems that a slip may mean, by their first letters, kept in memory: to say in how many chunks a stem is, FTS5 reads all that it has
+of it.
+
+The stems of a letter are read when somebody asks for them, which takes as long as one slip took before there were these lists. What is
+committed from then on is counted in. Where that is much, as in a load, all is forgotten, and read again when it is asked for.
+"""
+
+import re
+import threading
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import apsw
+
+from sesamed.store import sqlite
+from sesamed.store.ids import READ_REVISION
+from sesamed.store.rows import ChangedWords
+from sesamed.store.schema import TOKENIZER
+
+LEAST_CHUNKS = 2  # what stands only once may be a slip itself
+SHORTEST, LONGEST = 2, 26  # letters of a stem that is near a word which may be corrected (`spelling`)
+MOST_CHANGED = 20_000  # stems that are counted beside the lists: 3 MB
+LETTERS = 26
+
+# With three characters that are no letters a stem is too far from any word.
+TOO_FAR = re.compile("[^a-z].*[^a-z].*[^a-z]")
+STEMS = f"""
+    SELECT term, doc FROM vocabulary WHERE term >= ? AND term < ? AND doc >= {LEAST_CHUNKS}
+    AND length(term) BETWEEN {SHORTEST} AND {LONGEST} AND term NOT GLOB '*[^a-z]*[^a-z]*[^a-z]*'
+"""
+COUNT = "SELECT doc FROM vocabulary WHERE term = ?"
+
+
+class Sought(NamedTuple):
+    """What a stem must look like to be near a word: which letters it has, by its length, but for so many."""
+
+    first: str
+    letters: Mapping[int, int]
+    apart: int
+
+    def fits(self, stem: str) -> bool:
+        """Whether it may be near."""
+        return len(stem) in self.letters and self.count_apart(stem) <= self.apart
+
+    def count_apart(self, stem: str) -> int:
+        """How many letters only one of both has."""
+        return (mask_letters(stem) ^ self.letters[len(stem)]).bit_count()
+
+
+def mask_letters(text: str) -> int:
+    """Which letters are in a text, as bits; and above them, one for each other character."""
+    mask, others = 0, 0
+    for character in set(text):
+        if "a" <= character <= "z":
+            mask |= 1 << ord(character) - ord("a")
+        else:
+            others += 1
+    return mask | (1 << others) - 1 << LETTERS
+
+
+class _Letter:
+    """The stems that begin with a letter, as they were in one snapshot, and what was committed after it."""
+
+    def __init__(self, last_noted: int) -> None:
+        self.last_noted = last_noted  # the revision of the last commit that is not counted in
+        self._revision: int | None = None  # of the snapshot
+        self._waiting: list[tuple[int, Counter[str]]] = []  # for the snapshot
+        # By length: all stems one after the other, the chunks of each, and its letters.
+        self._stems: dict[int, tuple[str, array[int], array[int]]] = {}
+        self._changed: dict[int, Counter[str]] = defaultdict(Counter)
+
+    def fill(self, rows: Iterable[tuple[str, int]], revision: int) -> None:
+        """Take what a snapshot has."""
+        found: dict[int, list[tuple[str, int]]] = defaultdict(list)
+        for stem, chunks in rows:
+            found[len(stem)].append((stem, chunks))
+        for length, some in found.items():
+            masks = array("I", [mask_letters(stem) for stem, _ in some])
+            self._stems[length] = "".join(stem for stem, _ in some), array("I", [chunks for _, chunks in some]), masks
+        self._revision = revision
+
+    def begin(self) -> None:
+        """Count in what was committed since the snapshot."""
+        for revision, counted in self._waiting:
+            self.note(revision, counted)
+        self._waiting.clear()
+
+    def note(self, revision: int, counted: Counter[str]) -> None:
+        """Count in what was committed."""
+        if self._revision is None:
+            self._waiting.append((revision, counted))
+        elif revision > self._revision:
+            for stem, chunks in counted.items():
+                self._changed[len(stem)][stem] += chunks
+
+    def count_changed(self) -> int:
+        """How many stems are counted beside those of the snapshot."""
+        return sum(map(len, self._changed.values()))
+
+    def copy_changed(self, sought: Sought) -> dict[str, int]:
+        """Those of them that may be near."""
+        return {
+            stem: chunks
+            for length in sought.letters
+            for stem, chunks in self._changed.get(length, {}).items()
+            if sought.fits(stem)
+        }
+
+    def list_kept(self, sought: Sought) -> dict[str, int]:
+        """Those of the snapshot that may be near, and their chunks."""
+        near = {}
+        for length, wanted in sought.letters.items():
+            stems, chunks, masks = self._stems.get(length, NONE)
+            for number, mask in enumerate(masks):
+                if (mask ^ wanted).bit_count() <= sought.apart:
+                    near[stems[number * length : (number + 1) * length]] = chunks[number]
+        return near
+
+
+NONE = "", array("I"), array("I")
+
+
+class Stems:
+    """The stems of one index, for all its readers."""
+
+    def __init__(self) -> None:
+        self._changing = threading.Lock()
+        self._letters: dict[str, _Letter] = {}
+        self._begun: dict[_Letter, str] = {}  # that are being read
+        self._noted = 0  # the revision after the last commit that was told
+
+    def list_near(self, connection: apsw.Connection, sought: Sought) -> list[tuple[str, int]]:
+        """Those that may be near a word, and in how many chunks each is; not what stands only once."""
+        letter = self._letters.get(sought.first) or self._read(connection, sought.first)
+        near = letter.list_kept(sought)
+        with self._changing:
+            changed = letter.copy_changed(sought)
+        for stem, chunks in changed.items():
+            if stem in near:
+                near[stem] += chunks
+            elif row := connection.execute(COUNT, (stem,)).fetchone():  # it may have stood once
+                near[stem] = int(row[0])
+        return [(stem, chunks) for stem, chunks in near.items() if chunks >= LEAST_CHUNKS]
+
+    def note(self, words: list[ChangedWords] | None, revision: int) -> None:
+        """Count in what a commit added and removed; None: it was much. In the writer's thread, and after the commit: nothing may fail."""
+        try:
+            self._note(words, revision)
+        except MemoryError:
+            self._forget()
+
+    def _note(self, words: list[ChangedWords] | None, revision: int) -> None:
+        with self._changing:
+            self._noted = revision
+            if words is None or sum(letter.count_changed() for letter in self._letters.values()) > MOST_CHANGED:
+                self._forget()
+            kept = [*self._letters.items(), *((first, letter) for letter, first in self._begun.items())]
+        if words and kept:
+            counted = self._count(words, frozenset(first for first, _ in kept))
+            with self._changing:
+                for first, letter in kept:
+                    letter.note(revision, counted[first])
+
+    def clear(self) -> None:
+        """Another index is in this one's place. Nobody reads."""
+        with self._changing:
+            self._forget()
+            self._noted = 0
+
+    def _forget(self) -> None:
+        self._letters.clear()
+        self._begun.clear()
+
+    def _read(self, connection: apsw.Connection, first: str) -> _Letter:
+        """Read a letter, and keep it, unless the snapshot is older than what has been told."""
+        with self._changing:
+            letter = _Letter(self._noted)
+            self._begun[letter] = first
+        try:
+            revision = int(sqlite.one(connection, READ_REVISION)[0])
+            letter.fill(connection.execute(STEMS, (first, chr(ord(first) + 1))), revision)
+        except BaseException:  # it may be interrupted
+            with self._changing:
+                self._begun.pop(letter, None)
+            raise
+        with self._changing:
+            letter.begin()
+            if self._begun.pop(letter, None) is not None and revision >= letter.last_noted:
+                self._letters[first] = letter
+        return letter
+
+    @cached_property
+    def _connection(self) -> apsw.Connection:
+        """For its tokenizer."""
+        return apsw.Connection(":memory:")
+
+    def _count(self, words: list[ChangedWords], letters: frozenset[str]) -> dict[str, Counter[str]]:
+        """In how many chunks more, or fewer, each stem is that begins with one of these letters."""
+        tokenize = self._connection.fts5_tokenizer(*TOKENIZER)
+        counted: dict[str, Counter[str]] = defaultdict(Counter)
+        for change, text, inner in words:
+            stems = {stem for part in (text, inner) for stem in list_stems(tokenize, part)}
+            for stem in stems:
+                if stem[0] in letters and SHORTEST <= len(stem) <= LONGEST and not TOO_FAR.search(stem):
+                    counted[stem[0]][stem] += change
+        return counted
+
+
+def list_stems(tokenize: apsw.FTS5Tokenizer, text: str) -> list[str]:
+    """The words of a text, as the index keeps them."""
+    found: Any = tokenize(
+        text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False
+    )
+    return list[str](found)

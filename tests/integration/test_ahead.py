@@ -1,0 +1,141 @@
+"""The process that reads ahead, beside a real daemon: there during a load and not after it, and whoever is killed, nothing is lost."""
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from tests.support.author import Author, as_in_the_files
+from tests.support.daemon import Daemon, eventually
+from tests.support.sessions import PiSession
+
+# For a load of any size there is one, and most of it is read by it.
+PROGRAM = """
+import sys
+from sesamed.ingest import indexer
+from sesamed.ingest.ahead import child
+child.LEAST_BYTES = indexer.BULK_FILES = 0
+child.count_cores = lambda: 2
+from sesamed.cli import main
+sys.exit(main())
+"""
+KILLS = int(os.environ.get("SESAME_KILLS", "50"))
+FILES, LINES = 150, 60  # a second or so of reading, most of which is left when the process is there
+
+
+@pytest.fixture
+def daemon() -> Iterator[Daemon]:
+    with Daemon(program=("-c", PROGRAM)) as made:
+        yield made
+
+
+def write_load(daemon: Daemon, name: str) -> None:
+    """Many sessions at once."""
+    daemon.stop()
+    for number in range(FILES):
+        session = PiSession(id=f"{name}-{number:04}", start=f"2026-01-02T{number // 60:02}:{number % 60:02}:00.000Z")
+        for at in range(LINES):
+            session.user(f"quince {name} {number} {at} " + "medlar salsify skirret " * 20)
+        daemon.write(f"{name}/{number}.jsonl", session.bytes())
+
+
+def find_reading(daemon: Daemon) -> list[int]:
+    """The processes that read ahead for it."""
+    listed = subprocess.run(
+        ["ps", "-A", "-o", "pid=,ppid=,args="], check=True, stdout=subprocess.PIPE, text=True
+    ).stdout
+    rows = [line.split(None, 2) for line in listed.splitlines()]
+    return [
+        int(pid)
+        for pid, parent, *program in rows
+        if int(parent) == daemon.pid and "sesamed.ingest.ahead" in str(program)
+    ]
+
+
+def meet(daemon: Daemon) -> int:
+    """Its process, which is there as long as there is something to read."""
+    eventually(lambda: bool(find_reading(daemon)))
+    return find_reading(daemon)[0]
+
+
+def is_there(pid: int) -> bool:
+    """Whether a process runs."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_it_is_there_during_a_load_only(daemon: Daemon) -> None:
+    """For the first index, and for one that is built anew; none is at rest."""
+    write_load(daemon, "first")
+    daemon.start()
+    meet(daemon)
+    daemon.sync()
+    eventually(lambda: not find_reading(daemon))
+    daemon.client.send("index", full=True)
+    meet(daemon)
+    daemon.sync()
+    eventually(lambda: not find_reading(daemon))
+    as_in_the_files(daemon)
+    daemon.check_index()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_it_ends_with_the_daemon(daemon: Daemon, number: signal.Signals) -> None:
+    """Stopped, it is gone when the daemon is; when that is killed, at once."""
+    write_load(daemon, "first")
+    daemon.start()
+    pid = meet(daemon)
+    if number == signal.SIGTERM:
+        daemon.stop()
+        assert not is_there(pid)
+    else:
+        daemon.kill()
+        eventually(lambda: not is_there(pid))
+    daemon.start().sync()
+    as_in_the_files(daemon)
+
+
+@pytest.mark.fault(54)
+def test_when_it_is_killed_the_daemon_reads_on(daemon: Daemon) -> None:
+    """It says so in its log."""
+    daemon.allowed.append("without reading ahead")
+    write_load(daemon, "first")
+    daemon.start()
+    os.kill(meet(daemon), signal.SIGKILL)
+    daemon.sync()
+    as_in_the_files(daemon)
+    daemon.check_index()
+
+
+@pytest.mark.fault(54)
+@pytest.mark.timeout(60 + 10 * KILLS)
+def test_exactly_once_whoever_is_killed(daemon: Daemon, chance: random.Random) -> None:
+    """The daemon or the other process, at random moments of loads, while files grow."""
+    daemon.allowed.append("without reading ahead")
+    author = Author(daemon, chance)
+    for number in range(max(3, KILLS // 25)):
+        write_load(daemon, f"load-{number}")
+        daemon.start()
+        author.go_on(chance.choice((1, 20)))
+        pid = meet(daemon)
+        time.sleep(chance.uniform(0, 0.5))  # to die somewhere within what follows
+        if chance.random() < 0.5:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            author.go_on(5)
+        else:
+            daemon.kill()
+            daemon.start()
+        daemon.sync()
+    author.finish()
+    daemon.sync()
+    as_in_the_files(daemon)
+    daemon.check_index()

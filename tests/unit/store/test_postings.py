@@ -1,0 +1,198 @@
+"""What is kept of the index for questions: right for each snapshot, whatever is written meanwhile. Histories are in tests/histories."""
+
+import threading
+from collections.abc import Iterator
+
+import apsw
+import pytest
+
+from sesamed.exclusion import Exclusion
+from sesamed.ingest.decode import Decoder
+from sesamed.ingest.look import Ingest
+from sesamed.ingest.sweep import Root, Sweep
+from sesamed.sources.pi import Pi
+from sesamed.store.changes import MOST_NOTED, Changes
+from sesamed.store.index import Index
+from sesamed.store.search import filters, matching, postings
+from sesamed.store.search.large import ManyMatches
+from sesamed.store.search.matching import FewMatches
+from sesamed.store.search.terms import Terms, expand, parse
+from sesamed.store.shelf import find_view
+from sesamed.store.sqlite import Reader
+from tests.support.history import LIMITS, NOON, look_until_done
+from tests.support.indexes import make_directory
+from tests.support.sessions import PiSession
+
+WORDS = ("alpha", "beta", "gamma", "alpha beta", "beta-gamma", "gammaDelta")
+ALL = 1 << 40
+
+
+class Desk:
+    """An index, and sessions that go on."""
+
+    def __init__(self) -> None:
+        self.directory = make_directory("postings-")
+        self.index = Index(str(self.directory / "index.sqlite"))
+        self.root = self.directory / "sessions"
+        self.root.mkdir()
+        self.sweep = Sweep([Root("pi", str(self.root))], Exclusion(), {"pi": Pi.shapes})
+        self.sweep.roots[0].resolve()
+        self.ingest = Ingest(self.index.writer, Decoder({"pi": Pi()}, LIMITS, lambda: NOON))
+
+    def write(self, number: int, said: list[str]) -> None:
+        """A session says this, from its beginning on."""
+        session = PiSession(id=f"s{number}", cwd=f"/{number}").user(f"the matter of {number}")
+        for text in said:
+            session.assistant(text).tool("bash", {"command": text}, f"{text} is done")
+        path = self.root / session.file_name
+        path.write_bytes(session.bytes())
+        target = self.sweep.target(bytes(path))
+        assert target is not None
+        look_until_done(self.ingest, [target])
+
+
+@pytest.fixture
+def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    monkeypatch.setattr(postings, "READING_SHARE", 1e9)
+    made = Desk()
+    try:
+        yield made
+    finally:
+        made.index.close()
+
+
+def compare(connection: apsw.Connection, terms: Terms) -> bool:
+    """Both ways find the same in one snapshot; false if it is older than what is kept."""
+    view = find_view(connection, read=True)
+    if view is None:
+        return False
+    where, naming = filters.to_sql(filters.Where()), matching.name_sessions(connection, terms)
+    few = FewMatches(connection, terms, where).take(ALL, set(), naming)
+    many = ManyMatches(connection, view, terms, where).take(ALL, set(), naming)
+    assert many.is_all
+    assert {
+        session: [(one.chunk, round(one.score, 9)) for one in some[:3]] for session, some in few.chunks.items()
+    } == {session: [(one.chunk, round(one.score, 9)) for one in some] for session, some in many.chunks.items()}
+    assert {session: round(few.whole[session], 9) for session in many.whole} == {
+        session: round(score, 9) for session, score in many.whole.items()
+    }
+    return True
+
+
+def test_questions_while_it_is_written(desk: Desk) -> None:
+    """Each is answered as its snapshot is, by three readers beside the writer."""
+    said: dict[int, list[str]] = {number: [WORDS[number]] for number in range(6)}
+    for number, texts in said.items():
+        desk.write(number, texts)
+    written, seen, failed = threading.Event(), list[bool](), list[BaseException]()
+
+    def ask(word: str) -> None:
+        try:
+            while not written.is_set() or len(seen) < 10:
+                with desk.index.readers.lend() as connection:
+                    seen.append(compare(connection, expand(connection, parse(word))))
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=ask, args=(word,)) for word in ("alpha", "beta gamma", '"alpha beta" gam*')]
+    for thread in threads:
+        thread.start()
+    for turn in range(60):
+        texts = said[turn % 6]
+        texts[turn % 3 :] = (
+            [f"{WORDS[turn % 5]} {turn}", *texts[turn % 3 :]] if turn % 7 else []
+        )  # appended, put between, cut off
+        desk.write(turn % 6, texts)
+    written.set()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    assert any(seen)
+
+
+def test_a_view_stays_as_its_snapshot_is(desk: Desk) -> None:
+    """Though others see more; one that nobody has seen before is not made of what came later."""
+    desk.write(0, ["alpha"])
+    with desk.index.readers.lend() as first, desk.index.readers.lend() as late:
+        before = find_view(first, read=True)
+        late.execute("SELECT * FROM totals").fetchall()
+        assert before is not None
+        desk.write(1, ["alpha alpha"])
+        with desk.index.readers.lend() as second:
+            after = find_view(second, read=True)
+            assert after is not None
+            assert (before.count("alpha", ["alpha"]), len(after.find(second, "alpha", ["alpha"]).ordinals)) == (None, 6)
+            assert after.count("alpha", ["alpha"]) == 6
+        assert find_view(late, read=True) is before
+        desk.write(2, ["alpha"])
+        with desk.index.readers.lend() as third:
+            assert find_view(third, read=True) is not None
+        assert len(before.find(first, "alpha", ["alpha"]).ordinals) == 3
+
+
+def test_what_was_kept_of_another_file_is_gone(desk: Desk) -> None:
+    """A new index in its place begins with nothing."""
+    desk.write(0, ["alpha"])
+    with desk.index.readers.lend() as connection:
+        view = find_view(connection, read=True)
+    desk.index.reopen()
+    with desk.index.readers.lend() as connection:
+        assert find_view(connection, read=False) is None
+        again = find_view(connection, read=True)
+        assert again is not None
+        assert again is not view
+
+
+def test_what_does_not_fit_the_index_is_read_again(desk: Desk) -> None:
+    """FTS5 counts its rows and words, too: if a change was missed, that is seen."""
+    desk.write(0, ["alpha"])
+    with desk.index.readers.lend() as connection:
+        assert find_view(connection, read=True) is not None
+    desk.write(1, ["alpha"])
+    desk.index.writer.changes._notes.clear()
+    with desk.index.readers.lend() as connection:
+        view = find_view(connection, read=True)
+        assert view is not None
+        assert len(view.find(connection, "alpha", ["alpha"]).ordinals) == 6
+
+
+def test_memory_is_given_back_and_what_is_needed_is_read_again(desk: Desk) -> None:
+    """At any time."""
+    desk.write(0, ["alpha"])
+    with desk.index.readers.lend() as connection:
+        assert isinstance(connection, Reader)
+        view = find_view(connection, read=True)
+        assert view is not None
+        desk.index.readers.drop_unused()
+        assert find_view(connection, read=False) is view
+        assert connection.shelf is not None
+        connection.shelf.drop_unused(0.0)
+        assert find_view(connection, read=False) is None
+        assert compare(connection, expand(connection, parse("alpha")))
+
+
+def test_changes_are_known_until_there_are_too_many() -> None:
+    changes = Changes()
+    changes.note(1, [7])
+    changes.settle(committed=True)
+    assert changes.list_between(1, 2) is None  # nobody wanted to know
+    assert changes.list_between(2, 2) == set()
+    changes.want()
+    changes.note(2, [8])
+    changes.note(4, [8, 9])
+    assert [changes.list_between(2, last) for last in (2, 3, 4, 5)] == [set(), {8}, {8}, {8, 9}]
+    changes.note(5, range(MOST_NOTED))
+    assert changes.list_between(4, 6) is None
+    assert changes.list_between(6, 6) == set()
+
+
+def test_what_was_rolled_back_is_known_to_nobody() -> None:
+    """The next transaction has the same revision, and changes other chunks."""
+    changes = Changes()
+    changes.want()
+    changes.note(1, [7])
+    changes.settle(committed=False)
+    assert changes.list_between(1, 2) is None
+    changes.note(2, [8])
+    changes.settle(committed=True)
+    assert changes.list_between(2, 3) == {8}

@@ -1,0 +1,116 @@
+"""Words within the words of headings: found by one pass over the sessions, and by none where no heading has them."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sesamed.store import sqlite
+from sesamed.store.search import headings as module
+from sesamed.store.search import terms
+from sesamed.store.search.headings import HeadingTexts
+from sesamed.store.search.terms import WITHIN, find_within
+from tests.support.sessions import PiSession
+from tests.support.tiny import Tiny, session, tiny
+
+TEXTS = st.none() | st.text("aB%_ é設", max_size=5)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([*terms.TITLE, *terms.PLACE]), TEXTS), max_size=8),
+    st.text("ab%_é設", min_size=1, max_size=3),
+)
+def test_it_is_found_in_the_part_that_has_it(headings: list[tuple[str, str | None]], text: str) -> None:
+    """In what a session is called, or where it worked; whatever marks of LIKE it has, and in capitals or not."""
+    with tiny(session(0, cwd="/x").user("hello"), session(1, cwd="/x").user("hello")) as index:
+        called: list[dict[str, str]] = [{"cwd": "/x"}, {"cwd": "/x"}]
+        for number, (column, heading) in enumerate(headings):
+            index.entitle(f"s{number % 2}", heading or "", column)
+            called[number % 2][column] = heading or ""
+        numbers = [n for (n,) in index.connection.execute("SELECT id FROM sessions ORDER BY public_id")]
+        expected = [
+            {
+                n
+                for n, columns in zip(numbers, called, strict=True)
+                if any(text in columns.get(c, "").lower() for c in some)
+            }
+            for some in (terms.TITLE, terms.PLACE)
+        ]
+        statements = list[str]()
+
+        def note(_: object, sql: str, __: object) -> bool:
+            statements.append(sql)
+            return True
+
+        index.connection.exec_trace = note
+        assert find_within(index.connection, text) == (frozenset(expected[0]), frozenset(expected[1]))
+        assert len(statements) == 1
+
+
+@contextmanager
+def read(*sessions: PiSession) -> Iterator[tuple[Tiny, sqlite.Reader, list[str]]]:
+    """These sessions, a reader that keeps headings, and what it asks."""
+    with tiny(*sessions) as index, closing(sqlite.connect_reader(index.history.ingest.writer.path)) as reader:
+        statements = list[str]()
+
+        def note(_: object, sql: str, __: object) -> bool:
+            statements.append(sql)
+            return True
+
+        reader.exec_trace, reader.headings = note, HeadingTexts()
+        yield index, reader, statements
+
+
+STEPS = st.lists(
+    st.tuples(st.integers(0, 2), st.sampled_from(["title", "recall_words", "cwd", None]), st.text("aB設", max_size=4)),
+    max_size=8,
+)
+
+
+@given(STEPS, st.sampled_from([(200, 4 << 20), (0, 4 << 20), (200, 0)]))
+def test_kept_headings_find_the_same(steps: list[tuple[int, str | None, str]], limits: tuple[int, int]) -> None:
+    """Whatever becomes of them, and whether they are kept or too long for that."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "MOST_CHANGED", limits[0])
+        patch.setattr(module, "MOST_CHARACTERS", limits[1])
+        with read(*(session(number, cwd=f"/{number}").user("hello") for number in range(3))) as (index, reader, _):
+            for number, column, text in steps:
+                if column is None:
+                    path = index.history.roots[0] / session(number).file_name
+                    index.history.ingest.drop([bytes(path)])
+                else:
+                    index.entitle(f"s{number}", text, column)
+                for sought in ("a", "ab", "設", "/1"):
+                    assert find_within(reader, sought) == find_within(index.connection, sought)
+
+
+def test_what_no_heading_has_is_not_looked_for() -> None:
+    """Which is so for most words that nobody knows; sessions that go on are looked at, and no others."""
+    two = session(0, cwd="/streamSimple").user("hello"), session(1, cwd="/b").user("hello")
+    with read(*two) as (index, reader, statements):
+        for _ in range(3):
+            assert not any(find_within(reader, "kohlrabi"))
+        assert statements.count(module.ALL) == 1
+        index.entitle("s1", "a kohlrabi")
+        assert find_within(reader, "kohlrabi").titled
+        assert not any(find_within(reader, "quince"))
+        assert (statements.count(module.ALL), statements.count(WITHIN)) == (1, 1)
+
+
+def test_an_older_snapshot_is_asked_itself() -> None:
+    """What is kept may lack what a heading was then."""
+    with (
+        read(session(0, cwd="/a").user("hello")) as (index, reader, _),
+        closing(sqlite.connect_reader(index.history.ingest.writer.path)) as older,
+        sqlite.snapshot(older),
+    ):
+        sqlite.one(older, "SELECT chunks FROM totals")
+        older.headings = reader.headings
+        path = index.history.roots[0] / session(0).file_name
+        index.history.write(path, session(0, cwd="/b").user("hello").bytes())
+        index.history.look_at_everything()
+        assert find_within(reader, "b").placed
+        assert find_within(older, "a").placed
+        assert not find_within(reader, "a").placed

@@ -17,7 +17,7 @@ WINDOW_BYTES = 200  # in which words count as close together
 SPREAD = 4 * SNIPPET_CHARACTERS  # that are looked at on each side
 ELLIPSIS = " …"
 MAX_PART = 40  # of a snippet are given up so that it begins or ends with a word
-BLANKS = re.compile(r"\s\s+|[^\S ]")
+BLANKS = re.compile(r"\s(?:(?<! )\s*|\s+)")  # begins with one class of characters: 13 us for 2,000 of them, not 60
 CERTAIN = (
     2  # so many letters of a stem are those of the word at least; all but the last one are (hoping: hope, happy: happi)
 )
@@ -56,6 +56,8 @@ class Excerpter:
 
     def _find_standing(self, kind: int, text: str, found: set[Term]) -> set[Term]:
         missing = [term for term in self._terms if term not in found]
+        if text.isascii() and not _may_be_within(missing, text):
+            return set()
         standing = _find_standing_in(self._tokens(text), missing)
         missing = [term for term in missing if term not in standing]
         if _may_be_within(missing, text):
@@ -122,7 +124,7 @@ def _find_standing_in(tokens: list[Token], terms: list[Term]) -> set[Term]:
 
 
 def _may_be_within(terms: list[Term], text: str) -> bool:
-    """Whether the subwords can contain one of the terms; looking is expensive, and mostly in vain."""
+    """Whether the subwords can contain one of the terms, or, if it is ASCII, the text itself; looking is expensive, and mostly in vain."""
     lowered = text.lower()
     patterns = (pattern for term in terms for pattern in term.wholes)
     return any(
@@ -133,6 +135,8 @@ def _may_be_within(terms: list[Term], text: str) -> bool:
 
 def one_line(text: str) -> str:
     """The text without line breaks; every character keeps its place."""
+    if text.isprintable():
+        return text
     return "".join(character if character.isprintable() else " " for character in text)
 
 

@@ -21,7 +21,7 @@ from sesamed.store.changes import Changes
 from sesamed.store.ids import Kind
 from sesamed.store.schema import TOKENIZER
 from sesamed.store.search.matching import weigh_by_fts5
-from sesamed.store.search.scoring import CHUNK_K1, measure_norm
+from sesamed.store.search.scoring import CHUNK_K1, measure_average, measure_norm, measure_session_norm
 from sesamed.store.search.stems import list_stems
 
 Ints = NDArray[np.int64]
@@ -154,6 +154,8 @@ class Kept:
         self.numbers = dict[str, int]()  # of these words
         self.dead: Ints = np.empty(0, np.int64)
         self.places = _read_places(connection, BEFORE_ALL, Places(np.zeros(1, np.int64), np.zeros(1, np.int64)))
+        self.kinds = Column(ids.kinds_of(numbers).astype(np.uint8))
+        self.sessions = Column(self._list_sessions(numbers))
         self.cache = Cache()
         self._late = dict[int, int]()  # their ordinals by their numbers
         self._length, self.longest = int(lengths.sum()), int(lengths.max(initial=0))
@@ -188,9 +190,25 @@ class Kept:
         self.words.append(np.array(words, np.int32))
         self.ids.append(np.array(numbers, np.int64))
         self.lengths.append(held)
+        self._note_sessions(places)
         self.longest = max(self.longest, int(held.max(initial=0)))
-        self.revision, self.places = counted.revision, places
+        self.revision = counted.revision
         self._check(connection, counted)
+
+    def _list_sessions(self, numbers: Ints) -> NDArray[np.int32]:
+        sessions: NDArray[np.int32] = self.places.session_of.astype(np.int32)[ids.files_of(numbers)]
+        return sessions
+
+    def _note_sessions(self, places: Places) -> None:
+        """Whose the late chunks are; and all of them, where a file has come to belong to another session."""
+        before, self.places = self.places.session_of, places
+        known = len(self.sessions.values)
+        late = self.ids.values[known:]
+        self.kinds.append(ids.kinds_of(late).astype(np.uint8))
+        if np.array_equal(before, places.session_of[: len(before)]):
+            self.sessions.append(self._list_sessions(late))
+        else:
+            self.sessions = Column(self._list_sessions(self.ids.values))
 
     def _find(self, numbers: Ints) -> Ints:
         """The ordinals of those that are there and live."""
@@ -219,7 +237,12 @@ class View:
         self.counted = counted
         self.places = kept.places
         self.ids, self.lengths = kept.ids.values, kept.lengths.values
+        self.kinds, self.sessions = kept.kinds.values, kept.sessions.values
         self.norms: NDArray[np.float64] = measure_norm(np.arange(kept.longest + 1), kept.average)  # by length
+        average = measure_average(counted.sessions, counted.messages)
+        self.session_norms: NDArray[np.float64] = measure_session_norm(
+            self.places.messages, average
+        )  # by their numbers
         self._kept, self._dead, self.first_late = kept, kept.dead, kept.first_late
         self._words, self._owners = kept.words.values, kept.owners.values
         late = np.setdiff1d(np.arange(self.first_late, len(self.ids)), self._dead)

@@ -95,9 +95,12 @@ def _plan(naming: Naming, *, everything: bool) -> list[frozenset[int]]:
 
 def _find_matches(connection: apsw.Connection, terms: Terms, where: filters.Conditions) -> Matches:
     """What matches, in the way that is quicker; both find the same."""
-    if terms.chunks > FEW_CHUNKS and sum(pattern.chunks for pattern in terms.patterns) > FEW_ROWS:
+    are_many = sum(pattern.chunks for pattern in terms.patterns) > FEW_ROWS
+    # To find a rare phrase statements read all of its words, however common these are; where there are arrays, it was found to be counted.
+    has_phrase = any(len(pattern.stems) > 1 for pattern in terms.patterns)
+    if terms.chunks > FEW_CHUNKS and (are_many or has_phrase):
         with suppress(apsw.TooBigError):  # a word in a hundred million places
-            if (view := find_view(connection, read=True)) is not None:
+            if (view := find_view(connection, read=are_many)) is not None:
                 from sesamed.store.search.large import ManyMatches
 
                 return ManyMatches(connection, view, terms, where)

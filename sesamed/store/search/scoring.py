@@ -74,9 +74,14 @@ def saturate_in_chunk(times: Any, norm: Any) -> Any:
     return times * (CHUNK_K1 + 1) / (times + norm)
 
 
-def saturate_in_session(times: Any, messages: Any, average: float) -> Any:
-    """The same in a session with so many messages. `average` is `measure_average`'s."""
-    return times * (K1 + 1) / (times + K1 * (1 - B + B * (messages + 1) / average))
+def measure_session_norm(messages: Any, average: float) -> Any:
+    """The same of the length of a session. `average` is `measure_average`'s."""
+    return K1 * (1 - B + B * (messages + 1) / average)
+
+
+def saturate_in_session(times: Any, norm: Any) -> Any:
+    """What a pattern counts that is in so many messages of a session of this norm."""
+    return times * (K1 + 1) / (times + norm)
 
 
 def measure_average(sessions: int, messages: int) -> float:
@@ -191,7 +196,8 @@ def score_sessions(
     for count in counted:
         weight = weigh_rarity(sessions, len(count))
         for session, times in count.items():
-            result[session] += weight * float(saturate_in_session(times, own_messages[session], average))
+            norm = measure_session_norm(own_messages[session], average)
+            result[session] += weight * float(saturate_in_session(times, norm))
     return result
 
 

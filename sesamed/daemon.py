@@ -68,6 +68,7 @@ SOCKET_CHECK_S = 2.0
 RESTART_S = (1.0, 60.0)  # after a bug; twice as long each time
 M_ARENA_MAX = -8  # of malloc.h
 DESCRIPTORS = 8192  # as in the systemd unit; macOS allows 10,240 even where it says that there is no limit
+READY_S = 1.0  # after which it is looked for what the next question may need
 QUIET_S, QUIET_CPU_S = 20.0, 0.2  # for so long, it did no more than this; twice that and a checkpoint are a minute
 WORK_S = 1.0  # of CPU, after which there may be memory to give back
 ROOTS = msgspec.json.Decoder(list[ConfiguredRoot])
@@ -278,6 +279,7 @@ class _Daemon:
             tasks.start_soon(self._supervise, "what an earlier daemon left", requests.finish_left_over)
             tasks.start_soon(self._supervise, "what was in a damaged index", requests.save_from_damaged)
             tasks.start_soon(self._supervise, "giving memory back", self._keep_small)
+            tasks.start_soon(self._supervise, "reading what slips may mean", self._keep_ready)
             if config.hub.is_named:
                 child = Child(self._setting.paths.database, station.id, config, self._setting.environ)
                 indexer.on_commit = child.wake
@@ -442,6 +444,13 @@ class _Daemon:
             if now_s - begun_s < QUIET_CPU_S and now_s - given_s > WORK_S:
                 await anyio.to_thread.run_sync(_give_memory_back, self._index)
                 given_s = time.process_time()
+
+    async def _keep_ready(self) -> None:
+        """Soon after the first question, and again after a load, have what the next one would wait for."""
+        while True:
+            await anyio.sleep(READY_S)
+            if self._index.readers.lack_stems:
+                await anyio.to_thread.run_sync(self._index.readers.read_stems)
 
     async def _keep_socket(self, serve: Callable[[socket.socket], None]) -> None:
         """Create the socket again if it was removed: without it no client can connect. What stands in its place is not touched."""

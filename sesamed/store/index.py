@@ -53,7 +53,7 @@ class Readers:
         changes: Callable[[], Changes] = Changes,
     ) -> None:
         self._path = path
-        self._stems, self._changes = stems, changes
+        self._stems, self._changes = stems or Stems(), changes
         self._note_damage = note_damage
         self._check_log, self._is_log_whole = check_log, is_log_whole
         self._free = queue.LifoQueue[apsw.Connection | None]()  # the last used first; None: it could not be opened
@@ -145,6 +145,23 @@ class Readers:
     def drop_unused(self) -> None:
         """Give back what is kept for questions that nobody has asked for a while."""
         self._shelf.drop_unused()
+
+    @property
+    def lack_stems(self) -> bool:
+        """Whether it is time to see to the stems that a slip may mean."""
+        return self._stems.has_told or bool(self._stems.list_missing())
+
+    def read_stems(self) -> None:
+        """Read them, before somebody makes one; a letter at a time, as others may want the connection, or close all."""
+        self._stems.count_told()
+        if not (missing := self._stems.list_missing()):
+            return
+        begun_s = time.monotonic()
+        with suppress(StoreError, sqlite.InterruptError):  # others will notice
+            for first in missing:
+                with self.lend(lambda: not self._open.is_set()) as connection:
+                    self._stems.read(connection, first)
+        self._stems.note_reading(time.monotonic() - begun_s)
 
     def close(self) -> None:
         """Wait for the readers, and close."""

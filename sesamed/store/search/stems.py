@@ -1,12 +1,15 @@
 """The stems that a slip may mean, by their first letters, kept in memory: to say in how many chunks a stem is, FTS5 reads all that it has
 of it.
 
-The stems of a letter are read when somebody asks for them, which takes as long as one slip took before there were these lists. What is
-committed from then on is counted in. Where that is much, as in a load, all is forgotten, and read again when it is asked for.
+To read the stems of a letter takes as long as one slip took before there were these lists, so the daemon does it soon after the first
+question (`list_missing`); who makes a slip before that reads the letter of it. What is committed from then on is counted in. Where that
+is much, as in a load, all is forgotten, and read again when it is over.
 """
 
 import re
+import string
 import threading
+import time
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -24,6 +27,9 @@ LEAST_CHUNKS = 2  # what stands only once may be a slip itself
 SHORTEST, LONGEST = 2, 26  # letters of a stem that is near a word which may be corrected (`spelling`)
 MOST_CHANGED = 20_000  # stems that are counted beside the lists: 3 MB
 LETTERS = 26
+SETTLE_S = 2.0  # so long no commit may have made the lists void before all are read again
+MOST_TOLD = 1 << 20  # characters of commits that are not counted in yet; the daemon does it each second
+READING_SHARE = 0.01  # of the time that passes may go into that
 
 # With three characters that are no letters a stem is too far from any word.
 TOO_FAR = re.compile("[^a-z].*[^a-z].*[^a-z]")
@@ -127,13 +133,42 @@ class Stems:
     """The stems of one index, for all its readers."""
 
     def __init__(self) -> None:
+        self._counting = threading.Lock()  # before the other one
         self._changing = threading.Lock()
+        self._told: list[tuple[int, list[ChangedWords]]] = []  # commits that are not counted in yet
+        self._told_characters = 0
         self._letters: dict[str, _Letter] = {}
         self._begun: dict[_Letter, str] = {}  # that are being read
         self._noted = 0  # the revision after the last commit that was told
+        self._is_wanted = False  # somebody asks questions
+        self._void_at_s = -SETTLE_S
+        self._read_at_s = self._took_s = 0.0  # when all were read last, and how long it took
+
+    def want(self) -> None:
+        """Somebody has asked something: the next word may be a slip."""
+        self._is_wanted = True
+
+    def list_missing(self) -> list[str]:
+        """The letters to read before somebody needs them; none while much is committed, nor so often that it would cost more than
+        slips do."""
+        now_s = time.monotonic()
+        is_time = now_s >= max(self._void_at_s + SETTLE_S, self._read_at_s + self._took_s / READING_SHARE)
+        if not (self._is_wanted and is_time):
+            return []
+        return [first for first in string.ascii_lowercase if first not in self._letters]
+
+    def note_reading(self, took_s: float) -> None:
+        """The missing ones were read, which took so long."""
+        self._read_at_s, self._took_s = time.monotonic(), took_s
+
+    def read(self, connection: apsw.Connection, first: str) -> None:
+        """Read the stems of a letter, if nobody has meanwhile."""
+        if first not in self._letters:
+            self._read(connection, first)
 
     def list_near(self, connection: apsw.Connection, sought: Sought) -> list[tuple[str, int]]:
         """Those that may be near a word, and in how many chunks each is; not what stands only once."""
+        self.count_told()
         letter = self._letters.get(sought.first) or self._read(connection, sought.first)
         near = letter.list_kept(sought)
         with self._changing:
@@ -146,23 +181,45 @@ class Stems:
         return [(stem, chunks) for stem, chunks in near.items() if chunks >= LEAST_CHUNKS]
 
     def note(self, words: list[ChangedWords] | None, revision: int) -> None:
-        """Count in what a commit added and removed; None: it was much. In the writer's thread, and after the commit: nothing may fail."""
-        try:
-            self._note(words, revision)
-        except MemoryError:
-            self._forget()
-
-    def _note(self, words: list[ChangedWords] | None, revision: int) -> None:
+        """Take what a commit added and removed; None: it was much. In the writer's thread, and after the commit, so that it only takes it:
+        of a long message all stems take half a millisecond."""
         with self._changing:
             self._noted = revision
-            if words is None or sum(letter.count_changed() for letter in self._letters.values()) > MOST_CHANGED:
+            if words is None:
                 self._forget()
+            elif self._letters or self._begun:
+                self._told_characters += sum(len(text) + len(inner) for _, text, inner in words)
+                self._told.append((revision, words))
+                if self._told_characters > MOST_TOLD:
+                    self._forget()
+
+    @property
+    def has_told(self) -> bool:
+        """Whether there is something to count in."""
+        return bool(self._told)
+
+    def count_told(self) -> None:
+        """Count in what commits have told; who asks meanwhile waits for it."""
+        try:
+            with self._counting:
+                if self._told:
+                    self._count_told()
+        except MemoryError:
+            with self._changing:
+                self._forget()
+
+    def _count_told(self) -> None:
+        with self._changing:
+            told, self._told, self._told_characters = self._told, [], 0
             kept = [*self._letters.items(), *((first, letter) for letter, first in self._begun.items())]
-        if words and kept:
+        for revision, words in told:
             counted = self._count(words, frozenset(first for first, _ in kept))
             with self._changing:
                 for first, letter in kept:
                     letter.note(revision, counted[first])
+        with self._changing:
+            if sum(letter.count_changed() for letter in self._letters.values()) > MOST_CHANGED:
+                self._forget()
 
     def clear(self) -> None:
         """Another index is in this one's place. Nobody reads."""
@@ -171,6 +228,8 @@ class Stems:
             self._noted = 0
 
     def _forget(self) -> None:
+        self._void_at_s = time.monotonic()
+        self._told, self._told_characters = [], 0
         self._letters.clear()
         self._begun.clear()
 

@@ -401,6 +401,8 @@ class IndexTermMaker(TermMaker):
     def __init__(self, connection: apsw.Connection) -> None:
         super().__init__(connection, int(next(connection.execute("SELECT chunks FROM totals"))[0]))
         self._connection = connection
+        if isinstance(connection, sqlite.Reader) and connection.stems is not None:
+            connection.stems.want()
         self._view = find_view(connection, read=False)
         self._counted: dict[str, int] = {}
 

@@ -16,7 +16,7 @@ from sesamed.store.ids import READ_REVISION, Kind
 from sesamed.store.index import Index
 from sesamed.store.rows import Cursor, FileRows, RecordRow, Signature
 from sesamed.store.schema import TOKENIZER
-from sesamed.store.search import stems
+from sesamed.store.search import stems, terms
 from sesamed.store.search.spelling import IndexVocabulary, Speller
 from sesamed.store.search.stems import Sought, Stems, mask_letters
 from sesamed.store.sqlite import Packer
@@ -258,6 +258,27 @@ def test_another_index_has_other_stems(tmp_path: Path) -> None:
         fill(other, "docket", 3)
         index.swap(other)
         assert near_in(index) == {"docket": 3}
+    finally:
+        index.close()
+
+
+def test_soon_after_a_question_letters_need_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody who makes a slip waits for them; before the first question, and just after a load, they are not read."""
+    monkeypatch.setattr(stems, "SETTLE_S", 0.0)
+    index = Index(str(tmp_path / "index.sqlite"))
+    try:
+        fill(index.writer, "docker", 2)
+        assert not index.readers.lack_stems
+        with index.readers.lend() as connection:
+            terms.expand(connection, terms.parse("something"))
+        assert index.readers.lack_stems
+        index.readers.read_stems()
+        assert not index.readers.lack_stems
+        monkeypatch.setattr(Stems, "_read", None)
+        assert near_in(index) == {"docker": 2}
+        index._stems.note(None, 100)
+        monkeypatch.setattr(stems, "SETTLE_S", 1000.0)
+        assert not index.readers.lack_stems
     finally:
         index.close()
 

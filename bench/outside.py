@@ -21,6 +21,7 @@ from bench.instance import Instance, scratch
 from bench.tables import Table, show
 
 HEADER = ("questions", "n", "asked of", "P@1", "H@3", "H@5", "H@10", "MRR@10")
+TITLE = "Questions about others' conversations"
 PLACES = (1, 3, 5, 10)
 LOCOMO_KINDS = {1: "several sessions", 2: "time", 3: "general knowledge", 4: "one session", 5: "of the other person"}
 LOCOMO_TIME = "%I:%M %p on %d %B, %Y"
@@ -144,18 +145,19 @@ def ask_all(conversations: Sequence[Conversation]) -> Iterator[Outcome]:
             daemon.until_settled()
             for conversation in conversations:
                 for question in conversation.questions:
-                    yield _ask(daemon, question, "its conversation", cwd=_cwd(conversation))
+                    yield ask(daemon, question, "its conversation", cwd=_cwd(conversation))
                     if len(conversation.questions) > 1:
-                        yield _ask(daemon, question, "all")
+                        yield ask(daemon, question, "all")
 
 
-def _ask(daemon: Instance, question: Question, asked_of: str, **filters: str) -> Outcome:
+def ask(daemon: Instance, question: Question, asked_of: str, **filters: str) -> Outcome:
+    """One question."""
     answer = daemon.call("search", query=question.text, limit=max(PLACES), **filters)
     hits = enumerate(answer["results"], 1)
     return Outcome(question.kind, asked_of, next((at for at, hit in hits if hit["sessionId"] in question.meant), None))
 
 
-def tabulate(outcomes: Sequence[Outcome], sessions: int) -> Table:
+def tabulate(outcomes: Sequence[Outcome], sessions: int, title: str = TITLE) -> Table:
     """By kind, and all together."""
     rows = []
     for asked_of in dict.fromkeys(one.asked_of for one in outcomes):
@@ -166,7 +168,7 @@ def tabulate(outcomes: Sequence[Outcome], sessions: int) -> Table:
             mrr = sum(1 / at for at in places if at) / len(places)
             name = kind or "**all kinds**"
             rows.append((name, str(len(places)), asked_of, *(f"{share:.1f}" for share in shares), f"{mrr:.3f}"))
-    return Table("Questions about others' conversations", HEADER, rows, f"{sessions:,} sessions.")
+    return Table(title, HEADER, rows, f"{sessions:,} sessions.")
 
 
 def main() -> None:

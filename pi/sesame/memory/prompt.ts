@@ -16,8 +16,8 @@ Write one JSON object and nothing else, with these fields:
 - "recallWords": 12 to 18 short phrases: how somebody would look for this session a year later, in OTHER words than the session uses:
   plain-language paraphrases, general terms for specific ones (for a tool what kind of tool it is: for "uv" "python package manager"),
   symptoms as a user would say them, synonyms, the category of the problem, the everyday word for the jargon and the jargon for the
-  everyday word. Always in English, plus 2 or 3 in the language of the session if that is another one. No filler, nothing that repeats
-  the name.
+  everyday word. Always in English, and 6 to 8 more in the language in which the person wrote if that is another one. No filler,
+  nothing that repeats the name.
 
 Of a session without content ("hello", a test of the connection, an empty error) write a short entry that says so.
 Passwords and the like have been replaced ([masked:githubtoken]); do not mention what was behind them.

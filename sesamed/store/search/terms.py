@@ -19,6 +19,7 @@ import msgspec
 from sesamed.sanitize import clean_text
 from sesamed.store import ids, sqlite, subwords
 from sesamed.store.schema import HEADING, TOKENIZER
+from sesamed.store.search import forms
 from sesamed.store.search.spelling import IndexVocabulary, Speller, Vocabulary
 from sesamed.store.search.stems import list_stems
 from sesamed.store.shelf import find_view
@@ -139,6 +140,15 @@ COMMON_SHARE = 0.5  # words in more of the chunks than this tell nothing: BM25 g
 # Two forms of one word that stemming leaves apart: simplify is simplifi, simplification is simplif.
 IFY = re.compile(r"([a-z]{2,})(if(?:y|ies|ied|ying)|ifications?)", re.IGNORECASE)
 
+MOST_FORMS = 24  # of one word, the most common ones
+MOST_HEADINGS = 200  # that are looked through for forms
+LAST = "\U0010ffff"  # behind the beginning of words it is above all of them
+BEGINNING = "SELECT term, doc FROM vocabulary WHERE term >= ? AND term < ?"
+HEADINGS_BEGINNING = f"""
+    SELECT concat_ws(' ', {HEADING}) FROM sessions
+    WHERE id IN (SELECT rowid FROM headings WHERE headings MATCH ? LIMIT {MOST_HEADINGS})
+"""
+
 
 class Pattern(NamedTuple):
     """One thing that is searched for a word, and in how many chunks it stands. `stems` have to follow each other in a text for the word
@@ -220,7 +230,9 @@ def expand(connection: apsw.Connection, query: Query) -> Terms:
 
 def expand_with(maker: "TermMaker", query: Query) -> Terms:
     """Translate a query into the words of what a maker knows."""
-    kept = [word for word in query.words if not _is_stop_word(word)] or list(query.words)
+    if any(word.bare in forms.TELLING or not word.text.isascii() for word in query.words):
+        maker.language = forms.tell_language(word.bare for word in query.words)
+    kept = [word for word in query.words if not maker.is_stop_word(word)] or list(query.words)
     terms = [term for term in map(maker.term, kept) if term.patterns]
     most = COMMON_SHARE * maker.chunks
     telling = [term for term in terms if maker.chunks < FEW_CHUNKS or term.word.is_phrase or term.chunks <= most]
@@ -307,6 +319,7 @@ class TermMaker(ABC):
         self.chunks = chunks
         self.message_counts: dict[str, dict[int, int]] = {}
         self._headings: dict[str, Headings] = {}
+        self.language: forms.Language | None = None  # of the question, if it is not English
 
     @abstractmethod
     def _chunks_with(self, match: str) -> int:
@@ -343,20 +356,38 @@ class TermMaker(ABC):
         if not (exact or word.is_phrase):
             for text in inner.identifiers:
                 found[quote(text)] = Pattern("", 0, self._stems(text))
-            found.update((quote(text), Pattern("", 0, self._stems(text))) for text in _other_forms(word))
+            others = (*_other_forms(word), *self._list_forms(word, stems))
+            found.update((quote(text), Pattern("", 0, self._stems(text))) for text in others)
             if not (word.is_prefix or any(map(self._is_known, found)) or self._is_within(next(iter(found)), word.text)):
                 speller = Speller(self._list_vocabulary(), self._stem_near)
                 corrected = [near for text in written[:MAX_PARTS] for near in speller.find_nearest(text)]
                 found.update((quote(text), Pattern("", 0, self._stems(text))) for text in corrected)
-            parts = [text for text in written if len(written) > 1 and text.casefold() not in STOP_WORDS][:MAX_PARTS]
+                written = written if corrected else [*written, *self._split(word)]
+            parts = [text for text in written if len(written) > 1 and not self._is_small(text)][:MAX_PARTS]
             for part in (*parts, *(pair for pairs in inner.runs for pair in pairs[:MAX_PAIRS]), *inner.beside):
                 found.setdefault(quote(part), Pattern("", 0))
         patterns = [one._replace(match=match, chunks=self._chunks_with(match)) for match, one in found.items()]
         wholes = tuple(pattern for pattern in patterns if pattern.stems)
         headings = Headings() if exact else self._unite(pattern.match for pattern in wholes)
         slips = set(map(quote, corrected))
-        forms = max((pattern.chunks for pattern in wholes[1:] if pattern.match not in slips), default=0)
-        return Term(word, chunks, tuple(patterns), tuple(corrected), wholes, bool(inner.runs), headings, forms)
+        otherwise = max((pattern.chunks for pattern in wholes[1:] if pattern.match not in slips), default=0)
+        return Term(word, chunks, tuple(patterns), tuple(corrected), wholes, bool(inner.runs), headings, otherwise)
+
+    def is_stop_word(self, word: Word) -> bool:
+        """Whether a word tells nothing, in English or in the language of the question."""
+        return self._is_small(word.text) and not (word.is_phrase or word.is_prefix)
+
+    def _is_small(self, text: str) -> bool:
+        folded = text.casefold()
+        return folded in STOP_WORDS or (self.language is forms.IN_FRENCH and folded in forms.SMALL_IN_FRENCH)
+
+    def _list_forms(self, word: Word, stems: Sequence[str]) -> list[str]:
+        """Forms of a word that have other stems than it, and are there. A hub stems in the languages that it is told."""
+        return []
+
+    def _split(self, word: Word) -> list[str]:
+        """The words that an unknown one was put together from."""
+        return []
 
     def _is_known(self, match: str) -> bool:
         return bool(self._chunks_with(match) or any(self.headings(match)))
@@ -434,16 +465,34 @@ class IndexTermMaker(TermMaker):
     def _list_vocabulary(self) -> Vocabulary:
         return IndexVocabulary(self._connection)
 
+    def _list_forms(self, word: Word, stems: Sequence[str]) -> list[str]:
+        """Of what begins as they do, in texts or in headings."""
+        if len(stems) != 1 or word.is_prefix or (self.language is None and word.text.isascii()):
+            return []
+        if (wanted := forms.find_stem(word.bare, self.language)) is None:
+            return []
+        rows = self._connection.execute(BEGINNING, (wanted.begin, wanted.begin + LAST))
+        there = {str(stem): int(chunks) for stem, chunks in rows}
+        for (heading,) in self._connection.execute(HEADINGS_BEGINNING, (quote(wanted.begin) + " *",)):
+            for _, stem in self.tokens(str(heading)):
+                there.setdefault(stem, 0)
+        found = [stem for stem in there if stem != stems[0] and self._is_form(stem, wanted)]
+        return sorted(found, key=lambda stem: (-there[stem], stem))[:MOST_FORMS]
+
+    def _is_form(self, stem: str, wanted: forms.Stem) -> bool:
+        found = forms.find_stem(stem, self.language)
+        return found is not None and found.key == wanted.key and self._stems(stem) == (stem,)
+
+    def _split(self, word: Word) -> list[str]:
+        """Where it has no other mark in it: what a path or a name consists of is searched anyway."""
+        return forms.split_compound(word.bare, lambda text: self._chunks_with(quote(text)) > 0)
+
 
 def _other_forms(word: Word) -> list[str]:
     """The noun of a verb in -ify, and the verb of such a noun."""
     if word.is_prefix or (found := IFY.fullmatch(word.text)) is None:
         return []
     return [found[1] + ("ify" if found[2].casefold().startswith("ification") else "ification")]
-
-
-def _is_stop_word(word: Word) -> bool:
-    return word.text.casefold() in STOP_WORDS and not (word.is_phrase or word.is_prefix)
 
 
 def quote(word: str) -> str:

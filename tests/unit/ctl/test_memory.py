@@ -110,6 +110,14 @@ def test_any_output_is_parameters_or_a_refusal(output: str) -> None:
     assert all(len(word) <= 1000 for name in ("tags", "recallWords") for word in taken[name])
 
 
+def test_recall_words_are_asked_for_in_the_language_of_the_person() -> None:
+    """Beside English, in which all of them are written."""
+    prompt = " ".join(make_prompt(SESSION, Conversation("Bonjour", 1, is_cut=False)).split())
+    assert (
+        "Always in English, and 6 to 8 more in the language in which the person wrote if that is another one." in prompt
+    )
+
+
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_a_prompt_begins_with_the_marker_and_ends_where_it_ends(said: str, answer: str) -> None:
     """Whatever was said: what is material and what is instruction stays apart."""

@@ -14,7 +14,7 @@ from sesamed.store.ids import Kind
 from sesamed.store.search import scoring
 from sesamed.store.search.scoring import KIND_WEIGHTS, Matched
 from sesamed.store.search.shown import Found, fold_enough, take_best
-from sesamed.store.search.terms import Pattern, Query, Terms, expand_with, weigh_rarity
+from sesamed.store.search.terms import Pattern, Query, Terms, expand_with
 from sesamed.store.sqlite import Connection as Tokenizing
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ class Search:
         self.terms = expand_with(self._maker, query)
         self._patterns = {pattern.match: number for number, pattern in enumerate(self.terms.patterns)}
         self._once: dict[int, float] = {}  # what a pattern counts that is once in a message of this length
-        self._idfs = [weigh_rarity(self.terms.chunks, pattern.chunks) for pattern in self.terms.patterns]
+        self._idfs = [self.terms.weigh_pattern(pattern) for pattern in self.terms.patterns]
 
     def rank(self, limit: int, *, recent: bool) -> Ranked:
         """The sessions that match best."""
@@ -190,7 +190,7 @@ class Search:
         messages = {number: known.messages for number, known in enumerate(sessions.known)}
         naming = scoring.name_sessions(terms, partial(_choose_titled, sessions))
         counted = scoring.count_patterns(terms, said)
-        whole = scoring.score_sessions(counted, messages, self._question.sessions, self._question.said)
+        whole = scoring.score_sessions(self.terms, counted, messages, self._question.sessions, self._question.said)
         places, chunks = self._list_chunks(matching)
         best_of = scoring.choose_chunks(chunks, terms)
         named = {session for session in naming.first_named - without if sessions.known[session].passes}

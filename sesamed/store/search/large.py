@@ -191,8 +191,9 @@ def _numbers(sessions: Iterable[int]) -> Ints:
 def _score_chunks(view: View, terms: Terms, postings: Mapping[str, Posting]) -> Scored:
     """All chunks with a pattern, weighed by kind."""
     words = matching.whole_words(terms)
+    weights = terms.weights
     parts = [
-        Part(posting, weigh_rarity(view.counted.chunks, len(posting.ordinals)), match in words)
+        Part(posting, weigh_rarity(view.counted.chunks, len(posting.ordinals)) * weights[match], match in words)
         for match, posting in postings.items()
         if len(posting.ordinals)
     ]
@@ -416,7 +417,7 @@ class Halves:
 def _score_sessions(view: View, terms: Terms, postings: Mapping[str, Posting]) -> Floats:
     """BM25 of each session as a whole, by its number."""
     places, counted = view.places, view.counted
-    norms = view.session_norms
+    norms, weights = view.session_norms, terms.weights
     result = np.zeros(len(places.messages))
     for match, headings in terms.headings.items():
         times = np.zeros(len(result))
@@ -424,6 +425,6 @@ def _score_sessions(view: View, terms: Terms, postings: Mapping[str, Posting]) -
             times += np.bincount(places.session_of[posting.files], posting.messages, len(result))
         for sessions, count in ((headings.titled, TITLE_COUNT), (headings.placed, PLACE_COUNT)):
             times[_numbers(sessions)] += count
-        weight = weigh_rarity(counted.sessions, int(np.count_nonzero(times)))
+        weight = weigh_rarity(counted.sessions, int(np.count_nonzero(times))) * weights[match]
         result += weight * saturate_in_session(times, norms)
     return result

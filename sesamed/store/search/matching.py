@@ -24,7 +24,7 @@ from sesamed.store import ids, sqlite
 from sesamed.store.schema import HEADING
 from sesamed.store.search import filters, scoring
 from sesamed.store.search.scoring import DAMPED, KIND_WEIGHTS, Matched, Naming, choose_chunks, share_out
-from sesamed.store.search.terms import Pattern, Terms, weigh_rarity
+from sesamed.store.search.terms import Pattern, Terms
 
 WEIGHTS = " ".join(f"WHEN {kind:d} THEN {weight}" for kind, weight in KIND_WEIGHTS.items())
 WEIGHT = f"CASE {ids.sql_kind('m.chunk')} {WEIGHTS} ELSE 1.0 END"
@@ -152,7 +152,7 @@ def list_patterns(terms: Terms) -> Iterable[tuple[str, float, bool]]:
     words = whole_words(terms)
     without = f" NOT ({_any(terms.excluded)})" if terms.excluded else ""
     for pattern in terms.patterns:
-        factor = weigh_rarity(terms.chunks, pattern.chunks) / weigh_by_fts5(terms.chunks, pattern.chunks)
+        factor = terms.weigh_pattern(pattern) / weigh_by_fts5(terms.chunks, pattern.chunks)
         yield f"({pattern.match}){without}", factor, pattern.match in words
 
 
@@ -241,7 +241,7 @@ def score_sessions(connection: apsw.Connection, terms: Terms) -> dict[int, float
     said = {match: ((session_of[file], times) for file, times in found.items()) for match, found in in_messages.items()}
     own_messages = {session: messages for _, session, messages in rows}
     sessions, messages = next(connection.execute("SELECT (SELECT count(*) FROM sessions), messages FROM totals"))
-    return scoring.score_sessions(scoring.count_patterns(terms, said), own_messages, sessions, messages)
+    return scoring.score_sessions(terms, scoring.count_patterns(terms, said), own_messages, sessions, messages)
 
 
 def measure_fit(connection: apsw.Connection, terms: Terms, chunks: Iterable[int]) -> float:

@@ -187,27 +187,32 @@ def damp(chunks: list[Matched]) -> float:
 
 
 def score_sessions(
-    counted: Iterable[Mapping[int, int]], own_messages: Mapping[int, int], sessions: int, messages: int
+    terms: Terms,
+    counted: Mapping[str, Mapping[int, int]],
+    own_messages: Mapping[int, int],
+    sessions: int,
+    messages: int,
 ) -> dict[int, float]:
     """BM25 of each session, of so many with so many messages. Words in most of them have little weight, but never none: an answer can
     consist of them alone."""
     average = measure_average(sessions, messages)
     result: dict[int, float] = defaultdict(float)
-    for count in counted:
-        weight = weigh_rarity(sessions, len(count))
+    weights = terms.weights
+    for match, count in counted.items():
+        weight = weigh_rarity(sessions, len(count)) * weights[match]
         for session, times in count.items():
             norm = measure_session_norm(own_messages[session], average)
             result[session] += weight * float(saturate_in_session(times, norm))
     return result
 
 
-def count_patterns(terms: Terms, said: Mapping[str, Iterable[tuple[int, int]]]) -> list[Mapping[int, int]]:
+def count_patterns(terms: Terms, said: Mapping[str, Iterable[tuple[int, int]]]) -> Mapping[str, Mapping[int, int]]:
     """How often each session contains each pattern: in how many of its messages it was said, and what its heading counts for."""
     counted = {match: count_headings(found) for match, found in terms.headings.items()}
     for match, found in counted.items():
         for session, times in said.get(match, ()):
             found[session] += times
-    return list(counted.values())
+    return counted
 
 
 def count_headings(found: Headings) -> Counter[int]:

@@ -158,6 +158,7 @@ class Pattern(NamedTuple):
     chunks: int
     stems: tuple[str, ...] = ()
     is_prefix: bool = False
+    weight: float = 1.0  # of its idf: where a word is searched in many forms that are in one another
 
 
 class Headings(NamedTuple):
@@ -207,15 +208,32 @@ class Terms(NamedTuple):
 
     def weigh(self, term: Term) -> float:
         """The idf of a word."""
-        return self._idf(term.chunks)
+        return self._idf(count_word(term))
 
     def weigh_found(self, term: Term) -> float:
         """The idf of what is found for it: the words that were searched instead say no more than they do elsewhere."""
         slips = set(map(quote, term.corrected))
-        return self._idf(max(term.chunks, sum(pattern.chunks for pattern in term.patterns if pattern.match in slips)))
+        return self._idf(
+            max(count_word(term), sum(pattern.chunks for pattern in term.patterns if pattern.match in slips))
+        )
+
+    def weigh_pattern(self, pattern: Pattern) -> float:
+        """What a pattern counts in a chunk: its idf, or its part of that of its word."""
+        return self._idf(pattern.chunks) * pattern.weight
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """What part of its idf each pattern counts; of two words the larger one."""
+        patterns = (one for term in (*self.terms, *self.pairs) for one in term.patterns)
+        return {one.match: one.weight for one in sorted(patterns, key=lambda one: one.weight)}
 
     def _idf(self, chunks: int) -> float:
         return weigh_rarity(self.chunks, chunks)
+
+
+def count_word(term: Term) -> int:
+    """In how many chunks a word is: in a script without spaces it stands within others mostly."""
+    return max(term.chunks, *(pattern.chunks for pattern in term.wholes)) if term.has_runs else term.chunks
 
 
 def weigh_rarity(everything: int, found: int) -> float:
@@ -241,7 +259,8 @@ def expand_with(maker: "TermMaker", query: Query) -> Terms:
     dropped = [*query.dropped, *(word.text for word in query.words if word not in searched)]
     excluded = [pattern.match for word in query.excluded for pattern in maker.term(word, exact=True).patterns]
     pairs = _pair_neighbours(maker, query, telling)
-    patterns = {pattern.match: pattern for term in (*telling, *pairs) for pattern in term.patterns if pattern.chunks}
+    searched_for = (pattern for term in (*telling, *pairs) for pattern in term.patterns if pattern.chunks)
+    patterns = {pattern.match: pattern for pattern in sorted(searched_for, key=lambda one: one.weight)}
     return Terms(
         terms=tuple(telling),
         excluded=tuple(excluded),
@@ -367,6 +386,8 @@ class TermMaker(ABC):
             for part in (*parts, *(pair for pairs in inner.runs for pair in pairs[:MAX_PAIRS]), *inner.beside):
                 found.setdefault(quote(part), Pattern("", 0))
         patterns = [one._replace(match=match, chunks=self._chunks_with(match)) for match, one in found.items()]
+        if inner.runs and not exact:
+            patterns = self._weigh_once(patterns, inner.runs)
         wholes = tuple(pattern for pattern in patterns if pattern.stems)
         headings = Headings() if exact else self._unite(pattern.match for pattern in wholes)
         slips = set(map(quote, corrected))
@@ -388,6 +409,19 @@ class TermMaker(ABC):
     def _split(self, word: Word) -> list[str]:
         """The words that an unknown one was put together from."""
         return []
+
+    def _weigh_once(self, patterns: list[Pattern], runs: list[list[str]]) -> list[Pattern]:
+        """The forms of a word in a script without spaces, together with the weight of one word: where it stands they all do. If it is
+        nowhere as a whole, it is a sentence of words with two characters each."""
+        known = {one: weigh_rarity(self.chunks, one.chunks) for one in patterns if self._is_known(one.match)}
+        if not known:
+            return patterns
+        weight = max(known.values())
+        if not any(one.stems for one in known):
+            words = sum(len(pairs) // 2 + 1 for pairs in runs)
+            weight = sum(known.values()) * min(1.0, words / len(known))
+        share = weight / (sum(known.values()) or 1.0)
+        return [one._replace(weight=share) for one in patterns]
 
     def _is_known(self, match: str) -> bool:
         return bool(self._chunks_with(match) or any(self.headings(match)))

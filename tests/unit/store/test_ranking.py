@@ -58,6 +58,34 @@ def test_a_word_in_two_cases_is_one_word_and_a_phrase() -> None:
             assert (term.chunks, pair.chunks) == (2, 1)
 
 
+@pytest.mark.parametrize("word", ["数据库", "自動運転車", "데이터베이스"])
+def test_a_word_without_spaces_weighs_what_one_word_does(word: str) -> None:
+    """Though it is searched as a whole, as a phrase of pairs, and as each pair: whoever says the two others says more of the question."""
+    one = session(0, cwd="/a").user(f"{OTHER}, {word} and so on")
+    two = session(1, cwd="/b").user(f"{OTHER}, plugh and xyzzy")
+    others = [session(n, cwd=f"/{n}").user(f"{OTHER} {n}") for n in range(2, 6)]
+    with tiny(one, two, *others) as index:
+        assert index.found(f"xyzzy {word} plugh") == ["s1", "s0"]
+
+
+def test_a_sentence_without_spaces_is_several_words() -> None:
+    """Where it is nowhere as a whole."""
+    most = session(0, cwd="/a").user(f"{OTHER} 修复登录页面")
+    one = session(1, cwd="/b").user(f"{OTHER} xyzzy")
+    others = [session(n, cwd=f"/{n}").user(f"{OTHER} {n} 错误") for n in range(2, 6)]
+    with tiny(most, one, *others) as index:
+        patterns = index.ask("修复登录页面的错误 xyzzy").terms.terms[0].patterns
+        assert sum(pattern.weight for pattern in patterns if pattern.chunks) == pytest.approx(5)
+
+
+def test_what_stands_in_words_without_spaces_is_no_rarity() -> None:
+    """A word that is in every text, within others, says nothing of an answer; the one that is missing does."""
+    sessions = [session(n, cwd=f"/{n}").user(f"{OTHER} 我们的数据库很慢 {n}") for n in range(8)]
+    with tiny(*sessions, session(8, cwd="/8").user("the plugh")) as index:
+        terms = index.ask("数据库 plugh").terms
+        assert terms.weigh(terms.terms[0]) < terms.weigh(terms.terms[1])
+
+
 def test_a_title_with_the_words_apart_is_below_what_was_said_side_by_side() -> None:
     """A title with all words is above what was said; here it has not all that was asked."""
     said = session(0, cwd="/a").user(f"{OTHER} xyzzy plugh").assistant("the xyzzy plugh again")

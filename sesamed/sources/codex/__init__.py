@@ -192,7 +192,7 @@ class Codex(JsonLines[CodexState, Line]):
 
     name = "codex"
     label = "Codex"
-    version = 6
+    version = 7
     locations = (Location(home="~/.codex", moved_by=(Variable("CODEX_HOME"),), directories=("sessions", ARCHIVE)),)
     shapes = (Lines(files=("**/*.jsonl", "**/*.jsonl.zst")), Lines(files=(f"../{INDEX}",), side=True))
     asks = (

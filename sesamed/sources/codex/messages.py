@@ -14,6 +14,15 @@ from msgspec.structs import replace
 from sesamed.model import Fact, NameRank, Operation, Role, record_key
 from sesamed.sources.codex.lines import NOTHING, Block, Line, Mark, Marks, Payload
 from sesamed.sources.codex.outputs import add_shell_command, locate, review_of
+from sesamed.sources.codex.prompts import (
+    ARGUMENTS,
+    DESCRIPTION,
+    FRONT,
+    arguments_of,
+    find_rules,
+    part_stored,
+    request_of,
+)
 from sesamed.sources.codex.state import (
     CodexState,
     HeldPrompt,
@@ -43,16 +52,10 @@ INJECTED: Final = re.compile(
 # What looks as if: it is none where events tell of prompts, unless one says so.
 DOUBTFUL: Final = re.compile(r"\s*(?:<[a-zA-Z]|Warning: |# AGENTS\.md)")
 IMAGE: Final = re.compile(r"\s*</?image\b[^>]*>\s*")
-# What the editors' extension and the app put before a prompt ends with this heading.
-REQUEST: Final = re.compile(r"\s*# [^\n]*\n(?s:.*?)^## My request for Codex:[ \t]*\n?", re.MULTILINE)
-FRONT: Final = re.compile(r"\s*---\n((?:[^\n]*\n)*?)---(?:\n|$)")
-# What spec-kit's prompts begin with: the arguments, in a fence.
-ARGUMENTS: Final = re.compile(r"\s*#+ User Input\s*```text\n(.*?)^```", re.DOTALL | re.MULTILINE)
 # What one agent says to another begins with this.
 TASK: Final = re.compile(r"\s*Message Type: \w+\nTask name: ([^\n]*)\nSender: [^\n]*\nPayload:[ \t]*\n?")
 # As the model says a review that is only findings.
 FINDING: Final = re.compile(r"(?:Full review comments|Review comment):\s*- (?:\[[ x]\] )?([^\n]*) — ")
-DESCRIPTION: Final = re.compile(r"^description:[ \t]*(.*)$", re.MULTILINE)
 CWD: Final = re.compile(r"<cwd>([^<]*)</cwd>|^Current working directory: (.*)$", re.MULTILINE)
 SHELL: Final = re.compile(
     r"\s*<user_shell_command>\s*<command>\n?(.*?)\n?</command>\s*<result>\n?(.*?)</result>", re.DOTALL
@@ -97,12 +100,6 @@ def has_image(blocks: list[Block]) -> bool:
     return any("image" in block.type for block in blocks)
 
 
-def request_of(text: str) -> str:
-    """A prompt without what an editor put before it."""
-    match = REQUEST.match(text)
-    return text[match.end() :] if match else text
-
-
 def name_of(text: str) -> Fact | None:
     """The name that a prompt gives. A stored prompt has its arguments, or a description, which say more than its text."""
     task = TASK.match(text)
@@ -113,7 +110,7 @@ def name_of(text: str) -> Fact | None:
     body = text[front.end() :] if front else text
     given = ARGUMENTS.match(body)
     description = DESCRIPTION.search(front[1]) if front else None
-    stored = session_name(given[1]) if given and given[1].strip() != "$ARGUMENTS" else ""
+    stored = session_name(arguments_of(given)) if given else ""
     stored = stored or (session_name(description[1].strip("\"' ")) if description else "")
     if stored:
         return Fact(field="name", value=stored, rank=NameRank.PROMPT)
@@ -267,10 +264,12 @@ def add_agent_message(state: CodexState, line: Line, text: str) -> Step:
 
 def _add_prompt(state: CodexState, line: Line, text: str) -> Step:
     state, key = add_prompt(state, squeeze(text))
-    text = request_of(text)
-    prompt = locate(state, line).message(key, "user", text, prompt=True)
+    text = request_of(text, state.rules)
+    typed, stored = part_stored(text)
+    prompt = locate(state, line).message(key, "user", typed, prompt=True)
     state, names = _name_session(state, text)
-    return state, [prompt, *names]
+    state, told = add_message(state, line, "custom", stored)
+    return state, [prompt, *names, *told]
 
 
 def _name_session(state: CodexState, text: str) -> Step:
@@ -284,6 +283,7 @@ def _name_session(state: CodexState, text: str) -> Step:
 
 def _read_injected(state: CodexState, line: Line, text: str) -> Step:
     """A message by Codex in the user's name: it may name a directory, or hold a command that the person ran."""
+    state = replace(state, rules=find_rules(text) or state.rules)
     command = SHELL.match(text)
     if command is not None:
         return add_shell_command(state, line, command[1], command[2])

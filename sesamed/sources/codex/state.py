@@ -84,6 +84,7 @@ class CodexState(msgspec.Struct, frozen=True, kw_only=True):
     )  # prompts from events that no response item has told
     held: tuple[HeldPrompt, ...] = ()  # until an event, or an answer, tells whether they are prompts
     turns: tuple[int, ...] = ()  # the keys of the last prompts that were not taken back
+    rules: tuple[int, int] | None = None  # the project's, as Codex sent them: how long they are, and a digest
     review: int = 0  # how the review begins that an event told
     answered: int = 0  # how the last answer begins
     calls: dict[str, PendingCall] = {}  # by call_id, oldest first

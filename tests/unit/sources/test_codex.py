@@ -344,6 +344,56 @@ class TestPrompts:
         assert said(CodexSession().user(text), "user") == ["why?"]
         assert facts(CodexSession().user(text), "name") == ["why?"]
 
+    def test_rules_that_are_sent_again_are_left_out(self) -> None:
+        """Some clients put the project's rules before the prompt, as they stand in what Codex sends, without what Codex adds to them."""
+        rules = "This is a web application.\n\n## Guidelines\n\n- Use `mix precommit` when you are done, and mend what it finds."
+        sent = f"# AGENTS.md instructions for /x\n\n<INSTRUCTIONS>\n{rules}\n\n## Skills\nA skill is\n</INSTRUCTIONS>"
+        session = (
+            CodexSession().said("user", sent).user(f"{rules}\n\nwhy?").user(rules).user(f"{rules[:90]}\n\nand this?")
+        )
+        assert said(session, "user") == ["why?", rules, f"{rules[:90]}\n\nand this?"]
+        assert facts(session, "name") == ["why?"]
+        assert said(CodexSession().user(f"{rules}\n\nwhy?"), "user") == [f"{rules}\n\nwhy?"]
+
+    def test_what_somebody_may_say_is_no_rule(self) -> None:
+        """Though it is all that the rules are."""
+        session = (
+            CodexSession()
+            .said("user", "<user_instructions>\n\nBe brief.\n\n</user_instructions>")
+            .user("Be brief.\nwhy?")
+        )
+        assert said(session, "user") == ["Be brief.\nwhy?"]
+
+    @pytest.mark.parametrize(
+        ("text", "typed"),
+        [
+            (
+                "## User Input\n\n```text\nthe milestone\n```\n\nYou **MUST** consider the user input first",
+                "the milestone",
+            ),
+            ("## User Input\n\n```text\n$ARGUMENTS\n```\n\nYou **MUST** consider the user input first", ""),
+            (
+                "---\ndescription: Plan.\n---\n\n## User Input\n```text\nx\n```\nYou **MUST** consider the user input",
+                "x",
+            ),
+            ("---\ndescription: Create the plan.\n---\n\nGiven what was said, plan it.", ""),
+        ],
+    )
+    def test_of_a_stored_prompt_the_arguments_are_the_persons(self, text: str, typed: str) -> None:
+        """The rest is said by nobody; it is a message beside, also in a copy."""
+        assert (said(CodexSession().user(text), "user"), said(CodexSession().user(text), "custom")) == ([typed], [text])
+        keys = [
+            [op.key for op in run(CodexSession().user(text, order))[1] if isinstance(op, Message)] for order in ORDERS
+        ]
+        assert all(len(set(some)) == 2 and some == keys[0] for some in keys)
+
+    @pytest.mark.parametrize(
+        "text", ["## User Input\n\n```text\nx\n```\n\nis shown twice", "---\nmodel: x\n---\nDo it"]
+    )
+    def test_what_looks_like_a_stored_prompt_is_the_persons(self, text: str) -> None:
+        """Where nothing says that it is one."""
+        assert (said(CodexSession().user(text), "user"), said(CodexSession().user(text), "custom")) == ([text], [])
+
     def test_a_command_of_the_person_is_a_call(self) -> None:
         """With its output and how it went."""
         text = "<user_shell_command>\n<command>\nmake\n</command>\n<result>\nExit code: 2\nOutput:\nno\n</result>"

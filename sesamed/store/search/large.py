@@ -216,7 +216,7 @@ def _list_scored(view: View, parts: Sequence[Part]) -> Iterator[Scored]:
         for begin in range(0, count, AT_ONCE):
             found, scores = _score_part(view, parts[0], begin, begin + AT_ONCE)
             yield Scored(found, scores, np.full(len(found), parts[0].is_word))
-    elif sum(len(part.posting.ordinals) for part in parts) * SPARSE < len(view.ids):
+    elif parts and sum(len(part.posting.ordinals) for part in parts) * SPARSE < len(view.ids):
         yield _sort_up(view, parts)
     else:
         edges = range(0, len(view.ids) + AT_ONCE, AT_ONCE)

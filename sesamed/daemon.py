@@ -147,6 +147,14 @@ def _give_memory_back(index: Index) -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
+def _make_file(index: Index) -> None:
+    """Put posting arrays into a file; where that cannot be written, questions take longer after a pause."""
+    try:
+        index.readers.make_file()
+    except (OSError, StoreError) as error:
+        log.warning("posting arrays are not kept in a file: %s", error)
+
+
 async def _run_alone(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Do this in a task of its own: whoever waits here is not woken with each step of it, and an appended line passes one module less."""
     try:
@@ -444,6 +452,10 @@ class _Daemon:
             if now_s - begun_s < QUIET_CPU_S and now_s - given_s > WORK_S:
                 await anyio.to_thread.run_sync(_give_memory_back, self._index)
                 given_s = time.process_time()
+            if now_s - begun_s < QUIET_CPU_S and self._index.readers.is_file_due():
+                await anyio.to_thread.run_sync(
+                    _make_file, self._index, abandon_on_cancel=True
+                )  # it ends with the readers
 
     async def _keep_ready(self) -> None:
         """Soon after the first question, and again after a load, have what the next one would wait for."""

@@ -45,6 +45,20 @@ class Changes:
         with self._lock:
             self._is_wanted = True
 
+    def resume(self, first: int, last: int, chunks: Iterable[int]) -> None:
+        """Go on from what was noted before a stop: these changed from one revision on, before another one."""
+        with self._lock:
+            self._notes.append((last - 1, frozenset(chunks)))
+            self._count += len(self._notes[-1][1])
+            self._is_wanted, self._since = True, first
+
+    def forget_before(self, revision: int) -> None:
+        """Nobody will ask for what was changed before this revision."""
+        with self._lock:
+            while self._notes and self._notes[0][0] < revision:
+                self._count -= len(self._notes.popleft()[1])
+            self._since = max(self._since, revision)
+
     def list_between(self, first: int, last: int) -> set[int] | None:
         """What was changed from one revision on, before another one; None if that is not known."""
         with self._lock:

@@ -18,6 +18,7 @@ import msgspec
 
 from sesamed.errors import SesameError, StoreError
 from sesamed.store import beside, checksums, schema, sqlite
+from sesamed.store.array_file import ArrayFile, Stop
 from sesamed.store.changes import Changes
 from sesamed.store.search.headings import HeadingTexts
 from sesamed.store.search.stems import Stems
@@ -26,11 +27,12 @@ from sesamed.store.sqlite import DamagedError
 from sesamed.store.writing.transaction import Writer
 
 READERS = 3  # two are what cores are worth (docs/decisions.md, 2); the third is kept for who asks little
-CONNECTIONS = READERS + 1  # a rebuild compares with one of them
+CONNECTIONS = READERS + 2  # a rebuild compares with one of them, and a file of posting arrays is made with one
 CHECK_EVERY_S = 600.0
 PAUSE_STEPS = 100_000  # of SQLite's machine: some milliseconds; each time the thread has to wait for the GIL
 
 ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)  # all else says nothing of whether there is a file
+STOPPED = "arrays"  # metadata: which file of posting arrays fits, while no daemon runs
 FILES = ("", "-wal", "-shm", "-journal")  # the last one when it was killed while it was made
 
 T = TypeVar("T")
@@ -53,11 +55,11 @@ class Readers:
         changes: Callable[[], Changes] = Changes,
     ) -> None:
         self._path = path
-        self._stems, self._changes = stems or Stems(), changes
+        self._stems, self._changes, self.arrays = stems or Stems(), changes, ArrayFile(path)
         self._note_damage = note_damage
         self._check_log, self._is_log_whole = check_log, is_log_whole
         self._free = queue.LifoQueue[apsw.Connection | None]()  # the last used first; None: it could not be opened
-        self._open = threading.Event()
+        self._open, self._is_closing = threading.Event(), threading.Event()
         self._check_at = 0.0  # not before, so that a bug does not have everything read again and again
         self._fill()
 
@@ -163,8 +165,22 @@ class Readers:
                     self._stems.read(connection, first)
         self._stems.note_reading(time.monotonic() - begun_s)
 
+    def is_file_due(self) -> bool:
+        """Whether there should be a file of posting arrays, or another one."""
+        return self._shelf.is_due()
+
+    def make_file(self) -> None:
+        """Make it, unless the readers are closed meanwhile. Raises OSError if it cannot be written."""
+        with suppress(sqlite.InterruptError), self.lend(self._is_closing.is_set) as connection:
+            self._shelf.make_file(connection, self._is_closing.is_set)
+
+    def stop(self, revision: int) -> Stop | None:
+        """What the index has to say of the file of posting arrays when it is closed."""
+        return self._shelf.stop(revision)
+
     def close(self) -> None:
         """Wait for the readers, and close."""
+        self._is_closing.set()
         for connection in [self._free.get() for _ in range(CONNECTIONS)]:
             if connection is not None:
                 connection.close()
@@ -173,7 +189,8 @@ class Readers:
         opened: list[apsw.Connection | None] = []
         try:
             # What was kept of another file is nothing any more.
-            self._shelf, self._headings = Shelf(self._changes()), HeadingTexts()
+            self._shelf, self._headings = Shelf(self._changes(), self.arrays), HeadingTexts()
+            self._is_closing.clear()
             opened += [self._connect() for _ in range(CONNECTIONS)]
         finally:
             for connection in opened or [None] * CONNECTIONS:  # or whoever waits for one would wait for ever
@@ -257,6 +274,7 @@ class Index:
             self._stems,
             lambda: self.writer.changes,
         )
+        self._resume_arrays()
         self.damage: DamagedError | None = None  # why it has to be set aside
         self.on_damage: Callable[[], None] = lambda: None  # called in any thread
         self.carried = dict[str, str]()  # metadata that another index in its place has, too
@@ -272,6 +290,23 @@ class Index:
         self._stems.clear()
         writer.on_words = self._stems.note
         return writer
+
+    def _resume_arrays(self) -> None:
+        """See whether the file of posting arrays fits. What the index says of it is true once: it is not told of changes from now on."""
+        revision, said = self.writer.revision, self.writer.metadata(STOPPED)
+        stop: Stop | None = None
+        if said:
+            with suppress(msgspec.MsgspecError, StoreError):
+                stop = msgspec.json.decode(said, type=Stop)
+                self.writer.set_metadata(STOPPED, "")
+        if self.readers.arrays.resume(stop, revision) and stop is not None:
+            self.writer.changes.resume(stop.begun, stop.revision, stop.changed)
+
+    def _note_arrays(self) -> None:
+        """Say of the file of posting arrays what has changed since it was made, or it is worth nothing to the next daemon."""
+        with suppress(StoreError):
+            if self.damage is None and (stop := self.readers.stop(self.writer.revision)) is not None:
+                self.writer.set_metadata(STOPPED, msgspec.json.encode(stop).decode())
 
     def is_in_place(self) -> bool:
         """Whether the open file is still the one at the path; otherwise everything that is written is lost."""
@@ -321,6 +356,7 @@ class Index:
         """Open the file that is at the path now, or an empty index if there is none. A damaged one is set aside."""
         try:
             with self.readers.exclusive(), self._changing:
+                self.readers.arrays.void()
                 self.writer.close(fold=self.damage is None)
                 if _identity(self.path) is None:
                     remove_index(self.path)  # a WAL without its database
@@ -344,6 +380,7 @@ class Index:
     def close(self) -> None:
         """Close all connections; SQLite checkpoints the WAL."""
         self.readers.close()
+        self._note_arrays()
         self.writer.close()
 
     def swap(self, new: Writer) -> None:
@@ -352,6 +389,7 @@ class Index:
         new.close()
         sqlite.remove_empty_wal(new.path)
         with self.readers.exclusive(), self._changing:
+            self.readers.arrays.void()
             self.writer.close()
             try:
                 sqlite.remove_empty_wal(self.path)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import apsw
@@ -10,11 +11,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 
 from sesamed.methods.search import Searcher
-from sesamed.store import ids, sqlite
-from sesamed.store.ids import Kind
+from sesamed.store import ids, shelf, sqlite
+from sesamed.store.array_file import SUFFIX, ArrayFile, Stop
+from sesamed.store.ids import READ_REVISION, Kind
 from sesamed.store.search import filters, postings, terms
-from sesamed.store.search.postings import Posting, Postings, View
+from sesamed.store.search.arrays import Posting
+from sesamed.store.search.postings import View
 from sesamed.store.search.terms import find_stems
+from sesamed.store.shelf import Shelf
 from sesamed.store.writing.transaction import Writer
 from tests.histories.test_history import Histories
 from tests.support.state_machines import machine_settings
@@ -66,7 +70,9 @@ class Kept(Histories):
     def __init__(self) -> None:
         super().__init__()
         self.writer: Writer | None = None
-        self.postings: Postings
+        self.shelf: Shelf
+        self.stopped: Stop | None = None
+        self.older: list[bytes] = []  # files
 
     def teardown(self) -> None:
         """A last look."""
@@ -76,18 +82,73 @@ class Kept(Histories):
         finally:
             self.history.close()
 
-    def see(self) -> tuple[apsw.Connection, Postings]:
-        """As the daemon would: what is kept goes with its index."""
+    def see(self) -> tuple[apsw.Connection, Shelf]:
+        """As the daemon would: what is kept goes with its index, or is in a file beside it."""
         if self.writer is not self.history.ingest.writer:
-            self.writer = self.history.ingest.writer
-            self.postings = Postings(self.writer.changes)
-        return self.writer.connection, self.postings
+            self.writer = writer = self.history.ingest.writer
+            file, stop = ArrayFile(writer.path), self.stopped
+            if file.resume(stop, writer.revision) and stop is not None:
+                writer.changes.resume(stop.begun, stop.revision, stop.changed)
+            self.shelf, self.stopped = Shelf(writer.changes, file), None
+        return self.writer.connection, self.shelf
+
+    @rule()
+    def make_file(self) -> None:
+        """Of all that there is."""
+        self.history.look_at_everything()
+        connection, shelf = self.see()
+        shelf.make_file(connection, lambda: False)
+        self.older.append(self.file.read_bytes())
+        self.ask_for_words()
+
+    @property
+    def file(self) -> Path:
+        assert self.writer is not None
+        return Path(self.writer.path + SUFFIX)
+
+    @rule()
+    def pause(self) -> None:
+        """What is in memory is given back."""
+        self.see()[1].drop_unused(0.0)
+
+    @rule(orderly=st.booleans())
+    def stop(self, orderly: bool) -> None:
+        """And start; a daemon that was killed has said nothing of the file."""
+        self._need_file()
+        connection, shelf = self.see()
+        self.stopped = shelf.stop(int(sqlite.one(connection, READ_REVISION)[0])) if orderly else None
+        self.history.restart()
+        self.ask_for_words()
+
+    @rule(how=st.sampled_from(["cut", "flip", "older", "gone", "foreign"]), at=st.floats(0, 1, exclude_max=True))
+    def damage(self, how: str, at: float) -> None:
+        """Another file has its name, of which nobody has told."""
+        self._need_file()
+        self.pause()
+        data = self.file.read_bytes()
+        place = int(at * len(data))
+        damaged = {
+            "cut": data[:place],
+            "flip": data[:place] + bytes([data[place] ^ 1 << place % 8]) + data[place + 1 :],
+            "older": self.older[place % len(self.older)],
+            "gone": b"",
+            "foreign": b"x" * len(data),
+        }[how]
+        self.file.unlink()
+        if how != "gone":
+            self.file.write_bytes(damaged)
+        self.ask_for_words()
+
+    def _need_file(self) -> None:
+        self.see()
+        if not self.file.exists():
+            self.make_file()
 
     @rule()
     def ask_for_words(self) -> None:
         """What is known of each word is what FTS5 says; of phrases and prefixes, too."""
         connection, kept = self.see()
-        view = kept.see(connection)
+        view = kept.see(connection, read=True)
         assert view is not None
         for word in WORDS:
             stem = find_stems(connection, word)[0]
@@ -131,10 +192,12 @@ def _count(stems: list[str], *words: str) -> int:
     return sum(pair == words for pair in pairwise(stems))
 
 
+@pytest.mark.fault(136)
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("late", [postings.MOST_LATE, 5])
 def test_what_is_kept_is_what_the_index_holds(late: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where all is read again after a few changes."""
     monkeypatch.setattr(postings, "MOST_LATE", late)
     monkeypatch.setattr(postings, "READING_SHARE", 1e9)
+    monkeypatch.setattr(shelf, "FEW_CHUNKS", -1)
     run_state_machine_as_test(Kept, settings=machine_settings())

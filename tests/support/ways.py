@@ -8,6 +8,7 @@ import apsw
 
 from sesamed.store.search import ranking, terms
 from sesamed.store.search.postings import Postings, View
+from sesamed.store.shelf import Shelf
 
 ALL = 1 << 60
 
@@ -20,7 +21,7 @@ def by_statements() -> Iterator[None]:
 
 
 @contextmanager
-def by_arrays(postings: Postings) -> Iterator[None]:
+def by_arrays(postings: Postings | Shelf) -> Iterator[None]:
     """However few rows there are."""
 
     def find_view(connection: apsw.Connection, *, read: bool) -> View | None:

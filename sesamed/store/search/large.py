@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from sesamed.store import ids, sqlite
 from sesamed.store.ids import Kind
 from sesamed.store.search import filters, matching
+from sesamed.store.search.arrays import NONE, Ints, Posting
 from sesamed.store.search.matching import Best
-from sesamed.store.search.postings import NONE, Ints, Posting, View, read_numbers
+from sesamed.store.search.postings import View, read_numbers
 from sesamed.store.search.scoring import (
     DAMPED,
     KIND_WEIGHTS,

@@ -10,22 +10,22 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import apsw
 import numpy as np
 from numpy.typing import NDArray
 
 from sesamed.store import ids, sqlite
+from sesamed.store.array_file import ArrayFile, VoidError
 from sesamed.store.changes import Changes
 from sesamed.store.ids import Kind
 from sesamed.store.schema import TOKENIZER
+from sesamed.store.search.arrays import NONE, Base, Column, Ints, Posting, pack
+from sesamed.store.search.mapped import open_base
 from sesamed.store.search.matching import weigh_by_fts5
 from sesamed.store.search.scoring import CHUNK_K1, measure_average, measure_norm, measure_session_norm
 from sesamed.store.search.stems import list_stems
-
-Ints = NDArray[np.int64]
-Number = TypeVar("Number", np.int64, np.int32)
 
 CACHE_BYTES = 128 << 20
 MOST_LATE = 8_000  # chunks; with more, all is read again
@@ -56,20 +56,10 @@ COUNTS = "SELECT next_revision, chunks, messages, (SELECT count(*) FROM sessions
 BEFORE_ALL = -(1 << 62)
 BETWEEN = -1  # the number of no word, at the end of each text
 TEXTS = ("text", "inner")  # of a chunk
-NONE: Ints = np.empty(0, np.int64)
 
 
 class InconsistentError(Exception):
     """What is kept of the index does not fit it."""
-
-
-class Posting(NamedTuple):
-    """The chunks with a pattern, how often it is in each, and in how many messages of which files; a file may come several times."""
-
-    ordinals: NDArray[Any]
-    times: NDArray[Any]
-    files: NDArray[Any]
-    messages: NDArray[Any]
 
 
 class Counted(NamedTuple):
@@ -88,21 +78,7 @@ class Places(NamedTuple):
     messages: Ints
 
 
-class Column(Generic[Number]):
-    """An array that grows at its end. What is there stays, so that others may read it meanwhile."""
-
-    def __init__(self, first: NDArray[Number]) -> None:
-        self.values: NDArray[Number] = first
-        self._room: NDArray[Number] = first
-
-    def append(self, added: NDArray[Number]) -> None:
-        """Add some."""
-        count, whole = len(self.values), len(self.values) + len(added)
-        if whole > len(self._room):
-            self._room = np.empty(whole + max(4096, whole // 8), self._room.dtype)
-            self._room[:count] = self.values
-        self._room[count:whole] = added
-        self.values = self._room[:whole]
+NOWHERE = Places(np.zeros(1, np.int64), np.zeros(1, np.int64))
 
 
 class Cache:
@@ -143,28 +119,34 @@ def _size(posting: Posting) -> int:
 class Kept:
     """What was read of all chunks, and what has come since. Everything grows at its end only, for those who read it."""
 
-    def __init__(self, connection: apsw.Connection, counted: Counted) -> None:
-        numbers, lengths = _read_chunks(connection)
-        self.revision = counted.revision
-        self.first_late = len(numbers)
-        self.ids, self.lengths = Column(numbers), Column(lengths)
+    def __init__(self, base: Base, places: Places) -> None:
+        self.revision = base.revision
+        self.ids, self.lengths = base.ids, base.lengths
+        self.first_late = len(self.ids.values)
         self.words, self.owners = (
             Column(np.empty(0, np.int32)) for _ in range(2)
         )  # of late chunks, one after the other
         self.numbers = dict[str, int]()  # of these words
         self.dead: Ints = np.empty(0, np.int64)
-        self.places = _read_places(connection, BEFORE_ALL, Places(np.zeros(1, np.int64), np.zeros(1, np.int64)))
-        self.kinds = Column(ids.kinds_of(numbers).astype(np.uint8))
-        self.sessions = Column(self._list_sessions(numbers))
-        self.cache = Cache()
+        self.places = _cover(places, self.ids.values)
+        self.kinds = Column(ids.kinds_of(self.ids.values).astype(np.uint8))
+        self.sessions = Column(self._list_sessions(self.ids.values))
+        self._cache, self._base = Cache(), base
         self._late = dict[int, int]()  # their ordinals by their numbers
-        self._length, self.longest = int(lengths.sum()), int(lengths.max(initial=0))
-        self._check(connection, counted)
+        self._length, self.longest = base.length, base.longest
 
     @property
     def count_late(self) -> int:
         """How many chunks have come, or become others."""
         return len(self.ids.values) - self.first_late
+
+    def get(self, key: str, dead: int) -> Posting | None:
+        """A word, if it is known as of when no more chunks were dead than that."""
+        return self._base.find(key) or self._cache.get(key, dead)
+
+    def put(self, key: str, dead: int, posting: Posting) -> None:
+        """Keep a word."""
+        self._cache.put(key, dead, posting)
 
     def bring_up(self, connection: apsw.Connection, counted: Counted, changed: set[int]) -> None:
         """See what these chunks are now."""
@@ -193,7 +175,7 @@ class Kept:
         self._note_sessions(places)
         self.longest = max(self.longest, int(held.max(initial=0)))
         self.revision = counted.revision
-        self._check(connection, counted)
+        self.check(connection, counted)
 
     def _list_sessions(self, numbers: Ints) -> NDArray[np.int32]:
         sessions: NDArray[np.int32] = self.places.session_of.astype(np.int32)[ids.files_of(numbers)]
@@ -218,8 +200,8 @@ class Kept:
         late = [self._late[number] for number in numbers.tolist() if number in self._late]
         return np.setdiff1d(np.concatenate((found, np.array(late, np.int64))), self.dead)
 
-    def _check(self, connection: apsw.Connection, counted: Counted) -> None:
-        """FTS5 counts its rows and words, too."""
+    def check(self, connection: apsw.Connection, counted: Counted) -> None:
+        """Raise InconsistentError if FTS5 says something else, which counts its rows and words, too."""
         rows, *words = _read_varints(sqlite.one(connection, AVERAGES)[0]) or [0]
         if (counted.chunks, rows) != (len(self.ids.values) - len(self.dead),) * 2 or sum(words) != self._length:
             raise InconsistentError
@@ -250,18 +232,28 @@ class View:
 
     def count(self, match: str, stems: Sequence[str]) -> int | None:
         """In how many chunks a pattern is, if it was read before."""
-        posting = self._kept.cache.get(_key(match, stems), len(self._dead))
+        posting = self._kept.get(_key(match, stems), len(self._dead))
         return None if posting is None else len(self._bring_up(posting, match, stems).ordinals)
 
     def find(self, connection: apsw.Connection, match: str, stems: Sequence[str]) -> Posting:
         """The chunks with a pattern, which is these words to FTS5."""
         key = _key(match, stems)
-        posting = self._kept.cache.get(key, len(self._dead))
+        posting = self._kept.get(key, len(self._dead))
         if posting is None:
             read = self._read_phrase if len(stems) > 1 else self._read_prefix if _is_begun(match) else self._read_word
             posting = read(connection, match, stems[0])
-            self._kept.cache.put(key, len(self._dead), posting)
+            self._kept.put(key, len(self._dead), posting)
         return self._bring_up(posting, match, stems)
+
+    def find_once(self, connection: apsw.Connection, stem: str) -> Posting:
+        """The chunks with a word that need not be kept for the next question."""
+        posting = self._kept.get(stem, len(self._dead)) or self._read_word(connection, stem, stem)
+        return self._bring_up(posting, stem, [stem])
+
+    def list_live(self) -> Ints:
+        """The ordinals of all chunks, by their numbers."""
+        live = np.delete(np.arange(len(self.ids)), self._dead)
+        return live[np.argsort(self.ids[live], kind="stable")]
 
     def _read_word(self, connection: apsw.Connection, _match: str, stem: str) -> Posting:
         numbers = read_numbers(connection, WORD, (stem,))
@@ -313,13 +305,8 @@ class View:
         """Of the first chunks; what is dead, or late, is seen to by whoever looks it up."""
         at, is_first = self._look_up(numbers)
         ordinals, times = at[is_first], times[is_first]
-        files, messages = np.unique(self._files_of_messages(ordinals), return_counts=True)
-        return Posting(ordinals.astype(np.int32), _pack(times), files.astype(np.int32), _pack(messages))
-
-    def _files_of_messages(self, ordinals: NDArray[Any]) -> Ints:
-        numbers = self.ids[ordinals]
-        files: Ints = ids.files_of(numbers[ids.kinds_of(numbers) < Kind.CALL])
-        return files
+        files, messages = np.unique(files_of_messages(self.ids[ordinals]), return_counts=True)
+        return Posting(ordinals.astype(np.int32), pack(times), files.astype(np.int32), pack(messages))
 
     def _bring_up(self, posting: Posting, match: str, stems: Sequence[str]) -> Posting:
         """What was read of the first chunks, without the dead ones, and with the late ones."""
@@ -330,7 +317,7 @@ class View:
         late, late_times = self._find_late(match, stems)
         if not (len(went) or len(late)):
             return posting
-        fewer, more = self._files_of_messages(ordinals[went]), self._files_of_messages(late)
+        fewer, more = files_of_messages(self.ids[ordinals[went]]), files_of_messages(self.ids[late])
         return Posting(
             np.concatenate((np.delete(ordinals, went), late)),
             np.concatenate((np.delete(times, went), late_times)),
@@ -356,9 +343,10 @@ class View:
         return late.astype(np.int64), times
 
 
-def _pack(counts: Ints) -> NDArray[Any]:
-    """The same numbers, in as few bytes as the largest needs."""
-    return counts.astype(np.min_scalar_type(int(counts.max(initial=0))))
+def files_of_messages(numbers: Ints) -> Ints:
+    """The files of those chunks that are messages."""
+    files: Ints = ids.files_of(numbers[ids.kinds_of(numbers) < Kind.CALL])
+    return files
 
 
 def _is_begun(match: str) -> bool:
@@ -372,8 +360,8 @@ def _key(match: str, stems: Sequence[str]) -> str:
 class Postings:
     """What is kept for the questions to one index."""
 
-    def __init__(self, changes: Changes) -> None:
-        self._changes = changes
+    def __init__(self, changes: Changes, file: ArrayFile | None = None) -> None:
+        self._changes, self._file = changes, file
         self._lock = threading.Lock()
         self._kept: Kept | None = None
         self._views = OrderedDict[int, View]()
@@ -381,8 +369,8 @@ class Postings:
 
     def see(self, connection: apsw.Connection, *, read: bool = True) -> View | None:
         """All chunks of a connection's snapshot; None if it is older than what is known, or if reading them again would not pay.
-        Without `read`: None if they were never read."""
-        if self._kept is None and not read:
+        Without `read`: None if they were never read, and no file has them."""
+        if self._kept is None and not read and not self._has_file:
             return None
         counted = Counted(*sqlite.one(connection, COUNTS))
         self._used_at_s = time.monotonic()
@@ -400,6 +388,10 @@ class Postings:
             with self._lock:
                 self._drop()
 
+    @property
+    def _has_file(self) -> bool:
+        return self._file is not None and self._file.mark is not None
+
     def _drop(self) -> None:
         self._kept = None
         self._views.clear()
@@ -415,25 +407,60 @@ class Postings:
                 return kept
         except InconsistentError:
             self._drop()
-        if not read or time.monotonic() < self._read_at_s + self._took_s / READING_SHARE:
+            self._void()
+        self._kept = self._map(connection, counted)
+        if self._kept is None and read and time.monotonic() >= self._read_at_s + self._took_s / READING_SHARE:
+            self._kept = self._read(connection, counted)
+        return self._kept
+
+    def _map(self, connection: apsw.Connection, counted: Counted) -> Kept | None:
+        """What the file has, if it fits."""
+        if self._file is None or (mark := self._file.mark) is None or counted.revision < mark.revision:
             return None
+        self._drop()
+        changed = self._changes.list_between(mark.revision, counted.revision)
+        try:
+            if changed is not None and len(changed) <= MOST_LATE:
+                kept = Kept(open_base(self._file), _read_places(connection, BEFORE_ALL, NOWHERE))
+                kept.bring_up(connection, counted, changed)
+                return kept
+        except (VoidError, InconsistentError):
+            pass
+        self._void()
+        return None
+
+    def _void(self) -> None:
+        if self._file is not None:
+            self._file.void()
+
+    def _read(self, connection: apsw.Connection, counted: Counted) -> Kept | None:
+        """All again, from the index."""
         self._drop()
         self._changes.want()
         begun_s = time.monotonic()
         try:
-            self._kept = Kept(connection, counted)
+            base = _read_base(connection, counted)
+            kept = Kept(base, _read_places(connection, BEFORE_ALL, NOWHERE))
+            kept.check(connection, counted)
         except InconsistentError:
             return None
+        else:
+            return kept
         finally:
             self._read_at_s = time.monotonic()
             self._took_s = self._read_at_s - begun_s
-        return self._kept
 
     def _list_changed(self, kept: Kept, revision: int) -> set[int] | None:
         """The chunks that are others now; None if they are too many, or not known."""
         changed = self._changes.list_between(kept.revision, revision)
         is_few = changed is not None and len(changed) <= MOST_AT_ONCE and kept.count_late + len(changed) <= MOST_LATE
         return changed if is_few else None
+
+
+def _read_base(connection: apsw.Connection, counted: Counted) -> Base:
+    numbers, lengths = _read_chunks(connection)
+    length, longest = int(lengths.sum()), int(lengths.max(initial=0))
+    return Base(counted.revision, Column(numbers), Column(lengths), length, longest, lambda stem: None)
 
 
 def _read_chunks(connection: apsw.Connection) -> tuple[Ints, NDArray[np.int32]]:
@@ -481,6 +508,12 @@ def _read_places(connection: apsw.Connection, revision: int, places: Places) -> 
         np.array([value or 0 for value in column], np.int64) for column in zip(*rows, strict=True)
     )
     return Places(_put(places.session_of, files, sessions), _put(places.messages, sessions, messages))
+
+
+def _cover(places: Places, numbers: Ints) -> Places:
+    """With all files of these chunks: some may have gone since they were read."""
+    missing = int(ids.files_of(numbers[-1])) + 1 - len(places.session_of) if len(numbers) else 0
+    return places if missing <= 0 else places._replace(session_of=np.pad(places.session_of, (0, missing)))
 
 
 def _put(values: Ints, at: Ints, what: Ints) -> Ints:

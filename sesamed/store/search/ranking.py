@@ -16,9 +16,8 @@ from sesamed.store.search.matching import Matches
 from sesamed.store.search.scoring import Matched, Naming, Scored, fuse, put_parts_last
 from sesamed.store.search.shown import Found, Group, Shown, Team, append_rest, fold_enough, take_best
 from sesamed.store.search.terms import Terms
-from sesamed.store.shelf import find_view
+from sesamed.store.shelf import FEW_CHUNKS, find_view
 
-FEW_CHUNKS = 20_000  # an index with no more never needs posting arrays, nor numpy
 FEW_ROWS = 300  # of a question, which statements find as quickly
 
 EXCLUDED = f"""

@@ -93,6 +93,11 @@ class Writer:
         self.is_writing = False
         return apsw.SQLITE_OK
 
+    @property
+    def revision(self) -> int:
+        """What the next change gets."""
+        return int(sqlite.one(self.connection, READ_REVISION)[0])
+
     def metadata(self, name: str) -> str | None:
         """A value of the metadata."""
         row = self.connection.execute("SELECT value FROM metadata WHERE name = ?", (name,)).fetchone()

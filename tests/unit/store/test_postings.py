@@ -1,7 +1,10 @@
 """What is kept of the index for questions: right for each snapshot, whatever is written meanwhile. Histories are in tests/histories."""
 
+import os
 import threading
 from collections.abc import Iterator
+from pathlib import Path
+from unittest import mock
 
 import apsw
 import pytest
@@ -11,14 +14,18 @@ from sesamed.ingest.decode import Decoder
 from sesamed.ingest.look import Ingest
 from sesamed.ingest.sweep import Root, Sweep
 from sesamed.sources.pi import Pi
+from sesamed.store import shelf
+from sesamed.store.array_file import UNFINISHED, digest_word
 from sesamed.store.changes import MOST_NOTED, Changes
-from sesamed.store.index import Index
+from sesamed.store.index import Index, remove_index
 from sesamed.store.search import filters, matching, postings
 from sesamed.store.search.large import ManyMatches
 from sesamed.store.search.matching import FewMatches
+from sesamed.store.search.postings import Postings
 from sesamed.store.search.terms import Terms, expand, parse
 from sesamed.store.shelf import find_view
 from sesamed.store.sqlite import Reader
+from sesamed.store.writing.transaction import Writer
 from tests.support.history import LIMITS, NOON, look_until_done
 from tests.support.indexes import make_directory
 from tests.support.sessions import PiSession
@@ -32,12 +39,13 @@ class Desk:
 
     def __init__(self) -> None:
         self.directory = make_directory("postings-")
-        self.index = Index(str(self.directory / "index.sqlite"))
+        self.index: Index
+        self.ingest: Ingest
         self.root = self.directory / "sessions"
         self.root.mkdir()
         self.sweep = Sweep([Root("pi", str(self.root))], Exclusion(), {"pi": Pi.shapes})
         self.sweep.roots[0].resolve()
-        self.ingest = Ingest(self.index.writer, Decoder({"pi": Pi()}, LIMITS, lambda: NOON))
+        self._open(str(self.directory / "index.sqlite"))
 
     def write(self, number: int, said: list[str]) -> None:
         """A session says this, from its beginning on."""
@@ -49,6 +57,40 @@ class Desk:
         target = self.sweep.target(bytes(path))
         assert target is not None
         look_until_done(self.ingest, [target])
+
+    def reopen(self, *, orderly: bool = True) -> None:
+        """A stop and a start; or as after a kill."""
+        path = self.index.path
+        if orderly:
+            self.index.close()
+        else:
+            self.index.readers.close()
+            self.index.writer.close()
+        self._open(path)
+
+    def _open(self, path: str) -> None:
+        self.index = Index(path)
+        self._begin()
+
+    def _begin(self) -> None:
+        self.ingest = Ingest(self.index.writer, Decoder({"pi": Pi()}, LIMITS, lambda: NOON))
+
+    def swap(self) -> None:
+        """A rebuild, of nothing."""
+        self.index.swap(Writer(self.index.path + ".new"))
+        self._begin()
+
+    def replace(self) -> None:
+        """It is opened again, as after damage."""
+        self.index.reopen()
+        self._begin()
+
+    def remove(self) -> None:
+        """Somebody removes the index of a daemon that does not run."""
+        path = self.index.path
+        self.index.close()
+        remove_index(path)
+        self._open(path)
 
 
 @pytest.fixture
@@ -171,6 +213,134 @@ def test_memory_is_given_back_and_what_is_needed_is_read_again(desk: Desk) -> No
         assert compare(connection, expand(connection, parse("alpha")))
 
 
+# -- the file
+
+
+@pytest.fixture
+def large(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    """However few chunks there are: an index with some, about which somebody has asked, and a file."""
+    monkeypatch.setattr(shelf, "FEW_CHUNKS", -1)
+    monkeypatch.setattr(shelf, "MAKING_SHARE", 1e9)
+    for number in range(3):
+        desk.write(number, ["alpha", "beta gamma"])
+    assert ask(desk.index) == "read"
+    assert desk.index.readers.is_file_due()
+    desk.index.readers.make_file()
+    return desk
+
+
+def ask(index: Index) -> str:
+    """Ask about what is very common, as statements find it; where the arrays come from."""
+    with mock.patch.object(Postings, "_read", autospec=True, side_effect=Postings._read) as read:
+        with index.readers.lend() as connection:
+            assert compare(connection, expand(connection, parse("alpha")))
+            assert compare(connection, expand(connection, parse('"beta gamma" alp* matter')))
+        return "read" if read.called else "file"
+
+
+def test_what_lies_in_a_file_is_not_read_again(large: Desk) -> None:
+    """After a pause, and after a start, with what has changed since; each time once more."""
+    file = Path(large.index.readers.arrays.path)
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert not large.index.readers.is_file_due()
+    for turn in range(3):
+        assert ask(large.index) == "file"
+        large.write(turn, ["gamma", "alpha alpha"])
+        large.index.readers._shelf.drop_unused(0.0)
+        assert ask(large.index) == "file"
+        large.reopen()
+    large.write(4, ["alpha"])
+    assert ask(large.index) == "file"
+    data = file.read_bytes()
+    assert not any(word in data for word in (b"alpha", b"beta", b"gamma", b"matter"))
+
+
+@pytest.mark.fault(136)
+def test_a_killed_daemon_leaves_nothing_that_fits(large: Desk) -> None:
+    """Its file goes, and another one is made; what the index said once is said no more."""
+    file = Path(large.index.readers.arrays.path)
+    large.reopen()
+    data = file.read_bytes()
+    large.write(5, ["alpha"])
+    large.reopen(orderly=False)
+    assert not file.exists()
+    assert large.index.readers.is_file_due()
+    assert ask(large.index) == "read"
+    large.reopen(orderly=False)
+    file.write_bytes(data)  # as from a backup
+    large.reopen(orderly=False)
+    assert ask(large.index) == "read"
+
+
+def test_another_index_has_no_file(large: Desk) -> None:
+    """What was built anew, put in its place, or opened after it was removed."""
+    file = Path(large.index.readers.arrays.path)
+    for change in (large.swap, large.replace, large.remove):
+        large.index.readers.make_file()
+        assert file.exists()
+        change()
+        assert not file.exists()
+        assert large.index.readers.arrays.mark is None
+        large.write(1, ["alpha"])
+        assert ask(large.index) == "read"
+        assert large.index.readers.is_file_due()
+
+
+@pytest.mark.fault(136)
+def test_a_file_that_is_not_what_was_written_is_not_used(large: Desk) -> None:
+    """Nor is one that cannot be opened; then all is read, and another one is made."""
+    file = Path(large.index.readers.arrays.path)
+    data = file.read_bytes()
+    for damaged in (b"", data[:-1], data[:70_000], bytes([*data[:65_536], data[65_536] ^ 4]) + data[65_537:], None):
+        file.unlink()
+        file.mkdir() if damaged is None else file.write_bytes(damaged)
+        large.index.readers._shelf.drop_unused(0.0)
+        assert ask(large.index) == "read"
+        if damaged is not None:
+            assert large.index.readers.is_file_due()
+            large.index.readers.make_file()
+    with pytest.raises(OSError, match="directory"):
+        large.index.readers.make_file()
+    ask(large.index)
+    assert [name for name in os.listdir(file.parent) if name.endswith(UNFINISHED)] == []
+
+
+@pytest.mark.fault(136)
+def test_a_word_that_is_not_what_was_written_is_read(large: Desk) -> None:
+    """The others and the chunks stay in use, and another file is made."""
+    file = Path(large.index.readers.arrays.path)
+    words = large.index.readers.arrays.open().directory.words
+    at = words[digest_word("alpha")].block.offset
+    data = bytearray(file.read_bytes())
+    data[at] ^= 1
+    file.unlink()
+    file.write_bytes(data)
+    assert ask(large.index) == "file"
+    assert large.index.readers.is_file_due()
+    assert not file.exists()
+
+
+def test_a_small_index_has_no_file(desk: Desk) -> None:
+    desk.write(0, ["alpha"])
+    assert ask(desk.index) == "read"
+    desk.index.readers.make_file()
+    assert not Path(desk.index.readers.arrays.path).exists()
+    assert not desk.index.readers.is_file_due()
+
+
+def test_a_file_is_made_anew_when_much_has_changed(large: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And somebody asks; or when it is not known any more what has."""
+    monkeypatch.setattr(shelf, "LATE_PAYS", 1)
+    large.write(1, ["alpha", "beta", "gamma"])
+    assert not large.index.readers.is_file_due()
+    assert ask(large.index) == "file"
+    assert large.index.readers.is_file_due()
+    large.index.readers.make_file()
+    assert ask(large.index) == "file"
+    large.index.writer.changes.note(1 << 40, range(MOST_NOTED + 1))
+    assert large.index.readers.is_file_due()
+
+
 def test_changes_are_known_until_there_are_too_many() -> None:
     changes = Changes()
     changes.note(1, [7])
@@ -184,6 +354,21 @@ def test_changes_are_known_until_there_are_too_many() -> None:
     changes.note(5, range(MOST_NOTED))
     assert changes.list_between(4, 6) is None
     assert changes.list_between(6, 6) == set()
+
+
+def test_changes_go_on_after_a_stop() -> None:
+    """And those before a file need not be kept."""
+    changes = Changes()
+    changes.resume(3, 7, [1, 2])
+    changes.note(9, [2, 5])
+    assert [changes.list_between(*both) for both in ((2, 9), (3, 9), (3, 10), (9, 10))] == [
+        None,
+        {1, 2},
+        {1, 2, 5},
+        {2, 5},
+    ]
+    changes.forget_before(9)
+    assert [changes.list_between(*both) for both in ((3, 10), (9, 10))] == [None, {2, 5}]
 
 
 def test_what_was_rolled_back_is_known_to_nobody() -> None:

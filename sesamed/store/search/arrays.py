@@ -1,0 +1,53 @@
+"""What posting arrays are: of each word the chunks that hold it; and of all chunks what they are called, and how long they are."""
+
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Number = TypeVar("Number", np.int64, np.int32)
+NONE: Ints = np.empty(0, np.int64)
+
+
+class Posting(NamedTuple):
+    """The chunks with a pattern, how often it is in each, and in how many messages of which files; a file may come several times."""
+
+    ordinals: NDArray[Any]
+    times: NDArray[Any]
+    files: NDArray[Any]
+    messages: NDArray[Any]
+
+
+class Column(Generic[Number]):
+    """An array that grows at its end. What is there stays, so that others may read it meanwhile."""
+
+    def __init__(self, room: NDArray[Number], count: int | None = None) -> None:
+        self._room: NDArray[Number] = room
+        self.values: NDArray[Number] = room[:count]
+
+    def append(self, added: NDArray[Number]) -> None:
+        """Add some."""
+        count, whole = len(self.values), len(self.values) + len(added)
+        if whole > len(self._room):
+            self._room = np.empty(whole + max(4096, whole // 8), self._room.dtype)
+            self._room[:count] = self.values
+        self._room[count:whole] = added
+        self.values = self._room[:whole]
+
+
+class Base(NamedTuple):
+    """All chunks as of some revision, in the order of their numbers; and words in them that need not be read."""
+
+    revision: int
+    ids: Column[np.int64]
+    lengths: Column[np.int32]
+    length: int  # of all of them
+    longest: int
+    find: Callable[[str], Posting | None]
+
+
+def pack(counts: Ints) -> NDArray[Any]:
+    """The same numbers, in as few bytes as the largest needs."""
+    return counts.astype(np.min_scalar_type(int(counts.max(initial=0))))

@@ -1,0 +1,83 @@
+"""The file of posting arrays, made of what a view shows: all chunks, and the words that are in very many of them.
+
+Which words these are is told by some of the chunks: to count each word of the index would be to read all of it. A word that is missed is
+read from the index when somebody asks for it.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import apsw
+import numpy as np
+
+from sesamed.store import sqlite
+from sesamed.store.array_file import ArrayFile, Directory, Scribe
+from sesamed.store.schema import TOKENIZER
+from sesamed.store.search.arrays import Posting, pack
+from sesamed.store.search.mapped import Written, write_base
+from sesamed.store.search.postings import LATE, MOST_LATE, View, files_of_messages
+from sesamed.store.search.stems import list_stems
+
+SHARE = 0.05  # of the chunks, that a word is in whose arrays are in the file
+SAMPLED, SAMPLED_SHARE = 2_000, 0.04  # of that many chunks; a word in SHARE of all is in fewer of them once in fifty
+AT_ONCE = 50
+REST_SHARE = 1.0  # of the time that a step took, others have before the next one
+MOST_REST_S = 0.1
+
+
+def make_file(file: ArrayFile, view: View, connection: apsw.Connection, is_over: Callable[[], bool]) -> None:
+    """Make the file of a view. Raises OSError if it cannot be written, and InterruptError if it is over meanwhile."""
+
+    def fill(scribe: Scribe) -> Directory:
+        order = view.list_live()
+        written = Written(view.counted.revision, view.ids[order], view.lengths[order])
+        stems = _list_common(connection, written, steps)
+        return write_base(scribe, written, MOST_LATE, _list_words(connection, view, stems, steps))
+
+    steps = _Steps(is_over)
+    file.write(fill)
+
+
+class _Steps:
+    """The pace of something that nobody waits for."""
+
+    def __init__(self, is_over: Callable[[], bool]) -> None:
+        self._is_over = is_over
+        self._begun_s = time.monotonic()
+
+    def pause(self) -> None:
+        """Give way after a step."""
+        if self._is_over():
+            raise apsw.InterruptError
+        time.sleep(min(MOST_REST_S, REST_SHARE * (time.monotonic() - self._begun_s)))
+        self._begun_s = time.monotonic()
+
+
+def _list_common(connection: apsw.Connection, written: Written, steps: _Steps) -> list[str]:
+    """The words that are in very many chunks, by some that lie apart."""
+    numbers = written.ids[:: max(1, len(written.ids) // SAMPLED)].tolist()
+    tokenize, found = connection.fts5_tokenizer(*TOKENIZER), Counter[str]()
+    for begin in range(0, len(numbers), AT_ONCE):
+        for _, *texts in connection.execute(LATE, (sqlite.numbers(numbers[begin : begin + AT_ONCE]),)):
+            found.update({stem for text in texts for stem in list_stems(tokenize, text)})
+        steps.pause()
+    return [stem for stem, chunks in found.most_common() if chunks >= SAMPLED_SHARE * len(numbers)]
+
+
+def _list_words(
+    connection: apsw.Connection, view: View, stems: list[str], steps: _Steps
+) -> Iterator[tuple[str, Posting]]:
+    order = view.list_live()
+    turns = np.zeros(len(view.ids), np.int32)
+    turns[order] = np.arange(len(order), dtype=np.int32)
+    ids = view.ids[order]
+    for stem in stems:
+        posting = view.find_once(connection, stem)
+        if len(posting.ordinals) >= SHARE * len(ids):
+            at = turns[posting.ordinals]
+            turn = np.argsort(at, kind="stable")
+            at = at[turn]
+            files, messages = np.unique(files_of_messages(ids[at]), return_counts=True)
+            yield stem, Posting(at, pack(posting.times[turn]), files.astype(np.int32), pack(messages))
+        steps.pause()

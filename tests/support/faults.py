@@ -125,11 +125,6 @@ AREAS: dict[str, tuple[Fault, ...]] = {
             "SQLite comes with apsw, 3.51.3 or newer, which does not have it",
         ),
         Fault(61, "Pages of the index are damaged", "It is set aside and built anew; no wrong answer"),
-        Fault(
-            136,
-            "The file of posting arrays is cut, damaged, older, of another index or gone",
-            "It is not used, and made anew; no wrong answer",
-        ),
         Fault(62, "The full-text index is damaged", "`doctor --deep` finds it"),
         Fault(63, "Full-text index and texts differ", "`doctor --deep` finds it"),
         Fault(
@@ -287,6 +282,13 @@ AREAS: dict[str, tuple[Fault, ...]] = {
             135,
             "A session goes on in a denied directory, after it was shipped or meanwhile",
             "All of it goes from the hub, with what comes of it",
+        ),
+    ),
+    "Posting arrays": (
+        Fault(
+            136,
+            "The file of posting arrays is cut, damaged, older, of another index or gone",
+            "It is not used, and made anew; no wrong answer",
         ),
     ),
 }

@@ -1,5 +1,6 @@
 """What is highlighted is what matched."""
 
+import re
 import unicodedata
 
 import apsw
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from sesamed import sanitize
 from sesamed.store import schema
 from sesamed.store.ids import Kind
-from sesamed.store.search.excerpt import SNIPPET_CHARACTERS, Excerpter, find_place, one_line
+from sesamed.store.search.excerpt import BLANKS, SNIPPET_CHARACTERS, Excerpter, find_place, one_line
 from sesamed.store.search.terms import IndexTermMaker, Word
 from sesamed.store.subwords import inner_words
 
@@ -224,3 +225,16 @@ def test_a_phrase_stands_where_its_words_follow_each_other(text: str, stands: bo
     assert asked(["alpha beta gamma"]).match({Kind.USER: text}) == (
         (["alpha beta gamma"], []) if stands else ([], ["alpha beta gamma"])
     )
+
+
+@given(st.lists(st.sampled_from(["ab", " ", "\n", "\t", "\u00a0", "c"]), max_size=12).map("".join))
+def test_blanks_are_runs_of_them_and_all_but_single_spaces(text: str) -> None:
+    """However the pattern is written."""
+    found = [run.span() for run in BLANKS.finditer(text)]
+    assert found == [run.span() for run in re.finditer(r"\s\s+|[^\S ]", text)]
+
+
+@given(st.from_regex(r"[a-zA-Z0-9]{1,12}(ational|biliti|ied|ing|ies|ization|ness|ousli|y|ed|e)?", fullmatch=True))
+def test_a_word_is_found_where_its_letters_are(word: str) -> None:
+    """A text that lacks them is not taken apart; one that has the word does not lack them."""
+    assert asked([word]).match({Kind.USER: f"so {word} it is"})[0] == [word]

@@ -177,7 +177,7 @@ class _Shower:
             hits.append(replace(hit, score=score, similar=len(one.similar - {one.shown}), subagents=one.subagents))
         matched = hits.pop().matched_words
         counted = terms.count_shown(self._terms, [join_shown(hit) for hit in hits])
-        weak, share = scoring.is_weak(self._terms, matched), scoring.measure_share(self._terms, matched)
+        weak, share = scoring.is_weak(self._terms, matched, best.strength), scoring.measure_share(self._terms, matched)
         matching = [
             (ranked.sessions[one.session], 0 if one.chunk is None else ranked.places[one.chunk][1]) for one in page
         ]

@@ -283,7 +283,7 @@ class Searcher:
         hits = [self._make_hit(one, sessions, holders, one.score / best.score) for one in page]
         matched = hits[page.index(best)].matched_words if best in page else self._find_matched_words(best)
         counted = terms.count_shown(self._terms, [join_shown(hit) for hit in hits])
-        weak, share = scoring.is_weak(self._terms, matched), scoring.measure_share(self._terms, matched)
+        weak, share = scoring.is_weak(self._terms, matched, best.strength), scoring.measure_share(self._terms, matched)
         return Page(hits, counted, ranked.total, ranked.is_exact, weak=weak, share=share)
 
     def _count_filtered_out(self) -> int:

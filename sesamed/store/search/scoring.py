@@ -22,10 +22,10 @@ TITLE_FLOOR = 1.0  # the first half of a session whose title has the whole query
 TITLE_BONUS = 1.0  # times the square of the part of the query that is in the title
 MESSAGES_FIRST = 10.0  # more than any score: one word is either said, or only done
 
-# An answer is weak when its best hit has less than this share of the question's weight; docs/search.md has how often this is right.
-ENOUGH = 0.35
-ENOUGH_WITHOUT_ONE = 0.45  # likewise, where a word of the question is nowhere in the index, and nothing stands for it
-MANY_WORDS = 3  # of so many words a single one is a coincidence
+# An answer is weak when its best hit has less than this share of the question's weight, or, lacking a word, less than this by its score:
+# words that it has far from each other, or in what a tool said, are a coincidence. docs/search.md has how often this is right.
+ENOUGH = 0.3
+ENOUGH_BY_SCORE = 0.7
 
 CHUNK_K1, CHUNK_B = 1.2, 0.75  # as FTS5 has them
 K1, B = 0.8, 0.5  # of sessions
@@ -62,6 +62,9 @@ class Scored(NamedTuple):
     chunk: int | None
     score: float
     has_word: bool = True
+    strength: float | None = (
+        None  # how much of the question its best chunk is by its score, and its heading; None without a chunk
+    )
 
 
 def measure_norm(length: Any, average: float) -> Any:
@@ -117,7 +120,7 @@ def fuse(
     fit = 1.0
     if halves and naming.titled and not one_word:  # otherwise it changes no order
         fit = measure_fit(chunks[session][0].chunk for session, half in halves.items() if half == most) or 1.0
-    result = {}
+    result, everything = {}, _weigh_known(terms) or 1.0
     for session in sessions:
         share = naming.titled.get(session, 0.0)
         score = max(halves.get(session, 0.0) / most, TITLE_FLOOR * share)
@@ -126,17 +129,22 @@ def fuse(
         if session in with_messages or (one_word and (share or session in called)):
             score += MESSAGES_FIRST
         best = chunks[session][0] if session in chunks else None
-        result[session] = Scored(session, None if best is None else best.chunk, score, session in with_word)
+        result[session] = Scored(
+            session,
+            None if best is None else best.chunk,
+            score,
+            session in with_word,
+            None if best is None else best.score / everything + share,
+        )
     return result
 
 
-def is_weak(terms: Terms, matched: Collection[str]) -> bool:
-    """Whether the best hit, which contains these words, is hardly relevant: rare words weigh more than common ones."""
-    if len(terms.terms) >= MANY_WORDS and len(matched) <= 1:
+def is_weak(terms: Terms, matched: Collection[str], strength: float | None) -> bool:
+    """Whether the best hit, which contains these words and is so strong, is hardly relevant: rare words weigh more than common ones."""
+    if _weigh_held(terms, matched) < ENOUGH * _weigh_all(terms):
         return True
-    share = _weigh_held(terms, matched) / (_weigh_all(terms) or 1.0)
-    lacks_one = any(term.is_nowhere and not term.corrected and term.word.text not in matched for term in terms.terms)
-    return share < (ENOUGH_WITHOUT_ONE if lacks_one else ENOUGH)
+    lacks_one = any(term.word.text not in matched for term in terms.terms)
+    return lacks_one and strength is not None and strength < ENOUGH_BY_SCORE
 
 
 def measure_share(terms: Terms, matched: Collection[str]) -> float:
@@ -147,6 +155,10 @@ def measure_share(terms: Terms, matched: Collection[str]) -> float:
 
 def _weigh_all(terms: Terms) -> float:
     return sum(terms.weigh(term) for term in terms.terms)
+
+
+def _weigh_known(terms: Terms) -> float:
+    return sum(terms.weigh_found(term) for term in terms.terms)
 
 
 def _weigh_held(terms: Terms, matched: Collection[str]) -> float:

@@ -29,6 +29,7 @@ class Found(NamedTuple):
     group: Group
     team: Team
     members: Mapping[int, Team]
+    strength: float | None = None
 
     @property
     def subagents(self) -> int:
@@ -95,7 +96,9 @@ def fold(scored: list[Scored], shown: Mapping[int, Shown], *, recent: bool) -> l
             result[about.group] = first._replace(members={**first.members, **members})
             continue
         best = team[0]
-        result[about.group] = Found(about.shown, best.session, best.chunk, best.score, about.group, about.team, members)
+        result[about.group] = Found(
+            about.shown, best.session, best.chunk, best.score, about.group, about.team, members, best.strength
+        )
     return list(result.values())
 
 

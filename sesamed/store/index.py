@@ -336,10 +336,12 @@ class Index:
             status = os.stat(self.path + "-wal")
         except OSError:
             return
-        now = status.st_mtime_ns, status.st_size
-        if now == writer.wal_status or writer.is_writing:
+        now, before = (status.st_mtime_ns, status.st_size), writer.wal_status
+        if now == before or writer.is_writing:
             return
         if not writer.is_log_whole():
+            if writer.has_written_since(before):  # perhaps it was begun anew
+                return
             error = DamagedError(self.path, checksums.WRONG_LOG)
             self.note_damage(error)
             raise error

@@ -95,14 +95,14 @@ class Upkeep:
 
     def urgent_step(self) -> None:
         """Do what cannot wait."""
-        with sqlite.errors(self._writer.path):
+        with sqlite.errors(self._writer.path), self._writer.at_work():
             if self._writer.commits >= self._look_at:
                 self._reduce_segments()
             self._shorten_wal()
 
     def step(self) -> None:
         """Do one small step: merge, give pages back, or checkpoint."""
-        with sqlite.errors(self._writer.path):
+        with sqlite.errors(self._writer.path), self._writer.at_work():
             self._is_busy = self._merge_or_vacuum() if self._unmerged else False
             self._unmerged = self._is_busy
             if self._is_busy:

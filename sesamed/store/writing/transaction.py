@@ -90,8 +90,20 @@ class Writer:
         with suppress(OSError):
             status = os.stat(self.path + "-wal")
             self.wal_status = status.st_mtime_ns, status.st_size
-        self.is_writing = False
         return apsw.SQLITE_OK
+
+    def has_written_since(self, status: tuple[int, int] | None) -> bool:
+        """Whether the WAL is another one than with this status, or is to be."""
+        return self.is_writing or self.wal_status != status
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """While the WAL is written to, or begun anew, there may be less in it than was committed last: nobody compares."""
+        self.is_writing = True
+        try:
+            yield
+        finally:
+            self.is_writing = False
 
     @property
     def revision(self) -> int:

@@ -25,6 +25,7 @@ from sesamed.store.search.postings import Postings
 from sesamed.store.search.terms import Terms, expand, parse
 from sesamed.store.shelf import find_view
 from sesamed.store.sqlite import Reader
+from sesamed.store.upkeep import Upkeep
 from sesamed.store.writing.transaction import Writer
 from tests.support.history import LIMITS, NOON, look_until_done
 from tests.support.indexes import make_directory
@@ -381,3 +382,24 @@ def test_what_was_rolled_back_is_known_to_nobody() -> None:
     changes.note(2, [8])
     changes.settle(committed=True)
     assert changes.list_between(2, 3) == {8}
+
+
+def test_a_log_that_is_begun_anew_by_upkeep_is_no_damage(desk: Desk) -> None:
+    """A question may come when it has less in it than was committed before."""
+    writer, upkeep = desk.index.writer, Upkeep(desk.index.writer)
+    for number in range(8):
+        desk.write(number, ["alpha", "beta"])
+    writer.connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+    asked = list[int]()
+
+    def ask_meanwhile(connection: apsw.Connection, database: str, pages: int) -> int:
+        with desk.index.readers.lend() as reader:
+            asked.append(writer.wal_pages - pages)
+            reader.execute("SELECT * FROM totals").fetchall()
+        return writer._note_wal(connection, database, pages)
+
+    writer.connection.set_wal_hook(ask_meanwhile)
+    upkeep.urgent_step()
+    upkeep.step()
+    assert max(asked) > 0
+    assert desk.index.damage is None

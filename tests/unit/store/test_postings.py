@@ -1,6 +1,7 @@
 """What is kept of the index for questions: right for each snapshot, whatever is written meanwhile. Histories are in tests/histories."""
 
 import os
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -102,6 +103,7 @@ def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
         yield made
     finally:
         made.index.close()
+        shutil.rmtree(made.directory)
 
 
 def compare(connection: apsw.Connection, terms: Terms) -> bool:

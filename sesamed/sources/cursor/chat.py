@@ -100,6 +100,7 @@ TURNS: Final = msgspec.json.Decoder(list[tuple[str | None, int | None]]).decode
 STEPS: Final = msgspec.json.Decoder(list[tuple[str | None, str | None, int | None, int | None]]).decode
 
 UNTITLED: Final = "New Agent"
+UNREADABLE_TIMES: Final = "its times are not readable"
 SKIPPED: Final = frozenset({"text", "image", "file", "reasoning", "redacted-reasoning"})
 PICTURES: Final = frozenset({"image", "file"})
 BY_NAME: Final = frozenset({"CallMcpTool", "CallDynamicTool"})  # tools that call others
@@ -123,7 +124,7 @@ def read_chat(state: CursorState, row: Row) -> Step:
     if row.query == 2:
         told: dict[str, tuple[int | None, int | None]] = {}
         for name, text, began, ended in _decode(STEPS, row.values[0]):
-            told.setdefault(_mark(name or "", bytes.fromhex(text or "")), (millis(began), millis(ended)))
+            told.setdefault(_mark(name or "", _read_hex(text or "")), (millis(began), millis(ended)))
         return msgspec.structs.replace(state, told=told), []
     return _read_message(state, *row.values)
 
@@ -334,4 +335,11 @@ def _decode(decode: Any, value: Value) -> Any:
     try:
         return decode(json_column(value))
     except FAILURES:
-        raise BadLineError("its times are not readable") from None
+        raise BadLineError(UNREADABLE_TIMES) from None
+
+
+def _read_hex(digits: str) -> bytes:
+    try:
+        return bytes.fromhex(digits)
+    except ValueError:
+        raise BadLineError(UNREADABLE_TIMES) from None

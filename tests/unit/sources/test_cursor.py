@@ -20,6 +20,7 @@ from sesamed.ingest.units import BetterFiles, UnitFinder, look_at
 from sesamed.model import Bad, Message, NameRank, Operation, ToolCall, Unknown
 from sesamed.source import BadLineError, ForeignFileError, Member, Row, Rows, ShapeFinder
 from sesamed.sources.cursor import Cursor
+from sesamed.sources.cursor.chat import CursorState, read_chat
 from sesamed.sources.cursor.prompts import prompt_of, time_of
 from tests.support.cursor import (
     SCHEMA,
@@ -637,6 +638,12 @@ def test_a_message_that_does_not_decode_is_skipped(desk: Desk) -> None:
 
 
 # -- whatever the rows are
+
+
+def test_times_of_a_text_that_is_named_by_no_digits_are_bad() -> None:
+    """They are refused as other times that cannot be read."""
+    with pytest.raises(BadLineError, match="times"):
+        read_chat(CursorState(session="a"), Row(2, ('[["a", "no digits", 1, 2]]',)))
 
 
 @settings(deadline=None)

@@ -304,8 +304,10 @@ class Index:
 
     def _note_arrays(self) -> None:
         """Say of the file of posting arrays what has changed since it was made, or it is worth nothing to the next daemon."""
-        with suppress(StoreError):
-            if self.damage is None and (stop := self.readers.stop(self.writer.revision)) is not None:
+        if self.damage is not None or self.readers.arrays.mark is None:
+            return
+        with suppress(StoreError, sqlite.Error):  # the index may be lost: then so is what lay beside it
+            if (stop := self.readers.stop(self.writer.revision)) is not None:
                 self.writer.set_metadata(STOPPED, msgspec.json.encode(stop).decode())
 
     def is_in_place(self) -> bool:

@@ -323,6 +323,14 @@ def test_a_word_that_is_not_what_was_written_is_read(large: Desk) -> None:
     assert not file.exists()
 
 
+def test_a_lost_index_has_nothing_to_say_of_its_file(large: Desk) -> None:
+    """It is closed like any other."""
+    large.index.writer.close()
+    large.index.close()
+    large.index = Index(large.index.path)
+    assert ask(large.index) == "read"
+
+
 def test_a_small_index_has_no_file(desk: Desk) -> None:
     desk.write(0, ["alpha"])
     assert ask(desk.index) == "read"

@@ -1,11 +1,11 @@
 /**
- * Where the daemon's socket is, and the program that starts the daemon. Knows nothing of how to talk to either.
+ * Where the daemon's socket and its configuration are, and the program that starts the daemon. Knows nothing of how to talk to either.
  *
  * The socket's place follows from the user, in the order of docs/protocol.md, as for the daemon and every other client.
  */
 import { existsSync, lstatSync } from "node:fs";
-import { userInfo } from "node:os";
-import { join, resolve } from "node:path";
+import { homedir, userInfo } from "node:os";
+import { isAbsolute, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const NAME = "sesamed.sock";
@@ -29,6 +29,12 @@ export function defaultDirectory(runUser = "/run/user"): string {
 export function isPrivate(path: string): boolean {
   const found = lstatSync(path, { throwIfNoEntry: false });
   return found !== undefined && found.isDirectory() && found.uid === userId() && (found.mode & 0o077) === 0;
+}
+
+/** The configuration, whether it is there or not. A test holds this and sesamectl's equal. */
+export function configFile(environ: Environ = process.env): string {
+  const base = environ.XDG_CONFIG_HOME?.trim() ?? "";
+  return join(environ.SESAME_CONFIG_DIR || join(isAbsolute(base) ? base : join(homedir(), ".config"), "sesame"), "config.jsonc");
 }
 
 function userId(): number {

@@ -8,6 +8,7 @@ import { AnswerError, parseAnswer } from "../sesame/memory/answer.ts";
 import { Budget, SpentError } from "../sesame/memory/budget.ts";
 import { context, type Entry, fitted, MAX_BYTES, promptsSince, readConversation } from "../sesame/memory/conversation.ts";
 import { metaPath, readMeta, writeMeta } from "../sesame/memory/meta.ts";
+import { readLanguages } from "../sesame/memory/languages.ts";
 import { due } from "../sesame/memory/older.ts";
 import { day } from "../sesame/text.ts";
 
@@ -37,6 +38,24 @@ test("what pi itself says of the context counts, less what was edited out", () =
 test("prompts behind an entry; all, if it is not on this branch", () => {
   const branch = [said("1"), said("2", "assistant"), said("3"), { type: "custom", id: "4" }];
   assert.deepEqual(["1", "3", "4", "gone", undefined].map((leaf) => promptsSince(branch, leaf)), [1, 0, 0, 2, 2]);
+});
+
+// -- in which languages the person asks
+
+test("sesamectl says which languages are configured, and is not run where none can be", async (here) => {
+  const [before, directory, ran] = [process.env.SESAME_CONFIG_DIR, place(), [] as string[][]];
+  here.after(() => (before === undefined ? delete process.env.SESAME_CONFIG_DIR : (process.env.SESAME_CONFIG_DIR = before)));
+  process.env.SESAME_CONFIG_DIR = directory;
+  const read = (stdout: string, code = 0) => readLanguages(async (_program, args) => (ran.push(args), { stdout, stderr: "line 1:\n wrong", code }), new AbortController().signal);
+  const configured = (text: string) => writeFileSync(join(directory, "config.jsonc"), text);
+  assert.deepEqual(await read("?"), []);
+  configured('{memory: {command: ["llm"]}}');
+  assert.deepEqual([await read("?"), ran], [[], []]);
+  configured('{memory: {languages: ["German"]}}');
+  assert.deepEqual(await read('{"settings": {"memory.languages": {"value": ["German"], "from": "x"}}}'), ["German"]);
+  assert.deepEqual(await read('{"settings": {"hub.languages": {"value": {}}}}'), []);
+  await assert.rejects(read("", 3), /cannot read memory\.languages: line 1: wrong/);
+  assert.deepEqual(ran[0], ["config", "--json"]);
 });
 
 // -- what of it is shown

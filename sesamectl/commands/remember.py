@@ -4,7 +4,7 @@ One session after the other: one that fails stops no other, and what is stored s
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ from sesamectl.memory.progress import Log, Progress, dollars, label
 from sesamectl.memory.prompt import count_tokens
 from sesamectl.memory.remembering import Budget, Question, ask, look, prepare, store
 from sesamectl.memory.series import Step, Took, ended_by_signals, take_each
-from sesamectl.memory.settings import Settings, read_settings
+from sesamectl.memory.settings import Settings, read_languages, read_settings
 from sesamectl.output import require_output, show
 from sesamectl.render import clean_lines, number
 from sesamectl.render.terminal import BOLD, Terminal
@@ -43,7 +43,7 @@ def run(arguments: Arguments) -> int:
         if arguments.has("auto"):
             return _run_by_itself(arguments, ledger)
         if arguments.has("dry-run"):
-            took = _take(arguments, due, partial(_preview, arguments, budget), progress)
+            took = _take(arguments, due, partial(_preview, arguments, budget, read_languages()), progress)
             show(_report(took, is_dry=True), _dry_lines, arguments)
         else:
             means = Means(read_settings(), budget, ledger, progress)
@@ -135,11 +135,11 @@ def _list_due(arguments: Arguments, due: dict[str, Any], ledger: Ledger) -> Due:
     return Due(references, listed["total"] - len(references), waiting)
 
 
-def _prepare(arguments: Arguments, reference: str) -> Question:
+def _prepare(arguments: Arguments, reference: str, languages: Sequence[str]) -> Question:
     found: list[Question] = []
 
     def question(client: Client) -> dict[str, Any]:
-        found[:] = [prepare(client, identify(resolve(client, reference)))]
+        found[:] = [prepare(client, identify(resolve(client, reference)), languages)]
         return {}
 
     call_retrying(arguments, question)
@@ -158,7 +158,7 @@ class Means(NamedTuple):
 def _remember(arguments: Arguments, means: Means, place: str, reference: str) -> dict[str, Any]:
     """Nothing is connected while the model thinks: the daemon may be restarted meanwhile."""
     settings, budget, ledger, progress = means
-    question = _prepare(arguments, reference)
+    question = _prepare(arguments, reference, settings.languages)
     progress.begin(place, question.session)
     entry = ask(settings, question, budget, progress.again)
     stored = call(arguments, lambda client: store(client, settings, question, entry))
@@ -174,8 +174,8 @@ def _remember(arguments: Arguments, means: Means, place: str, reference: str) ->
     }
 
 
-def _preview(arguments: Arguments, budget: Budget, _: str, reference: str) -> dict[str, Any]:
-    question = _prepare(arguments, reference)
+def _preview(arguments: Arguments, budget: Budget, languages: Sequence[str], _: str, reference: str) -> dict[str, Any]:
+    question = _prepare(arguments, reference, languages)
     budget.spend(question.prompt)
     session = question.session
     return {

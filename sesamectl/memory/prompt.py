@@ -21,12 +21,17 @@ Write one JSON object and nothing else, with these fields:
 - "recallWords": 12 to 18 short phrases: how somebody would look for this session a year later, in OTHER words than the session uses:
   plain-language paraphrases, general terms for specific ones (for a tool what kind of tool it is: for "uv" "python package manager"),
   symptoms as a user would say them, synonyms, the category of the problem, the everyday word for the jargon and the jargon for the
-  everyday word. Always in English, and 6 to 8 more in the language in which the person wrote if that is another one. No filler,
+  everyday word. Always in English, and {more}. No filler,
   nothing that repeats the name.
 
 Of a session without content ("hello", a test of the connection, an empty error) write a short entry that says so.
 Passwords and the like have been replaced ([masked:githubtoken]); do not mention what was behind them.
 """
+OF_THE_TALK = "6 to 8 more in the language in which the person wrote if that is another one"
+# What the person chose: words in the language of the talk found nothing that its own words do not (docs/decisions.md, 93).
+OF_THE_PERSON = (
+    "about 4 more in each other language in which the person will ask, whatever language the session is in: {languages}"
+)
 LAST = "Now write the entry of this session: one JSON object and nothing else."  # 50 KiB after it was said
 MAX_QUOTED = 8000  # of an answer that was not what was asked for
 TOKEN_BYTES = 4  # about; of English
@@ -34,11 +39,13 @@ CLOSES = re.compile(r"<(?=/(?:session|answer)\b)", re.ASCII | re.IGNORECASE)
 ATS = re.compile(r"([A-Za-z0-9]?)(@+)( ?)")
 
 
-def make_prompt(session: Mapping[str, Any], conversation: Conversation) -> str:
-    """What the command reads."""
+def make_prompt(session: Mapping[str, Any], conversation: Conversation, languages: Sequence[str] = ()) -> str:
+    """What the command reads. The languages are those in which the person asks, if they said so."""
     cut = "\nThe middle of it was left out." if conversation.is_cut else ""
     about = "\n".join(f"{name}: {value}" for name, value in describe(session))
-    return f"{PROMPT_MARKER}\n\n{INSTRUCTIONS}\n<session>\n{close(about)}{cut}\n\n{close(conversation.text)}\n</session>\n\n{LAST}\n"
+    more = OF_THE_PERSON.format(languages=close(", ".join(languages))) if languages else OF_THE_TALK
+    told = INSTRUCTIONS.format(more=more)
+    return f"{PROMPT_MARKER}\n\n{told}\n<session>\n{close(about)}{cut}\n\n{close(conversation.text)}\n</session>\n\n{LAST}\n"
 
 
 def make_retry(prompt: str, answer: str, errors: Sequence[str]) -> str:

@@ -1,6 +1,6 @@
 """One session: read what was said, ask the command, store what it answers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -61,7 +61,7 @@ def look(client: Client) -> None:
     client.call("sync", timeoutMs=LOOK_MS)
 
 
-def prepare(client: Client, identity: str) -> Question:
+def prepare(client: Client, identity: str, languages: Sequence[str]) -> Question:
     """The question about a session. Raises AskingError if there is nothing to ask about; RpcError also if it was excluded a moment ago."""
     look(client)
     session = client.call("get_session_meta", sessionId=identity)
@@ -69,7 +69,7 @@ def prepare(client: Client, identity: str) -> Question:
     if not conversation.text:
         raise AskingError("nobody has said anything in it")
     seen = (session.get("generated") or {}).get("at", "")
-    return Question(identity, session, make_prompt(session, conversation), conversation.up_to, seen)
+    return Question(identity, session, make_prompt(session, conversation, languages), conversation.up_to, seen)
 
 
 def ask(settings: Settings, question: Question, budget: Budget, tell: Callable[[str], None]) -> Entry:

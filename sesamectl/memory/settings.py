@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from sesamectl.errors import RefusedError
-from sesamed.config import Auto, load
+from sesamed.config import Auto, Memory, load
 from sesamed.errors import ConfigError
 from sesamed.paths import find
 from sesamed.sources import SOURCES
@@ -19,8 +19,8 @@ RECIPES = (
 
 
 class Settings(NamedTuple):
-    """The command, what the model is called in what it wrote, and how long it may take; its environment, if that is not ours; and what the
-    timer has done.
+    """The command, what the model is called in what it wrote, and how long it may take; its environment, if that is not ours; what the
+    timer has done; and the languages in which the person asks.
     """
 
     command: Sequence[str]
@@ -28,20 +28,30 @@ class Settings(NamedTuple):
     timeout_s: float
     environment: Mapping[str, str] | None = None
     auto: Auto = Auto()
+    languages: Sequence[str] = ()
 
 
 def read_settings() -> Settings:
     """The settings. Raises RefusedError if no command is configured, or the configuration is wrong."""
-    try:
-        file = find(os.environ).config_file
-        memory = load(file, os.environ, SOURCES.keys()).memory
-    except ConfigError as error:
-        raise RefusedError(error.message) from None
+    file, memory = _read_memory()
     if memory.command is None:
         raise RefusedError(f"no model to ask: put memory.command into {file}, for instance {_list_recipes()}")
     command = [os.path.expanduser(memory.command[0]), *memory.command[1:]]
     model = memory.model or os.path.basename(command[0]) or command[0]
-    return Settings(command, model, memory.timeout_seconds, auto=memory.auto)
+    return Settings(command, model, memory.timeout_seconds, auto=memory.auto, languages=memory.languages)
+
+
+def read_languages() -> Sequence[str]:
+    """The languages in which the person asks, also where no command is configured. Raises RefusedError if the configuration is wrong."""
+    return _read_memory()[1].languages
+
+
+def _read_memory() -> tuple[str, Memory]:
+    try:
+        file = find(os.environ).config_file
+        return file, load(file, os.environ, SOURCES.keys()).memory
+    except ConfigError as error:
+        raise RefusedError(error.message) from None
 
 
 def _list_recipes() -> str:

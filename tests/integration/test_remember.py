@@ -104,7 +104,9 @@ def test_a_good_answer_is_stored_at_once(desk: Desk) -> None:
     assert "User: where does the quince stand\n\nAssistant: yes" in prompt
     assert "medlar" not in prompt
     assert "quince" in desk.run("search", "obstwiese").stdout
+    desk.configure(languages=["English", "Deutsch\u200b "])  # what was remembered before is not due for that
     assert [one["sessionId"] for one in desk.remember("--due")["remembered"]] == ["medlar"]
+    assert [" session is in: English, Deutsch. No filler" in asked for asked in desk.asked] == [False, True]
     assert desk.remember("--due") == NOTHING
     assert desk.run("remember", "--due").stdout == "No session is due\n"
 
@@ -270,12 +272,13 @@ def test_what_another_generator_stored_meanwhile_stays(desk: Desk) -> None:
 
 def test_what_would_be_sent_is_shown(desk: Desk) -> None:
     """All of it, masked, with its size; nobody is asked, and no command needs to be configured."""
-    (desk.config / "config.jsonc").unlink()
+    (desk.config / "config.jsonc").write_text('{"memory": {"languages": ["German"]}}')
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     desk.write("secret", f"the token is {secret}")
     answer = desk.remember("secret", "--dry-run")
     (would,) = answer["wouldSend"]
     assert "the token is [masked:githubtoken]" in would["prompt"]
+    assert " session is in: German. No filler" in would["prompt"]
     assert would["bytes"] == len(would["prompt"].encode())
     assert would["tokens"] == -(-would["bytes"] // 4)
     shown = desk.run("remember", "secret", "--dry-run").stdout

@@ -69,7 +69,7 @@ def own_id(talk: Talk) -> str:
 
 
 def test_right_at_once(set_desk: SetDesk, model: Model) -> None:
-    desk = set_desk()
+    desk = set_desk(memory={"languages": ["English", "German"]})
     choose(desk, notificationAutoClearMs=10)
     model.says("It wants a second tree nearby.")
     model.says_aside(GOOD)
@@ -82,6 +82,8 @@ def test_right_at_once(set_desk: SetDesk, model: Model) -> None:
     (asked,) = model.asides
     (prompt,) = (plain(message) for message in asked["messages"] if message["role"] == "user")
     assert prompt.startswith(PROMPT_MARKER)
+    assert "about 4 more in each other language in which the person will ask, whatever" in prompt
+    assert " is in: English, German. No filler" in prompt
     assert (
         "User: why does the plum tree not bear fruit? the token is [masked:githubtoken]\n\nAssistant: It wants"
         in prompt

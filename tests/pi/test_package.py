@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sesamectl import __version__
-from sesamectl.locations import MAX_SOCKET_BYTES, socket_path
+from sesamectl.locations import MAX_SOCKET_BYTES, config_file, socket_path
 from sesamectl.memory.answer import AnswerError, parse_answer
 from sesamectl.memory.conversation import Conversation
 from sesamectl.memory.prompt import make_prompt, make_retry
@@ -56,19 +56,21 @@ def test_its_types(beside: Path) -> None:
     run(npm.node_22(), str(npm.typescript() / "typescript/bin/tsc"), "--project", ".", directory=beside)
 
 
-def test_it_asks_where_everybody_asks(tmp_path: Path) -> None:
+def test_it_asks_where_everybody_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The order of docs/protocol.md stands in three places: the daemon's, sesamectl's, and this one's."""
-    script = "import { socketPath } from './sesame/locations.ts'; console.log(socketPath())"
+    names = "{ configFile, socketPath }"
+    script = f"import {names} from './sesame/locations.ts'; console.log(socketPath()); console.log(configFile())"
     for environ in (
         {},
         {"HOME": str(tmp_path)},
-        {"SESAME_RUNTIME_DIR": "/r"},
-        {"SESAME_RUNTIME_DIR": "/r", "SESAME_SOCKET": "/s"},
+        {"SESAME_RUNTIME_DIR": "/r", "SESAME_CONFIG_DIR": "/c/", "XDG_CONFIG_HOME": "/x"},
+        {"SESAME_RUNTIME_DIR": "/r", "SESAME_SOCKET": "/s", "XDG_CONFIG_HOME": "/x"},
     ):
         usual = {name: value for name, value in os.environ.items() if not name.startswith("SESAME_")} | environ
+        monkeypatch.setenv("HOME", usual["HOME"])
         asked = [npm.node_22(), "--input-type=module", "--eval", script]
         done = subprocess.run(asked, cwd=PACKAGE, env=usual, capture_output=True, text=True, check=True)
-        assert done.stdout.strip() == socket_path(usual)
+        assert done.stdout.splitlines() == [socket_path(usual), config_file(usual)]
 
 
 @pytest.mark.parametrize(("environ", "expected"), login.NAMED)
@@ -102,6 +104,7 @@ def test_a_model_is_asked_what_sesamectl_asks(tmp_path: Path) -> None:
         },
         dict.fromkeys(("name", "agent", "cwd", "gitBranch"), None) | {"created": "C", "modified": "M", "toolCounts": {}},
     ]  # fmt: skip
+    languages = ["English", "@Deutsch </session>", "pt-BR"]
     cases = [
         (session, Conversation(said, 3, is_cut=is_cut), wrong)
         for session in sessions
@@ -112,7 +115,7 @@ def test_a_model_is_asked_what_sesamectl_asks(tmp_path: Path) -> None:
         for wrong in ("no", "語😀</answer>" * 900)
     ]
     errors = ['"name" must be a text', "two"]
-    prompts = [make_prompt(session, conversation) for session, conversation, _ in cases]
+    prompts = [make_prompt(session, said, languages[at:]) for at, (session, said, _) in enumerate(cases)]
     expected = [[prompt, make_retry(prompt, case[2], errors)] for prompt, case in zip(prompts, cases, strict=True)]
     given = tmp_path / "cases.json"
     given.write_text(
@@ -120,11 +123,14 @@ def test_a_model_is_asked_what_sesamectl_asks(tmp_path: Path) -> None:
     )
     script = (
         "import { readFileSync } from 'node:fs'; import { makePrompt, makeRetry } from './sesame/memory/prompt.ts';"
-        "const made = JSON.parse(readFileSync(process.argv[1], 'utf8')).map(([session, conversation, wrong]) => {"
-        "  const prompt = makePrompt(session, conversation); return [prompt, makeRetry(prompt, wrong, JSON.parse(process.argv[2]))]; });"
+        "const made = JSON.parse(readFileSync(process.argv[1], 'utf8')).map(([session, conversation, wrong], at) => {"
+        "  const prompt = makePrompt(session, conversation, JSON.parse(process.argv[3]).slice(at));"
+        "  return [prompt, makeRetry(prompt, wrong, JSON.parse(process.argv[2]))]; });"
         "console.log(JSON.stringify(made))"
     )
-    said = run(npm.node_22(), "--input-type=module", "--eval", script, str(given), json.dumps(errors))
+    said = run(
+        npm.node_22(), "--input-type=module", "--eval", script, str(given), json.dumps(errors), json.dumps(languages)
+    )
     assert json.loads(said) == expected
 
 

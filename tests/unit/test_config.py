@@ -48,7 +48,8 @@ def test_every_key_is_read(tmp_path: Path) -> None:
       "piSessionPaths": ["~"],
       "exclude": ["~/secret", "**/x//y", "/a/*"],
       "projectIgnoreFiles": false, "gone": "90d", "watch": "off", "sweepSeconds": 5, "workstationId": "0123abcd",
-      "memory": {"command": ["llm", "-m", ""], "model": "x", "timeoutSeconds": 3600, "auto": {"every": "24h", "environmentFile": "~/e"}},
+      "memory": {"command": ["llm", "-m", ""], "model": "x", "timeoutSeconds": 3600,
+        "languages": ["English", " Deutsch\\n", "pt-BR", "English"], "auto": {"every": "24h", "environmentFile": "~/e"}},
       "limits": {"maxConnections": 3},
     }"""
     assert _load(tmp_path, text) == Config(
@@ -65,6 +66,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
             command=("llm", "-m", ""),
             model="x",
             timeout_seconds=3600,
+            languages=("English", "Deutsch", "pt-BR"),
             auto=Auto(every="24h", environment_file="/home/ada/e"),
         ),
         limits=Limits(max_connections=3),
@@ -87,6 +89,11 @@ def test_escaped_characters_are_characters(tmp_path: Path) -> None:
         ('{"memory": {"command": "llm"}}', ": line 1: $.memory.command:"),
         ('{"memory": {\n"command": []}}', ": line 2: $.memory.command:"),
         ('{"memory": {"timeoutSeconds": 0}}', ": line 1: $.memory.timeoutSeconds:"),
+        ('{"memory": {"languages": "German"}}', ": line 1: $.memory.languages:"),
+        (
+            '{"memory": {"languages": ["German", "\\u200b "]}}',
+            ": line 1: $.memory.languages[1]: there is nothing to be seen",
+        ),
         ('{"memory": {"auto": true}}', ": line 1: $.memory.auto:"),
         ('{"memory": {"auto": {"every": "5h"}}}', ": line 1: $.memory.auto.every:"),
         ('{"memory": {"auto": {"limit": 0}}}', ": line 1: $.memory.auto.limit:"),
@@ -171,6 +178,9 @@ def test_an_unreadable_file_is_no_default(tmp_path: Path) -> None:
             ": $.limits: Object contains unknown field `maxLines` (did you mean maxLineBytes?); expected maxLineBytes, ",
         ),
         ({"memory": {"comand": ["x"]}}, "unknown field `comand` (did you mean command?); expected command: "),
+        ({"memory": {"languages": ["x"] * 9}}, "`array` of length <= 8; expected command: a list of words such as"),
+        ({"memory": {"languages": [7]}}, ": $.memory.languages[0]: Expected `str`, got `int`; expected command: "),
+        ({"memory": {"languages": ["x" * 61]}}, ": $.memory.languages[0]: Expected `str` of length <= 60; "),
         ({"watch": "evnts"}, "Invalid enum value 'evnts' (did you mean events?); expected "),
         ({"xyzzy": []}, ": $: Object contains unknown field `xyzzy`; expected"),
         (

@@ -12,6 +12,7 @@ import { explained, NOT_FOUND, notice } from "../trouble.ts";
 import { isNewer } from "../version.ts";
 import { Budget, SpentError } from "./budget.ts";
 import { Choice } from "./choice.ts";
+import { readLanguages } from "./languages.ts";
 import { due } from "./older.ts";
 import { type Means, NotDue, NotRemembered, remember, type Remembered, type Subject, Useless } from "./remembering.ts";
 import { ATTEMPT, isTheirs, newPrompts, OURS, subjectOf } from "./running.ts";
@@ -166,13 +167,15 @@ class Memory {
   #means({ ctx, control, status }: Here, what: string, escape?: AbortSignal): Means {
     const { agentDirectory, settings } = this.#choice;
     const exec: Exec = (command, args, options) => this.#pi.exec(command, args, options);
+    const signal = escape ? AbortSignal.any([control.signal, escape]) : control.signal;
     return {
       ask: asker(exec, way()),
       registry: ctx.modelRegistry,
       chosen: this.#choice.model(ctx),
       budget: new Budget(agentDirectory, settings.budgetCents),
+      languages: () => readLanguages(exec, signal),
       agentDirectory,
-      signal: escape ? AbortSignal.any([control.signal, escape]) : control.signal,
+      signal,
       asking: (retry, of) => status.doing(`indexing${what} …${retry > 0 ? ` (retry ${retry}/${of})` : ""}`),
     };
   }

@@ -32,6 +32,7 @@ export interface Means {
   registry: Registry;
   chosen: Chosen;
   budget: Budget;
+  languages: () => Promise<readonly string[]>; // in which the person asks
   agentDirectory: string;
   signal: AbortSignal;
   asking: (retry: number, of: number) => void;
@@ -69,7 +70,7 @@ export async function remember(subject: Subject, means: Means): Promise<Remember
   const upTo = session.generated?.upTo;
   if (typeof upTo === "number" && conversation.prompts.filter((number) => number > upTo).length < (subject.least ?? 0)) throw new NotDue();
   const at = new Date();
-  const { annotations, usage } = await asked(makePrompt(session, conversation), means);
+  const { annotations, usage } = await asked(makePrompt(session, conversation, await means.languages()), means);
   try {
     await store(subject, means, { session, conversation, at, annotations, costUsd: usage.cost.total });
   } catch (error) {

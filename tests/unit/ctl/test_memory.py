@@ -118,6 +118,21 @@ def test_recall_words_are_asked_for_in_the_language_of_the_person() -> None:
     )
 
 
+def test_recall_words_are_asked_for_in_the_languages_in_which_the_person_asks() -> None:
+    """Where they say so, instead: a session does not tell. There is room for them all in what is taken."""
+    asked = make_prompt(
+        SESSION, Conversation("Bonjour", 1, is_cut=False), ["English", "{German}", "pt-BR @me </session>"]
+    )
+    usual = make_prompt(SESSION, Conversation("Bonjour", 1, is_cut=False))
+    more = "about 4 more in each other language in which the person will ask, whatever language the session is in: "
+    told = f"{more}English, {{German}}, pt-BR @ me < /session>"
+    assert asked == usual.replace("6 to 8 more in the language in which the person wrote if that is another one", told)
+    assert (
+        len(parse_answer(json.dumps({**GOOD, "recallWords": [f"{at}" for at in range(18 + 8 * 5)]}))["recallWords"])
+        == 58
+    )
+
+
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_a_prompt_begins_with_the_marker_and_ends_where_it_ends(said: str, answer: str) -> None:
     """Whatever was said: what is material and what is instruction stays apart."""

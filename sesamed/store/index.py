@@ -447,7 +447,7 @@ def _identity(path: str) -> tuple[int, int] | None:
 # They lie beside the index until a person deletes them, and that long `status` tells of them.
 
 KEPT_ASIDE = 3
-NOTE = ".txt"
+NOTE, UNFINISHED_NOTE = ".txt", ".lost.new"
 ASIDE_TIME = "%Y%m%dT%H%M%SZ"
 
 
@@ -483,11 +483,14 @@ def set_aside(path: str) -> str:
 
 
 def note_lost(path: str, files: Iterable[bytes]) -> None:
-    """Write down which files' sessions went with an index that somebody removed."""
-    target = _name_aside(path, "lost") + NOTE
-    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    """Write down which files' sessions went with an index that somebody removed. Whoever sees the note sees all of it."""
+    target, unfinished = _name_aside(path, "lost") + NOTE, path + UNFINISHED_NOTE
+    with suppress(FileNotFoundError):
+        os.unlink(unfinished)
+    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with open(descriptor, "wb") as note:
         note.write(b"".join(file.replace(b"\n", b"?") + b"\n" for file in files))
+    os.replace(unfinished, target)
 
 
 def list_aside(path: str) -> list[Aside]:

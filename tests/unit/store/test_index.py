@@ -159,9 +159,16 @@ def test_few_indexes_that_were_set_aside_are_kept(tmp_path: Path) -> None:
 
 
 def test_what_went_with_an_index_is_written_down(tmp_path: Path) -> None:
-    """It is among what was set aside, until somebody deletes it."""
+    """It is among what was set aside, until somebody deletes it; nobody sees a part of it, and none that was begun is in the way."""
     path = str(tmp_path / "index.sqlite")
-    note_lost(path, [b"/one", b"/tw\no"])
+
+    def lost() -> Iterator[bytes]:
+        yield b"/one"
+        assert not list_aside(path)
+        yield b"/tw\no"
+
+    (tmp_path / "index.sqlite.lost.new").write_bytes(b"/begun before")
+    note_lost(path, lost())
     (aside,) = list_aside(path)
     assert (Path(aside.path).read_bytes(), aside.salvaged) == (b"/one\n/tw?o\n", None)
     assert Path(aside.path).stat().st_mode & 0o777 == 0o600

@@ -462,7 +462,9 @@ class _Daemon:
         while True:
             await anyio.sleep(READY_S)
             if self._index.readers.lack_stems:
-                await anyio.to_thread.run_sync(self._index.readers.read_stems)
+                await anyio.to_thread.run_sync(
+                    self._index.readers.read_stems, abandon_on_cancel=True
+                )  # it ends with the readers
 
     async def _keep_socket(self, serve: Callable[[socket.socket], None]) -> None:
         """Create the socket again if it was removed: without it no client can connect. What stands in its place is not touched."""

@@ -161,7 +161,9 @@ class Readers:
         begun_s = time.monotonic()
         with suppress(StoreError, sqlite.InterruptError):  # others will notice
             for first in missing:
-                with self.lend(lambda: not self._open.is_set()) as connection:
+                if self._is_closing.is_set():
+                    return
+                with self.lend(self._is_closing.is_set) as connection:
                     self._stems.read(connection, first)
         self._stems.note_reading(time.monotonic() - begun_s)
 
@@ -171,6 +173,8 @@ class Readers:
 
     def make_file(self) -> None:
         """Make it, unless the readers are closed meanwhile. Raises OSError if it cannot be written."""
+        if self._is_closing.is_set():  # who waited for a connection then would wait for ever
+            return
         with suppress(sqlite.InterruptError), self.lend(self._is_closing.is_set) as connection:
             self._shelf.make_file(connection, self._is_closing.is_set)
 

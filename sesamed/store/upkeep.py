@@ -157,6 +157,7 @@ class Upkeep:
             connection.set_busy_timeout(sqlite.BUSY_TIMEOUT_MS)
         if not busy:
             self._writer.wal_pages = self._checkpoints.done = 0
+            self._writer.wal_status = None  # it is another one, for whoever has just looked at it
         connection.execute("PRAGMA shrink_memory").fetchall()
         return not busy
 

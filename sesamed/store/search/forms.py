@@ -54,6 +54,15 @@ IN_FRENCH = Language(
     frozenset("àçèéêîôùûœ"),
 )
 TELLING = IN_GERMAN.words | IN_FRENCH.words
+# Of a question with one of these nothing tells another language; those that are words in one of the two as well are left out.
+ENGLISH = frozenset(
+    """
+    and are be been by can could did do does for from has have he his how if into is it its my not of our she should such that the their
+    them then there these they this to we were what when where which who why with would you your
+    """.split()
+)
+# Commands, codes and names in English as well, as `du` and `en`: one of them alone does not tell French.
+ALSO_NAMES = frozenset("au aux ce d de du en est et l la le ne par pas pour que qui se sur un".split())
 # Nobody looks for them in a French question. Words as `que` and `c'est` stay: they may be all that leads to a session in French.
 SMALL_IN_FRENCH = frozenset("à au aux avec d dans de des du en et l la le les lors par pour sur un une".split())
 
@@ -67,12 +76,16 @@ class Stem(NamedTuple):
 
 def tell_language(words: Iterable[str]) -> Language | None:
     """The language of which more of the words of a question tell, in small letters, than of the other one."""
-    said = list(words)
+    said = frozenset(words)
     german, french = (
         sum(word in language.words or not language.letters.isdisjoint(word) for word in said)
         for language in (IN_GERMAN, IN_FRENCH)
     )
-    return None if german == french else IN_GERMAN if german > french else IN_FRENCH
+    if german == french or not said.isdisjoint(ENGLISH):
+        return None
+    if german > french:
+        return IN_GERMAN
+    return IN_FRENCH if french > 1 or said.isdisjoint(ALSO_NAMES) else None
 
 
 def find_stem(word: str, language: Language | None) -> Stem | None:

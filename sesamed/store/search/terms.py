@@ -134,6 +134,9 @@ LEAST_WITHIN = 3  # letters of a word that is looked for within others
 MAX_PARTS = 8  # of one word
 MAX_PAIRS = 32
 MOST_PAIRED = 8  # neighbours of one question: each is a question of its own to FTS5
+MOST_SPLIT = (
+    8  # unknown words of one question that are taken apart: of one with 40 letters up to 186 words are looked up
+)
 FEW_CHUNKS = 1000  # in a small index nothing is too common
 COMMON_SHARE = 0.5  # words in more of the chunks than this tell nothing: BM25 gives them no weight
 
@@ -470,6 +473,7 @@ class IndexTermMaker(TermMaker):
             connection.stems.want()
         self._view = find_view(connection, read=False)
         self._counted: dict[str, int] = {}
+        self._splits = 0
 
     def _chunks_with(self, match: str) -> int:
         """How many chunks match."""
@@ -519,6 +523,9 @@ class IndexTermMaker(TermMaker):
 
     def _split(self, word: Word) -> list[str]:
         """Where it has no other mark in it: what a path or a name consists of is searched anyway."""
+        self._splits += 1
+        if self._splits > MOST_SPLIT:
+            return []
         return forms.split_compound(word.bare, lambda text: self._chunks_with(quote(text)) > 0)
 
 

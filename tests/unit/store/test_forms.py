@@ -1,6 +1,7 @@
 """Forms of words in other languages than English, where they are told apart, and what is searched for them."""
 
 from collections.abc import Iterator
+from unittest import mock
 
 import pytest
 from hypothesis import given
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from sesamed.store.search import forms
 from sesamed.store.search.forms import IN_FRENCH, IN_GERMAN, find_stem, split_compound, tell_language
+from sesamed.store.search.terms import MOST_SPLIT
 from tests.support.tiny import Tiny, session, tiny
 
 OTHER = "a quite different matter that goes on for a while"
@@ -52,6 +54,13 @@ def test_forms_of_a_german_word_have_one_stem() -> None:
         ("fehler des index", None),  # both have that word
         ("error while loading the cards", None),
         ("café in Zürich", None),
+        ("disk usage du df", None),  # a command, and nothing else
+        ("how to use du", None),
+        ("compare le lt gt ge", None),
+        ("translate strings en to de", None),
+        ("le le", None),
+        ("fermer les onglets", IN_FRENCH),
+        ("la file est vide", IN_FRENCH),
     ],
 )
 def test_what_tells_a_language(question: str, language: forms.Language | None) -> None:
@@ -115,3 +124,15 @@ def test_small_words_of_french_tell_nothing(talks: Tiny) -> None:
     assert [hit.session_id for hit in answered.hits] == ["s2"]
     assert answered.terms.dropped == ("la",)
     assert "la" in [term.word.text for term in talks.ask("la").terms.terms]
+
+
+def test_a_command_that_is_small_in_french_is_searched(talks: Tiny) -> None:
+    """Nothing else tells that language."""
+    assert talks.ask("disk usage du df").terms.dropped == ()
+
+
+def test_few_words_of_a_question_are_taken_apart(talks: Tiny) -> None:
+    """To look up what each may be made of costs a hundred statements and more."""
+    with mock.patch.object(forms, "split_compound", autospec=True, return_value=[]) as split:
+        talks.ask(" ".join(f"unbekannt{letter * 20}" for letter in "abcdefghijkl"))
+    assert split.call_count == MOST_SPLIT

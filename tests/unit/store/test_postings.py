@@ -18,11 +18,12 @@ from sesamed.sources.pi import Pi
 from sesamed.store import shelf
 from sesamed.store.array_file import UNFINISHED, digest_word
 from sesamed.store.changes import MOST_NOTED, Changes
-from sesamed.store.index import Index, remove_index
+from sesamed.store.index import Index, Readers, remove_index
 from sesamed.store.search import filters, matching, postings
 from sesamed.store.search.large import ManyMatches
 from sesamed.store.search.matching import FewMatches
 from sesamed.store.search.postings import Postings
+from sesamed.store.search.stems import Stems
 from sesamed.store.search.terms import Terms, expand, parse
 from sesamed.store.shelf import find_view
 from sesamed.store.sqlite import Reader
@@ -413,3 +414,28 @@ def test_a_log_that_is_begun_anew_by_upkeep_is_no_damage(desk: Desk) -> None:
     upkeep.step()
     assert max(asked) > 0
     assert desk.index.damage is None
+
+
+def test_a_log_that_was_begun_anew_is_another_one(desk: Desk) -> None:
+    """For a question that looked at it before, and compares after: nothing was committed meanwhile."""
+    writer, upkeep = desk.index.writer, Upkeep(desk.index.writer)
+    desk.write(0, ["alpha"])
+    before = writer.wal_status
+    assert not writer.has_written_since(before)
+    assert upkeep._truncate_wal()
+    assert writer.has_written_since(before)
+    with desk.index.readers.lend() as reader:
+        reader.execute("SELECT * FROM totals").fetchall()
+    assert desk.index.damage is None
+
+
+def test_what_is_begun_when_all_is_closed_ends(desk: Desk) -> None:
+    """There is no connection any more, and never will be: a stop would wait for it."""
+    stems = Stems()
+    readers = Readers(desk.index.path, lambda error: None, stems=stems)
+    stems.want()
+    assert readers.lack_stems
+    readers.close()
+    readers.read_stems()
+    readers.make_file()
+    assert readers.lack_stems

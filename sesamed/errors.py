@@ -133,10 +133,22 @@ class LockedError(SesameError):
 
 def is_of_memory(error: BaseException | None) -> bool:
     """Whether there was too little memory: for an object, for SQLite, for a thread, or in one of several tasks."""
-    if isinstance(error, BaseExceptionGroup):
-        return any(map(is_of_memory, error.exceptions))
+    seen, left = set[int](), [error]
+    while left:
+        one = left.pop()
+        if (
+            one is None or id(one) in seen
+        ):  # one of several is raised again where the others were handled, and has them behind it
+            continue
+        seen.add(id(one))
+        if _says_memory(one):
+            return True
+        left += [*one.exceptions] if isinstance(one, BaseExceptionGroup) else [one.__context__]
+    return False
+
+
+def _says_memory(error: BaseException) -> bool:
     name, text = type(error).__name__, str(error)
     is_short = isinstance(error, MemoryError) or name == "NoMemError"  # the latter is SQLite's
     is_short |= isinstance(error, RuntimeError) and "new thread" in text
-    is_short |= name == "ZstdError" and ("Unable to create" in text or "not enough memory" in text)
-    return is_short or (error is not None and is_of_memory(error.__context__))
+    return is_short or (name == "ZstdError" and ("Unable to create" in text or "not enough memory" in text))

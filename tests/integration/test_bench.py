@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -81,7 +82,10 @@ def test_rivals(tmp_path: Path) -> None:
         (tmp_path / name).write_text(script)
         (tmp_path / name).chmod(0o700)
     given = [f"--rival=fast-resume={tmp_path / 'indexer'}", f"--rival=agentsview={tmp_path / 'broken'}"]
-    done, figures = run(tmp_path, "--only", "rivals", *given, PATH="/nowhere:/bin")
+    (tmp_path / "path").mkdir()
+    for name in ("cat", "grep"):  # and none of the programs that this machine may have
+        (tmp_path / "path" / name).symlink_to(shutil.which(name) or "/nowhere")
+    done, figures = run(tmp_path, "--only", "rivals", *given, PATH=str(tmp_path / "path"))
     assert done.returncode == 0, done.stderr
     indexed, asked = rows(figures, "rivals"), rows(figures, "rivals", 1)
     assert [row[""] for row in indexed] == ["**sesame, this one**", "fast-resume 1.2.3"]

@@ -421,12 +421,17 @@ class Postings:
         changed = self._changes.list_between(mark.revision, counted.revision)
         try:
             if changed is not None and len(changed) <= MOST_LATE:
-                kept = Kept(open_base(self._file), _read_places(connection, BEFORE_ALL, NOWHERE))
-                kept.bring_up(connection, counted, changed)
-                return kept
+                base = open_base(self._file)
+                if base.revision == mark.revision:
+                    kept = Kept(base, _read_places(connection, BEFORE_ALL, NOWHERE))
+                    kept.bring_up(connection, counted, changed)
+                    return kept
         except (VoidError, InconsistentError):
             pass
-        self._void()
+        if (
+            self._file.mark == mark
+        ):  # else another one was made meanwhile, perhaps of what this snapshot does not show yet
+            self._void()
         return None
 
     def _void(self) -> None:

@@ -309,6 +309,29 @@ def test_a_file_that_is_not_what_was_written_is_not_used(large: Desk) -> None:
     assert [name for name in os.listdir(file.parent) if name.endswith(UNFINISHED)] == []
 
 
+def test_a_file_that_is_made_meanwhile_is_for_the_next_question(large: Desk) -> None:
+    """The one that is open is of a later revision than the one that was looked at: it is not used, and stays."""
+    readers, at = large.index.readers, list[int]()
+    large.write(0, ["gamma", "alpha alpha"])
+    with readers.lend() as connection:
+        readers._shelf.make_file(connection, lambda: False)
+    now = readers.arrays.mark
+    assert now is not None
+
+    def look(changes: Changes, first: int, last: int) -> set[int] | None:
+        """The file is put in its place just now."""
+        at.append(first)
+        readers.arrays.mark = now
+        return set()
+
+    readers.arrays.mark = now._replace(revision=now.revision - 1)
+    with mock.patch.object(Changes, "list_between", look), readers.lend() as connection:
+        assert find_view(connection, read=False) is None
+    assert at == [now.revision - 1]
+    assert Path(readers.arrays.path).exists()
+    assert ask(large.index) == "file"
+
+
 @pytest.mark.fault(136)
 def test_a_word_that_is_not_what_was_written_is_read(large: Desk) -> None:
     """The others and the chunks stay in use, and another file is made."""

@@ -25,6 +25,7 @@ UNUSED_S = 600.0  # so long arrays are kept for the next question
 LATE_PAYS = 1_000  # changed chunks: with more, the next question after a pause takes longer than a new file is worth
 MAKING_SHARE = 0.01  # of the time that passes may go into files
 RETRY_S = 3600.0  # after one that could not be written
+SOON_S = 60.0  # after one for which all was to be read again so soon that it did not pay
 ALL = 1 << 62  # revisions
 
 
@@ -86,7 +87,10 @@ class Shelf:
         begun_s, self._make_at_s = time.monotonic(), time.monotonic() + RETRY_S
         postings = self._open()
         view = postings.see(connection)
-        if view is None or len(view.ids) <= FEW_CHUNKS:
+        if view is None:
+            self._make_at_s = begun_s + SOON_S
+            return
+        if len(view.ids) <= FEW_CHUNKS:
             return
         from sesamed.store.search.making import make_file
 

@@ -363,6 +363,22 @@ def test_a_small_index_has_no_file(desk: Desk) -> None:
     assert not desk.index.readers.is_file_due()
 
 
+def test_a_file_waits_until_all_may_be_read_again(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which is soon, not as after one that could not be written."""
+    monkeypatch.setattr(shelf, "FEW_CHUNKS", -1)
+    desk.write(0, ["alpha"])
+    assert ask(desk.index) == "read"
+    desk.index.readers._shelf.drop_unused(0.0)
+    monkeypatch.setattr(postings, "READING_SHARE", 1e-9)
+    desk.index.readers.make_file()
+    assert not Path(desk.index.readers.arrays.path).exists()
+    assert not desk.index.readers.is_file_due()
+    monkeypatch.setattr(shelf, "SOON_S", 0.0)
+    monkeypatch.setattr(desk.index.readers._shelf, "_make_at_s", 0.0)
+    desk.index.readers.make_file()
+    assert desk.index.readers.is_file_due()
+
+
 def test_a_file_is_made_anew_when_much_has_changed(large: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """And somebody asks; or when it is not known any more what has."""
     monkeypatch.setattr(shelf, "LATE_PAYS", 1)

@@ -111,8 +111,9 @@ class Upkeep:
                 self._checkpoints.start()
                 self._written, self._checkpointing = False, True
             elif not self._checkpoints.is_running:
-                self._truncate_wal()
-                self._checkpointing = False
+                self._checkpointing = (
+                    not self._truncate_wal()
+                )  # again, as long as a reader needs it: nobody else comes by
 
     def wait(self) -> None:
         """Wait for the end of a checkpoint that goes on meanwhile."""

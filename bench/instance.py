@@ -147,10 +147,15 @@ class Instance:
         return worked_s > QUIET_S / 10 or self.call("status")["database"]["walBytes"] > 0
 
     def cpu_s(self) -> float:
-        """CPU seconds of all its threads, and of processes that it has ended, in user and in system mode."""
-        with open(f"/proc/{self.pid}/stat", encoding="ascii", errors="replace") as file:
-            fields = file.read().rpartition(")")[2].split()
-        return sum(map(int, fields[11:15])) / TICKS_A_SECOND
+        """CPU seconds of all its threads, and of processes that it has started, in user and in system mode."""
+        ticks = 0
+        for pid in (self.pid, *self._list_beside()):
+            with (
+                contextlib.suppress(FileNotFoundError),
+                open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file,
+            ):
+                ticks += sum(map(int, file.read().rpartition(")")[2].split()[11:15]))
+        return ticks / TICKS_A_SECOND
 
     def resident_mb(self) -> float:
         """Memory now."""
@@ -167,10 +172,19 @@ class Instance:
     def _look_beside(self) -> None:
         """Note what the processes need that it has started, while they are there."""
         with contextlib.suppress(OSError, StopIteration):  # it has just ended
-            for thread in os.listdir(f"/proc/{self.pid}/task"):
-                with open(f"/proc/{self.pid}/task/{thread}/children", encoding="ascii") as file:
-                    for pid in file.read().split():
-                        self._beside_mb = max(self._beside_mb, self._stated("VmHWM", int(pid)) / 1024)
+            for pid in self._list_beside():
+                self._beside_mb = max(self._beside_mb, self._stated("VmHWM", pid) / 1024)
+
+    def _list_beside(self) -> list[int]:
+        """The processes that it has started and that are there."""
+        found = list[int]()
+        for thread in os.listdir(f"/proc/{self.pid}/task"):
+            with (
+                contextlib.suppress(OSError),  # it has just ended
+                open(f"/proc/{self.pid}/task/{thread}/children", encoding="ascii") as file,
+            ):
+                found += map(int, file.read().split())
+        return found
 
     def _memory_mb(self, field: str) -> float:
         return self._stated(field) / 1024

@@ -4,8 +4,8 @@
 
 One, two and ten clients, each a process with a connection of its own, which ask the next question as soon as they have an answer: the six
 kinds of `bench.query` by turns, each client in another order. Two cores are shared by the daemon and the clients, who only wait and decode.
-Then a good client, as in `bench.crowd`, alone and beside ten of these. `cores` is what the daemon used. All have asked each question once
-before, so that everything is warm.
+Then a good client, as in `bench.crowd`, alone and beside ten of these. `cores` is what the daemon used, and the
+second process that answers while several wait. All have asked each question once before, so that everything is warm but for that process.
 """
 
 import multiprocessing

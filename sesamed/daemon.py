@@ -37,6 +37,7 @@ from sesamed.ingest.sweep import Root, Sweep
 from sesamed.manager_report import Notifier, Reporter, describe, ping, watchdog_s
 from sesamed.masking import Secrets, form_of
 from sesamed.methods.method import Context, QueryRunner
+from sesamed.methods.second.child import Second
 from sesamed.methods.table import METHODS
 from sesamed.model import Trouble, Workstation, iso
 from sesamed.own_sessions import OwnSessions
@@ -258,6 +259,7 @@ class _Daemon:
         self._socket: tuple[int, int] | None = None  # that clients should find at the path
         self._own_sessions_dir = os.path.join(setting.paths.data_dir, paths.SESSIONS)
         self._followed_dir = os.path.join(setting.paths.data_dir, paths.HUB)
+        self._second = Second(index)
         self._asker = Asker(setting.config.hub) if setting.config.hub.is_named else None
 
     async def main(self, listener: socket.socket) -> None:
@@ -379,7 +381,7 @@ class _Daemon:
 
     def _dispatcher(self, requests: Requests, own_sessions: OwnSessions, station: Workstation) -> Dispatcher:
         context = Context(
-            queries=QueryRunner(self._index, self._setting.config.limits.query_timeout_ms),
+            queries=QueryRunner(self._index, self._setting.config.limits.query_timeout_ms, self._second),
             ingest=requests,
             own=own_sessions,
             socket=self._setting.paths.socket,
@@ -449,6 +451,7 @@ class _Daemon:
             await anyio.sleep(QUIET_S)
             now_s = time.process_time()
             await anyio.to_thread.run_sync(self._index.readers.drop_unused)
+            await anyio.to_thread.run_sync(self._second.end_unused, time.monotonic())
             if now_s - begun_s < QUIET_CPU_S and now_s - given_s > WORK_S:
                 await anyio.to_thread.run_sync(_give_memory_back, self._index)
                 given_s = time.process_time()

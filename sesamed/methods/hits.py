@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import asdict
 
 from sesamed.hub.words import Known
@@ -89,6 +90,32 @@ class Page(NamedTuple):
             )
             for term in self.terms.terms
         ]
+
+    def tell(self) -> "Told":
+        """What whoever asked is told."""
+        return Told(
+            hits=self.hits,
+            words=self.words,
+            corrected=dict(self.terms.corrected),
+            dropped=list(self.terms.dropped),
+            total=self.total,
+            total_exact=self.total_exact,
+            filtered_out=self.filtered_out,
+            weak=self.weak,
+        )
+
+
+class Told(Struct, frozen=True, kw_only=True):
+    """What whoever asked is told of a page. It may come from another process."""
+
+    hits: list[Hit]
+    words: list[WordCount]
+    corrected: dict[str, str]
+    dropped: list[str]
+    total: int
+    total_exact: bool
+    filtered_out: int
+    weak: bool
 
 
 def place_of(hit: Hit) -> Place:

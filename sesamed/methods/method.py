@@ -24,6 +24,7 @@ from sesamed.config import Hub
 from sesamed.errors import DeadlineError
 from sesamed.hub.question import Asker
 from sesamed.ingest.requests import Requests
+from sesamed.methods.second.child import Second
 from sesamed.model import Answer, Workstation
 from sesamed.own_sessions import OwnSessions
 from sesamed.store.index import READERS, Index, Readers
@@ -35,6 +36,7 @@ LATELY_S = 5.0  # of what a client used, half is forgotten after so long
 QUICK_S = 0.05  # of a reader's CPU; most words among 100,000 messages take less
 INTERRUPT_AGAIN_S = 0.01
 HUB_THREADS = 16
+CROWDED_S, CROWD = 0.1, 2  # so many have waited for so long: then a second process is worth its start
 ASIDE_S = 1.0  # for which a question stands aside at most
 
 
@@ -147,6 +149,7 @@ class Turns:
         self._modest_at_s = -math.inf  # when the last one began
         self._modest_done = threading.Event()
         self._modest_done.set()
+        self._crowded_at_s = math.inf  # since when some have been waiting
 
     def add(self, question: Question[Any]) -> None:
         """A question that waits from now on."""
@@ -172,6 +175,14 @@ class Turns:
         self._forget_idle(client)
         self._begin(question, now_s, is_modest=is_modest)
         return question
+
+    def is_crowded(self, now_s: float) -> bool:
+        """Whether several have been waiting for a while, whenever it was asked; whichever they are."""
+        if sum(len(client.waiting) for client in self._waiting) < CROWD:
+            self._crowded_at_s = math.inf
+        else:
+            self._crowded_at_s = min(self._crowded_at_s, now_s)
+        return now_s - self._crowded_at_s >= CROWDED_S
 
     def end(self, question: Question[Any], took_s: float, now_s: float) -> None:
         """It is over, and its reader is free."""
@@ -220,8 +231,9 @@ class QueryRunner:
     there from the beginning: later there may be no memory for a thread, and the question that wanted it would keep its reader for ever.
     """
 
-    def __init__(self, index: Index, timeout_ms: int) -> None:
+    def __init__(self, index: Index, timeout_ms: int, second: Second | None = None) -> None:
         self._index = index
+        self.second = second
         self._timeout_ms = timeout_ms
         self._threads = ThreadPoolExecutor(READERS, thread_name_prefix="reader")
         started = threading.Barrier(READERS + 1)
@@ -273,6 +285,8 @@ class QueryRunner:
     def _start(self) -> None:
         while (question := self._turns.take(time.monotonic())) is not None:
             self._threads.submit(self._run, question)
+        if self.second is not None and self._turns.is_crowded(time.monotonic()):
+            self.second.is_wanted = True
 
     def _run(self, first: Question[Any]) -> None:
         """Ask it, and then what is next, in the same thread: another one would have to wait for the GIL."""
@@ -281,6 +295,8 @@ class QueryRunner:
             begun_s = time.thread_time()
             hand_over = question.run(self._index.readers)
             took_s = time.thread_time() - begun_s
+            if self.second is not None and self.second.is_wanted:
+                took_s += self.second.spent_s()
             with self._changing:
                 self._turns.end(question, took_s, time.monotonic())
                 question = self._turns.take(time.monotonic())

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Literal, NamedTuple, TypeVar
 
+from msgspec import Struct, msgpack
 from msgspec.structs import asdict, replace
 
 from sesamed.errors import ParamsError
@@ -27,7 +28,7 @@ from sesamed.methods.filters import (
     narrow,
     warn_of_unknown_tools,
 )
-from sesamed.methods.hits import FIELDS, Hit, Match, Page, WordCount, join_shown, make_hit
+from sesamed.methods.hits import FIELDS, Hit, Match, Page, Told, WordCount, join_shown, make_hit
 from sesamed.methods.method import MAX_OFFSET, Call, Context, NonNegative, method
 from sesamed.methods.time_words import TimeFilter, asks_for_something, find_ending, read_ending
 from sesamed.methods.whose import narrow_to_named
@@ -100,28 +101,32 @@ async def search(context: Context, call: Call, params: SearchParams) -> SearchRe
 
 async def _search(context: Context, call: Call, params: SearchParams) -> SearchResult:
     if params.scope == "here":
-        about, hits = await ask(context, call, params, MAX_HITS, lambda connection, page: page.hits)
+        about, hits = await ask(context, call, params, MAX_HITS, lambda connection, told: told.hits)
         return SearchResult(results=hits, **asdict(about))
     about, page = await ask_elsewhere(context, call, params, MAX_HITS)
     return SearchResult(results=page.hits, **asdict(about))
 
 
 async def ask(
-    context: Context, call: Call, params: SearchParams, most: int, show: Callable[[Connection, "Page"], list[T]]
+    context: Context, call: Call, params: SearchParams, most: int, show: Callable[[Connection, Told], list[T]]
 ) -> tuple[About, list[T]]:
     """Run a search of the index, and show each page of it in the reader's thread."""
     asked = await _begin(context, params, most)
     where = await make_condition(context, params)
 
-    def find(connection: Connection) -> tuple[Page, list[T], list[str]]:
+    def find(connection: Connection) -> tuple[Told, list[T], list[str]]:
         searched = narrow_to_named(connection, where, params, context.hub)
-        searched = searched if params.similar_to is None else narrow(connection, searched, params.similar_to)
-        searcher = Searcher(connection, asked.query, searched, workstation)
-        page = searcher.run(asked.limit, asked.offset, recent=asked.recent)
-        if params.similar_to is not None:  # what is not alike was not filtered out
-            page = page._replace(filtered_out=0)
+        wanted = Wanted(asked.query, searched, workstation, asked.limit, asked.offset, asked.recent)
+        second = context.queries.second
+        if params.similar_to is not None:
+            told = replace(wanted, where=narrow(connection, searched, params.similar_to)).answer(connection)
+            told = replace(told, filtered_out=0)  # what is not alike was not filtered out
+        elif second is not None and second.is_wanted:
+            told = second.share(connection, partial(ENCODE, wanted), DECODE_TOLD, partial(wanted.answer, connection))
+        else:
+            told = wanted.answer(connection)
         unknown = warn_of_unknown_tools(connection, params) if params.tool else []
-        return page, show(connection, page), unknown
+        return told, show(connection, told), unknown
 
     workstation = context.workstation
     found, shown, unknown = await context.queries.ask(call.client, find, asked.left_ms())
@@ -184,7 +189,7 @@ async def _begin(context: Context, params: SearchParams, most: int) -> Asked:
     return Asked(params, terms.parse(params.query), limit, offset, begun_s, pending)
 
 
-def _make_about(context: Context, asked: Asked, found: Page, count: int, warnings: list[str]) -> About:
+def _make_about(context: Context, asked: Asked, found: Told, count: int, warnings: list[str]) -> About:
     took_ms = (time.perf_counter() - asked.begun_s) * 1000
     context.queries.record_time(took_ms)
     following = asked.offset + asked.limit
@@ -195,8 +200,8 @@ def _make_about(context: Context, asked: Asked, found: Page, count: int, warning
         total_exact=found.total_exact,
         next_offset=following if asked.limit and found.total > following else None,
         words=found.words,
-        corrected=found.terms.corrected,
-        dropped=list(found.terms.dropped),
+        corrected=found.corrected,
+        dropped=found.dropped,
         excluded=[word.text for word in asked.query.excluded],
         weak=found.weak,
         filtered_out=found.filtered_out,
@@ -219,7 +224,7 @@ async def ask_elsewhere(context: Context, call: Call, params: SearchParams, most
     if params.scope == "hub":
         find = partial(find_hits, asked.query, where, asked.limit, asked.offset, recent=asked.recent)
         page = await ask_hub(context, find, context.queries.limit_ms(asked.left_ms()))
-        return _make_about(context, asked, page, len(page.hits), []), page
+        return _make_about(context, asked, page.tell(), len(page.hits), []), page
     until = asked.limit + asked.offset
     find = partial(find_hits, asked.query, where, until, 0, recent=asked.recent)
     both = await ask_both(
@@ -235,7 +240,7 @@ async def ask_elsewhere(context: Context, call: Call, params: SearchParams, most
         page = merge_pages(page, both.there, known, asked.limit, asked.offset, recent=asked.recent)
     else:
         page = page._replace(hits=page.hits[asked.offset : until])
-    return _make_about(context, asked, page, len(page.hits), unknown + both.warnings), page
+    return _make_about(context, asked, page.tell(), len(page.hits), unknown + both.warnings), page
 
 
 async def _find_here(context: Context, call: Call, asked: Asked) -> tuple[Page, list[str]]:
@@ -250,6 +255,32 @@ async def _find_here(context: Context, call: Call, asked: Asked) -> tuple[Page, 
         return page, warn_of_unknown_tools(connection, asked.params) if asked.params.tool else []
 
     return await context.queries.ask(call.client, find, asked.left_ms())
+
+
+class Wanted(Struct, frozen=True, array_like=True):
+    """What is searched in the index, by the daemon or beside it."""
+
+    query: Query
+    where: filters.Conditions
+    workstation: str
+    limit: int
+    offset: int
+    recent: bool
+
+    def answer(self, connection: Connection) -> Told:
+        """The answer, in a reader's thread."""
+        searcher = Searcher(connection, self.query, self.where, self.workstation)
+        return searcher.run(self.limit, self.offset, recent=self.recent).tell()
+
+
+ENCODE = msgpack.Encoder().encode
+DECODE_WANTED = msgpack.Decoder(Wanted).decode
+DECODE_TOLD = msgpack.Decoder(Told).decode
+
+
+def answer_encoded(connection: Connection, wanted: bytes) -> bytes:
+    """The answer in the second process."""
+    return ENCODE(DECODE_WANTED(wanted).answer(connection))
 
 
 class Searcher:

@@ -10,7 +10,7 @@ from sesamed.hub.question import Question
 from sesamed.hub.sessions import HubMessage, read_sessions, read_windows
 from sesamed.hub.words import Known
 from sesamed.methods.elsewhere import PATIENCE_MS, ask_hub, make_session
-from sesamed.methods.hits import HeadingField, Hit, Page, Place, place_of
+from sesamed.methods.hits import HeadingField, Hit, Place, Told, place_of
 from sesamed.methods.method import Call, Context, NonNegative, method
 from sesamed.methods.search import About, SearchParams, ask, ask_elsewhere, ask_in_time
 from sesamed.methods.sessions import cut
@@ -75,8 +75,8 @@ async def _search_sessions(context: Context, call: Call, params: SearchSessionsP
     if params.scope != "here":
         return await _search_elsewhere(context, call, params, before, after)
 
-    def show(connection: Connection, page: Page) -> list[WindowHit]:
-        return [w for hit in page.hits for w in _make_window(connection, hit, before, after, context.workstation)]
+    def show(connection: Connection, told: Told) -> list[WindowHit]:
+        return [w for hit in told.hits for w in _make_window(connection, hit, before, after, context.workstation)]
 
     about, hits = await ask(context, call, params, MAX_WINDOWS, show)
     return Windows(hits=hits, **asdict(about))

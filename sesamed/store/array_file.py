@@ -140,6 +140,22 @@ class ArrayFile:
         self.mark = Mark(directory.nonce, directory.revision)
 
 
+class BorrowedFile(ArrayFile):
+    """The file as another process of ours maps it: it is told which one fits, and neither writes nor removes any."""
+
+    def __init__(self, index: str) -> None:
+        super().__init__(index)
+        self._void: Mark | None = None
+
+    def lend(self, mark: Mark | None) -> None:
+        """This one fits; not if it was odd before."""
+        self.mark = None if mark == self._void else mark
+
+    def void(self) -> None:
+        """It is odd."""
+        self._void, self.mark = self.mark, None
+
+
 class Scribe:
     """Writes a file, one block behind the other."""
 

@@ -52,6 +52,12 @@ class Changes:
             self._count += len(self._notes[-1][1])
             self._is_wanted, self._since = True, first
 
+    def begin(self, first: int) -> None:
+        """Know of nothing that was changed before this revision, and of all that comes."""
+        with self._lock:
+            self._begin_anew(first - 1)
+            self._is_wanted = True
+
     def forget_before(self, revision: int) -> None:
         """Nobody will ask for what was changed before this revision."""
         with self._lock:

@@ -60,6 +60,7 @@ class Readers:
         self._check_log, self._is_log_whole = check_log, is_log_whole
         self._free = queue.LifoQueue[apsw.Connection | None]()  # the last used first; None: it could not be opened
         self._open, self._is_closing = threading.Event(), threading.Event()
+        self.on_close: Callable[[], None] = lambda: None  # called when nobody reads any more
         self._check_at = 0.0  # not before, so that a bug does not have everything read again and again
         self._fill()
 
@@ -167,6 +168,11 @@ class Readers:
                     self._stems.read(connection, first)
         self._stems.note_reading(time.monotonic() - begun_s)
 
+    @property
+    def have_arrays(self) -> bool:
+        """Whether posting arrays are in memory, or were."""
+        return self._shelf.is_used
+
     def is_file_due(self) -> bool:
         """Whether there should be a file of posting arrays, or another one."""
         return self._shelf.is_due()
@@ -188,6 +194,7 @@ class Readers:
         for connection in [self._free.get() for _ in range(CONNECTIONS)]:
             if connection is not None:
                 connection.close()
+        self.on_close()
 
     def _fill(self) -> None:
         opened: list[apsw.Connection | None] = []

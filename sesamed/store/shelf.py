@@ -50,6 +50,11 @@ class Shelf:
         return view
 
     @property
+    def is_used(self) -> bool:
+        """Whether somebody has asked what is answered from arrays."""
+        return self._postings is not None
+
+    @property
     def _fits(self) -> bool:
         return self._file is not None and self._file.mark is not None
 

@@ -291,6 +291,13 @@ AREAS: dict[str, tuple[Fault, ...]] = {
             "It is not used, and made anew; no wrong answer",
         ),
     ),
+    "The second process that answers": (
+        Fault(
+            137,
+            "It is killed, hangs or talks nonsense",
+            "The daemon answers what it was asked; a minute later there may be another one",
+        ),
+    ),
 }
 
 

@@ -16,7 +16,8 @@ from queue import SimpleQueue
 
 import msgspec
 
-from sesamed.ingest.ahead.orders import DECODE_WANTED, FrameReader, Orders, Wanted, encode_answer, identify, write_frame
+from sesamed.frames import FrameReader, write_frame
+from sesamed.ingest.ahead.orders import DECODE_WANTED, Orders, Wanted, encode_answer, identify
 from sesamed.ingest.decode import Decoder
 from sesamed.ingest.project import Projects
 from sesamed.ingest.state import FileState, Target

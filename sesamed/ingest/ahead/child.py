@@ -13,7 +13,8 @@ from contextlib import suppress
 
 import msgspec
 
-from sesamed.ingest.ahead.orders import Answer, FrameReader, Orders, Wanted, identify, write_frame
+from sesamed.frames import FrameReader, write_frame
+from sesamed.ingest.ahead.orders import Answer, Orders, Wanted, identify
 from sesamed.ingest.decode import ReadLimits
 from sesamed.ingest.state import Target
 from sesamed.store.rows import Cursor, FileRows, IndexedFile

@@ -1,7 +1,6 @@
-"""What the daemon and the process that reads ahead say to each other: frames, each with its length before it."""
+"""What the daemon and the process that reads ahead say to each other, in frames."""
 
 import os
-import select
 from typing import NamedTuple
 
 import msgspec
@@ -15,8 +14,6 @@ from sesamed.sources import SOURCES
 from sesamed.store import schema
 from sesamed.store.rows import FileRows
 
-LENGTH_BYTES = 4
-MOST_AT_ONCE = 1 << 20
 LAST, MORE = b"lm"  # what an answer begins with
 
 
@@ -82,51 +79,3 @@ def encode_answer(change: FileRows | None) -> bytes:
         return bytes([LAST])
     rows = _ENCODE(msgspec.structs.replace(change, path=b"", root=""))
     return bytes([LAST if change.complete else MORE]) + rows
-
-
-class FrameReader:
-    """Frames from a pipe. Raises EOFError at its end, TimeoutError when nothing comes for so long (None: waits for ever)."""
-
-    def __init__(self, descriptor: int, patience_s: float | None = None) -> None:
-        self._descriptor = descriptor
-        self._patience_ms = None if patience_s is None else patience_s * 1000
-        self._poll = select.poll()
-        self._poll.register(descriptor, select.POLLIN)
-
-    def has_come(self) -> bool:
-        """Whether there is something to read, if only the end."""
-        return bool(self._poll.poll(0))
-
-    def read(self) -> bytearray:
-        """The next one."""
-        return self._read(int.from_bytes(self._read(LENGTH_BYTES), "big"))
-
-    def _read(self, count: int) -> bytearray:
-        data, at = bytearray(count), 0
-        view = memoryview(data)
-        while at < count:
-            if not self._poll.poll(self._patience_ms):
-                raise TimeoutError
-            read = os.readv(self._descriptor, [view[at : at + MOST_AT_ONCE]])
-            if not read:
-                raise EOFError
-            at += read
-        return data
-
-
-def write_frame(descriptor: int, data: bytes, patience_s: float | None = None) -> None:
-    """Write a frame. Raises TimeoutError when nobody reads for so long, if the pipe does not block."""
-    for part in (len(data).to_bytes(LENGTH_BYTES, "big"), data):
-        view = memoryview(part)
-        while view:
-            try:
-                view = view[os.write(descriptor, view) :]
-            except BlockingIOError:
-                _wait_for_room(descriptor, patience_s)
-
-
-def _wait_for_room(descriptor: int, patience_s: float | None) -> None:
-    poll = select.poll()
-    poll.register(descriptor, select.POLLOUT)
-    if not poll.poll(None if patience_s is None else patience_s * 1000):
-        raise TimeoutError

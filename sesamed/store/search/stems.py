@@ -268,6 +268,18 @@ class Stems:
         return counted
 
 
+class NoStemsError(Exception):
+    """Whoever asks has no stems: where there are some, they know better."""
+
+
+class ForeignStems(Stems):
+    """The stems of a process that is not told what words are committed, so that it keeps none."""
+
+    def list_near(self, connection: apsw.Connection, sought: Sought) -> list[tuple[str, int]]:
+        """Raises NoStemsError."""
+        raise NoStemsError
+
+
 def list_stems(tokenize: apsw.FTS5Tokenizer, text: str) -> list[str]:
     """The words of a text, as the index keeps them."""
     found: Any = tokenize(

@@ -1,0 +1,81 @@
+"""The second process that answers, beside a real daemon: there while many ask, and gone with it."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.daemon import Daemon, eventually
+from tests.support.sessions import PiSession
+
+# A single question is a crowd, and asked there.
+PROGRAM = """
+import sys
+from sesamed.methods import method
+from sesamed.methods.second import child
+method.CROWDED_S = method.CROWD = 0
+child.count_cores = lambda: 2
+class There(child.Seats):
+    def __init__(self):
+        super().__init__()
+        self._is_free[False] = False
+child.Seats = There
+from sesamed.cli import main
+sys.exit(main())
+"""
+SPENT = {"tookMs": 0}
+
+
+@pytest.fixture
+def daemon() -> Iterator[Daemon]:
+    with Daemon(program=("-c", PROGRAM)) as made:
+        yield made
+
+
+def find_second(daemon: Daemon) -> list[int]:
+    """Those that answer for it."""
+    listed = subprocess.run(
+        ["ps", "-A", "-o", "pid=,ppid=,args="], check=True, stdout=subprocess.PIPE, text=True
+    ).stdout
+    rows = [line.split(None, 2) for line in listed.splitlines()]
+    return [
+        int(pid)
+        for pid, parent, *program in rows
+        if int(parent) == daemon.pid and "sesamed.methods.second" in str(program)
+    ]
+
+
+def is_there(pid: int) -> bool:
+    """Whether a process runs."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.fault(137)
+def test_it_answers_is_killed_and_ends_with_the_daemon(daemon: Daemon) -> None:
+    """The answers are the same all the time: what was appended is in them, and what was killed is asked again."""
+    daemon.allowed.append("are answered by one process")
+    session = PiSession(id="s1").user("quince and medlar").user("a quince")
+    daemon.write("one.jsonl", session.bytes())
+    daemon.sync()
+    alone = daemon.call("search", query="quince") | SPENT
+    eventually(lambda: daemon.call("search", query="quince") | SPENT == alone and bool(find_second(daemon)))
+    daemon.write("one.jsonl", session.assistant("the salsify").bytes())
+    daemon.sync()
+    assert daemon.call("search", query="salsify")["total"] == 1
+    assert daemon.call("search", query="quincce")["corrected"] == {"quincce": "quince"}
+    (pid,) = find_second(daemon)
+    os.kill(pid, signal.SIGKILL)
+    assert daemon.call("search", query="salsify")["total"] == 1
+    daemon.stop()
+    daemon.start()
+    eventually(lambda: bool(daemon.call("search", query="quince")["total"] and find_second(daemon)))
+    (pid,) = find_second(daemon)
+    daemon.kill()
+    eventually(lambda: not is_there(pid))
+    daemon.start()

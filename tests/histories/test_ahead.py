@@ -229,17 +229,19 @@ def test_its_end_loses_nothing_and_doubles_nothing(load: Load, own: Noting, comm
     """Killed or hanging at any time: what it has not given is read by the daemon itself, and there is no other one in this load."""
     pid, times = own.pid, 0
 
+    def end() -> None:
+        if number == signal.SIGSTOP and own._reader is not None:
+            own._reader._patience_ms = 50  # and not before: one that is slow would not be there any more
+        os.kill(pid, number)
+
     def between() -> None:
         nonlocal times
         if times == commits:
-            os.kill(pid, number)
+            end()
         times += 1
 
-    if number == signal.SIGSTOP:
-        assert own._reader is not None
-        own._reader._patience_ms = 50
     if commits == 0:
-        os.kill(pid, number)
+        end()
         times = 1
     found = load.read(load.open("with"), own, between)
     same(found, load.read(load.open("without")))

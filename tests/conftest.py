@@ -6,6 +6,7 @@ import os
 import re
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from blockbuster import blockbuster_ctx
@@ -13,6 +14,8 @@ from hypothesis import HealthCheck, settings
 
 from tests.support.state_machines import CI, is_night
 
+HERE = Path(__file__).parent
+QUICK_LAST = {"histories": 1, "unit": 2}
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 settings.register_profile("day", max_examples=10, deadline=None, suppress_health_check=SLOW, print_blob=True)
@@ -30,6 +33,12 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """All tests go to half as many processes again as there are cores, since tests of a daemon wait for half of their time; some of them
     to this one, which begins at once."""
     return (os.cpu_count() or 1) * 3 // 2 if config.args_source == pytest.Config.ArgsSource.TESTPATHS else 0
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The many quick files come last, so that no process is left alone with slow ones: by the number of their tests, which is xdist's
+    order, the last eighth of all took five minutes of fourteen."""
+    items.sort(key=lambda item: QUICK_LAST.get(item.path.relative_to(HERE).parts[0], 0))
 
 
 # Shells have what they run in the background ignore it, and so would programs under test, which must end by it.

@@ -30,6 +30,7 @@ PROGRAM = ("-P", "-m", "sesamed.methods.second")
 WAIT_S = 0.02  # for a seat; then both work at once, though that takes more of both
 TICK_S = 0.02  # after which it is looked whether anybody still wants the answer
 PATIENCE_S = 1.0  # with a process that was told to give up, or whose pipe is full
+END_S = 1.0  # after which it is not asked any longer
 UNUSED_S = 60.0
 RETRY_S = 60.0  # after one that failed
 FAILURES = (OSError, EOFError, TimeoutError, msgspec.MsgspecError)
@@ -190,18 +191,21 @@ class Second:
 
     def _fail(self, error: Exception, now_s: float) -> None:
         """Go on without it for a while."""
-        self._stop()
+        self._stop(0)
         self._not_before_s = now_s + RETRY_S
         log.warning("questions are answered by one process error=%s", type(error).__name__)
 
-    def _stop(self) -> None:
-        """It has nothing that would be lost."""
+    def _stop(self, patience_s: float = END_S) -> None:
+        """It has nothing that would be lost, and ends with its pipes."""
         process, self._process, self._reader, self._teller = self._process, None, None, None
         self._is_ready = self.is_wanted = False
         if process is None:
             return
-        process.kill()
-        process.wait()
         for pipe in (process.stdin, process.stdout):
             assert pipe is not None
             pipe.close()
+        try:
+            process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

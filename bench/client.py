@@ -42,15 +42,9 @@ def measure(corpus: str, samples: int) -> list[Table]:
             "Client, ms",
             HEADER,
             rows,
-            f"Goal: client p50 at most {GOAL_MS} ms. The script that pip wrote imports re: {_imports_re()}.",
+            f"Goal: client p50 at most {GOAL_MS} ms.",
         )
     ]
-
-
-def _imports_re() -> str:
-    """Old versions of pip write such scripts: 4 ms that are not the client's."""
-    with open(SCRIPT, encoding="utf-8") as script:
-        return "yes" if "import re\n" in script.read() else "no"
 
 
 def _queries(database: str, samples: int) -> list[list[str]]:

@@ -76,6 +76,7 @@ def test_it_is_installed(machine: Machine, origins: Origins, installer: str, ori
     run(program, *INSTALL[installer], getattr(origins, origin))
     sesamectl = f"{machine.place}/bin/sesamectl"
     assert "quince" in run(sesamectl, "search", "quince")
+    assert "import re\n" not in Path(sesamectl).read_text()  # docs/decisions.md, 101
     package = Path(run(sesamectl, "pi-package").strip())
     assert package.is_relative_to(machine.place / "kept")
     assert (package / "package.json").exists()

@@ -19,7 +19,18 @@ from tests.support.daemon import eventually
 from tests.support.machine import Machine
 
 REPOSITORY = Path(__file__).parents[2]
-TREE = ("pyproject.toml", "README.md", "LICENSE", "package.json", "sesamed", "sesamectl", "pi", "systemd", "launchd")
+TREE = (
+    "pyproject.toml",
+    "README.md",
+    "LICENSE",
+    "package.json",
+    "sesamed",
+    "sesamectl",
+    "bin",
+    "pi",
+    "systemd",
+    "launchd",
+)
 
 
 class Wheels(NamedTuple):

@@ -243,8 +243,9 @@ def take_away(answers: Answers) -> None:
     """What is left behind."""
     sessions = answers.ask("list_sessions", limit=500)["sessions"]
     before = answers.ask("list_sessions", limit=0)["revision"]
-    for session in sessions:
-        answers.ask("forget", sessionId=session["key"])
+    answers.ask("forget", sessionId=sessions[0]["key"])
+    for source in {session["source"] for session in sessions}:  # each time the index is made anew
+        answers.ask("forget", source=source)
     answers.ask("list_sessions", since=before)
     with answers.daemon.connect() as client:
         client.call("index", full=True, progress=True)
@@ -338,7 +339,7 @@ RUNS: Mapping[str, Sequence[Sequence[str]]] = {
     "resume": [["{}", "--print"], ["{}", "--here", "--print"], [f"{WORD}-1"], [f"{WORD}-2"], [f"{WORD}-3"]],
     "note": [["{}"], ["{}", "--tag", "plain"], ["{}", "--summary", f"{WORD} {IN_TEXTS}"], [f"none {IN_TEXTS}"]],
     "remember": [["{}", "--dry-run"], ["--due", "--dry-run"], ["{}"], ["{}"], [f"none {IN_TEXTS}"]],
-    "forget": [["{}", "--dry-run"], ["{}"], ["--source", "pi", "--dry-run"], ["--cwd", f"/{IN_IDS}", "--dry-run"]],
+    "forget": [["{}", "--dry-run"], [f"{WORD}-1"], ["--source", "pi", "--dry-run"], ["--cwd", f"/{IN_IDS}", "--dry-run"]],
     "index": [[], ["--full"]],
     "status": [[]],
     "config": [[]],

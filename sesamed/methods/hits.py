@@ -1,6 +1,6 @@
 """Hits, and what is said about an answer, wherever it comes from."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
@@ -128,16 +128,26 @@ def join_shown(hit: Hit) -> str:
     return f"{hit.matched_snippet}\n{hit.name}\n{hit.cwd}\n{hit.git_branch}"
 
 
-def make_hit(session: Session, excerpt: Excerpt, place: Match | None) -> Hit:
-    """A hit before anything is said of why it is one."""
+class Why(NamedTuple):
+    """Why something is a hit, and what is shown as one with it."""
+
+    score: float = 1.0
+    matched: Sequence[str] = ()
+    missing: Sequence[str] = ()
+    similar: int = 0
+    subagents: int = 0
+
+
+def make_hit(session: Session, excerpt: Excerpt, place: Match | None, why: Why = Why()) -> Hit:  # noqa: B008 - it is constant
+    """A hit."""
     return Hit(
         **asdict(session),
-        score=1.0,
+        score=why.score,
         matched_snippet=excerpt.text,
         highlights=excerpt.highlights,
-        matched_words=[],
-        missing_words=[],
+        matched_words=list(why.matched),
+        missing_words=list(why.missing),
         match=place,
-        similar=0,
-        subagents=0,
+        similar=why.similar,
+        subagents=why.subagents,
     )

@@ -1,8 +1,10 @@
 """The search method: turns a query into hits that explain themselves. The ranking is in the store."""
 
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from itertools import chain
 from typing import Literal, NamedTuple, TypeVar
 
 from msgspec import Struct, msgpack
@@ -28,12 +30,13 @@ from sesamed.methods.filters import (
     narrow,
     warn_of_unknown_tools,
 )
-from sesamed.methods.hits import FIELDS, Hit, Match, Page, Told, WordCount, join_shown, make_hit
+from sesamed.methods.hits import FIELDS, Hit, Match, Page, Told, Why, WordCount, join_shown, make_hit
 from sesamed.methods.method import MAX_OFFSET, Call, Context, NonNegative, method
 from sesamed.methods.time_words import TimeFilter, asks_for_something, find_ending, read_ending
 from sesamed.methods.whose import narrow_to_named
 from sesamed.model import Answer, Pending, Session, iso_or_none
 from sesamed.sanitize import Exact, Line, clean_text
+from sesamed.store import ids
 from sesamed.store.ids import Kind
 from sesamed.store.reading import session as read
 from sesamed.store.reading import summary
@@ -283,6 +286,14 @@ def answer_encoded(connection: Connection, wanted: bytes) -> bytes:
     return ENCODE(DECODE_WANTED(wanted).answer(connection))
 
 
+class Around(NamedTuple):
+    """What is known of a page's sessions, and of the records that matched, each in its session."""
+
+    sessions: Mapping[int, Session]
+    headings: Mapping[int, Mapping[str, str]]
+    items: Mapping[tuple[int, int], read.Item]
+
+
 class Searcher:
     """One search, in a reader's thread."""
 
@@ -309,9 +320,7 @@ class Searcher:
             return Page([], self._terms, filtered_out=self._count_filtered_out())
         owners = (one for hit in page for one in hit.members)
         holders = matching.find_holders(self._connection, self._terms, ranked.where, owners)
-        numbers = {number for one in page for number in (one.shown, one.session)}
-        sessions = summary.read_sessions(self._connection, numbers, self._workstation)
-        hits = [self._make_hit(one, sessions, holders, one.score / best.score) for one in page]
+        hits = self._make_hits(page, holders, best.score)
         matched = hits[page.index(best)].matched_words if best in page else self._find_matched_words(best)
         counted = terms.count_shown(self._terms, [join_shown(hit) for hit in hits])
         weak, share = scoring.is_weak(self._terms, matched, best.strength), scoring.measure_share(self._terms, matched)
@@ -324,41 +333,51 @@ class Searcher:
             return summary.list_sessions(self._connection, EVERYTHING, 0, 0, self._workstation)[0]
         return ranking.count_hits(self._connection, self._terms, EVERYTHING)
 
-    def _make_hit(
-        self, found: Found, sessions: Mapping[int, Session], holders: Mapping[int, set[int]], score: float
-    ) -> Hit:
-        shown, session = sessions[found.shown], sessions[found.session]
-        texts = dict[int, str]()
-        if found.chunk is None:
-            hit = self._show_heading(found.session, session, shown)
-        else:
-            text, record, texts = read.read_chunk(self._connection, found.chunk)
-            item = read.read_item(self._connection, found.session, record)
-            hit = make_hit(shown, self._excerpter.excerpt(text), _make_match(session, item))
-        matched, missing = self._match_words(found, texts)
-        held = set[int]().union(*(holders.get(one, ()) for one in found.members)) - found.members.keys()
-        return replace(
-            hit,
-            score=round(score, 4),
-            matched_words=matched,
-            missing_words=missing,
-            similar=len((found.similar | held) - {found.shown}),
-            subagents=found.subagents,
+    def _make_hits(self, page: list[Found], holders: Mapping[int, set[int]], most: float) -> list[Hit]:
+        """The hits of a page, of which the best of all has so much; in the order of their records, so that of their texts, which may be
+        long, only one record's are in memory."""
+        by_record = defaultdict[int | None, list[Found]](list)
+        for one in page:
+            by_record[None if one.chunk is None else ids.record_of(one.chunk)].append(one)
+        records = [record for record in by_record if record is not None]
+        about = self._read_about(page)
+        made = dict[int, Hit]()
+        for record, texts in chain([(None, dict[int, str]())], read.read_each_text(self._connection, records)):
+            for one in by_record[record]:
+                held = set[int]().union(*(holders.get(member, ()) for member in one.members)) - one.members.keys()
+                similar = len((one.similar | held) - {one.shown})
+                made[one.session] = self._make_hit(one, about, texts, round(one.score / most, 4), similar)
+        return [made[one.session] for one in page]
+
+    def _read_about(self, page: list[Found]) -> Around:
+        numbers = {number for one in page for number in (one.shown, one.session)}
+        places = [(one.session, ids.record_of(one.chunk)) for one in page if one.chunk is not None]
+        return Around(
+            summary.read_sessions(self._connection, numbers, self._workstation),
+            matching.read_headings(self._connection, (one.session for one in page)),
+            read.find_items(self._connection, places),
         )
+
+    def _make_hit(self, found: Found, about: Around, texts: Mapping[int, str], score: float, similar: int) -> Hit:
+        session, heading = about.sessions[found.session], about.headings[found.session]
+        if found.chunk is None:
+            excerpt, match = self._show_heading(heading, session)
+        else:
+            excerpt = self._excerpter.excerpt(texts.get(ids.kind_of(found.chunk), ""))
+            match = _make_match(session, about.items[found.session, ids.record_of(found.chunk)])
+        matched, missing = self._excerpter.match(texts, heading.values())
+        why = Why(score, matched, missing, similar, found.subagents)
+        return make_hit(about.sessions[found.shown], excerpt, match, why)
 
     def _find_matched_words(self, found: Found) -> list[str]:
         """Which words match a hit that is not on the page."""
-        texts = {} if found.chunk is None else read.read_chunk(self._connection, found.chunk).texts
-        return self._match_words(found, texts)[0]
+        records = [] if found.chunk is None else [ids.record_of(found.chunk)]
+        _, texts = next(read.read_each_text(self._connection, records), (None, {}))
+        heading = matching.read_headings(self._connection, [found.session])[found.session]
+        return self._excerpter.match(texts, heading.values())[0]
 
-    def _match_words(self, found: Found, texts: Mapping[int, str]) -> tuple[list[str], list[str]]:
-        """Which words are in the best record or the session's heading, and which are not."""
-        heading = matching.read_heading(self._connection, found.session)
-        return self._excerpter.match(texts, heading.values())
-
-    def _show_heading(self, number: int, session: Session, shown: Session) -> Hit:
+    def _show_heading(self, heading: Mapping[str, str], session: Session) -> tuple[Excerpt, Match]:
         """A hit of which no text matches shows the part of its heading with the most words."""
-        heading = matching.read_heading(self._connection, number)
         column = max(heading, key=lambda one: len(self._excerpter.match({}, [heading[one]])[0]))
         place = Match(
             session_id=session.session_id,
@@ -375,7 +394,7 @@ class Searcher:
         text = clean_text(heading[column])  # a directory is kept as it is
         if column == "recall_words":  # not for reading
             text = heading.get("summary") or session.name or ""
-        return make_hit(shown, self._excerpter.excerpt(text), place)
+        return self._excerpter.excerpt(text), place
 
     def _show_opening(self, number: int, session: Session, shown: Session) -> Hit:
         """Without words, a session shows its first message."""

@@ -76,9 +76,9 @@ def _item(connection: apsw.Connection, session: int, item: read.Item, names: dic
     place = sqlite.rows(connection, PLACE, (session, item.record))
     touched = [sqlite.rows(connection, sql, (number,)) for (number,) in place]
     owner = sqlite.one(connection, "SELECT session FROM files WHERE id = ?", (item.record >> 21,))[0]
-    assert (
-        not place or read.read_item(connection, session, item.record) == item
-    )  # no place: the session goes on from it
+    assert not place or read.find_items(connection, [(session, item.record)]) == {
+        (session, item.record): item
+    }  # no place: the session goes on from it
     return (
         item.position, item.role, item.kind, item.tool, read.read_whole_text(connection, item.record), item.is_error, item.time_ms,
         item.entry, item.undone, touched, names[owner], len(sqlite.rows(connection, HOLDERS, (item.record, session))),

@@ -8,6 +8,9 @@ Of the daemon's own sessions: which can be appended to, and where a record ended
 
 import os
 import sys
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import apsw
@@ -69,11 +72,20 @@ FORKED_FROM = "SELECT id FROM sessions WHERE (source, native_id, ordinal) = (?, 
 COUNT_BEFORE = "SELECT count(*) FROM ordinals o JOIN files f ON f.id = o.file WHERE f.session = ? AND o.ordinal < ?"
 
 
-CHUNK = f"""SELECT {ids.sql_record_of("id")}, {ids.sql_kind("id")}, id = ?1, text FROM chunks
-    WHERE {ids.sql_in_record("id", ids.sql_record_of("?1"))} ORDER BY id"""
+# Of records that stand at home in the only file of a session that inherits nothing: of nearly all.
+AT_HOME = f"""
+    SELECT session, {ids.sql_position("p.id")}, {RECORD.replace("r.", "p.")}, time_ms, entry, undone IS NOT NULL,
+      min(above, max(revision, coalesce(undone, 0), floor)) FROM (
+      SELECT r.*, s.id AS session, s.revision AS above, s.floor, {UNDONE.format(file="f.id", position=ids.sql_position("r.id"))} AS undone
+      FROM carray(?) one CROSS JOIN records r ON r.id = one.value CROSS JOIN files f ON f.id = {ids.sql_file("r.id")}
+      CROSS JOIN sessions s ON s.id = f.session
+      WHERE s.base IS NULL AND NOT EXISTS(SELECT 1 FROM files o WHERE o.session = s.id AND o.id <> f.id)) p
+"""
 POSITION = f"""SELECT iif({ids.sql_file("?1")} = ?2, {ids.sql_position("?1")},
     (SELECT position FROM copies WHERE record = ?1 AND file = ?2))"""
 
+TEXTS_OF = f"""SELECT one.value, {ids.sql_kind("c.id")}, c.text
+    FROM carray(?) one CROSS JOIN chunks c ON {ids.sql_in_record("c.id", "one.value")}"""
 TEXTS = f"SELECT {ids.sql_kind('id')}, iif(?2, coalesce(raw, text), text) FROM chunks WHERE {ids.sql_in_record('id', '?1')} ORDER BY id"
 
 
@@ -113,8 +125,15 @@ def count_items(connection: apsw.Connection, session: int) -> tuple[str, int]:
     return public_id, own + count_inherited(connection, session)
 
 
-def read_item(connection: apsw.Connection, session: int, record: int) -> Item:
-    """One record, with its number in this session."""
+def find_items(connection: apsw.Connection, places: Iterable[tuple[int, int]]) -> dict[tuple[int, int], Item]:
+    """Some records with their numbers, each in a session that holds it."""
+    wanted = set(places)
+    rows = connection.execute(AT_HOME, (sqlite.numbers({record for _, record in wanted}),))
+    found = {(session, row[1]): _make_item(row) for session, *row in rows}
+    return {place: found.get(place) or _find_item(connection, *place) for place in wanted}
+
+
+def _find_item(connection: apsw.Connection, session: int, record: int) -> Item:
     files = list_files(connection, session)
     here = _find_own_position(connection, session, files, record)
     before = count_inherited(connection, session)
@@ -148,19 +167,11 @@ def _read_own(connection: apsw.Connection, session: int, files: list[int], first
     return [_make_item(row) for row in connection.execute(sql, {"session": session, "first": first, "count": count})]
 
 
-class Chunk(NamedTuple):
-    """A chunk's text, and its record with all texts."""
-
-    text: str
-    record: int
-    texts: dict[int, str]
-
-
-def read_chunk(connection: apsw.Connection, chunk: int) -> Chunk:
-    """A chunk by its number."""
-    rows = [(*row, sqlite.plain(packed)) for *row, packed in connection.execute(CHUNK, (chunk,))]
-    text = next((text for _, _, is_wanted, text in rows if is_wanted), "")
-    return Chunk(text, rows[0][0], {kind: text for _, kind, _, text in rows})
+def read_each_text(connection: apsw.Connection, records: Iterable[int]) -> Iterator[tuple[int, dict[int, str]]]:
+    """The texts of some records by kind, a record after the other: all of them together may be very long."""
+    rows = connection.execute(TEXTS_OF, (sqlite.numbers(records),))
+    for record, found in groupby(rows, itemgetter(0)):
+        yield record, {kind: sqlite.plain(packed) for _, kind, packed in found}
 
 
 def read_texts(connection: apsw.Connection, record: int, *, reveal: bool = False) -> dict[int, str]:
@@ -200,7 +211,7 @@ def list_files(connection: apsw.Connection, session: int) -> list[int]:
     return [file for (file,) in connection.execute("SELECT id FROM files WHERE session = ? ORDER BY path", (session,))]
 
 
-def _make_item(row: tuple[Any, ...]) -> Item:
+def _make_item(row: Iterable[Any]) -> Item:
     item = Item(*row)
     return item._replace(is_error=None if item.is_error is None else bool(item.is_error), undone=bool(item.undone))
 

@@ -204,6 +204,7 @@ def has_copies(connection: apsw.Connection) -> bool:
 
 
 COLUMNS = HEADING.split(", ")
+HEADINGS = f"SELECT id, {HEADING} FROM sessions WHERE id IN carray(?)"
 MESSAGES_BY_FILE = f"SELECT {ids.sql_file_of('rowid')}, count(*) FROM fts WHERE fts MATCH ? AND {ids.sql_is_message('rowid')} GROUP BY 1"
 ABOUT = """
     SELECT f.id, s.id, s.messages FROM files f CROSS JOIN sessions s ON s.id = f.session WHERE f.id IN carray(?1)
@@ -259,10 +260,13 @@ def measure_fit(connection: apsw.Connection, terms: Terms, chunks: Iterable[int]
     return max(shares.values(), default=0.0)
 
 
-def read_heading(connection: apsw.Connection, session: int) -> dict[str, str]:
-    """A session's title, summary and so on, directory and branch, by the names of the columns."""
-    row = connection.execute(f"SELECT {HEADING} FROM sessions WHERE id = ?", (session,)).fetchone()
-    heading = {} if row is None else {column: text for column, text in zip(COLUMNS, row, strict=True) if text}
+def read_headings(connection: apsw.Connection, sessions: Iterable[int]) -> dict[int, dict[str, str]]:
+    """Each session's title, summary and so on, directory and branch, by the names of the columns."""
+    return {session: _make_heading(row) for session, *row in connection.execute(HEADINGS, (sqlite.numbers(sessions),))}
+
+
+def _make_heading(row: Iterable[str | None]) -> dict[str, str]:
+    heading = {column: text for column, text in zip(COLUMNS, row, strict=True) if text}
     for column in heading.keys() & {"tags", "recall_words"}:
         heading[column] = ", ".join(json.loads(heading[column]))
     return heading

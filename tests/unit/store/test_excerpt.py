@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from itertools import product
 
 import apsw
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from sesamed import sanitize
 from sesamed.store import schema
 from sesamed.store.ids import Kind
-from sesamed.store.search.excerpt import BLANKS, SNIPPET_CHARACTERS, Excerpter, find_place, one_line
+from sesamed.store.search.excerpt import BLANKS, SNIPPET_CHARACTERS, Excerpter, begin_of, find_place, one_line
 from sesamed.store.search.terms import IndexTermMaker, Word
 from sesamed.store.subwords import inner_words
 
@@ -124,6 +125,30 @@ def test_matched_is_what_fts_says(text: str, wanted: list[str], kind: Kind) -> N
         match = " OR ".join(pattern.match for pattern in term.wholes)
         hits = connection.execute("SELECT 1 FROM fts WHERE fts MATCH ?", (match,)).fetchall()
         assert bool(hits) == (term.word.text in found)
+
+
+ENDINGS = """s ed ing y ies ied ying eed er or ate ation ational ator alize ization izer able ible ability ibility bly ly ally
+    fully fulness ness ous ously iveness ivity ance ancy ence ency ical icity icate logy logi al ism ment e i"""
+
+
+def test_what_a_stem_says_of_its_words() -> None:
+    """Words are looked for by what they begin with."""
+    beginnings = ["", "t", "a", "ey", "hop", "tab", "hopp", "sens", "relat", "gener", "possi", "x1"]
+    words = map("".join, product(beginnings, ENDINGS.split(), ["", *ENDINGS.split()]))
+    for word, stem in IndexTermMaker(CONNECTION).tokens(" ".join(words)):
+        assert word.startswith(begin_of(stem))
+
+
+@given(TEXTS, st.lists(st.sampled_from(["alpha", "run", "x", "name", "eyed", "toolnames"]), max_size=4, unique=True))
+def test_looking_for_words_finds_what_reading_all_does(text: str, wanted: list[str]) -> None:
+    """Where a text is ASCII they are looked for, and are not where it is not: a letter more changes nothing."""
+    text = text.encode("ascii", "ignore").decode()[:150] + " runs eyeing"
+    maker = IndexTermMaker(CONNECTION)
+    terms = [maker.term(Word(word)) for word in wanted] + [maker.term(Word("ru", is_prefix=True))]
+    sought, read = (Excerpter(CONNECTION, terms).match({Kind.USER: one}) for one in (text, text + " é"))
+    assert sought == read
+    shown, other = (Excerpter(CONNECTION, terms).excerpt(one) for one in (text, text + " é"))
+    assert shown.highlights == other.highlights
 
 
 @pytest.mark.parametrize(

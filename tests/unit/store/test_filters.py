@@ -233,7 +233,8 @@ def test_a_search_finds_what_passes(history: History, where: Where, words: str) 
         assert hit.chunk is not None
         assert record_passes(connection, where, hit.chunk >> 3)
         assert hit.session in holders(connection, hit.chunk >> 3)
-        assert read.read_item(connection, hit.session, hit.chunk >> 3).record == hit.chunk >> 3
+        place = hit.session, hit.chunk >> 3
+        assert read.find_items(connection, [place])[place].record == hit.chunk >> 3
 
 
 @settings(suppress_health_check=list(HealthCheck))

@@ -269,7 +269,7 @@ class _Daemon:
         watcher = RootWatcher(indexer, Watch, config.watch, config.sweep_seconds, discovery.needs_polling)
         station = self._settle_workstation()
         requests = Requests(indexer, watcher, self._troubles)
-        dispatcher = self._dispatcher(requests, OwnSessions(self._own_sessions_dir, indexer), station)
+        dispatcher = self._dispatcher(requests, indexer, station)
         limits = ClientLimits(connections=config.limits.max_connections)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._standstill.move)
@@ -379,11 +379,12 @@ class _Daemon:
         named = discovery.find_named_files(SOURCES.values(), environ, paths.home(environ))
         return Indexer(self._index, SOURCES, sweep, limits, config.keep_gone_days, named)
 
-    def _dispatcher(self, requests: Requests, own_sessions: OwnSessions, station: Workstation) -> Dispatcher:
+    def _dispatcher(self, requests: Requests, indexer: Indexer, station: Workstation) -> Dispatcher:
+        timeout_ms = self._setting.config.limits.query_timeout_ms
         context = Context(
-            queries=QueryRunner(self._index, self._setting.config.limits.query_timeout_ms, self._second),
+            queries=QueryRunner(self._index, timeout_ms, self._second, indexer.queue),
             ingest=requests,
-            own=own_sessions,
+            own=OwnSessions(self._own_sessions_dir, indexer),
             socket=self._setting.paths.socket,
             database=self._setting.paths.database,
             hub=self._setting.config.hub,

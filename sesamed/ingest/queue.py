@@ -21,6 +21,7 @@ from sesamed.ingest.sweep import Due
 from sesamed.model import Pending
 
 MAX_LIVE = 10_000
+PASS_S = 0.004  # for which a question lets a look go first: that of an appended line takes about one, alone
 TAKE = 512  # several commits: while one goes on, the next slice is read
 
 
@@ -87,6 +88,7 @@ class Queue:
         self._backlog: dict[bytes, FileState] = {}
         self._resting: dict[bytes, FileState] = {}
         self._under_way: dict[bytes, FileState] = {}
+        self.is_live = False  # somebody has just written to a file that waits or is being looked at
         self._finished = anyio.Event()
 
     @property
@@ -114,6 +116,7 @@ class Queue:
                 ticket = self._ask(target)
                 self._backlog.pop(target.path, None)
                 self._live[target.path] = ticket.state
+                self.is_live = True
                 if ticket.state.live_since is None:
                     ticket.state.live_since = time.monotonic()
         self.waker.ring()
@@ -137,6 +140,7 @@ class Queue:
         with self._lock:
             for path in [path for path, state in self._resting.items() if state.rest_until <= now]:
                 self._live[path] = self._resting.pop(path)
+            self.is_live |= bool(self._live)
         if self._live:
             self.waker.ring()
 
@@ -194,9 +198,11 @@ class Queue:
                 state.looking = state.asked
                 state.look_since, state.live_since = state.live_since, None
             states = list(self._under_way.values())
+            is_live = any(state.look_since is not None for state in states)
+            self.is_live = is_live or bool(self._live)
         if not states:
             return None
-        return Batch(states, any(state.look_since is not None for state in states), len(self._backlog))
+        return Batch(states, is_live, len(self._backlog))
 
     def finish(self, unfinished: Collection[bytes] = ()) -> None:
         """The batch is committed; unfinished files go to the front of the backlog."""
@@ -230,6 +236,7 @@ class Queue:
             self._resting = {path: state for path, state in self._resting.items() if path not in again}
             self._backlog = again | {path: state for path, state in self._backlog.items() if path not in again}
         self._under_way = {}
+        self.is_live = bool(self._live)
 
     def list_next(self) -> list[Target]:
         """What of the backlog comes after the batch under way, if nothing else comes."""
@@ -253,6 +260,12 @@ class Queue:
         """Wait until all tickets are served."""
         for ticket in tickets:
             while not ticket.is_served:
+                await self._finished.wait()
+
+    async def let_live_pass(self) -> None:
+        """Wait shortly while what was written just now is looked at: whoever asks finds it, and does not hold up the look."""
+        with anyio.move_on_after(PASS_S):
+            while self.is_live:
                 await self._finished.wait()
 
     def pending(self, tickets: Iterable[Ticket] | None = None) -> Pending:

@@ -23,6 +23,7 @@ from msgspec import Meta, Struct
 from sesamed.config import Hub
 from sesamed.errors import DeadlineError
 from sesamed.hub.question import Asker
+from sesamed.ingest.queue import Queue
 from sesamed.ingest.requests import Requests
 from sesamed.methods.second.child import Second
 from sesamed.model import Answer, Workstation
@@ -231,8 +232,11 @@ class QueryRunner:
     there from the beginning: later there may be no memory for a thread, and the question that wanted it would keep its reader for ever.
     """
 
-    def __init__(self, index: Index, timeout_ms: int, second: Second | None = None) -> None:
+    def __init__(
+        self, index: Index, timeout_ms: int, second: Second | None = None, marked: Queue | None = None
+    ) -> None:
         self._index = index
+        self._marked = marked
         self.second = second
         self._timeout_ms = timeout_ms
         self._threads = ThreadPoolExecutor(READERS, thread_name_prefix="reader")
@@ -267,6 +271,8 @@ class QueryRunner:
         question = Question(client, query)
         with anyio.move_on_after(limit_ms / 1000):
             try:
+                if self._marked is not None and self._marked.is_live:
+                    await self._marked.let_live_pass()
                 with self._changing:
                     self._turns.add(question)
                     self._start()

@@ -50,6 +50,8 @@ class Script:
     def check(self) -> None:
         """A file waits in one line at most, and waits or is looked at exactly while a ticket of it is not served."""
         queue = self.queue
+        is_live = bool(queue._live) or any(state.look_since is not None for state in queue._under_way.values())
+        assert queue.is_live == is_live
         lines = [queue._live, queue._backlog, queue._under_way]
         assert not queue._live.keys() & queue._backlog.keys()
         waiting = {path: state for line in lines for path, state in line.items()}

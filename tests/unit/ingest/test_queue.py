@@ -3,6 +3,7 @@
 import time
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from sesamed.ingest import queue as module
@@ -48,6 +49,27 @@ def test_marks_of_one_path_are_one_look(queue: Queue) -> None:
     assert names(taken(queue)) == ["a"]
     queue.finish()
     assert queue.is_empty
+
+
+async def test_a_question_lets_pass_what_was_written_just_now(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes after its commit. It does not wait for a backlog, and for nobody for long."""
+    queue.add([due("old")])
+    assert not queue.is_live
+    queue.mark(target("now"))
+    assert queue.is_live
+    monkeypatch.setattr(module, "PASS_S", 0.0)
+    await queue.let_live_pass()
+    assert queue.is_live
+    monkeypatch.setattr(module, "PASS_S", 60.0)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(queue.let_live_pass)
+        await anyio.lowlevel.checkpoint()
+        assert names(taken(queue)) == ["now"]
+        assert queue.is_live
+        queue.finish()
+    assert not queue.is_live
+    assert names(taken(queue)) == ["old"]
+    assert not queue.is_live
 
 
 def test_freshness_counts_from_the_first_of_several_marks(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,13 +6,17 @@ from pathlib import Path
 from threading import Barrier, Event, Thread
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
 from sesamed.errors import DeadlineError
+from sesamed.ingest.queue import Queue
+from sesamed.ingest.state import FileStates
 from sesamed.methods.method import LATELY_S, QUICK_S, Account, Client, QueryRunner, Question, Turns
 from sesamed.store.index import READERS, Index
 from sesamed.store.sqlite import Connection
+from tests.support.queueing import target
 
 PATIENCE_S = 20
 ENDLESS = "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n) SELECT count(*) FROM n"
@@ -36,6 +40,19 @@ def never_end(connection: Connection) -> None:
 async def test_a_query_is_answered(index: Index) -> None:
     """In a thread, with a connection that can only read."""
     assert await QueryRunner(index, 60_000).ask(Client(), answer) == 7
+
+
+async def test_a_query_sees_what_was_written_just_before(index: Index) -> None:
+    """It is asked after the look that goes on: its answer has what that commits."""
+    queue = Queue(FileStates())
+    queries, seen = QueryRunner(index, 60_000, marked=queue), list[bool]()
+    queue.mark(target("a"))
+    queue.take()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(queries.ask, Client(), lambda _: seen.append(queue.is_live))
+        await anyio.lowlevel.checkpoint()
+        queue.finish()
+    assert seen == [False]
 
 
 @pytest.mark.parametrize(("configured", "asked", "limit"), [(20, None, 20), (60_000, 20, 20), (20, 60_000, 20)])

@@ -24,6 +24,7 @@ import anyio.to_thread
 import msgspec
 
 from sesamed import discovery, locks, paths, workstation
+from sesamed.beat import sleep_to_next
 from sesamed.config import Config, ConfiguredRoot
 from sesamed.errors import ConfigError, SesameError, StoreError, is_of_memory
 from sesamed.exclusion import Exclusion
@@ -281,7 +282,7 @@ class _Daemon:
                 tasks.start_soon(self._serve, dispatcher, limits, listener)
 
             serve(listener)
-            self._socket = await anyio.to_thread.run_sync(_identify_socket, self._setting.paths.socket)
+            self._socket = _identify_socket(self._setting.paths.socket)
             await ping(self._setting.paths.socket)
             log.info("ready socket=%s", self._setting.paths.socket)
             self._notifier.ready("answering")
@@ -451,8 +452,7 @@ class _Daemon:
             begun_s = time.process_time()
             await anyio.sleep(QUIET_S)
             now_s = time.process_time()
-            await anyio.to_thread.run_sync(self._index.readers.drop_unused)
-            await anyio.to_thread.run_sync(self._second.end_unused, time.monotonic())
+            await anyio.to_thread.run_sync(self._drop_unused)
             if now_s - begun_s < QUIET_CPU_S and now_s - given_s > WORK_S:
                 await anyio.to_thread.run_sync(_give_memory_back, self._index)
                 given_s = time.process_time()
@@ -461,10 +461,14 @@ class _Daemon:
                     _make_file, self._index, abandon_on_cancel=True
                 )  # it ends with the readers
 
+    def _drop_unused(self) -> None:
+        self._index.readers.drop_unused()
+        self._second.end_unused(time.monotonic())
+
     async def _keep_ready(self) -> None:
         """Soon after the first question, and again after a load, have what the next one would wait for."""
         while True:
-            await anyio.sleep(READY_S)
+            await sleep_to_next(READY_S)
             if self._index.readers.lack_stems:
                 await anyio.to_thread.run_sync(
                     self._index.readers.read_stems, abandon_on_cancel=True
@@ -475,8 +479,8 @@ class _Daemon:
         path, owns = self._setting.paths.socket, self._setting.paths.owns
         obstacle = ""
         while True:
-            await anyio.sleep(SOCKET_CHECK_S)
-            there = await anyio.to_thread.run_sync(_identify_socket, path)
+            await sleep_to_next(SOCKET_CHECK_S)
+            there = _identify_socket(path)  # on the loop: a thread would cost thirty times as much
             if there is not None and there == self._socket:
                 continue
             try:
@@ -488,7 +492,7 @@ class _Daemon:
                 obstacle = str(error)
                 continue
             log.warning("the socket was removed and has been created again path=%s", path)
-            self._socket, obstacle = await anyio.to_thread.run_sync(_identify_socket, path), ""
+            self._socket, obstacle = _identify_socket(path), ""
 
 
 def _identify_socket(path: str) -> tuple[int, int] | None:

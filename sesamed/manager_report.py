@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import anyio
 
+from sesamed.beat import sleep_to_next
 from sesamed.model import Overview
 
 HELLO = b'{"jsonrpc":"2.0","id":1,"method":"hello","params":{"client":"sesamed"}}\n'
@@ -111,7 +112,7 @@ class Reporter:
             self._report()
             if self._watchdog_s is not None and time.monotonic() >= self._due:
                 await self._prove(self._watchdog_s)
-            await anyio.sleep(pause)
+            await sleep_to_next(pause)
 
     def _report(self) -> None:
         if (text := self._describe()) != self._reported:

@@ -9,7 +9,7 @@ import threading
 import time
 from types import TracebackType
 
-import anyio
+from sesamed.beat import sleep_to_next
 
 TICK_S = 5.0
 TICKS = 12  # without a sign of the loop. They are counted, so that a process that was stopped or suspended is none that stands still
@@ -38,7 +38,7 @@ class Standstill:
         """Give signs of the loop, for as long as there is one."""
         while True:
             self._moves += 1
-            await anyio.sleep(TICK_S)
+            await sleep_to_next(TICK_S)
 
     def _watch(self) -> None:
         seen, ticks = 0, 0

@@ -3,16 +3,20 @@
 Events only speed things up: with a watcher that does nothing, sweeps still find everything.
 """
 
+import asyncio
 import errno
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Literal, Protocol
 
 import anyio
 
+from sesamed.beat import until_next
 from sesamed.ingest.decode import log_fault
 from sesamed.ingest.indexer import Indexer
 from sesamed.ingest.sweep import Root
@@ -63,6 +67,7 @@ class RootWatcher:
         self._is_short = False
         self._reasons: dict[str, RootWarning] = {}  # why a root is polled, by its path
         self._no_events: RootWarning | None = None  # why no root is watched
+        self._ticking = ThreadPoolExecutor(1, "roots")
 
     def mode(self, root: Root) -> Mode:
         """How changes below a root are noticed."""
@@ -85,26 +90,40 @@ class RootWatcher:
                 await self._indexer.in_thread(self._watcher.stop)
 
     async def _watch_and_sweep(self) -> None:
-        due_at = 0.0
-        drift = time.time() - time.monotonic()
         await self._indexer.in_thread(self._look)
         while True:
-            jumped = abs(time.time() - time.monotonic() - drift) > CLOCK_JUMP_S
-            if jumped or time.monotonic() >= due_at:
-                with suppress(DamagedError):  # the index is about to be set aside
-                    await self._indexer.look_around()
-                    await self._indexer.expire()
-                drift = time.time() - time.monotonic()
-                self._compare_counts()
-                due_at = time.monotonic() + (LOOK_AGAIN_S if self._is_short else self._interval())
-            await anyio.sleep(TICK_S)
-            self._indexer.mark_quiet()
-            self._indexer.queue.end_rests()
-            fresh, in_place = await self._indexer.in_thread(self._tick)
-            for root in fresh:
-                self._indexer.queue.mark_tree(root)
-            if not in_place:
+            with suppress(DamagedError):  # the index is about to be set aside
+                await self._indexer.look_around()
+                await self._indexer.expire()
+            self._compare_counts()
+            drift = time.time() - time.monotonic()
+            due_at = time.monotonic() + (LOOK_AGAIN_S if self._is_short else self._interval())
+            while not await self._tick_until(due_at, drift):
                 await self._indexer.replace_index()
+
+    async def _tick_until(self, due_at: float, drift: float) -> bool:
+        """Tick until a sweep is due, or until the index is away: then false. If cancelled, until the tick under way has ended.
+
+        A thread's job for all ticks of a minute, and not for each: what is looked at costs a tenth of handing it over and back. On the
+        loop it has no place, as a root may be on a server that does not answer.
+        """
+        over = threading.Event()
+        ticking = asyncio.wrap_future(self._ticking.submit(self._tick_till, due_at, drift, over))
+        try:
+            await asyncio.wait([ticking])
+        finally:
+            over.set()
+            with anyio.CancelScope(shield=True):
+                await asyncio.wait([ticking])
+        return ticking.result()
+
+    def _tick_till(self, due_at: float, drift: float, over: threading.Event) -> bool:
+        while not over.wait(until_next(TICK_S)):
+            if not self._tick():
+                return False
+            if time.monotonic() >= due_at or abs(time.time() - time.monotonic() - drift) > CLOCK_JUMP_S:
+                return True
+        return True
 
     def _interval(self) -> float:
         polling = self._wanted == "polling" or any(self.mode(root) == "polling" for root in self._indexer.sweep.roots)
@@ -122,20 +141,24 @@ class RootWatcher:
             else:
                 self._no_events = RootWarning("unwatchable", f"{text}polling every {POLLING_S:.0f} s")
 
-    def _tick(self) -> tuple[list[str], bool]:
-        """Which roots have just appeared, and whether the index is still in place: all that is checked while nothing happens."""
-        fresh = self._look()
-        self._indexer.mark_side_files()
-        self._indexer.index.look_aside()
-        return fresh, self._indexer.index.is_in_place()
+    def _tick(self) -> bool:
+        """Everything that is checked while nothing happens; says whether the index is still in place."""
+        indexer = self._indexer
+        indexer.mark_quiet()
+        indexer.queue.end_rests()
+        for root in self._look():
+            indexer.queue.mark_tree(root)
+        indexer.mark_side_files()
+        indexer.index.look_aside()
+        return indexer.index.is_in_place()
 
     def _look(self) -> list[str]:
         """See which roots exist, and watch them. Gives those that were not watched before."""
-        fresh = []
+        fresh, away = list[str](), set[str]()
         self._indexer.sweep.add_roots()
         for root in self._indexer.sweep.roots:
             try:
-                if self._look_at(root) and root.real is not None:
+                if self._look_at(root, away) and root.real is not None:
                     fresh.append(root.real)
             except Exception as error:  # the others are looked at all the same
                 self._watched.pop(root.path, None)
@@ -145,9 +168,12 @@ class RootWatcher:
                     self._reasons[root.path] = RootWarning("unwatchable", text)
         return fresh
 
-    def _look_at(self, root: Root) -> bool:
-        """See whether a root exists, and watch it; says whether changes may have been missed."""
-        changed = self._indexer.sweep.resolve(root)
+    def _look_at(self, root: Root, away: set[str]) -> bool:
+        """See whether a root exists, and watch it; says whether changes may have been missed. Of a hundred roots most are missing, and
+        many for want of the same directory: that one is looked for once."""
+        changed = root.lacks not in away and self._indexer.sweep.resolve(root)
+        if root.lacks is not None:
+            away.add(root.lacks)
         if root.real is None:
             self._watched.pop(root.path, None)
             self._reasons.pop(root.path, None)

@@ -26,6 +26,7 @@ class Root(msgspec.Struct):
     parser: str
     path: str
     real: str | None = None
+    lacks: str | None = None  # while it is missing: the first directory on the way to it that is not there
     files: int = 0
     directories: int = 0
     trouble: str | None = None  # why the last sweep did not get to its end
@@ -33,9 +34,18 @@ class Root(msgspec.Struct):
 
     def resolve(self) -> bool:
         """Find out where it is now; says whether that has changed."""
-        # Most roots are of agents that nobody has here: for these one `stat` is enough.
-        before, self.real = self.real, os.path.realpath(self.path) if os.path.isdir(self.path) else None
-        return self.real != before
+        before, now = self.real, None
+        if self.lacks is None or os.path.exists(self.lacks):  # most are of agents that nobody has here
+            now = os.path.realpath(self.path) if os.path.isdir(self.path) else None
+            self.lacks = self._find_lacking() if now is None else None
+        self.real = now
+        return now != before
+
+    def _find_lacking(self) -> str | None:
+        lacks, above = None, self.path
+        while above and not os.path.exists(above):
+            lacks, above = above, os.path.dirname(above)
+        return lacks
 
     def is_in_place(self) -> bool:
         """Whether it still leads where it did, as far as two calls tell: somebody may have a hundred projects, each with a root. A
@@ -80,6 +90,7 @@ class Sweep:
         self.exclusion = exclusion
         self._excludes = exclusion.excludes
         self._shapes = shapes
+        self._names_beside = {parser: list_beside(some) for parser, some in shapes.items()}
         self._finders = {parser: UnitFinder(shapes) for parser, shapes in shapes.items()}
         self._resolve()
 
@@ -135,9 +146,9 @@ class Sweep:
             if root.real is not None and self._sweep_root(root, root.real, ingest, found, seen):
                 roots.add(root.real)
         roots -= {root.real for root in self.roots if root.trouble is not None}  # several sources may share one
-        for state in ingest.states:
+        for state in ingest.states.list_others(seen):
             is_expected = state.signature is not None and not state.is_gone and state.target.root in roots
-            is_missing = (is_expected or state.trouble is not None) and state.target.path not in seen
+            is_missing = is_expected or state.trouble is not None
             if is_missing and not Unit.parse(state.target.path).part and not self.excludes(state.target.path):
                 found.append(Due(state.target, 0, 0))
         found.sort(key=lambda due: due.mtime_ns, reverse=True)
@@ -185,17 +196,17 @@ class Sweep:
     def _beside(self) -> dict[bytes, Target]:
         found: dict[bytes, Target] = {}
         for root in self.roots:
-            for name in list_beside(self._shapes[root.parser]):
-                if root.real is not None:
-                    above = os.path.dirname(root.real)
-                    path = os.fsencode(os.path.join(above, name))
-                    found[path] = Target(path, above, root.parser)
+            for name in self._names_beside[root.parser] if root.real is not None else ():
+                above = os.path.dirname(root.real or "")
+                path = os.fsencode(os.path.join(above, name))
+                found[path] = Target(path, above, root.parser)
         return found
 
     def add_roots(self) -> None:
         """Add the roots that agents' lists of projects name by now."""
-        known = {(root.parser, root.path) for root in self.roots}
-        self.roots += [root for root in self._list_more() if (root.parser, root.path) not in known]
+        if more := list(self._list_more()):
+            known = {(root.parser, root.path) for root in self.roots}
+            self.roots += [root for root in more if (root.parser, root.path) not in known]
 
     def add_projects(self, directories: Iterable[str]) -> None:
         """Add those of these directories that have a source's file."""
@@ -210,7 +221,7 @@ class Sweep:
 
     def resolve(self, root: Root) -> bool:
         """Find out where a root is now; says whether that has changed. Then other paths may be excluded."""
-        changed = not root.is_in_place() and root.resolve()
+        changed = (root.real is None or not root.is_in_place()) and root.resolve()
         if changed:
             self._refresh_exclusion()
         return changed
@@ -240,6 +251,7 @@ class Sweep:
         self, root: Root, real: str, ingest: Ingest, seen: set[bytes], counted: "_Counted"
     ) -> Iterator[Due]:
         find, get, better = self._finders[root.parser].find, ingest.states.get, BetterFiles(real)
+        passes = self._passing(root.parser, ingest, seen, counted)
 
         def find_shape(path: bytes) -> Shape | None:
             state = get(path)
@@ -250,7 +262,10 @@ class Sweep:
                 state.shape = shape
             return shape
 
-        for path, status in self._walk(os.fsencode(real), root, lambda path: find_shape(path) is not None):
+        def is_read(path: bytes) -> bool:
+            return not passes(path) and find_shape(path) is not None
+
+        for path, status in self._walk(os.fsencode(real), root, is_read):
             counted.directories += status is None
             if (shape := find_shape(path)) is None or (status is None and not isinstance(shape, Bundle)):
                 continue
@@ -260,6 +275,29 @@ class Sweep:
                 seen.add(path)
                 if (due := _due(Target(path, real, root.parser), now, ingest)) is not None:
                     yield due
+
+    def _passing(self, parser: str, ingest: Ingest, seen: set[bytes], counted: "_Counted") -> Callable[[bytes], bool]:
+        """Passes the files that are as the index has them, and counts them. Of a sweep these are nearly all: what is made or called for
+        each is most of what an idle daemon costs."""
+        get, lstat, version = ingest.states.get, os.lstat, ingest.decoder.versions.get(parser)
+        has_rules = self.exclusion.has_rules
+
+        def passes(path: bytes) -> bool:
+            state = get(path)
+            if state is None or state.shape is None:
+                return False
+            try:
+                if not state.is_unchanged(lstat(path), version):
+                    return False
+            except OSError:
+                return False
+            if has_rules and self.excludes(path):
+                return False
+            counted.files += state.withheld is None
+            seen.add(state.target.path)  # the one that is there already: `path` goes at once
+            return True
+
+        return passes
 
     def _look_at(self, target: Target) -> Signature | None:
         shape = self._finders[target.source].find(path_below(target.root, target.path))

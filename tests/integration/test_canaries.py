@@ -339,7 +339,12 @@ RUNS: Mapping[str, Sequence[Sequence[str]]] = {
     "resume": [["{}", "--print"], ["{}", "--here", "--print"], [f"{WORD}-1"], [f"{WORD}-2"], [f"{WORD}-3"]],
     "note": [["{}"], ["{}", "--tag", "plain"], ["{}", "--summary", f"{WORD} {IN_TEXTS}"], [f"none {IN_TEXTS}"]],
     "remember": [["{}", "--dry-run"], ["--due", "--dry-run"], ["{}"], ["{}"], [f"none {IN_TEXTS}"]],
-    "forget": [["{}", "--dry-run"], [f"{WORD}-1"], ["--source", "pi", "--dry-run"], ["--cwd", f"/{IN_IDS}", "--dry-run"]],
+    "forget": [
+        ["{}", "--dry-run"],
+        [f"{WORD}-1"],
+        ["--source", "pi", "--dry-run"],
+        ["--cwd", f"/{IN_IDS}", "--dry-run"],
+    ],
     "index": [[], ["--full"]],
     "status": [[]],
     "config": [[]],

@@ -2,9 +2,12 @@
 
 import errno
 import os
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -81,6 +84,30 @@ def test_where_roots_are_is_not_looked_for_all_the_time(indexer: Indexer, monkey
     assert looked_for == [desk.root.path]
     desk.watcher._look()
     assert looked_for == [desk.root.path]
+
+
+def test_many_missing_roots_are_looked_for_once(
+    indexer: Indexer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Most are missing for want of the same directory."""
+    indexer.sweep.roots += [Root("pi", str(tmp_path / "none" / name / "sessions")) for name in ("one", "two", "three")]
+    desk, looked_for = Desk(indexer), list[str]()
+    desk.watcher._look()
+    exists = os.path.exists
+
+    def look_for(path: str) -> bool:
+        looked_for.append(path)
+        return exists(path)
+
+    monkeypatch.setattr(os.path, "exists", look_for)
+    assert desk.watcher._look() == []
+    assert looked_for == [str(tmp_path / "none")]
+    (tmp_path / "none" / "two" / "sessions").mkdir(parents=True)
+    assert desk.watcher._look() == [str(tmp_path / "none" / "two" / "sessions")]
+    assert [desk.watcher.mode(root) for root in indexer.sweep.roots] == ["events", "missing", "events", "missing"]
+    (tmp_path / "none").rename(tmp_path / "away")
+    assert desk.watcher._look() == []
+    assert [desk.watcher.mode(root) for root in indexer.sweep.roots] == ["events", "missing", "missing", "missing"]
 
 
 @pytest.mark.fault(8)
@@ -232,6 +259,37 @@ async def test_roots_are_swept_at_the_start_and_when_they_come(indexer: Indexer,
         await until(lambda: indexer.counts.added == 2)
         tasks.cancel_scope.cancel()
     assert not desk.watch.is_running
+
+
+@pytest.mark.usefixtures("_fast")
+async def test_ticks_cost_the_loop_nothing(indexer: Indexer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them between two sweeps are one job of one thread, which ends with the task."""
+    desk, ticks, handed_over = Desk(indexer), list[int](), list[int]()
+    tick, in_thread, submit = desk.watcher._tick, indexer.in_thread, desk.watcher._ticking.submit
+
+    def count_tick() -> bool:
+        ticks.append(threading.get_ident())
+        return tick()
+
+    async def count_job(function: Callable[[], object]) -> object:
+        handed_over.append(len(ticks))
+        return await in_thread(function)
+
+    def count_submitted(*call: Any) -> Future[Any]:
+        handed_over.append(len(ticks))
+        return submit(*call)
+
+    monkeypatch.setattr(desk.watcher, "_tick", count_tick)
+    monkeypatch.setattr(indexer, "in_thread", count_job)
+    monkeypatch.setattr(desk.watcher._ticking, "submit", count_submitted)
+    async with running(indexer), anyio.create_task_group() as tasks:
+        tasks.start_soon(desk.watcher.run)
+        await until(lambda: len(ticks) == 20)
+        assert set(handed_over) == {0}
+        tasks.cancel_scope.cancel()
+    ended = len(ticks)
+    assert submit(int).result(30) == 0
+    assert (len(ticks), len(set(ticks))) == (ended, 1)
 
 
 @pytest.mark.fault(21, 99)

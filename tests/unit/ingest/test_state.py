@@ -2,6 +2,8 @@
 
 import tracemalloc
 
+import msgspec
+
 from sesamed.ingest.state import CREDIT_S, PRICE, REST_S, FileState, FileStates, Target
 from sesamed.store.rows import Cursor, IndexedFile, Signature
 
@@ -77,6 +79,20 @@ def test_a_state_takes_little_memory() -> None:
         tracemalloc.stop()
     assert len(states) == count
     assert size / count < 1000
+
+
+def test_rows_of_an_index_share_what_is_the_same() -> None:
+    """Each comes with strings of its own."""
+    one, other = (msgspec.structs.replace(known(name), root="".join(("/", "root"))) for name in ("one", "other"))
+    assert one.root is not other.root
+    first, second = FileStates([one, other])
+    assert first.target.root is second.target.root
+
+
+def test_the_others_are_named_in_order() -> None:
+    """Of what a sweep has not seen."""
+    states = FileStates(known(name) for name in ("three", "one", "two"))
+    assert [state.target.path for state in states.list_others({b"two", b"four"})] == [b"one", b"three"]
 
 
 def test_what_looks_cost_is_paid_for_with_rests() -> None:

@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 
 from sesamed.exclusion import Exclusion
+from sesamed.ingest import sweep as module
 from sesamed.ingest.decode import Decoder, ReadLimits
 from sesamed.ingest.look import Ingest
 from sesamed.ingest.sweep import Root, Sweep
+from sesamed.ingest.tail import signature
 from sesamed.sources import SOURCES
 from sesamed.sources.opencode import OpenCode
 from sesamed.sources.pi import Pi
+from sesamed.store.rows import Signature
 from tests.support.history import History
 from tests.support.sessions import PiSession
 
@@ -62,6 +65,35 @@ def test_the_newest_comes_first(history: History) -> None:
     for at, file in enumerate(files):
         os.utime(file, (at * 7 % 4, at * 7 % 4))
     assert swept(history) == sorted(files, key=lambda file: -file.stat().st_mtime)
+
+
+def test_nothing_is_made_for_a_file_that_is_unchanged(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One `lstat` for each, and no object that is kept. What differs in any way is due."""
+    files = [session(history.roots[0] / f"{at}.jsonl") for at in range(5)]
+    sweep = Sweep([Root("pi", str(history.roots[0]))], Exclusion(), SHAPES)
+    history.ingest.run([due.target for due in sweep.due(history.ingest)])
+    asked, made, lstat = list[bytes](), list[object](), os.lstat
+
+    def count(path: bytes | str) -> os.stat_result:
+        asked.append(os.fsencode(path))
+        return lstat(path)
+
+    def make(status: os.stat_result) -> Signature:
+        made.append(status)
+        return signature(status)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "lstat", count)
+        patch.setattr(module, "signature", make)
+        assert sweep.due(history.ingest) == []
+    ours = [path for path in asked if path.endswith(b".jsonl")]
+    assert (sorted(ours), made) == (sorted(map(os.fsencode, files)), [])
+    assert sweep.roots[0].files == 5
+    os.utime(files[0], (1, 1))
+    files[1].chmod(0o400)
+    files[2].write_bytes(files[2].read_bytes() + PiSession().user("more").bytes())
+    files[3].unlink()
+    assert {os.fsdecode(due.target.path) for due in sweep.due(history.ingest)} == set(map(str, files[:4]))
 
 
 def test_only_session_files_at_any_depth(history: History) -> None:

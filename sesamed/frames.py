@@ -1,4 +1,4 @@
-"""What processes of ours say to each other over pipes: frames, each with its length before it."""
+"""What processes of ours say to each other over pipes and sockets: frames, each with its length before it."""
 
 import os
 import select
@@ -35,6 +35,30 @@ class FrameReader:
                 raise EOFError
             at += read
         return data
+
+
+class FrameBuffer:
+    """Frames of what comes in parts, for who cannot wait for the rest."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+
+    def add(self, data: bytes) -> list[bytes]:
+        """The frames that are whole with this part."""
+        self._data += data
+        frames = list[bytes]()
+        while len(self._data) >= LENGTH_BYTES:
+            end = LENGTH_BYTES + int.from_bytes(self._data[:LENGTH_BYTES], "big")
+            if len(self._data) < end:
+                break
+            frames.append(bytes(self._data[LENGTH_BYTES:end]))
+            del self._data[:end]
+        return frames
+
+
+def make_frame(data: bytes) -> bytes:
+    """Data with its length before it."""
+    return len(data).to_bytes(LENGTH_BYTES, "big") + data
 
 
 def write_frame(descriptor: int, data: bytes, patience_s: float | None = None) -> None:

@@ -12,11 +12,13 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Any, Generic, TypeVar, get_type_hints
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar, get_type_hints
 
 import anyio
+import msgspec
 from anyio import Lock, to_thread
 from msgspec import Meta, Struct
 
@@ -26,6 +28,7 @@ from sesamed.hub.question import Asker
 from sesamed.ingest.queue import Queue
 from sesamed.ingest.requests import Requests
 from sesamed.methods.second.child import Second
+from sesamed.methods.second.orders import Reply
 from sesamed.model import Answer, Workstation
 from sesamed.own_sessions import OwnSessions
 from sesamed.store.index import READERS, Index, Readers
@@ -39,6 +42,8 @@ INTERRUPT_AGAIN_S = 0.01
 HUB_THREADS = 16
 CROWDED_S, CROWD = 0.1, 2  # so many have waited for so long: then a second process is worth its start
 ASIDE_S = 1.0  # for which a question stands aside at most
+WAITED_S, WORTH = 0.1, 3  # so long a wait counts among equals, so many times as much as having used less
+WAIT_S = 0.02  # while many ask, a question waits so long for the one before it: two at once take more of both
 
 
 class Account:
@@ -77,18 +82,35 @@ class Client(Account):
         return self.running + len(self.waiting) == 1 and (usual_s or 0.0) <= QUICK_S
 
     def place(self, now_s: float) -> tuple[float, ...]:
-        """Who has the least goes first; a process cannot get more by having more connections."""
-        return self.process.running, self.process.used_s(now_s), self.running, self.used_s(now_s)
+        """Who has the least goes first; a process cannot get more by having more connections. Of those that have about the same it is who
+        waits longest: or who had a dear question would wait until all others have had one."""
+        waited_s = WORTH * min(now_s - self.waiting[0].came_at_s, WAITED_S)
+        return self.process.running, self.process.used_s(now_s) - waited_s, self.running, self.used_s(now_s)
+
+
+class Beside(NamedTuple, Generic[T]):
+    """How a question is asked in the second process."""
+
+    question: Callable[[], bytes]
+    decode: Callable[[bytes], T]
+
+
+def _answer_nobody() -> None:
+    """It was given up before it began."""
 
 
 class Question(Generic[T]):
     """What a client asks of the index, until it is answered."""
 
-    def __init__(self, client: Client, query: Callable[[Connection], T]) -> None:
+    def __init__(self, client: Client, query: Callable[[Connection], T], beside: Beside[T] | None = None) -> None:
         self.client = client
+        self.came_at_s = 0.0
+        self.beside = beside  # None: only the daemon can answer it
+        self.is_there = False
         self.answer: Future[T] = Future()
         self.is_modest = False
         self.others_done: threading.Event | None = None  # it stands aside until then
+        self.leave: Callable[[], None] = _answer_nobody  # gives it up where it is asked
         self._query = query
         self._connection: Connection | None = None
         self._given_up = False
@@ -116,6 +138,7 @@ class Question(Generic[T]):
 
     def give_up(self) -> None:
         """Interrupt its statement; if it has not begun, it never will. For the event loop's thread only."""
+        self.leave()
         with self._changing:
             self._given_up = True
             if self._connection is not None:
@@ -130,10 +153,6 @@ class Question(Generic[T]):
             self.others_done.wait(self._aside_s)
             self._aside_s -= time.monotonic() - begun_s
         return self._given_up
-
-
-def _answer_nobody() -> None:
-    """It was given up before it began."""
 
 
 class Turns:
@@ -151,9 +170,13 @@ class Turns:
         self._modest_done = threading.Event()
         self._modest_done.set()
         self._crowded_at_s = math.inf  # since when some have been waiting
+        self._readers = readers
+        self._begun_at_s = -math.inf  # when the last one got a reader
+        self.one_by_one = False  # in the daemon, but for who has waited long
 
-    def add(self, question: Question[Any]) -> None:
+    def add(self, question: Question[Any], now_s: float) -> None:
         """A question that waits from now on."""
+        question.came_at_s = now_s
         question.client.waiting.append(question)
         self._waiting[question.client] = None
 
@@ -167,6 +190,8 @@ class Turns:
         """The next one, if there is a reader for it."""
         if not (self._free and self._waiting):
             return None
+        if self.one_by_one and self._free < self._readers and now_s < self._begun_at_s + WAIT_S:
+            return None
         clients = [client for client in self._waiting if self._free > 1 or client.is_modest()]
         if not clients:
             return None
@@ -176,6 +201,30 @@ class Turns:
         self._forget_idle(client)
         self._begin(question, now_s, is_modest=is_modest)
         return question
+
+    def take_there(self, now_s: float) -> Question[Any] | None:
+        """The next one for the second process; it needs no reader."""
+        clients = [client for client in self._waiting if client.waiting[0].beside is not None]
+        if not clients:
+            return None
+        client = min(clients, key=lambda client: client.place(now_s))
+        question = client.waiting.popleft()
+        self._forget_idle(client)
+        question.is_there = True
+        self._note_running(question, 1)
+        return question
+
+    def take_back(self, question: Question[Any]) -> None:
+        """It is the next one of its client again, for the daemon."""
+        question.is_there, question.beside = False, None
+        self._note_running(question, -1)
+        question.client.waiting.appendleft(question)
+        self._waiting.setdefault(question.client)
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether any wait."""
+        return bool(self._waiting)
 
     def is_crowded(self, now_s: float) -> bool:
         """Whether several have been waiting for a while, whenever it was asked; whichever they are."""
@@ -187,11 +236,12 @@ class Turns:
 
     def end(self, question: Question[Any], took_s: float, now_s: float) -> None:
         """It is over, and its reader is free."""
-        self._free += 1
-        self._count(question, -1)
+        if not question.is_there:
+            self._free += 1
+            self._count(question, -1)
+        self._note_running(question, -1)
         client = question.client
         for account in (client, client.process):
-            account.running -= 1
             account.charge(took_s, now_s)
         if client.usual_s is None:
             client.process.learn(took_s)
@@ -205,10 +255,14 @@ class Turns:
         ):  # standing ready costs a tenth of what the readers get done
             question.others_done = self._modest_done
         question.is_modest = is_modest
+        self._begun_at_s = now_s
         self._free -= 1
         self._count(question, 1)
+        self._note_running(question, 1)
+
+    def _note_running(self, question: Question[Any], change: int) -> None:
         for account in (question.client, question.client.process):
-            account.running += 1
+            account.running += change
 
     def _count(self, question: Question[Any], change: int) -> None:
         if not question.is_modest:
@@ -246,6 +300,7 @@ class QueryRunner:
         started.wait()
         self._turns = Turns(READERS)
         self._changing = threading.Lock()
+        self._is_looking = False
         self.times_ms: deque[float] = deque(maxlen=SAMPLES)
         self.count = 0
 
@@ -262,26 +317,32 @@ class QueryRunner:
         """Run something that may block and does not need the index."""
         return await to_thread.run_sync(function)
 
-    async def ask(self, client: Client, query: Callable[[Connection], T], timeout_ms: int | None = None) -> T:
+    async def ask(
+        self,
+        client: Client,
+        query: Callable[[Connection], T],
+        timeout_ms: int | None = None,
+        beside: Beside[T] | None = None,
+    ) -> T:
         """Run a query when it is the client's turn. Raises DeadlineError if that takes longer than client or configuration allow.
 
         When it is given up, at the deadline or because the client left, its statement is interrupted; if it has not begun, it never will.
         """
         limit_ms = self.limit_ms(timeout_ms)
-        question = Question(client, query)
+        question = Question(client, query, beside)
         with anyio.move_on_after(limit_ms / 1000):
             try:
                 if self._marked is not None and self._marked.is_live:
                     await self._marked.let_live_pass()
                 with self._changing:
-                    self._turns.add(question)
-                    self._start()
+                    self._turns.add(question, time.monotonic())
+                    self._share()
                 return await asyncio.wrap_future(question.answer)
             except anyio.get_cancelled_exc_class():
                 question.give_up()
                 with self._changing:
                     self._turns.drop(question)
-                    self._start()
+                    self._share()
                 raise
         raise DeadlineError(
             f"not answered within {limit_ms} ms; use rarer words, or a longer timeoutMs",
@@ -291,8 +352,54 @@ class QueryRunner:
     def _start(self) -> None:
         while (question := self._turns.take(time.monotonic())) is not None:
             self._threads.submit(self._run, question)
-        if self.second is not None and self._turns.is_crowded(time.monotonic()):
+
+    def _share(self) -> None:
+        """Start what can be, here and in the second process. In the event loop."""
+        self._start()
+        if self.second is None:
+            return
+        now_s, loop = time.monotonic(), asyncio.get_running_loop()
+        if self._turns.is_crowded(now_s) and not self.second.is_wanted and self.second.may_begin(now_s):
             self.second.is_wanted = True
+            self._threads.submit(self.second.begin, loop)
+        self._turns.one_by_one = self.second.is_wanted
+        if not self.second.is_wanted:
+            return
+        while self.second.has_room and (question := self._turns.take_there(now_s)) is not None:
+            self._ask_there(self.second, question)
+        if self._turns.has_waiting and not self._is_looking:
+            self._is_looking = True
+            loop.call_later(WAIT_S, self._look)
+
+    def _look(self) -> None:
+        """Whoever has waited long waits for nobody."""
+        self._is_looking = False
+        if self.second is not None:
+            self.second.give_back(WAIT_S)
+        with self._changing:
+            self._share()
+
+    def _ask_there(self, second: Second, question: Question[Any]) -> None:
+        assert question.beside is not None
+        question.leave = second.ask(question.beside.question(), partial(self._hear, question, question.beside))
+
+    def _hear(self, question: Question[T], beside: Beside[T], reply: Reply | None) -> None:
+        """What the second process says; where that is no answer, the daemon gives it."""
+        question.leave = _answer_nobody
+        hand_over: Callable[[], None] | None = None
+        if question.answer.cancelled():
+            hand_over = _answer_nobody
+        elif reply is not None and reply.answer is not None and self._index.is_log_known(reply.log):
+            with suppress(msgspec.MsgspecError):
+                hand_over = partial(question.answer.set_result, beside.decode(reply.answer))
+        with self._changing:
+            if hand_over is None:
+                self._turns.take_back(question)
+            else:
+                self._turns.end(question, 0.0 if reply is None else reply.cpu_s, time.monotonic())
+            self._share()
+        if hand_over is not None:
+            hand_over()
 
     def _run(self, first: Question[Any]) -> None:
         """Ask it, and then what is next, in the same thread: another one would have to wait for the GIL."""
@@ -301,8 +408,6 @@ class QueryRunner:
             begun_s = time.thread_time()
             hand_over = question.run(self._index.readers)
             took_s = time.thread_time() - begun_s
-            if self.second is not None and self.second.is_wanted:
-                took_s += self.second.spent_s()
             with self._changing:
                 self._turns.end(question, took_s, time.monotonic())
                 question = self._turns.take(time.monotonic())

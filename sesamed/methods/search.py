@@ -3,9 +3,10 @@
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Literal, NamedTuple, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 from msgspec import Struct, msgpack
 from msgspec.structs import asdict, replace
@@ -31,7 +32,7 @@ from sesamed.methods.filters import (
     warn_of_unknown_tools,
 )
 from sesamed.methods.hits import FIELDS, Hit, Match, Page, Told, Why, WordCount, join_shown, make_hit
-from sesamed.methods.method import MAX_OFFSET, Call, Context, NonNegative, method
+from sesamed.methods.method import MAX_OFFSET, Beside, Call, Context, NonNegative, method
 from sesamed.methods.time_words import TimeFilter, asks_for_something, find_ending, read_ending
 from sesamed.methods.whose import narrow_to_named
 from sesamed.model import Answer, Pending, Session, iso_or_none
@@ -104,35 +105,40 @@ async def search(context: Context, call: Call, params: SearchParams) -> SearchRe
 
 async def _search(context: Context, call: Call, params: SearchParams) -> SearchResult:
     if params.scope == "here":
-        about, hits = await ask(context, call, params, MAX_HITS, lambda connection, told: told.hits)
+        about, hits = await ask(context, call, params, MAX_HITS, HITS)
         return SearchResult(results=hits, **asdict(about))
     about, page = await ask_elsewhere(context, call, params, MAX_HITS)
     return SearchResult(results=page.hits, **asdict(about))
 
 
-async def ask(
-    context: Context, call: Call, params: SearchParams, most: int, show: Callable[[Connection, Told], list[T]]
-) -> tuple[About, list[T]]:
-    """Run a search of the index, and show each page of it in the reader's thread."""
+@dataclass(frozen=True)
+class Shows(Generic[T]):
+    """What becomes of the hits of an answer, and how the second process says that."""
+
+    around: tuple[int, int] | None
+    show: Callable[[Connection, "Wanted", Told], list[T]]
+    decode: Callable[[bytes], tuple[Told, list[T], list[str]]]
+
+
+async def ask(context: Context, call: Call, params: SearchParams, most: int, shows: Shows[T]) -> tuple[About, list[T]]:
+    """Run a search of the index, and show each page of it where it was made: in the reader's thread, or in the second process."""
     asked = await _begin(context, params, most)
     where = await make_condition(context, params)
+    wanted = Wanted(asked.query, where, context.workstation, asked.limit, asked.offset, asked.recent, shows.around)
 
     def find(connection: Connection) -> tuple[Told, list[T], list[str]]:
         searched = narrow_to_named(connection, where, params, context.hub)
-        wanted = Wanted(asked.query, searched, workstation, asked.limit, asked.offset, asked.recent)
-        second = context.queries.second
         if params.similar_to is not None:
             told = replace(wanted, where=narrow(connection, searched, params.similar_to)).answer(connection)
             told = replace(told, filtered_out=0)  # what is not alike was not filtered out
-        elif second is not None and second.is_wanted:
-            told = second.share(connection, partial(ENCODE, wanted), DECODE_TOLD, partial(wanted.answer, connection))
         else:
-            told = wanted.answer(connection)
+            told = replace(wanted, where=searched).answer(connection)
         unknown = warn_of_unknown_tools(connection, params) if params.tool else []
-        return told, show(connection, told), unknown
+        return told, shows.show(connection, wanted, told), unknown
 
-    workstation = context.workstation
-    found, shown, unknown = await context.queries.ask(call.client, find, asked.left_ms())
+    is_whole = params.similar_to is params.person is params.project is None and not params.tool
+    beside = Beside(partial(ENCODE, wanted), shows.decode) if is_whole else None
+    found, shown, unknown = await context.queries.ask(call.client, find, asked.left_ms(), beside)
     return _make_about(context, asked, found, len(shown), unknown), shown
 
 
@@ -269,6 +275,7 @@ class Wanted(Struct, frozen=True, array_like=True):
     limit: int
     offset: int
     recent: bool
+    around: tuple[int, int] | None = None  # how much of what is around hits
 
     def answer(self, connection: Connection) -> Told:
         """The answer, in a reader's thread."""
@@ -281,9 +288,12 @@ DECODE_WANTED = msgpack.Decoder(Wanted).decode
 DECODE_TOLD = msgpack.Decoder(Told).decode
 
 
-def answer_encoded(connection: Connection, wanted: bytes) -> bytes:
-    """The answer in the second process."""
-    return ENCODE(DECODE_WANTED(wanted).answer(connection))
+def _decode_hits(answer: bytes) -> tuple[Told, list[Hit], list[str]]:
+    told = DECODE_TOLD(answer)
+    return told, told.hits, []
+
+
+HITS = Shows[Hit](None, lambda connection, wanted, told: told.hits, _decode_hits)
 
 
 class Around(NamedTuple):

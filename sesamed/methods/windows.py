@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from functools import partial
 
+from msgspec import msgpack
 from msgspec.structs import asdict, replace
 
 from sesamed.errors import HubError
@@ -12,7 +13,17 @@ from sesamed.hub.words import Known
 from sesamed.methods.elsewhere import PATIENCE_MS, ask_hub, make_session
 from sesamed.methods.hits import HeadingField, Hit, Place, Told, place_of
 from sesamed.methods.method import Call, Context, NonNegative, method
-from sesamed.methods.search import About, SearchParams, ask, ask_elsewhere, ask_in_time
+from sesamed.methods.search import (
+    DECODE_WANTED,
+    ENCODE,
+    About,
+    SearchParams,
+    Shows,
+    Wanted,
+    ask,
+    ask_elsewhere,
+    ask_in_time,
+)
 from sesamed.methods.sessions import cut
 from sesamed.model import Answer, Role, Session
 from sesamed.sanitize import Exact, Line, clean_text
@@ -75,11 +86,30 @@ async def _search_sessions(context: Context, call: Call, params: SearchSessionsP
     if params.scope != "here":
         return await _search_elsewhere(context, call, params, before, after)
 
-    def show(connection: Connection, told: Told) -> list[WindowHit]:
-        return [w for hit in told.hits for w in _make_window(connection, hit, before, after, context.workstation)]
-
-    about, hits = await ask(context, call, params, MAX_WINDOWS, show)
+    about, hits = await ask(context, call, params, MAX_WINDOWS, Shows((before, after), _show, _decode))
     return Windows(hits=hits, **asdict(about))
+
+
+def _show(connection: Connection, wanted: Wanted, told: Told) -> list[WindowHit]:
+    before, after = wanted.around or (0, 0)
+    return [window for hit in told.hits for window in _make_window(connection, hit, before, after, wanted.workstation)]
+
+
+DECODE_WINDOWS = msgpack.Decoder(tuple[Told, list[WindowHit]]).decode
+
+
+def _decode(answer: bytes) -> tuple[Told, list[WindowHit], list[str]]:
+    told, windows = DECODE_WINDOWS(answer)
+    return told, windows, []
+
+
+def answer_encoded(connection: Connection, question: bytes) -> bytes:
+    """The answer in the second process: hits, or what is around them."""
+    wanted = DECODE_WANTED(question)
+    told = wanted.answer(connection)
+    if wanted.around is None:
+        return ENCODE(told)
+    return ENCODE((replace(told, hits=[]), _show(connection, wanted, told)))
 
 
 async def _search_elsewhere(

@@ -360,6 +360,10 @@ class Index:
             raise error
         writer.wal_status = now
 
+    def is_log_known(self, status: tuple[int, int] | None) -> bool:
+        """Whether the WAL was as the last commit left it, when another process had read it. Otherwise a reader here has to look."""
+        return status is None or status == self.writer.wal_status or self.writer.is_writing
+
     def look_aside(self, *, anew: bool = False) -> None:
         """See what was set aside; that it is there is told until somebody deletes it."""
         with suppress(OSError):

@@ -4,6 +4,7 @@ It answers of exactly the snapshot that it is asked of, or not at all. What it k
 daemon's readers: it is told which chunks were changed, up to that snapshot, and of nothing that is not committed.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -37,17 +38,15 @@ class Teller:
     """What was told, as the daemon knows it."""
 
     def __init__(self, index: Index) -> None:
-        self._readers, self._changes = index.readers, index.writer.changes
+        self._readers, self._writer, self._changes = index.readers, index.writer, index.writer.changes
         self._told: int | None = None
         self._changes.want()
 
-    def tell(self, connection: apsw.Connection) -> News | None:
-        """The news as of a connection's snapshot; None if it is older than what was told."""
-        revision, mark = int(sqlite.one(connection, READ_REVISION)[0]), self._readers.arrays.mark
+    def tell(self) -> News:
+        """The news as of the last commit."""
+        revision, mark = self._writer.committed, self._readers.arrays.mark
         arrays = self._readers.have_arrays
-        told, self._told = self._told, max(revision, self._told or revision)
-        if told is not None and revision < told:
-            return None
+        told, self._told = self._told, revision
         if told is not None and (changed := self._changes.list_between(told, revision)) is not None:
             return News(revision, told, sorted(changed), anew=False, mark=mark, arrays=arrays)
         since = revision if mark is None else min(mark.revision, revision)
@@ -65,6 +64,7 @@ class OutsideReader:
     """The reader."""
 
     def __init__(self, path: str) -> None:
+        self._path = path
         self._connection = sqlite.connect_reader(path)
         self._file = BorrowedFile(path)
         self._changes = Changes()
@@ -85,6 +85,14 @@ class OutsideReader:
         """Read what the first question would wait for."""
         with suppress(OtherSnapshotError), self.see(news, is_over) as connection:
             find_view(connection, read=news.arrays)
+
+    def stat_log(self) -> tuple[int, int] | None:
+        """Time and size of the WAL, after an answer; the daemon knows what they should be."""
+        try:
+            status = os.stat(self._path + "-wal")
+        except OSError:
+            return None
+        return status.st_mtime_ns, status.st_size
 
     def _hear(self, news: News) -> None:
         if news.anew:

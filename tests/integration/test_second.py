@@ -17,11 +17,12 @@ from sesamed.methods import method
 from sesamed.methods.second import child
 method.CROWDED_S = method.CROWD = 0
 child.count_cores = lambda: 2
-class There(child.Seats):
-    def __init__(self):
-        super().__init__()
-        self._is_free[False] = False
-child.Seats = There
+class There(method.QueryRunner):
+    def _share(self):
+        while self.second.has_room and (question := self._turns.take_there(0.0)) is not None:
+            self._ask_there(self.second, question)
+        super()._share()
+method.QueryRunner = There
 from sesamed.cli import main
 sys.exit(main())
 """
@@ -69,6 +70,7 @@ def test_it_answers_is_killed_and_ends_with_the_daemon(daemon: Daemon) -> None:
     daemon.sync()
     assert daemon.call("search", query="salsify")["total"] == 1
     assert daemon.call("search", query="quincce")["corrected"] == {"quincce": "quince"}
+    assert daemon.call("search_sessions", query="salsify")["hits"][0]["window"][-1]["snippet"] == "the salsify"
     (pid,) = find_second(daemon)
     os.kill(pid, signal.SIGKILL)
     assert daemon.call("search", query="salsify")["total"] == 1

@@ -6,23 +6,56 @@ import os
 import signal
 import sys
 import time
+from collections import deque
 from contextlib import suppress
+from functools import partial
 
 from sesamed.frames import FrameReader, write_frame
-from sesamed.methods.search import answer_encoded
-from sesamed.methods.second.orders import DECODE_BEGINNING, DECODE_ORDER, ENCODE, GIVE_UP, Reply, identify
+from sesamed.methods.second.orders import DECODE_BEGINNING, DECODE_ORDER, ENCODE, Order, Reply, identify
+from sesamed.methods.windows import answer_encoded
 from sesamed.store.outside import OutsideReader
 
 
-def reply(outside: OutsideReader, reader: FrameReader, frame: bytes) -> Reply:
-    """The answer to a question. What comes meanwhile is that nobody wants it any more, or the daemon's end."""
-    begun_s, answer, order = time.thread_time(), None, DECODE_ORDER(frame)
+class Inbox:
+    """Orders that have come, and which of them nobody wants any more."""
+
+    def __init__(self, reader: FrameReader) -> None:
+        self._reader = reader
+        self._orders = deque[Order]()
+        self._given_up = set[int]()
+
+    def next(self) -> Order:
+        """The next order, when there is one. Raises EOFError when there will be none."""
+        while not self._orders:
+            self._read()
+        order = self._orders.popleft()
+        self._given_up = {number for number in self._given_up if number >= order.number}
+        return order
+
+    def is_over(self, number: int | None = None) -> bool:
+        """Whether this order was given up. Raises EOFError at the daemon's end."""
+        while self._reader.has_come():
+            self._read()
+        return number in self._given_up
+
+    def _read(self) -> None:
+        said = DECODE_ORDER(self._reader.read())
+        if isinstance(said, Order):
+            self._orders.append(said)
+        else:
+            self._given_up.add(said)
+
+
+def reply(outside: OutsideReader, inbox: Inbox, order: Order) -> Reply:
+    """The answer to a question."""
+    begun_s, answer = time.thread_time(), None
+    is_over = partial(inbox.is_over, order.number)
     with (
         suppress(Exception),  # the daemon answers then
-        outside.see(order.news, reader.has_come) as connection,
+        outside.see(order.news, is_over) as connection,
     ):
-        answer = answer_encoded(connection, order.question)
-    return Reply(order.number, answer, time.thread_time() - begun_s)
+        answer = None if is_over() else answer_encoded(connection, order.question)
+    return Reply(order.number, answer, time.thread_time() - begun_s, outside.stat_log())
 
 
 def main() -> int:
@@ -32,13 +65,11 @@ def main() -> int:
     reader, out = FrameReader(sys.stdin.fileno()), sys.stdout.fileno()
     with suppress(EOFError, OSError):
         beginning = DECODE_BEGINNING(reader.read())
-        outside = OutsideReader(os.fsdecode(beginning.path))
-        outside.prepare(beginning.news, reader.has_come)
+        outside, inbox = OutsideReader(os.fsdecode(beginning.path)), Inbox(reader)
+        outside.prepare(beginning.news, inbox.is_over)
         write_frame(out, identify())
         while True:
-            frame = bytes(reader.read())
-            if frame != GIVE_UP:
-                write_frame(out, ENCODE(reply(outside, reader, frame)))
+            write_frame(out, ENCODE(reply(outside, inbox, inbox.next())))
     return 0
 
 

@@ -1,63 +1,152 @@
 """The second process that answers, as the daemon sees it: started while several wait, asked, given up, and ended. Whatever becomes of it,
 what it does not answer is answered by the daemon itself.
 
-Threads of one interpreter hold each other up, so while it is there the daemon answers one question at a time, but for who has waited long.
+It is asked in the event loop, without a thread that would wait for it, and has the next question before it has answered the last one: a
+thread that wakes up waits for the interpreter's lock, and the process for the thread.
 """
 
+import asyncio
 import logging
 import os
+import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TypeVar
+from collections.abc import Callable
 
 import msgspec
 
-from sesamed.frames import FrameReader, write_frame
+from sesamed.frames import FrameBuffer, make_frame
 from sesamed.ingest.ahead.child import count_cores
-from sesamed.methods.second.orders import DECODE_REPLY, ENCODE, GIVE_UP, Beginning, Order, identify
+from sesamed.methods.second.orders import DECODE_REPLY, ENCODE, Beginning, Order, Reply, identify
 from sesamed.store.index import Index
 from sesamed.store.outside import Teller
-from sesamed.store.sqlite import Connection, InterruptError
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
 PROGRAM = ("-P", "-m", "sesamed.methods.second")
-WAIT_S = 0.02  # for a seat; then both work at once, though that takes more of both
-TICK_S = 0.02  # after which it is looked whether anybody still wants the answer
-PATIENCE_S = 1.0  # with a process that was told to give up, or whose pipe is full
+AHEAD = 2  # orders that it has at once
+PATIENCE_S = 1.0  # with a process that was told to give up
 END_S = 1.0  # after which it is not asked any longer
 UNUSED_S = 60.0
 RETRY_S = 60.0  # after one that failed
-FAILURES = (OSError, EOFError, TimeoutError, msgspec.MsgspecError)
+
+Told = Callable[[Reply | None], None]  # what becomes of a question: its reply, or none
 
 
-class Seats:
-    """Where a question is answered: one at a time here, and one there."""
+def _ignore(_: Reply | None) -> None:
+    """It has been asked elsewhere."""
 
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._is_free = {False: True, True: True}  # by whether it is there
 
-    @contextmanager
-    def take(self, wait_s: float) -> Iterator[bool]:
-        """Whether it is there, when one is free; otherwise, after so long, it is here."""
-        with self._changed:
-            has_seat = self._changed.wait_for(lambda: any(self._is_free.values()), wait_s)
-            is_there = has_seat and not self._is_free[False]
-            if has_seat:
-                self._is_free[is_there] = False
+class Link(asyncio.Protocol):
+    """One such process, and what it was asked. For the event loop's thread, but for what is said otherwise."""
+
+    def __init__(self, process: subprocess.Popen[bytes], ours: socket.socket, teller: Teller) -> None:
+        self.process = process
+        self.is_ready = False  # it has said who it is
+        self.is_ended = False  # by us
+        self.used_at_s = time.monotonic()
+        self.asked = dict[int, Told]()  # in order
+        self.on_loss: Callable[[Exception], None] = lambda error: None
+        self._begun_at_s = 0.0  # with the first of these
+        self._teller, self._socket = teller, ours
+        self._frames, self._number = FrameBuffer(), 0
+        self._transport: asyncio.WriteTransport | None = None
+        self._attaching: asyncio.Task[object] | None = None
+
+    def attach(self, path: str) -> None:
+        """Begin to talk to it."""
+        self._beginning = ENCODE(Beginning(os.fsencode(path), self._teller.tell()))
+        loop = asyncio.get_running_loop()
+        self._attaching = loop.create_task(loop.create_unix_connection(lambda: self, sock=self._socket))
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Say which index it is."""
+        assert isinstance(transport, asyncio.WriteTransport)
+        self._transport = transport
+        self._send(self._beginning)
+
+    def data_received(self, data: bytes) -> None:
+        """Hand over its replies."""
         try:
-            yield is_there
-        finally:
-            if has_seat:
-                with self._changed:
-                    self._is_free[is_there] = True
-                    self._changed.notify()
+            for frame in self._frames.add(data):
+                self._receive(frame)
+        except (OSError, msgspec.MsgspecError) as error:
+            self.fail(error)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It has ended; what it was asked is asked elsewhere."""
+        self.fail(exc or EOFError())
+
+    def ask(self, question: bytes, told: Told) -> int:
+        """Give it an order; the number is for giving up."""
+        self._number += 1
+        self.used_at_s = time.monotonic()
+        if not self.asked:
+            self._begun_at_s = self.used_at_s
+        self.asked[self._number] = told
+        self._send(ENCODE(Order(self._number, self._teller.tell(), question)))
+        return self._number
+
+    def give_up(self, number: int) -> None:
+        """Nobody wants that answer any more; one that does not notice hangs."""
+        if number in self.asked:
+            self._send(ENCODE(number))
+            asyncio.get_running_loop().call_later(PATIENCE_S, self._expect_end, number)
+
+    def give_back(self, wait_s: float) -> None:
+        """Leave what waits behind an order that has taken longer than this."""
+        if time.monotonic() < self._begun_at_s + wait_s:
+            return
+        for number, told in list(self.asked.items())[1:]:
+            if told is not _ignore:
+                self.asked[number] = _ignore
+                self._send(ENCODE(number))
+                told(None)
+
+    def fail(self, error: Exception) -> None:
+        """Go on without it."""
+        self.is_ready = False
+        if self._transport is not None:
+            self._transport.abort()
+        self.on_loss(error)
+        asked, self.asked = self.asked, {}
+        for told in asked.values():
+            told(None)
+
+    def end(self, patience_s: float = END_S) -> None:
+        """End it, in any thread. It has nothing that would be lost, and ends with its socket."""
+        self.is_ended, self.is_ready = True, False
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            log.debug("its end was closed already")
+        try:
+            self.process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def _expect_end(self, number: int) -> None:
+        if number in self.asked:
+            self.fail(TimeoutError())
+
+    def _receive(self, frame: bytes) -> None:
+        if not self.is_ready:
+            if frame != identify():
+                raise OSError("it is of another version")
+            self.is_ready = not self.is_ended
+            return
+        reply = DECODE_REPLY(frame)
+        if next(iter(self.asked), None) != reply.number:
+            raise OSError("it has answered something else")
+        self._begun_at_s = time.monotonic()
+        self.asked.pop(reply.number)(reply)
+
+    def _send(self, data: bytes) -> None:
+        assert self._transport is not None
+        self._transport.write(make_frame(data))
 
 
 class Second:
@@ -65,16 +154,8 @@ class Second:
 
     def __init__(self, index: Index) -> None:
         self._index = index
-        self._seats = Seats()
         self._changing = threading.Lock()
-        self._asking = threading.Lock()
-        self._spent = threading.local()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._reader: FrameReader | None = None
-        self._teller: Teller | None = None
-        self._is_ready = False
-        self._number = 0  # of the last question
-        self._used_at_s = 0.0
+        self._link: Link | None = None
         self._not_before_s = 0.0
         self.is_wanted = False  # some are waiting, or it is there: then questions are shared
         index.readers.on_close = self.end
@@ -82,130 +163,94 @@ class Second:
     @property
     def pid(self) -> int | None:
         """Of the process, if there is one."""
-        process = self._process
-        return None if process is None else process.pid
+        link = self._link
+        return None if link is None else link.process.pid
 
-    def share(
-        self, connection: Connection, question: Callable[[], bytes], decode: Callable[[bytes], T], here: Callable[[], T]
-    ) -> T:
-        """The answer to a question, from whoever is free first. The connection is lent, so that no index takes the place of this one
-        meanwhile."""
-        if not self._has_come(connection, time.monotonic()):
-            return here()
-        with self._seats.take(WAIT_S) as is_there:
-            if not is_there:
-                return here()
-            answer = self._ask(connection, question(), decode)
-        return here() if answer is None else answer
+    @property
+    def has_room(self) -> bool:
+        """Whether it can be asked one more question."""
+        link = self._link
+        return link is not None and link.is_ready and len(link.asked) < AHEAD
 
-    def spent_s(self) -> float:
-        """What the last questions of this thread took there, since this was asked."""
-        spent_s: float = getattr(self._spent, "s", 0.0)
-        self._spent.s = 0.0
-        return spent_s
+    def may_begin(self, now_s: float) -> bool:
+        """Whether one may be started, if there is none: soon after one that failed it may not."""
+        return now_s >= self._not_before_s
+
+    def ask(self, question: bytes, told: Told) -> Callable[[], None]:
+        """Ask it, if it has room; returns what gives that up. In the event loop."""
+        assert self._link is not None
+        link = self._link
+        number = link.ask(question, told)
+        return lambda: link.give_up(number)
+
+    def give_back(self, wait_s: float) -> None:
+        """Have nobody wait there behind a question that takes longer than this. In the event loop."""
+        if self._link is not None:
+            self._link.give_back(wait_s)
+
+    def begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Start it, if there is none. In a reader's thread, with a connection, so that no index takes the place of this one."""
+        with self._index.readers.lend(), self._changing:
+            if self._link is not None:
+                return
+            now_s = time.monotonic()
+            if count_cores() < 2:
+                self.is_wanted, self._not_before_s = False, now_s + RETRY_S
+                return
+            try:
+                link = self._link = self._start()
+            except OSError as error:
+                self._note_failure(error, now_s)
+                return
+            link.on_loss = lambda error: self._lose(link, error)
+            loop.call_soon_threadsafe(link.attach, self._index.path)
 
     def end_unused(self, now_s: float) -> None:
         """End it, if nobody has asked it for a while."""
-        with self._changing:
-            if self._process is None:
-                self.is_wanted = False
-            elif now_s - self._used_at_s >= UNUSED_S and self._asking.acquire(blocking=False):
-                self._stop()
-                self._asking.release()
+        link = self._link
+        if link is None:
+            self.is_wanted = False
+        elif now_s - link.used_at_s >= UNUSED_S and not link.asked:
+            self.end()
 
     def end(self) -> None:
-        """End it. Nobody asks it."""
+        """End it. What it was asked is asked here."""
         with self._changing:
-            self._stop()
+            link, self._link, self.is_wanted = self._link, None, False
+            if link is not None:
+                link.end()
 
-    def _has_come(self, connection: Connection, now_s: float) -> bool:
-        """Whether it can be asked: it has said who it is. Starts it, if there is none."""
-        if self._is_ready:
-            return True
-        with self._changing:
-            try:
-                if self._process is None:
-                    self._begin(connection, now_s)
-                elif self._reader is not None and self._reader.has_come():
-                    if self._reader.read() != identify():
-                        raise OSError("it is of another version")
-                    self._is_ready = True
-            except FAILURES as error:
-                self._fail(error, now_s)
-            return self._is_ready
-
-    def _begin(self, connection: Connection, now_s: float) -> None:
-        if now_s < self._not_before_s or count_cores() < 2:
-            self.is_wanted = False
-            return
-        self._teller, self._used_at_s = Teller(self._index), now_s
-        news = self._teller.tell(connection)
-        assert news is not None  # nothing was told before
+    def _start(self) -> Link:
+        teller = Teller(self._index)
         environ = {name: value for name, value in os.environ.items() if name != "NOTIFY_SOCKET"}
-        self._process = subprocess.Popen(  # noqa: S603  # our own program
-            [sys.executable, *PROGRAM],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,  # an exception may quote a transcript
-            bufsize=0,
-            env=environ | {"MALLOC_ARENA_MAX": "1"},
-        )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        os.set_blocking(self._process.stdin.fileno(), False)
-        self._reader = FrameReader(self._process.stdout.fileno(), PATIENCE_S)
-        self._tell(ENCODE(Beginning(os.fsencode(self._index.path), news)))
+        ours, its = socket.socketpair()
+        ours.setblocking(False)
+        try:
+            process = subprocess.Popen(  # noqa: S603  # our own program
+                [sys.executable, *PROGRAM],
+                stdin=its.fileno(),
+                stdout=its.fileno(),
+                stderr=subprocess.DEVNULL,  # an exception may quote a transcript
+                env=environ | {"MALLOC_ARENA_MAX": "1"},
+            )
+        except OSError:
+            ours.close()
+            raise
+        finally:
+            its.close()
+        return Link(process, ours, teller)
 
-    def _ask(self, connection: Connection, question: bytes, decode: Callable[[bytes], T]) -> T | None:
-        """What it answers; None if it cannot."""
-        with self._asking:
-            if not self._is_ready or self._teller is None or (news := self._teller.tell(connection)) is None:
-                return None
-            self._used_at_s, self._number = time.monotonic(), self._number + 1
-            try:
-                self._tell(ENCODE(Order(self._number, news, question)))
-                reply = DECODE_REPLY(self._wait(connection))
-                if reply.number != self._number:  # whoever asked before went without the answer
-                    raise OSError("it has answered something else")
-                self._spent.s = getattr(self._spent, "s", 0.0) + reply.cpu_s
-                return None if reply.answer is None else decode(reply.answer)
-            except FAILURES as error:
-                with self._changing:
-                    self._fail(error, time.monotonic())
-                return None
+    def _lose(self, link: Link, error: Exception) -> None:
+        if link.is_ended:
+            return
+        with self._changing:
+            if link is self._link:
+                self._link = None
+                link.end(0)
+                self._note_failure(error, time.monotonic())
 
-    def _wait(self, connection: Connection) -> bytearray:
-        """The frame with its reply. Raises InterruptError if nobody wants it any more."""
-        assert self._reader is not None
-        while not self._reader.has_come(TICK_S):
-            if connection.is_interrupted:
-                self._tell(GIVE_UP)
-                self._reader.read()
-                raise InterruptError("interrupted")
-        return self._reader.read()
-
-    def _tell(self, data: bytes) -> None:
-        assert self._process is not None
-        assert self._process.stdin is not None
-        write_frame(self._process.stdin.fileno(), data, PATIENCE_S)
-
-    def _fail(self, error: Exception, now_s: float) -> None:
+    def _note_failure(self, error: Exception, now_s: float) -> None:
         """Go on without it for a while."""
-        self._stop(0)
+        self.is_wanted = False
         self._not_before_s = now_s + RETRY_S
         log.warning("questions are answered by one process error=%s", type(error).__name__)
-
-    def _stop(self, patience_s: float = END_S) -> None:
-        """It has nothing that would be lost, and ends with its pipes."""
-        process, self._process, self._reader, self._teller = self._process, None, None, None
-        self._is_ready = self.is_wanted = False
-        if process is None:
-            return
-        for pipe in (process.stdin, process.stdout):
-            assert pipe is not None
-            pipe.close()
-        try:
-            process.wait(patience_s)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()

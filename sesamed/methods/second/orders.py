@@ -1,6 +1,7 @@
-"""What the daemon and the second process that answers say to each other: first which index it is and who answers, then frames by turns.
+"""What the daemon and the second process that answers say to each other: first which index it is and who answers, then orders, some of
+them before the reply to the last one, and replies in the same order.
 
-An empty frame gives up the question under way. It may come when that is answered already.
+A number instead of an order gives up the one with that number. It may come when that is answered already.
 """
 
 import msgspec
@@ -9,8 +10,6 @@ import sesamed
 from sesamed.model import digest
 from sesamed.store import schema
 from sesamed.store.outside import News
-
-GIVE_UP = b""
 
 
 class Beginning(msgspec.Struct, frozen=True, array_like=True):
@@ -29,16 +28,17 @@ class Order(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Reply(msgspec.Struct, frozen=True, array_like=True):
-    """The answer to the question of this number, if it can give one, and what it took."""
+    """The answer to the question of this number, if it can give one, and what it took; and how the WAL was then."""
 
     number: int
     answer: bytes | None
     cpu_s: float
+    log: tuple[int, int] | None = None
 
 
 ENCODE = msgspec.msgpack.Encoder().encode
 DECODE_BEGINNING = msgspec.msgpack.Decoder(Beginning).decode
-DECODE_ORDER = msgspec.msgpack.Decoder(Order).decode
+DECODE_ORDER = msgspec.msgpack.Decoder(Order | int).decode
 DECODE_REPLY = msgspec.msgpack.Decoder(Reply).decode
 
 

@@ -68,6 +68,7 @@ class Writer:
                 self.connection.execute(HEAL)
             self.load_forgotten()
             self.load_numbers()
+            self.committed = self.revision  # the next revision, as whoever reads sees it; any thread may ask
         except BaseException:
             self.close(fold=False)
             raise
@@ -131,6 +132,7 @@ class Writer:
         """
         with sqlite.errors(self.path), self._durably():
             self.connection.execute("UPDATE totals SET next_revision = next_revision + ?", (SKIPPED,))
+        self.committed = self.revision
 
     @contextmanager
     def _durably(self) -> Iterator[None]:
@@ -211,6 +213,7 @@ class Writer:
                 revision = int(sqlite.one(self.connection, READ_REVISION)[0])
                 self.connection.execute("COMMIT")
                 self.changes.settle(committed=True)
+                self.committed = revision
                 self.is_writing = False
                 self.commits += 1
             except BaseException:

@@ -13,7 +13,18 @@ import pytest
 from sesamed.errors import DeadlineError
 from sesamed.ingest.queue import Queue
 from sesamed.ingest.state import FileStates
-from sesamed.methods.method import LATELY_S, QUICK_S, Account, Client, QueryRunner, Question, Turns
+from sesamed.methods.method import (
+    LATELY_S,
+    QUICK_S,
+    WAIT_S,
+    WAITED_S,
+    Account,
+    Beside,
+    Client,
+    QueryRunner,
+    Question,
+    Turns,
+)
 from sesamed.store.index import READERS, Index
 from sesamed.store.sqlite import Connection
 from tests.support.queueing import target
@@ -160,13 +171,17 @@ class Served:
         """Each asks a question."""
         questions = [Question(client, lambda connection: None) for client in clients]
         for question in questions:
-            self.turns.add(question)
+            self.turns.add(question, self._now_s)
             self._take()
         return questions
 
     def end(self, question: Question[None], took_s: float = DEAR_S) -> None:
         self._now_s += took_s
         self.turns.end(question, took_s, self._now_s)
+        self._take()
+
+    def pass_time(self, seconds: float) -> None:
+        self._now_s += seconds
         self._take()
 
     def end_all(self, took_s: float = DEAR_S) -> list[Client]:
@@ -255,6 +270,38 @@ def test_clients_take_turns() -> None:
     for number in range(10, 36, 5):
         counts = Counter(question.client for question in served.begun[:number])
         assert max(counts.values()) - min(counts.values()) <= 2
+
+
+def test_of_those_that_had_the_same_who_waits_longest_is_first() -> None:
+    """Or a dear question would be held against its client until all others have had one."""
+    served, holding = Served(readers=1), Client()
+    (held,) = served.ask(holding)
+    dear, cheap = make_known(Client(), WAITED_S / 4), Client()
+    served.ask(dear)
+    served.pass_time(WAITED_S / 2)
+    served.ask(cheap)
+    served.end(held, 0.0)
+    assert served.begun[-1].client is dear
+
+
+def test_while_many_ask_one_works_at_a_time() -> None:
+    """In the daemon: the others wait for a moment, and then no longer. The second process has those that it can answer."""
+    served, beside = Served(), Beside(bytes, lambda told: None)
+    served.turns.one_by_one = True
+    first, second, third = served.ask(Client(), Client(), Client())
+    assert served.begun == [first]
+    assert served.turns.take_there(0.0) is None
+    second.beside = third.beside = beside
+    assert served.turns.take_there(0.0) is second
+    served.turns.take_back(second)
+    assert served.turns.take_there(0.0) is third
+    served.pass_time(WAIT_S)
+    assert served.begun == [first, second]
+    served.turns.end(third, QUICK_S, WAIT_S)
+    assert not served.turns.has_waiting
+    for question in (first, second):
+        served.end(question)
+    assert [question.client.process.running for question in (first, second, third)] == [0, 0, 0]
 
 
 def test_a_process_has_one_share() -> None:

@@ -1,26 +1,34 @@
 """The second process that answers: the same answers as the daemon's, of the same snapshot, or none; and whatever becomes of it."""
 
+import asyncio
 import os
 import shutil
 import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from functools import partial
 
-import msgspec
+import anyio.to_thread
 import pytest
+from anyio.lowlevel import checkpoint
 
-from sesamed.methods.method import CROWDED_S, Client, Question, Turns
+from sesamed.errors import DeadlineError
+from sesamed.frames import FrameBuffer, make_frame
+from sesamed.methods import method
+from sesamed.methods.method import CROWDED_S, Beside, Client, QueryRunner, Question, Turns
 from sesamed.methods.search import DECODE_TOLD, ENCODE, Wanted
 from sesamed.methods.second import child
 from sesamed.methods.second.child import RETRY_S, UNUSED_S, Second
+from sesamed.methods.second.orders import Reply
+from sesamed.methods.windows import answer_encoded
 from sesamed.store.array_file import BorrowedFile, Mark
 from sesamed.store.outside import Teller
 from sesamed.store.search import filters, postings, ranking
 from sesamed.store.search.terms import parse
-from sesamed.store.sqlite import Connection, InterruptError
+from sesamed.store.sqlite import Connection
 from tests.unit.store.test_postings import Desk
 
 PATIENCE_S = 20.0
@@ -37,6 +45,7 @@ ENDLESS = """
 __main__.answer_encoded = lambda connection, _: connection.execute(
     "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n) SELECT count(*) FROM n").fetchall()
 """
+OTHER = "real = __main__.Reply; __main__.Reply = lambda number, *rest: real(number + 1, *rest)"
 QUESTIONS = (
     "", "alpha", "beta", "gamma", "alpha beta", '"alpha beta"', "gam*", "alpha -beta", "betaGamma", "gammaDelta done",
     "matter of alpha", "xyz", "the matter", "alpha alpha", "beta-gamma", "bash", '"matter of" gamma', "ga", "7 alpha",
@@ -60,21 +69,36 @@ def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
         shutil.rmtree(made.directory)
 
 
-def start(desk: Desk, monkeypatch: pytest.MonkeyPatch, program: str = "") -> Second:
+@asynccontextmanager
+async def started(desk: Desk, monkeypatch: pytest.MonkeyPatch, program: str = "") -> AsyncIterator[Second]:
     """One that can be asked."""
     monkeypatch.setattr(child, "PROGRAM", ("-c", PROGRAM.format(program)))
     second = Second(desk.index)
-    meet(desk, second)
-    return second
+    await meet(second)
+    link = second._link
+    assert link is not None
+    try:
+        yield second
+    finally:
+        last = second._link or link
+        await anyio.to_thread.run_sync(second.end)
+        await until(lambda: link._socket.fileno() < 0 and last._socket.fileno() < 0)
 
 
-def meet(desk: Desk, second: Second) -> None:
-    """Start it, and wait until it can be asked."""
-    with desk.index.readers.lend() as connection:
-        assert not second._has_come(connection, time.monotonic())
-        assert second._reader is not None
-        assert second._reader.has_come(PATIENCE_S)
-        assert second._has_come(connection, time.monotonic())
+async def meet(second: Second) -> None:
+    """Start it, and wait until it can be asked, or is none."""
+    await begin(second)
+    await until(lambda: second.has_room or second.pid is None)
+
+
+async def begin(second: Second) -> None:
+    await anyio.to_thread.run_sync(second.begin, asyncio.get_running_loop())
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    with anyio.fail_after(PATIENCE_S):
+        while not is_so():
+            await checkpoint()
 
 
 def read_pid(second: Second) -> int | None:
@@ -82,209 +106,231 @@ def read_pid(second: Second) -> int | None:
     return second.pid
 
 
-def wanted(text: str, where: filters.Where = WHERE[0], *, recent: bool = False) -> Wanted:
-    return Wanted(parse(text), filters.to_sql(where), "w", 10, 0, recent)
+def wanted(
+    text: str, where: filters.Where = WHERE[0], *, recent: bool = False, around: tuple[int, int] | None = None
+) -> Wanted:
+    return Wanted(parse(text), filters.to_sql(where), "w", 10, 0, recent, around)
 
 
-def ask(second: Second, connection: Connection, question: Wanted) -> tuple[bytes, bool]:
-    """The answer, and whether it was given there, as the seat here is taken."""
-    answered_here = list[bool]()
-
-    def here() -> bytes:
-        answered_here.append(True)
-        return ENCODE(question.answer(connection))
-
-    with second._seats.take(0.0) as is_there:
-        assert not is_there
-        found = second.share(connection, partial(ENCODE, question), lambda told: ENCODE(DECODE_TOLD(told)), here)
-    return found, not answered_here
+def ask_soon(second: Second, question: Wanted) -> tuple["asyncio.Future[Reply | None]", Callable[[], None]]:
+    """What will become of a question, and what gives it up."""
+    told = asyncio.get_running_loop().create_future()
+    return told, second.ask(ENCODE(question), told.set_result)
 
 
-def test_the_same_answers(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While it is written: byte by byte, and nearly all there; some words may be slips by then."""
-    second, there = start(desk, monkeypatch), list[bool]()
-    for turn in range(4):
+async def ask(second: Second, question: Wanted) -> bytes | None:
+    """The answer that is given there."""
+    reply = await asyncio.wait_for(ask_soon(second, question)[0], PATIENCE_S)
+    return None if reply is None else reply.answer
+
+
+async def answer(desk: Desk, question: Wanted) -> bytes:
+    """The daemon's own."""
+
+    def read() -> bytes:
         with desk.index.readers.lend() as connection:
+            return answer_encoded(connection, ENCODE(question))
+
+    return await anyio.to_thread.run_sync(read)
+
+
+async def test_the_same_answers(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it is written: byte by byte, and nearly all there; some words may be slips by then."""
+    there = list[bool]()
+    async with started(desk, monkeypatch) as second:
+        for turn in range(4):
             asked = [
-                wanted(text, where, recent=recent)
+                wanted(text, where, recent=recent, around=(1, 2) if recent and turn == 2 else None)
                 for text in QUESTIONS
                 for where in WHERE[: 1 + turn]
                 for recent in (False, True)
             ]
             for question in asked:
-                answer, is_there = ask(second, connection, question)
-                assert answer == ENCODE(question.answer(connection)), question
-                there.append(is_there)
-        changes = desk.index.writer.changes
-        if turn == 1:  # a transaction that fails
-            changes.note(desk.index.writer.revision, [7])
-            changes.settle(committed=False)
-        desk.write(turn, [f"gamma {turn}", "alpha beta"][turn % 2 :])
+                found = await ask(second, question)
+                assert found in (None, await answer(desk, question)), question
+                there.append(found is not None)
+            changes = desk.index.writer.changes
+            if turn == 1:  # a transaction that fails
+                changes.note(desk.index.writer.revision, [7])
+                changes.settle(committed=False)
+            await anyio.to_thread.run_sync(desk.write, turn, [f"gamma {turn}", "alpha beta"][turn % 2 :])
     assert sum(there) > 0.8 * len(there)
-    assert second.spent_s() > 0
-    assert second.spent_s() == 0
 
 
-def test_what_it_cannot_answer_is_answered_here(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_it_cannot_answer(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """A word that may be a slip, and a snapshot that is not the last one; it is there for the next question."""
-    second = start(desk, monkeypatch)
-    with desk.index.readers.lend() as connection:
-        assert not ask(second, connection, wanted("alpah"))[1]
-        desk.write(5, ["alpha"])
-        answer, is_there = ask(second, connection, wanted("alpha"))
-        assert (answer, is_there) == (ENCODE(wanted("alpha").answer(connection)), False)
-        with desk.index.readers.lend() as later:
-            assert ask(second, later, wanted("alpha"))[1]
-            assert ask(second, later, wanted("alpha"))[0] != answer
-        assert ask(second, connection, wanted("alpha")) == (answer, False)
+    async with started(desk, monkeypatch) as second:
+        assert await ask(second, wanted("alpah")) is None
+        told, _ = ask_soon(second, wanted("alpha"))
+        os.kill(second.pid or 0, signal.SIGSTOP)
+        before = desk.index.writer.committed
+        await anyio.to_thread.run_sync(desk.write, 5, ["alpha"])
+        assert desk.index.writer.committed > before
+        monkeypatch.setattr(desk.index.writer, "committed", before)
+        stale = ask_soon(second, wanted("alpha"))[0]
+        monkeypatch.undo()
+        os.kill(second.pid or 0, signal.SIGCONT)
+        await asyncio.wait_for(told, PATIENCE_S)
+        reply = await asyncio.wait_for(stale, PATIENCE_S)
+        assert reply is not None
+        assert reply.answer is None
+        await anyio.to_thread.run_sync(desk.index.writer.skip_revisions)
+        assert await ask(second, wanted("alpha")) == await answer(desk, wanted("alpha"))
 
 
 @pytest.mark.fault(137)
-def test_its_end_is_a_question_that_is_asked_again(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here; and for a minute none is started. The same after nonsense."""
-    second = start(desk, monkeypatch)
-    assert second.pid is not None
-    os.kill(second.pid, signal.SIGKILL)
-    with desk.index.readers.lend() as connection:
-        assert ask(second, connection, wanted("alpha")) == (ENCODE(wanted("alpha").answer(connection)), False)
+async def test_its_end_is_told_to_whoever_asked(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And for a minute none is started."""
+    async with started(desk, monkeypatch, ENDLESS) as second:
+        asked = [ask_soon(second, wanted("alpha"))[0] for _ in range(child.AHEAD)]
+        assert not second.has_room
+        second.is_wanted = True
+        os.kill(second.pid or 0, signal.SIGKILL)
+        assert [await asyncio.wait_for(told, PATIENCE_S) for told in asked] == [None] * child.AHEAD
         assert not second.is_wanted
-        assert read_pid(second) is None
-        assert not second._has_come(connection, time.monotonic())
-        assert read_pid(second) is None
-        assert not second._has_come(connection, time.monotonic() + RETRY_S)
-        assert second._reader is not None
-        assert second._reader.has_come(PATIENCE_S)
-        assert second._has_come(connection, time.monotonic() + RETRY_S)
+        assert not second.may_begin(time.monotonic())
+        assert second.may_begin(time.monotonic() + RETRY_S)
+        await meet(second)
+        assert second.has_room
 
-        def refuse(told: bytes) -> bytes:
-            raise msgspec.ValidationError
 
-        with second._seats.take(0.0):
-            assert second.share(connection, partial(ENCODE, wanted("alpha")), refuse, lambda: b"here") == b"here"
+@pytest.mark.fault(137)
+async def test_nonsense_is_no_answer(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is an answer to another question, and another version is not asked."""
+    async with started(desk, monkeypatch, OTHER) as second:
+        assert await ask(second, wanted("alpha")) is None
+        assert read_pid(second) is None
+        monkeypatch.setattr(child, "identify", lambda: b"newer")
+        await meet(second)
         assert read_pid(second) is None
 
 
 @pytest.mark.fault(137)
-def test_an_answer_to_another_question_is_none(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever went without waiting for it leaves nothing for the next."""
-    second = start(desk, monkeypatch)
-
-    def fail(connection: Connection) -> bytearray:
-        raise MemoryError
-
-    with desk.index.readers.lend() as connection:
-        with monkeypatch.context() as patched:
-            patched.setattr(second, "_wait", fail)
-            with pytest.raises(MemoryError):
-                ask(second, connection, wanted("beta"))
-        assert ask(second, connection, wanted("alpha")) == (ENCODE(wanted("alpha").answer(connection)), False)
-    assert read_pid(second) is None
-
-
-@pytest.mark.fault(137)
-def test_who_gives_up_does_not_wait(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The statement there is interrupted; if the process hangs, it ends."""
-    second = start(desk, monkeypatch, ENDLESS)
-    pid = second.pid
-    assert second._reader is not None
-    second._reader._patience_ms = PATIENCE_S * 1000
-    for _ in range(2):
-        with desk.index.readers.lend() as connection:
-            give_up_soon(connection, second)
-            with pytest.raises(InterruptError):
-                ask(second, connection, wanted("alpha"))
+async def test_who_gives_up_does_not_wait(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The statement there is interrupted, nobody else waits behind it for long, and if the process hangs, it ends."""
+    async with started(desk, monkeypatch, ENDLESS) as second:
+        pid = second.pid
+        (first, leave_first), (behind, leave) = (ask_soon(second, wanted("alpha")) for _ in range(2))
+        leave()
+        leave_first()
+        replies = [await asyncio.wait_for(told, PATIENCE_S) for told in (first, behind)]
+        assert [reply and reply.answer for reply in replies] == [None, None]
+        assert all(replies)
         assert second.pid == pid
-    assert pid is not None
-    os.kill(pid, signal.SIGSTOP)
-    second._reader._patience_ms = 10.0
-    with desk.index.readers.lend() as connection:
-        give_up_soon(connection, second)
-        second._ask(connection, b"", bytes)
-    assert read_pid(second) is None
+        leave()
+        (slow, leave), (behind, _) = (ask_soon(second, wanted("alpha")) for _ in range(2))
+        second.give_back(PATIENCE_S)
+        assert not behind.done()
+        for _ in range(2):
+            second.give_back(0.0)
+            assert await behind is None
+        assert not slow.done()
+        leave()
+        assert await asyncio.wait_for(slow, PATIENCE_S) is not None
+        await until(lambda: second._link is not None and not second._link.asked)
+        monkeypatch.setattr(child, "PATIENCE_S", 0.01)
+        told, leave = ask_soon(second, wanted("alpha"))
+        os.kill(pid or 0, signal.SIGSTOP)
+        leave()
+        assert await asyncio.wait_for(told, PATIENCE_S) is None
+        assert read_pid(second) is None
 
 
-def give_up_soon(connection: Connection, second: Second) -> None:
-    """As soon as it is asked."""
-    wait, told = second._wait, threading.Event()
-
-    def interrupt() -> None:
-        told.wait(PATIENCE_S)
-        connection.interrupt()
-
-    def note(connection: Connection) -> bytearray:
-        told.set()
-        return wait(connection)
-
-    second._wait = note  # type: ignore[method-assign]
-    threading.Thread(target=interrupt).start()
-
-
-def test_it_ends_with_the_readers_unused_and_with_the_daemon(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_it_ends_with_the_readers_unused_and_with_the_daemon(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """None is there when another index takes the place of this one, nor at rest."""
-    second = start(desk, monkeypatch)
-    desk.replace()
-    assert read_pid(second) is None
-    meet(desk, second)
-    with desk.index.readers.lend() as connection:
-        assert ask(second, connection, wanted("alpha"))[1]
-    second.end_unused(time.monotonic() + UNUSED_S / 2)
-    assert read_pid(second) is not None
-    second.end_unused(time.monotonic() + UNUSED_S)
-    assert (read_pid(second), second.is_wanted) == (None, False)
-    meet(desk, second)
-    process = second._process
-    assert process is not None
-    assert process.stdin is not None
-    process.stdin.close()
-    assert process.wait(PATIENCE_S) == 0
+    async with started(desk, monkeypatch) as second:
+        await anyio.to_thread.run_sync(desk.replace)
+        assert read_pid(second) is None
+        await meet(second)
+        assert await ask(second, wanted("alpha")) == await answer(desk, wanted("alpha"))
+        second.end_unused(time.monotonic() + UNUSED_S / 2)
+        assert read_pid(second) is not None
+        link = second._link
+        assert link is not None
+        await anyio.to_thread.run_sync(second.end_unused, time.monotonic() + UNUSED_S)
+        assert (read_pid(second), link.process.returncode) == (None, 0)
+        second.is_wanted = True
+        second.end_unused(time.monotonic())
+        assert not second.is_wanted
+        await until(lambda: link._socket.fileno() < 0)
 
 
-def test_none_is_started_on_one_core_or_where_it_cannot_be(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_none_is_started_on_one_core_or_where_it_cannot_be(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is answered here then."""
     second = Second(desk.index)
-    for name, value in (("count_cores", lambda: 1), ("sys", None)):
+    for name in ("cores", "program"):
         second.is_wanted = True
-        with monkeypatch.context() as patched, desk.index.readers.lend() as connection:
-            if name == "sys":
-                patched.setattr(sys, "executable", str(desk.directory / "nothing"))
+        with monkeypatch.context() as patched:
+            if name == "cores":
+                patched.setattr(child, "count_cores", lambda: 1)
             else:
-                patched.setattr(child, name, value)
-            assert second.share(connection, bytes, bytes, lambda: b"here") == b"here"
-        assert (read_pid(second), second.is_wanted) == (None, False)
+                patched.setattr(sys, "executable", str(desk.directory / "nothing"))
+            await begin(second)
+        assert (read_pid(second), second.is_wanted, second.has_room) == (None, False, False)
+        assert not second.may_begin(time.monotonic())
 
 
-def test_who_waits_long_does_not_wait_for_a_seat(desk: Desk) -> None:
-    """One here, one there, and then both work at once."""
-    seats = Second(desk.index)._seats
-    with seats.take(0.0) as first, seats.take(0.0) as second, seats.take(0.0) as third:
-        assert (first, second, third) == (False, True, False)
-    with seats.take(0.0) as first, seats.take(0.0) as second:
-        assert (first, second) == (False, True)
+@pytest.mark.fault(137)
+async def test_questions_are_shared(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the daemon has one, the next ones are asked there; what ends there is asked here, and who has waited long waits for nobody."""
+    async with started(desk, monkeypatch) as second, anyio.create_task_group() as tasks:
+        second.is_wanted, begun, release = True, threading.Event(), threading.Event()
+        queries, there, question = QueryRunner(desk.index, 60_000, second), list[bool](), wanted("alpha")
+
+        def decode(told: bytes) -> bytes:
+            there.append(True)
+            return ENCODE(DECODE_TOLD(told))
+
+        def hold(connection: Connection) -> None:
+            begun.set()
+            assert release.wait(PATIENCE_S)
+
+        def here(connection: Connection) -> bytes:
+            return answer_encoded(connection, ENCODE(question))
+
+        beside, expected = Beside(partial(ENCODE, question), decode), await answer(desk, question)
+        monkeypatch.setattr(method, "WAIT_S", PATIENCE_S)
+        tasks.start_soon(queries.ask, Client(), hold)
+        try:
+            await until(begun.is_set)
+            for _ in range(3):
+                assert await queries.ask(Client(), here, beside=beside) == expected
+            assert len(there) == 3
+            os.kill(second.pid or 0, signal.SIGSTOP)
+            with pytest.raises(DeadlineError):
+                await queries.ask(Client(), here, 10, beside)
+            again = asyncio.create_task(queries.ask(Client(), here, beside=beside))
+            await until(lambda: not second.has_room)
+            monkeypatch.setattr(method, "WAIT_S", 0.0)
+            assert await queries.ask(Client(), lambda connection: b"here") == b"here"
+            os.kill(second.pid or 0, signal.SIGKILL)
+            assert await again == expected
+            assert len(there) == 3
+        finally:
+            release.set()
+
+
+def test_frames_come_in_parts() -> None:
+    """However they are cut."""
+    data, frames = make_frame(b"one") + make_frame(b"") + make_frame(b"three" * 99), FrameBuffer()
+    assert frames.add(data) == [b"one", b"", b"three" * 99]
+    assert [frame for at in range(len(data)) for frame in frames.add(data[at : at + 1])] == [b"one", b"", b"three" * 99]
 
 
 def test_what_is_told(desk: Desk) -> None:
-    """All that is committed, once; anew where it is not known, and nothing of an older snapshot."""
+    """All that is committed, once; anew where it is not known."""
     teller = Teller(desk.index)
-    with desk.index.readers.lend() as first:
-        begun = teller.tell(first)
-        assert begun is not None
-        assert (begun.anew, begun.changed) == (True, [])
-        desk.write(7, ["alpha"])
-        with desk.index.readers.lend() as second:
-            news = teller.tell(second)
-            assert news is not None
-            assert (news.anew, news.since, len(news.changed) > 0) == (False, begun.revision, True)
-            again = teller.tell(second)
-            assert again is not None
-            assert (again.since, again.changed) == (news.revision, [])
-        assert teller.tell(first) is None
+    begun = teller.tell()
+    assert (begun.anew, begun.changed) == (True, [])
+    desk.write(7, ["alpha"])
+    news, again = teller.tell(), teller.tell()
+    assert (news.anew, news.since, len(news.changed) > 0) == (False, begun.revision, True)
+    assert (again.since, again.changed) == (news.revision, [])
     desk.write(8, ["alpha"])
     desk.index.writer.changes.note(1 << 40, range(30_000))
     desk.index.writer.changes.settle(committed=True)
-    with desk.index.readers.lend() as third:
-        lost = teller.tell(third)
-        assert lost is not None
-        assert (lost.anew, lost.changed) == (True, [])
+    lost = teller.tell()
+    assert (lost.anew, lost.changed) == (True, [])
 
 
 def test_a_borrowed_file_is_never_removed(desk: Desk) -> None:
@@ -305,14 +351,14 @@ def test_several_that_wait_for_a_while_are_a_crowd() -> None:
     """Whichever they are; one is none, and nor are many for a moment."""
     turns, client = Turns(1), Client()
     questions = [Question[None](client, lambda connection: None) for _ in range(3)]
-    turns.add(questions[0])
+    turns.add(questions[0], 0.0)
     assert not turns.is_crowded(1.0)
-    turns.add(questions[1])
+    turns.add(questions[1], 0.0)
     assert not turns.is_crowded(2.0)
     turns.drop(questions[0])
-    turns.add(questions[2])
+    turns.add(questions[2], 0.0)
     assert turns.is_crowded(2.0 + CROWDED_S)
     turns.drop(questions[1])
     assert not turns.is_crowded(3.0)
-    turns.add(questions[1])
+    turns.add(questions[1], 0.0)
     assert not turns.is_crowded(3.0)

@@ -303,6 +303,7 @@ class _Daemon:
             self._notifier.stopping()
             indexer.leaving = True
             tasks.cancel_scope.cancel()
+        await self._second.leave()
         if self._asker is not None:
             self._asker.close()
         if self._lost is not None:

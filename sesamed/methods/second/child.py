@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import msgspec
 
@@ -48,6 +49,7 @@ class Link(asyncio.Protocol):
         self.is_ended = False  # by us
         self.used_at_s = time.monotonic()
         self.asked = dict[int, Told]()  # in order
+        self.closed = asyncio.Event()
         self.on_loss: Callable[[Exception], None] = lambda error: None
         self._begun_at_s = 0.0  # with the first of these
         self._teller, self._socket = teller, ours
@@ -77,6 +79,7 @@ class Link(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It has ended; what it was asked is asked elsewhere."""
+        self.closed.set()
         self.fail(exc or EOFError())
 
     def ask(self, question: bytes, told: Told) -> int:
@@ -219,6 +222,14 @@ class Second:
             link, self._link, self.is_wanted = self._link, None, False
             if link is not None:
                 link.end()
+
+    async def leave(self) -> None:
+        """End it, as long as there is an event loop in which to close our end."""
+        link = self._link
+        if link is not None:
+            await asyncio.to_thread(self.end)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(link.closed.wait(), END_S)
 
     def _start(self) -> Link:
         teller = Teller(self._index)

@@ -81,7 +81,7 @@ async def started(desk: Desk, monkeypatch: pytest.MonkeyPatch, program: str = ""
         yield second
     finally:
         last = second._link or link
-        await anyio.to_thread.run_sync(second.end)
+        await second.leave()
         await until(lambda: link._socket.fileno() < 0 and last._socket.fileno() < 0)
 
 

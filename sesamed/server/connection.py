@@ -81,7 +81,7 @@ class Connection:
         self._active_at = current_time()
         self._dismissed = False
         self._reading = CancelScope()
-        self._writing = Lock()
+        self._writing = Lock(fast_acquire=True)  # otherwise each is a turn of the event loop
         self._group = create_task_group()
 
     async def serve(self, closed: Callable[["Connection"], None]) -> None:
@@ -190,8 +190,17 @@ class Connection:
     async def _send(self, line: bytes) -> None:
         with self._drop_when_broken():
             async with self._writing:
-                with fail_after(self._limits.write_s):
-                    await self._stream.send(line)
+                if rest := line[self._send_at_once(line) :]:
+                    with fail_after(self._limits.write_s):
+                        await self._stream.send(rest)
+
+    def _send_at_once(self, line: bytes) -> int:
+        """Give the kernel what it takes, mostly all of it: the stream would wait for a turn of the event loop first. It also says what is
+        wrong, if something is."""
+        try:
+            return self._socket.send(line)
+        except OSError:
+            return 0
 
     async def _notify(self, line: bytes) -> None:
         """Send in a task of its own: the request may be cancelled in the middle, and must not leave half a line."""

@@ -16,7 +16,6 @@ from typing import Literal, Protocol
 
 import anyio
 
-from sesamed.beat import until_next
 from sesamed.ingest.decode import log_fault
 from sesamed.ingest.indexer import Indexer
 from sesamed.ingest.sweep import Root
@@ -118,7 +117,7 @@ class RootWatcher:
         return ticking.result()
 
     def _tick_till(self, due_at: float, drift: float, over: threading.Event) -> bool:
-        while not over.wait(until_next(TICK_S)):
+        while not over.wait(TICK_S):
             if not self._tick():
                 return False
             if time.monotonic() >= due_at or abs(time.time() - time.monotonic() - drift) > CLOCK_JUMP_S:

@@ -40,6 +40,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 BULK_FILES = 50  # a backlog longer than this is loaded without merging, which is done afterwards
+ALONE_S = 1.0  # so long nobody else must have wanted to write before commits of a load become long
 SETTLE_S = 0.2  # so long nothing may happen before upkeep begins
 RETRY_S = (1.0, 30.0)
 REPLACEMENTS, REPLACEMENTS_S = 3, 3600.0  # so many damaged indexes are replaced at once in that time
@@ -101,6 +102,7 @@ class Indexer:
         self._delay_s = RETRY_S[0]
         self._loaded_files = self._loaded_bytes = 0  # of the backlog, since there was none; without the batch under way
         self._is_loading = False  # that batch is of the backlog
+        self._shared_at = 0.0  # when a load began, or somebody else wanted to write meanwhile
 
     # -- the task
 
@@ -156,11 +158,15 @@ class Indexer:
                 self.upkeep.bulk(on=True)  # until there is nothing to do: the last commits would pay for all merging
 
             self._is_loading = not batch.is_live
+            if batch.is_live or not self._loaded_files:
+                self._shared_at = time.monotonic()
             there = [state for state in batch.states if not state.is_gone]
 
             def stop() -> bool:
-                somebody_waits = bool(self._writing.statistics().tasks_waiting)
-                return self.leaving or somebody_waits or (self.queue.live_is_waiting and not batch.is_live)
+                waits = self._writing.statistics().tasks_waiting or (self.queue.live_is_waiting and not batch.is_live)
+                if waits:
+                    self._shared_at = time.monotonic()
+                return self.leaving or bool(waits)
 
             try:
                 result = await self._look(partial(self._run, batch, stop))
@@ -175,7 +181,8 @@ class Indexer:
         _, again = await self._heed_projects()
         self.queue.sweep_wanted |= again
         self._finish(result, batch.states)
-        await self.keep_up()
+        if batch.is_live or not self.queue.live_is_waiting:  # a step may take longer than a commit
+            await self.keep_up()
 
     def _run(self, batch: Batch, stop: Callable[[], bool]) -> LookResult:
         """Look at a batch; during a load with the process that reads ahead. In a thread."""
@@ -184,7 +191,8 @@ class Indexer:
             return self._ingest.run(targets, stop)
         if self._ahead.is_idle:
             self._ahead.begin(self.queue.count_new())
-        return self._ingest.run(targets, stop, self._ahead, self.queue.list_next())
+        is_alone = time.monotonic() - self._shared_at > ALONE_S
+        return self._ingest.run(targets, stop, self._ahead, self.queue.list_next(), is_alone=is_alone)
 
     async def keep_up(self) -> None:
         """After a commit, do what cannot wait until the daemon is idle."""
@@ -243,7 +251,8 @@ class Indexer:
             if not self.upkeep.has_work:
                 await waker.wait()
                 return
-            with anyio.move_on_after(0 if self.upkeep.is_busy else SETTLE_S):
+            is_calm = time.monotonic() - self._shared_at > SETTLE_S  # who appends appends again
+            with anyio.move_on_after(0 if self.upkeep.is_busy and is_calm else SETTLE_S):
                 await waker.wait()
             if not waker.is_rung:
                 async with self.write_lock():

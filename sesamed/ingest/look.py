@@ -34,7 +34,9 @@ from sesamed.store.writing.transaction import Why, Writer, Written
 
 log = logging.getLogger(__name__)
 
-SLICE_BYTES = 2 << 20  # of files in one commit: about 60 ms, the longest that a live append waits for the backlog
+# Of files in one commit, and of one file at once: about 60 ms, which a live append waits for the backlog. While nobody appends more: each
+# commit of a load makes a segment, and writes most pages of the index of keys.
+SLICE_BYTES, LONG_SLICE_BYTES = 2 << 20, 4 << 20
 
 
 class UnitError(OSError):
@@ -114,13 +116,17 @@ class Ingest:
         stop: Callable[[], bool] = lambda: False,
         ahead: Ahead | None = None,
         after: Sequence[Target] = (),
+        *,
+        is_alone: bool = False,
     ) -> LookResult:
-        """Look at the targets and commit what is new, a slice at a time. Targets that were not reached remain unfinished.
+        """Look at the targets and commit what is new, a slice at a time; a long one if nobody else wants to write. Targets that were not
+        reached remain unfinished.
 
         While one slice is committed the next one is read; or, while one is written, by the process that reads ahead, which is also told
         what the next run will look at.
         """
-        return _Run(self, self._committer, stop, ahead, after).run(targets)
+        slice_bytes = LONG_SLICE_BYTES if is_alone else SLICE_BYTES
+        return _Run(self, self._committer, stop, ahead, after, slice_bytes).run(targets)
 
     def drop(self, paths: Iterable[bytes], why: Why = "gone") -> None:
         """Take files out of the index."""
@@ -186,7 +192,9 @@ class _Run:
         stop: Callable[[], bool],
         ahead: Ahead | None,
         after: Sequence[Target],
+        slice_bytes: int,
     ) -> None:
+        self._slice_bytes = slice_bytes
         self._ahead = ahead
         self._after = after
         self._has_asked = False
@@ -237,7 +245,7 @@ class _Run:
     def _read_slice(self, left: deque[Target]) -> None:
         """Look at targets until there is enough for a commit, or something more urgent to do."""
         result, looked_at = self._result, list[FileState]()
-        enough = result.bytes + SLICE_BYTES
+        enough = result.bytes + self._slice_bytes
         while left and result.bytes < enough and self._unfinished is None and not (result.bytes and self._stop()):
             state = self._state(left.popleft())
             result.reached += 1
@@ -369,7 +377,7 @@ class _Run:
     def _ask_ahead(self, left: Iterable[Target]) -> None:
         """Have the files read that come next, once there is somebody to do it."""
         if self._ahead is not None and not self._has_asked:
-            self._has_asked = self._ahead.ask(filter(self._may_read_ahead, (*left, *self._after)))
+            self._has_asked = self._ahead.ask((*left, *self._after), self._may_read_ahead)
 
     def _may_read_ahead(self, target: Target) -> bool:
         """Whether this is a file of lines that is new: nothing has to be known of it to read it."""
@@ -444,6 +452,8 @@ class _Run:
         except Exception as error:
             self._write_alone(changes, error)
             return
+        for change in changes:  # while it is committed the next slice is read
+            change.rows = []
         self._begun = changes, written, self._committer.submit(self._writer.commit) if more else None
         self._begun_with = Committed(self._result.reached - len(self._result.unfinished), self._result.bytes)
         if not more:

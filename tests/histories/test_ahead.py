@@ -315,7 +315,7 @@ def test_one_that_does_not_listen_is_ended(load: Load, own: Noting, monkeypatch:
     monkeypatch.setattr(child, "PATIENCE_S", 0.05)
     os.kill(own.pid, signal.SIGSTOP)
     names = (f"{load.root}/{number:0200}.jsonl".encode() for number in range(10_000))
-    assert not own.ask(Target(name, str(load.root), "pi") for name in names)
+    assert not own.ask((Target(name, str(load.root), "pi") for name in names), lambda _: True)
     assert own._process is None
     same(load.read(load.open("with"), own), load.read(load.open("without")))
 

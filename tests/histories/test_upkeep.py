@@ -130,6 +130,24 @@ def test_a_bulk_load_is_merged_afterwards(index: Index) -> None:
     check(index)
 
 
+@pytest.mark.usefixtures("small_steps")
+def test_appends_right_after_a_load_wait_for_no_merging(index: Index) -> None:
+    """What the load has left is merged when they pause; as it was before that is done, there may be many more segments."""
+    keeping, commits = Upkeep(index.writer), Commits(index.writer)
+    load(commits, keeping, LOAD)
+    for _ in range(upkeep.SEGMENTS + 1):
+        commits.write(1, 10)
+        keeping.wrote()
+        if keeping.must_step():
+            keeping.urgent_step()
+    assert segments(index).total == LOAD + upkeep.SEGMENTS + 1
+    run(keeping)
+    for number in range(upkeep.SEGMENTS + 1):
+        commits.write(1, 10)
+        keeping.wrote()
+        work(index, keeping, number)
+
+
 def rest(index: Index, keeping: Upkeep, number: int) -> Upkeep:
     """The daemon rests after every tenth append."""
     work(index, keeping, number)

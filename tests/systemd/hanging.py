@@ -12,11 +12,11 @@ from sesamed.ingest import look as ingest
 run = ingest.Ingest.run
 
 
-def hanging(self, targets, *rest):  # type: ignore[no-untyped-def]  # only passed on
+def hanging(self, targets, *rest, **named):  # type: ignore[no-untyped-def]  # only passed on
     targets = list(targets)
     if any(target.path.endswith(b"hang.jsonl") for target in targets):
         threading.Event().wait()
-    return run(self, targets, *rest)
+    return run(self, targets, *rest, **named)
 
 
 ingest.Ingest.run = hanging  # type: ignore[method-assign]  # there is no other way to make it hang

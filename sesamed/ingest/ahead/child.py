@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 import msgspec
@@ -69,12 +69,12 @@ class Ahead:
         except FAILURES as error:
             self._fail(error)
 
-    def ask(self, targets: Iterable[Target]) -> bool:
-        """Tell it what comes next, if it is there yet; these are new to the index, and will be taken in this order."""
+    def ask(self, targets: Iterable[Target], is_readable: Callable[[Target], bool]) -> bool:
+        """Tell it what comes next, if it is there yet: what it can read, and was not told before. They will be taken in this order."""
         if not self._has_come():
             return False
-        known = set(self._asked)
-        wanted = [Wanted.of(target) for target in targets if target.path not in known]
+        known = set(self._asked)  # most of them, each time
+        wanted = [Wanted.of(target) for target in targets if target.path not in known and is_readable(target)]
         if not wanted:
             return True
         try:

@@ -5,6 +5,8 @@ there is a record, from lines that became none: so nothing is remembered between
 kept by their digest, with the record that they stand behind: somebody may go back to one of them, too.
 """
 
+from collections.abc import Callable
+
 import apsw
 
 from sesamed.store import ids
@@ -26,8 +28,11 @@ ADD_PASSED = "REPLACE INTO passed_lines(file, digest, follows) VALUES(?, ?, ?)"
 class Jumps:
     """Where the lines of one look at a file do not follow the one before: made only for such a line, and for one that is no record."""
 
-    def __init__(self, connection: apsw.Connection, file: int, change: FileRows) -> None:
+    def __init__(
+        self, connection: apsw.Connection, file: int, change: FileRows, write_gathered: Callable[[], None]
+    ) -> None:
         self._connection = connection
+        self._write_gathered = write_gathered  # whatever is looked for has to be written before
         self._file, self._source = file, change.source
         self._asked = self._read_to = 0
         self._entries: dict[str, int] = {}  # of the positions before that one
@@ -55,6 +60,7 @@ class Jumps:
 
     def _find(self, entry: str, before: int) -> int | None:
         """The position of a line before this one."""
+        self._write_gathered()
         self._asked += 1
         if self._asked <= FEW:
             return find_entry(self._connection, self._file, self._source, entry, before)

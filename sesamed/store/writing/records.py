@@ -213,10 +213,8 @@ class Records:
         return after
 
     def _find_jumps(self, file: int, change: FileRows) -> Jumps:
-        """Whatever is looked for has been written before."""
-        self.flush()
         if self._jumps is None:
-            self._jumps = Jumps(self._connection, file, change)
+            self._jumps = Jumps(self._connection, file, change, self.flush)
         return self._jumps
 
     def _pass_over(self, file: int, change: FileRows, position: int, row: PassedRow) -> None:

@@ -20,7 +20,7 @@ from sesamed.store.subwords import inner_words
 
 _PLACE = itemgetter(1, 2)  # record and kind
 DELETE_AT_ONCE = 1000
-CHARACTERS_AT_ONCE = 4 << 20  # of words: a file that is dropped may be larger than memory
+CHARACTERS_AT_ONCE = 8 << 20  # of words; a commit of a load has fewer. What is dropped may be larger than memory
 CHARACTERS_TOLD = 1 << 19  # of words in a commit, in which who counts them takes 25 ms; a commit of a load has more
 NUMBER = ids.sql_chunk("?", "?")
 ADD_CHUNK = f"INSERT INTO chunks(id, text, raw) VALUES({NUMBER}, ?, ?)"

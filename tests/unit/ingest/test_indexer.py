@@ -53,9 +53,9 @@ async def test_looks_have_a_thread_that_waits_for_them(
     """The same for all of them: to get one of anyio's takes longer than to read a line."""
     threads, run = list[str](), Ingest.run
 
-    def note(ingest: Ingest, *arguments: Any) -> LookResult:
+    def note(ingest: Ingest, *arguments: Any, **named: Any) -> LookResult:
         threads.append(threading.current_thread().name)
-        return run(ingest, *arguments)
+        return run(ingest, *arguments, **named)
 
     monkeypatch.setattr(Ingest, "run", note)
     async with running(indexer):

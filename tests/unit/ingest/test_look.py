@@ -388,6 +388,19 @@ def test_one_file_that_cannot_be_written_stops_no_other(history: History, monkey
     assert sorted(history.dump()["sessions"]) == ["pi:a", "pi:b", "pi:c"]
 
 
+def test_who_is_alone_makes_long_commits(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others wait for a short one at most."""
+    paths = [PiSession(id=name).user("word").write(history.roots[0] / f"{name}.jsonl") for name in "abcdefgh"]
+    monkeypatch.setattr(look, "SLICE_BYTES", paths[0].stat().st_size)
+    monkeypatch.setattr(look, "LONG_SLICE_BYTES", 4 * paths[0].stat().st_size)
+    writer, targets = history.ingest.writer, [item.target for item in history.sweep.due(history.ingest)]
+    before = writer.commits
+    assert history.ingest.run(targets[:4]).added == 4
+    assert writer.commits == before + 4
+    assert history.ingest.run(targets[4:], is_alone=True).added == 4
+    assert writer.commits == before + 5
+
+
 def test_a_run_says_what_it_brought(history: History) -> None:
     """Also over several slices; what was not reached is unfinished."""
     paths = [PiSession(id=name).user("word").raw(b"{bad").write(history.roots[0] / f"{name}.jsonl") for name in "abc"]

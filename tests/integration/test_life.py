@@ -311,12 +311,9 @@ def test_the_index_is_replaced_by_something_else() -> None:
         junk = daemon.directory / "junk"
         junk.write_bytes(b"nothing of a database " * 1000)
         junk.rename(daemon.database)
-        warnings = eventually(
-            lambda: daemon.call("status")["warnings"]
-        )  # of what was set aside as well, a moment later
-        assert {warning["code"] for warning in warnings} == {"damaged"}
-        assert any("removed or replaced" in warning["message"] for warning in warnings)
+        eventually(lambda: any("removed or replaced" in said["message"] for said in daemon.call("status")["warnings"]))
         eventually(lambda: len(daemon.found("quince")) == 3)
+        assert {warning["code"] for warning in daemon.call("status")["warnings"]} == {"damaged"}
         assert junk.name not in os.listdir(daemon.directory)
         assert [path.read_bytes()[:7] for path in daemon.data_dir.glob("*.damaged-*Z")] == [b"nothing"]
 

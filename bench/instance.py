@@ -28,6 +28,7 @@ PATIENCE_S = 600.0  # with one answer
 TICK_S = 0.002  # between two tries to connect
 STATUS_S = 0.05  # between two looks at the status: each costs the daemon about a millisecond,
 STATUS_SHARE = 10  # and more when many files wait; so many times as long as it took it is left alone
+SHORT_WAL_BYTES = 17 << 20  # what is no longer is folded in after some more seconds (`upkeep.FEW_WAL_PAGES`)
 QUIET_S = 0.4  # a daemon that works less than a tenth of this time has nothing more to do
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
@@ -134,7 +135,7 @@ class Instance:
             time.sleep(max(STATUS_S, STATUS_SHARE * took_s))
 
     def until_folded(self) -> float:
-        """Wait until merging and checkpointing after a load are done, too; the time since the start of the process."""
+        """Wait until merging and checkpointing after a load are done, too, but for a short WAL; the time since the start of the process."""
         folded_s = self.age_s
         while self._is_busy():
             folded_s = self.age_s
@@ -144,7 +145,7 @@ class Instance:
         before = self.cpu_s()
         time.sleep(QUIET_S)
         worked_s = self.cpu_s() - before
-        return worked_s > QUIET_S / 10 or self.call("status")["database"]["walBytes"] > 0
+        return worked_s > QUIET_S / 10 or self.call("status")["database"]["walBytes"] > SHORT_WAL_BYTES
 
     def cpu_s(self) -> float:
         """CPU seconds of all its threads, and of processes that it has started, in user and in system mode."""

@@ -42,6 +42,7 @@ T = TypeVar("T")
 BULK_FILES = 50  # a backlog longer than this is loaded without merging, which is done afterwards
 ALONE_S = 1.0  # so long nobody else must have wanted to write before commits of a load become long
 SETTLE_S = 0.2  # so long nothing may happen before upkeep begins
+FOLD_S = 3.0  # and so long, before a short WAL is folded in: agents at work write again sooner
 RETRY_S = (1.0, 30.0)
 REPLACEMENTS, REPLACEMENTS_S = 3, 3600.0  # so many damaged indexes are replaced at once in that time
 UNKNOWN_BYTES = 64 << 10  # of a unit that is a part of a file
@@ -252,7 +253,8 @@ class Indexer:
                 await waker.wait()
                 return
             is_calm = time.monotonic() - self._shared_at > SETTLE_S  # who appends appends again
-            with anyio.move_on_after(0 if self.upkeep.is_busy and is_calm else SETTLE_S):
+            quiet_s = FOLD_S if self.upkeep.can_wait else SETTLE_S
+            with anyio.move_on_after(0 if self.upkeep.is_busy and is_calm else quiet_s):
                 await waker.wait()
             if not waker.is_rung:
                 async with self.write_lock():

@@ -33,7 +33,8 @@ PAUSE_STEPS = 100_000  # of SQLite's machine: some milliseconds; each time the t
 
 ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)  # all else says nothing of whether there is a file
 STOPPED = "arrays"  # metadata: which file of posting arrays fits, while no daemon runs
-FILES = ("", "-wal", "-shm", "-journal")  # the last one when it was killed while it was made
+LOG = "-wal"
+FILES = ("", LOG, "-shm", "-journal")  # the last one when it was killed while it was made
 
 T = TypeVar("T")
 
@@ -293,7 +294,7 @@ class Index:
         self.aside: list[Aside] = []  # what lies beside it, and was in its place
         self._looked_aside: int | None = None
         self.look_aside()
-        self._identity = _identity(path)
+        self._note_identity()
 
     def _open_writer(self) -> Writer:
         """The writer of what is at the path; there are no readers yet."""
@@ -320,6 +321,10 @@ class Index:
         with suppress(StoreError, sqlite.Error):  # the index may be lost: then so is what lay beside it
             if (stop := self.readers.stop(self.writer.revision)) is not None:
                 self.writer.set_metadata(STOPPED, msgspec.json.encode(stop).decode())
+
+    def _note_identity(self) -> None:
+        """Note which files are open: the index, and the WAL beside it."""
+        self._identity, self._log = _identity(self.path), _identity(self.path + LOG)
 
     def is_in_place(self) -> bool:
         """Whether the open file is still the one at the path; otherwise everything that is written is lost."""
@@ -377,10 +382,12 @@ class Index:
             with self.readers.exclusive(), self._changing:
                 self.readers.arrays.void()
                 self.writer.close(fold=self.damage is None)
-                if _identity(self.path) is None:
+                if (now := _identity(self.path)) is None:
                     remove_index(self.path)  # a WAL without its database
                 elif self.damage is not None:
                     set_aside(self.path)
+                elif now != self._identity and _identity(self.path + LOG) == self._log:
+                    sqlite.remove_wal(self.path)  # of the file that was there before
                 try:
                     self.writer = self._open_writer()
                 except DamagedError:
@@ -388,7 +395,7 @@ class Index:
                     self.writer = self._open_writer()
                 self.damage = None
                 self.look_aside(anew=True)
-                self._identity = _identity(self.path)
+                self._note_identity()
                 for name, value in self.carried.items():
                     self.writer.set_metadata(name, value)
         except SesameError as error:
@@ -416,7 +423,7 @@ class Index:
                 sqlite.sync_directory(os.path.dirname(self.path))
             finally:
                 self.writer = self._open_writer()
-                self._identity = _identity(self.path)
+                self._note_identity()
 
     def get(self, name: str) -> str | None:
         """A value of the metadata."""

@@ -288,8 +288,13 @@ def remove_empty_wal(path: str) -> None:
     wal = path + "-wal"
     if os.path.exists(wal) and os.path.getsize(wal):
         raise StoreError(f"{wal} is still in use by another program; stop that and try again")
-    for sibling in (wal, path + "-shm"):
-        if os.path.exists(sibling):
+    remove_wal(path)
+
+
+def remove_wal(path: str) -> None:
+    """Remove the WAL beside a closed database, and what belongs to it."""
+    for sibling in (path + "-wal", path + "-shm"):
+        with suppress(FileNotFoundError):
             os.unlink(sibling)
 
 

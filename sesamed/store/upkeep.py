@@ -27,6 +27,7 @@ LEAVE = "INSERT INTO fts(fts, rowid, text, inner) VALUES('delete', 0, 'x', '')"
 
 WAL_PAGES = 4096  # 64 MB; more than this is folded in even while there is work
 BULK_WAL_PAGES = 8192  # 128 MB, the same while loading much
+FEW_WAL_PAGES = 1024  # 16 MB; less is left until it has been quiet for a while
 LONGEST_WAL_PAGES = 16384  # 256 MB; with more, commits wait
 SHORT_PAGES = 256  # so much the writer folds in itself
 READER_WAIT_MS = 300  # so long they wait for readers
@@ -86,6 +87,11 @@ class Upkeep:
         """Whether a step would do something."""
         return self._unmerged or self._written or self._checkpointing
 
+    @property
+    def can_wait(self) -> bool:
+        """Whether nothing is left but a short WAL. To fold it in takes several fsyncs, and one of the next commit, which begins it anew."""
+        return not (self._unmerged or self._checkpointing) and self._writer.wal_pages <= FEW_WAL_PAGES
+
     def wrote(self) -> None:
         """Note that something was committed."""
         self._unmerged = self._written = True
@@ -104,12 +110,14 @@ class Upkeep:
     def step(self) -> None:
         """Do one small step: merge, give pages back, or checkpoint."""
         with sqlite.errors(self._writer.path), self._writer.at_work():
-            self._is_busy = self._merge_or_vacuum() if self._unmerged else False
-            self._unmerged = self._is_busy
-            self._has_left &= self._is_busy
-            if self._is_busy:
-                self._shorten_wal()
-            elif self._written:
+            if self._unmerged:
+                self._unmerged = self._is_busy = self._merge_or_vacuum()
+                self._has_left &= self._is_busy
+                if self._is_busy:
+                    self._shorten_wal()
+                if self._is_busy or self.can_wait:
+                    return
+            if self._written:
                 self._checkpoints.start()
                 self._written, self._checkpointing = False, True
             elif not self._checkpoints.is_running:

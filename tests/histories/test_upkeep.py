@@ -253,6 +253,21 @@ def test_a_checkpoint_waits_for_no_reader(index: Index) -> None:
     assert wal_bytes(index.path) == 0
 
 
+def test_a_short_log_can_wait(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When all is merged: who folds it in waits longer for quiet than with a long one. It is done all the same."""
+    keeping, commits = Upkeep(index.writer), Commits(index.writer)
+    run(keeping)
+    commits.write(0, 1)
+    keeping.wrote()
+    assert not keeping.can_wait
+    keeping.step()
+    assert (keeping.can_wait, keeping.has_work, index.writer.checkpoints.is_running) == (True, True, False)
+    monkeypatch.setattr(upkeep, "FEW_WAL_PAGES", index.writer.wal_pages - 1)
+    assert not keeping.can_wait
+    run(keeping)
+    assert wal_bytes(index.path) == 0
+
+
 def test_commits_wait_for_no_checkpoint(index: Index) -> None:
     """It has a thread and a connection of its own."""
     keeping, commits, end = Upkeep(index.writer), Commits(index.writer), threading.Event()

@@ -1,6 +1,7 @@
 """`python -m tests.support.traced FILE ...`: sesamed with a record of what it opens and reads, one JSON object a line in FILE.
 
-An audit hook sees every way of opening; `os.open` and `os.pread` are wrapped to know how many bytes of which file were read.
+An audit hook sees every way of opening; `os.open` and `os.pread` are wrapped to know how many bytes of which file were read. A short WAL
+is folded in as soon as a long one, as tests wait for that.
 """
 
 import json
@@ -57,5 +58,7 @@ def _trace(file: str) -> None:
 if __name__ == "__main__":
     _trace(sys.argv[1])
     from sesamed.cli import main
+    from sesamed.ingest import indexer
 
+    indexer.FOLD_S = indexer.SETTLE_S
     sys.exit(main(sys.argv[2:]))

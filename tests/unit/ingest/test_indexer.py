@@ -300,8 +300,11 @@ async def test_a_directory_that_changed_is_looked_at(indexer: Indexer, root: Pat
 
 
 @pytest.mark.fault(20)
-async def test_many_files_are_loaded_without_merging(indexer: Indexer, root: Path) -> None:
+async def test_many_files_are_loaded_without_merging(
+    indexer: Indexer, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """That is done when there is nothing else to do; what is in them is forgotten, and stays so."""
+    monkeypatch.setattr(module, "FOLD_S", 0.0)
     for number in range(module.BULK_FILES + 1):
         write(root, f"session-{number}", "quince")
     async with running(indexer):
@@ -321,6 +324,7 @@ async def test_many_files_leave_in_several_commits(
     """Who appends waits for one of them at most."""
     paths = [os.fsencode(write(root, f"session-{number}", "quince")) for number in range(6)]
     monkeypatch.setattr(module, "SLICE_BYTES", 2 * len(PiSession(id="session-0").user("quince").bytes()))
+    monkeypatch.setattr(module, "FOLD_S", 0.0)
     async with running(indexer):
         await settled(indexer)
         while indexer.upkeep.has_work:

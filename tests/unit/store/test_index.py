@@ -62,6 +62,19 @@ def test_the_roots_go_on_into_the_next_index_unless_they_are_damaged(
     assert index.get("roots") == carried
 
 
+def test_an_index_that_somebody_puts_in_its_place_does_not_get_its_log(index: Index, tmp_path: Path) -> None:
+    """What was committed last, and not folded in, is of another file."""
+    with closing(Writer(str(tmp_path / "other.sqlite"))) as other:
+        other.set_metadata("whose", "another")
+    index.writer.set_metadata("whose", "ours")
+    assert os.path.getsize(f"{index.path}-wal")
+    os.replace(tmp_path / "other.sqlite", index.path)
+    assert not index.is_in_place()
+    index.reopen()
+    assert index.writer.metadata("whose") == "another"
+    assert index.is_in_place()
+
+
 def test_after_a_swap_readers_and_writer_have_the_new_index(index: Index) -> None:
     """And nothing of the old one is left."""
     index.swap(new_writer(index))

@@ -42,7 +42,7 @@ INTERRUPT_AGAIN_S = 0.01
 HUB_THREADS = 16
 CROWDED_S, CROWD = 0.1, 2  # so many have waited for so long: then a second process is worth its start
 ASIDE_S = 1.0  # for which a question stands aside at most
-WAITED_S, WORTH = 0.1, 3  # so long a wait counts among equals, so many times as much as having used less
+WAITED_S, WORTH = 0.1, 2  # so long a wait counts among equals, so many times as much as having used less
 WAIT_S = 0.02  # while many ask, a question waits so long for the one before it: two at once take more of both
 
 
@@ -381,7 +381,10 @@ class QueryRunner:
 
     def _ask_there(self, second: Second, question: Question[Any]) -> None:
         assert question.beside is not None
-        question.leave = second.ask(question.beside.question(), partial(self._hear, question, question.beside))
+        told = partial(self._hear, question, question.beside)
+        # A word may be new there that is known here. Of who asks what is dear it is rather the question.
+        patience_s = QUICK_S if (question.client.usual_s or 0.0) <= QUICK_S else math.inf
+        question.leave = second.ask(question.beside.question(), told, patience_s)
 
     def _hear(self, question: Question[T], beside: Beside[T], reply: Reply | None) -> None:
         """What the second process says; where that is no answer, the daemon gives it."""

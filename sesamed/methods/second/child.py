@@ -7,6 +7,7 @@ thread that wakes up waits for the interpreter's lock, and the process for the t
 
 import asyncio
 import logging
+import math
 import os
 import socket
 import subprocess
@@ -49,6 +50,7 @@ class Link(asyncio.Protocol):
         self.is_ended = False  # by us
         self.used_at_s = time.monotonic()
         self.asked = dict[int, Told]()  # in order
+        self._patience_s = dict[int, float]()
         self.closed = asyncio.Event()
         self.on_loss: Callable[[Exception], None] = lambda error: None
         self._begun_at_s = 0.0  # with the first of these
@@ -82,13 +84,13 @@ class Link(asyncio.Protocol):
         self.closed.set()
         self.fail(exc or EOFError())
 
-    def ask(self, question: bytes, told: Told) -> int:
+    def ask(self, question: bytes, told: Told, patience_s: float) -> int:
         """Give it an order; the number is for giving up."""
         self._number += 1
         self.used_at_s = time.monotonic()
         if not self.asked:
             self._begun_at_s = self.used_at_s
-        self.asked[self._number] = told
+        self.asked[self._number], self._patience_s[self._number] = told, patience_s
         self._send(ENCODE(Order(self._number, self._teller.tell(), question)))
         return self._number
 
@@ -99,14 +101,18 @@ class Link(asyncio.Protocol):
             asyncio.get_running_loop().call_later(PATIENCE_S, self._expect_end, number)
 
     def give_back(self, wait_s: float) -> None:
-        """Leave what waits behind an order that has taken longer than this."""
-        if time.monotonic() < self._begun_at_s + wait_s:
-            return
-        for number, told in list(self.asked.items())[1:]:
-            if told is not _ignore:
-                self.asked[number] = _ignore
+        """Leave what waits behind an order that has taken longer than this; and that one, after its patience: but it goes on there for a
+        while, as what it reads may be new there, and wanted again."""
+        took_s = time.monotonic() - self._begun_at_s
+        for at, (number, told) in enumerate(list(self.asked.items())):
+            if told is _ignore or took_s < (wait_s if at else self._patience_s[number]):
+                continue
+            self.asked[number] = _ignore
+            if at:
                 self._send(ENCODE(number))
-                told(None)
+            else:
+                asyncio.get_running_loop().call_later(PATIENCE_S, self.give_up, number)
+            told(None)
 
     def fail(self, error: Exception) -> None:
         """Go on without it."""
@@ -145,6 +151,7 @@ class Link(asyncio.Protocol):
         if next(iter(self.asked), None) != reply.number:
             raise OSError("it has answered something else")
         self._begun_at_s = time.monotonic()
+        del self._patience_s[reply.number]
         self.asked.pop(reply.number)(reply)
 
     def _send(self, data: bytes) -> None:
@@ -179,15 +186,15 @@ class Second:
         """Whether one may be started, if there is none: soon after one that failed it may not."""
         return now_s >= self._not_before_s
 
-    def ask(self, question: bytes, told: Told) -> Callable[[], None]:
-        """Ask it, if it has room; returns what gives that up. In the event loop."""
+    def ask(self, question: bytes, told: Told, patience_s: float = math.inf) -> Callable[[], None]:
+        """Ask it, if it has room; returns what gives that up. When it takes longer than this, it may be given back. In the event loop."""
         assert self._link is not None
         link = self._link
-        number = link.ask(question, told)
+        number = link.ask(question, told, patience_s)
         return lambda: link.give_up(number)
 
     def give_back(self, wait_s: float) -> None:
-        """Have nobody wait there behind a question that takes longer than this. In the event loop."""
+        """Have nobody wait there behind a question that takes longer than this, or longer than meant. In the event loop."""
         if self._link is not None:
             self._link.give_back(wait_s)
 

@@ -223,17 +223,25 @@ async def test_who_gives_up_does_not_wait(desk: Desk, monkeypatch: pytest.Monkey
         assert not behind.done()
         for _ in range(2):
             second.give_back(0.0)
-            assert await behind is None
+            assert await asyncio.wait_for(behind, PATIENCE_S) is None
         assert not slow.done()
         leave()
         assert await asyncio.wait_for(slow, PATIENCE_S) is not None
         await until(lambda: second._link is not None and not second._link.asked)
-        monkeypatch.setattr(child, "PATIENCE_S", 0.01)
-        told, leave = ask_soon(second, wanted("alpha"))
-        os.kill(pid or 0, signal.SIGSTOP)
+        impatient = asyncio.get_running_loop().create_future()
+        leave = second.ask(ENCODE(wanted("alpha")), impatient.set_result, 0.0)
+        second.give_back(PATIENCE_S)
+        assert await asyncio.wait_for(impatient, PATIENCE_S) is None
+        assert not second._link or list(second._link.asked.values()) == [child._ignore]
         leave()
-        assert await asyncio.wait_for(told, PATIENCE_S) is None
-        assert read_pid(second) is None
+        await until(lambda: second._link is not None and not second._link.asked)
+        monkeypatch.setattr(child, "PATIENCE_S", 0.01)
+        os.kill(pid or 0, signal.SIGSTOP)
+        hanging = asyncio.get_running_loop().create_future()
+        second.ask(ENCODE(wanted("alpha")), hanging.set_result, 0.0)
+        second.give_back(0.0)
+        assert await asyncio.wait_for(hanging, PATIENCE_S) is None
+        await until(lambda: second.pid is None)
 
 
 async def test_it_ends_with_the_readers_unused_and_with_the_daemon(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -195,7 +195,7 @@ CREATE TABLE passed_lines(
   file INTEGER NOT NULL, digest INTEGER NOT NULL, follows INTEGER NOT NULL, PRIMARY KEY(file, digest)
 ) WITHOUT ROWID;
 
--- Where else a file's session was than its facts say, and in which project; null: in no repository.
+-- Where a file's session was, whatever its facts say by now, and in which project; null: in no repository.
 CREATE TABLE directories(
   file INTEGER NOT NULL, path TEXT NOT NULL, project_path TEXT, PRIMARY KEY(file, path)
 ) WITHOUT ROWID;

@@ -2,7 +2,7 @@
 each source whose agent appends to them. Those of pi, Claude Code and Codex have histories of their own."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sesamed.source import Lines
@@ -32,6 +32,7 @@ def test_files_that_grow_give_the_index_of_a_rebuild(source: str) -> None:
 
     @settings(max_examples=NIGHT if is_night() else settings().max_examples, deadline=None)
     @given(STEPS, st.integers(0, 3))
+    @example([("grow", 0, 296), ("look", 0, 0)], 0)  # where it was is said before a fact says the same
     def check(steps: list[tuple[str, int, int]], seed: int) -> None:
         files = Growing(source)
         try:

@@ -227,11 +227,10 @@ OTHERS = """
 """
 
 
-# Most files have one directory, which is a fact.
+# Most files have one directory, which is a fact as well; but that may become another one.
 ADD_DIRECTORY = f"""
     INSERT OR IGNORE INTO directories(file, path, project_path) SELECT ?1, ?2, ?3
-    WHERE NOT EXISTS(SELECT 1 FROM facts WHERE file = ?1 AND native_id = '' AND source = '' AND field = 'cwd' AND value = ?2)
-      AND (SELECT count(*) FROM directories WHERE file = ?1) < {MOST_DIRECTORIES}
+    WHERE (SELECT count(*) FROM directories WHERE file = ?1) < {MOST_DIRECTORIES}
 """
 
 

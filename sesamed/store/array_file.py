@@ -24,7 +24,7 @@ import msgspec
 from sesamed.model import digest
 
 SUFFIX, UNFINISHED = "-arrays", "-arrays.new"  # behind the index's name
-MAGIC = f"sesame arrays 1{sys.byteorder:.1}".encode()  # with the version of the form
+MAGIC = f"sesame arrays 2{sys.byteorder:.1}".encode()  # with the version of the form
 HEADER = struct.Struct(">16sQQI")  # where the directory begins, its size, its checksum
 CHECKSUM = struct.Struct(">I")  # of the header
 ALIGNED = 1 << 16  # where mapping may begin, on any machine
@@ -45,7 +45,7 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Word(msgspec.Struct, frozen=True, array_like=True):
-    """The chunks with a word: how many they are, in how many files its messages are, and of how many bytes the counts are."""
+    """The chunks with a word: how many they are, in how many files they are, and of how many bytes the counts are."""
 
     block: Block
     chunks: int

@@ -181,8 +181,9 @@ class Kept(Histories):
         connection, kept = self.see()
         with by_statements():
             expected = ask(connection, question, where)
-        with by_arrays(kept):
-            assert ask(connection, question, where) == expected
+        for scores_all in (False, True):
+            with by_arrays(kept, scores_all=scores_all):
+                assert ask(connection, question, where) == expected
 
     def compare(self, seed: int) -> None:
         """Others do that."""

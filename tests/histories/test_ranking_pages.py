@@ -157,7 +157,7 @@ def test_nothing_that_matches_is_out_of_reach(
 ) -> None:
     """All pages, and all that their hits say is folded into them, are what matches; nothing comes twice. With bounds that a small index
     reaches."""
-    for module, name in ((shown, "LOOKED_AT"), (scoring, "MANY_NAMED")):
+    for module, name in ((shown, "LOOKED_AT"), (shown, "ALL_OF"), (scoring, "MANY_NAMED")):
         monkeypatch.setattr(module, name, 1)
     params: dict[str, Any] = {"recent": asked.recent, **asked.where}
     with tiny() as index, ExitStack() as way:

@@ -1,4 +1,5 @@
-"""The two ways in which a question is answered, whatever the size of the index: by statements, and by posting arrays."""
+"""The ways in which a question is answered, whatever the size of the index: by statements, and by posting arrays, of which all chunks are
+scored or as few as will do."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,7 +7,7 @@ from unittest import mock
 
 import apsw
 
-from sesamed.store.search import ranking, terms
+from sesamed.store.search import large, ranking, terms
 from sesamed.store.search.postings import Postings, View
 from sesamed.store.shelf import Shelf
 
@@ -21,8 +22,9 @@ def by_statements() -> Iterator[None]:
 
 
 @contextmanager
-def by_arrays(postings: Postings | Shelf) -> Iterator[None]:
+def by_arrays(postings: Postings | Shelf, *, scores_all: bool = False) -> Iterator[None]:
     """However few rows there are."""
+    cost = -ALL if scores_all else ALL
 
     def find_view(connection: apsw.Connection, *, read: bool) -> View | None:
         return postings.see(connection, read=read)
@@ -30,5 +32,6 @@ def by_arrays(postings: Postings | Shelf) -> Iterator[None]:
     with (
         mock.patch.multiple(ranking, FEW_ROWS=-1, FEW_CHUNKS=-1, find_view=find_view),
         mock.patch.object(terms, "find_view", find_view),
+        mock.patch.multiple(large, PLACE_NS=cost, SPARSE=1),
     ):
         yield

@@ -12,12 +12,28 @@ NONE: Ints = np.empty(0, np.int64)
 
 
 class Posting(NamedTuple):
-    """The chunks with a pattern, how often it is in each, and in how many messages of which files; a file may come several times."""
+    """The chunks with a pattern, in the order of their numbers, and how often it is in each; at the end those that came late. And the files
+    that they are in: where the first of each file is, of those that did not come late, in how many messages of it the pattern is, and
+    what its best three chunks can count at most, all of them and its messages alone."""
 
     ordinals: NDArray[Any]
     times: NDArray[Any]
     files: NDArray[Any]
+    begins: NDArray[Any]
     messages: NDArray[Any]
+    most: NDArray[np.float16]
+    most_said: NDArray[np.float16]
+    late: int = 0  # chunks
+
+    @property
+    def edges(self) -> Ints:
+        """Where each file begins, and where the last one ends."""
+        return np.append(self.begins, len(self.ordinals) - self.late)
+
+    @property
+    def nbytes(self) -> int:
+        """What it takes in memory."""
+        return sum(array.nbytes for array in self[:-1])
 
 
 class Column(Generic[Number]):
@@ -46,6 +62,19 @@ class Base(NamedTuple):
     length: int  # of all of them
     longest: int
     find: Callable[[str], Posting | None]
+
+
+def list_ranges(begins: Ints, counts: Ints) -> Ints:
+    """All numbers of some ranges, one range behind the other."""
+    ends = np.cumsum(counts)
+    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(begins - ends + counts, counts)
+
+
+def find_begins(values: NDArray[Any]) -> Ints:
+    """Where another value begins."""
+    if not len(values):
+        return NONE
+    return np.concatenate(([0], np.flatnonzero(values[1:] != values[:-1]) + 1))
 
 
 def pack(counts: Ints) -> NDArray[Any]:

@@ -14,9 +14,10 @@ import numpy as np
 from sesamed.store import sqlite
 from sesamed.store.array_file import ArrayFile, Directory, Scribe
 from sesamed.store.schema import TOKENIZER
-from sesamed.store.search.arrays import Posting, pack
+from sesamed.store.search.arrays import Posting
+from sesamed.store.search.ceilings import Rows, describe
 from sesamed.store.search.mapped import Written, write_base
-from sesamed.store.search.postings import LATE, MOST_LATE, View, files_of_messages
+from sesamed.store.search.postings import LATE, MOST_LATE, View, measure_average_length
 from sesamed.store.search.stems import list_stems
 
 SHARE = 0.05  # of the chunks, that a word is in whose arrays are in the file
@@ -71,13 +72,13 @@ def _list_words(
     order = view.list_live()
     turns = np.zeros(len(view.ids), np.int32)
     turns[order] = np.arange(len(order), dtype=np.int32)
-    ids = view.ids[order]
+    ids, lengths = view.ids[order], view.lengths[order]
+    average = measure_average_length(int(lengths.sum()), len(ids))
     for stem in stems:
         posting = view.find_once(connection, stem)
         if len(posting.ordinals) >= SHARE * len(ids):
             at = turns[posting.ordinals]
             turn = np.argsort(at, kind="stable")
             at = at[turn]
-            files, messages = np.unique(files_of_messages(ids[at]), return_counts=True)
-            yield stem, Posting(at, pack(posting.times[turn]), files.astype(np.int32), pack(messages))
+            yield stem, describe(at, Rows(ids[at], lengths[at], posting.times[turn]), average)
         steps.pause()

@@ -38,11 +38,15 @@ class MappedWords:
             (word.chunks, np.dtype(np.int32)),
             (word.chunks, np.dtype(f"u{word.times_bytes}")),
             (word.files, np.dtype(np.int32)),
+            (word.files, np.dtype(np.int32)),
             (word.files, np.dtype(f"u{word.messages_bytes}")),
+            (word.files, np.dtype(np.float16)),
+            (word.files, np.dtype(np.float16)),
         ):
             arrays.append(np.frombuffer(data, kind, count, begin))
             begin += arrays[-1].nbytes + -arrays[-1].nbytes % 8
-        return Posting(*arrays)
+        ordinals, times, files, begins, messages, most, most_said = arrays
+        return Posting(ordinals, times, files, begins, messages, most, most_said)
 
 
 def open_base(file: ArrayFile) -> Base:
@@ -81,7 +85,7 @@ def write_base(scribe: Scribe, written: Written, room: int, words: Iterable[tupl
 
 
 def _write_word(scribe: Scribe, posting: Posting) -> Word:
-    block = _write(scribe, *posting)
+    block = _write(scribe, *posting[:-1])
     return Word(block, len(posting.ordinals), len(posting.files), posting.times.itemsize, posting.messages.itemsize)
 
 

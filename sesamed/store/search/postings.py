@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from sesamed.store import ids, sqlite
 from sesamed.store.array_file import ArrayFile, VoidError
 from sesamed.store.changes import Changes
-from sesamed.store.ids import Kind
 from sesamed.store.schema import TOKENIZER
-from sesamed.store.search.arrays import NONE, Base, Column, Ints, Posting, pack
+from sesamed.store.search.arrays import NONE, Base, Column, Ints, Posting, list_ranges
+from sesamed.store.search.ceilings import Rows, describe, measure_slack, sum_up
 from sesamed.store.search.mapped import open_base
 from sesamed.store.search.matching import weigh_by_fts5
 from sesamed.store.search.scoring import CHUNK_K1, measure_average, measure_norm, measure_session_norm
@@ -103,17 +103,13 @@ class Cache:
         with self._lock:
             self._drop(stem)
             self._kept[stem] = posting, dead
-            self._bytes += _size(posting)
+            self._bytes += posting.nbytes
             while self._bytes > CACHE_BYTES:
                 self._drop(next(iter(self._kept)))
 
     def _drop(self, stem: str) -> None:
         if stem in self._kept:
-            self._bytes -= _size(self._kept.pop(stem)[0])
-
-
-def _size(posting: Posting) -> int:
-    return sum(array.nbytes for array in posting)
+            self._bytes -= self._kept.pop(stem)[0].nbytes
 
 
 class Kept:
@@ -134,6 +130,9 @@ class Kept:
         self._cache, self._base = Cache(), base
         self._late = dict[int, int]()  # their ordinals by their numbers
         self._length, self.longest = base.length, base.longest
+        self.first_average = measure_average_length(base.length, self.first_late)
+        files = np.arange(len(self.places.session_of) + 1)
+        self.file_begins: Ints = np.searchsorted(self.ids.values, files << ids.FILE_BITS)
 
     @property
     def count_late(self) -> int:
@@ -209,7 +208,12 @@ class Kept:
     @property
     def average(self) -> float:
         """The length of a chunk."""
-        return max(1, self._length) / max(1, len(self.ids.values) - len(self.dead))
+        return measure_average_length(self._length, len(self.ids.values) - len(self.dead))
+
+
+def measure_average_length(length: int, chunks: int) -> float:
+    """Of so many chunks with so many words."""
+    return max(1, length) / max(1, chunks)
 
 
 class View:
@@ -221,6 +225,7 @@ class View:
         self.ids, self.lengths = kept.ids.values, kept.lengths.values
         self.kinds, self.sessions = kept.kinds.values, kept.sessions.values
         self.norms: NDArray[np.float64] = measure_norm(np.arange(kept.longest + 1), kept.average)  # by length
+        self.slack = measure_slack(kept.average, kept.first_average)  # of what postings say at most
         average = measure_average(counted.sessions, counted.messages)
         self.session_norms: NDArray[np.float64] = measure_session_norm(
             self.places.messages, average
@@ -228,7 +233,7 @@ class View:
         self._kept, self._dead, self.first_late = kept, kept.dead, kept.first_late
         self._words, self._owners = kept.words.values, kept.owners.values
         late = np.setdiff1d(np.arange(self.first_late, len(self.ids)), self._dead)
-        self._late = late[np.argsort(self.ids[late])]
+        self.late: Ints = late[np.argsort(self.ids[late])]
 
     def count(self, match: str, stems: Sequence[str]) -> int | None:
         """In how many chunks a pattern is, if it was read before."""
@@ -283,13 +288,13 @@ class View:
         """The ordinals of chunks, and which of them are there."""
         at, is_first = self._look_up(numbers)
         is_first[is_first] = ~np.isin(at[is_first], self._dead)
-        late = self.ids[self._late]
+        late = self.ids[self.late]
         other = np.searchsorted(late, numbers)
         is_late = np.zeros(len(numbers), np.bool_)
         if len(late):
             other = np.minimum(other, len(late) - 1)
             is_late = late[other] == numbers
-            at[is_late] = self._late[other[is_late]]
+            at[is_late] = self.late[other[is_late]]
         is_there = is_first | is_late
         return at[is_there], is_there
 
@@ -304,26 +309,60 @@ class View:
     def _make_posting(self, numbers: Ints, times: Ints) -> Posting:
         """Of the first chunks; what is dead, or late, is seen to by whoever looks it up."""
         at, is_first = self._look_up(numbers)
-        ordinals, times = at[is_first], times[is_first]
-        files, messages = np.unique(files_of_messages(self.ids[ordinals]), return_counts=True)
-        return Posting(ordinals.astype(np.int32), pack(times), files.astype(np.int32), pack(messages))
+        ordinals = at[is_first]
+        return describe(ordinals, self._list_rows(ordinals, times[is_first]), self._kept.first_average)
+
+    def _list_rows(self, ordinals: Ints, times: Ints) -> Rows:
+        return Rows(self.ids[ordinals], self.lengths[ordinals], times)
+
+    def list_first(self, files: Ints) -> tuple[Ints, Ints]:
+        """Where the chunks of some files begin, and how many each has: of those that did not come late."""
+        begins = self._kept.file_begins
+        first, last = (begins[np.minimum(files + turn, len(begins) - 1)] for turn in range(2))
+        return first, last - first
 
     def _bring_up(self, posting: Posting, match: str, stems: Sequence[str]) -> Posting:
         """What was read of the first chunks, without the dead ones, and with the late ones."""
-        ordinals, times, files, messages = posting
+        ordinals, times = posting.ordinals, posting.times
         dead = self._dead[: np.searchsorted(self._dead, ordinals[-1], "right")] if len(ordinals) else self._dead[:0]
         went = np.searchsorted(ordinals, dead)
         went = went[ordinals[went] == dead]
         late, late_times = self._find_late(match, stems)
         if not (len(went) or len(late)):
             return posting
-        fewer, more = files_of_messages(self.ids[ordinals[went]]), files_of_messages(self.ids[late])
-        return Posting(
-            np.concatenate((np.delete(ordinals, went), late)),
-            np.concatenate((np.delete(times, went), late_times)),
-            np.concatenate((files, fewer, more)),
-            np.concatenate((messages, np.full(len(fewer), -1), np.ones(len(more), np.int64))),
+        touched = np.union1d(ids.files_of(self.ids[ordinals[went]]), ids.files_of(self.ids[late]))
+        brought = posting._replace(
+            ordinals=np.concatenate((np.delete(ordinals, went), late)),
+            times=np.concatenate((np.delete(times, went), late_times)),
+            begins=posting.begins - np.searchsorted(went, posting.begins),
+            late=len(late),
         )
+        return self._describe_again(brought, touched)
+
+    def _describe_again(self, posting: Posting, touched: Ints) -> Posting:
+        """With what these files count now; some may be new, and some have nothing any more."""
+        files = np.union1d(posting.files, touched)
+        at, edges = np.searchsorted(posting.files, files), posting.edges
+        begins = edges[at]
+        ends = np.append(begins[1:], edges[-1])
+        which = np.searchsorted(files, touched)
+        rows = list_ranges(begins[which], (ends - begins)[which])
+        rows = np.concatenate((rows, np.arange(edges[-1], len(posting.ordinals))))
+        rows = rows[np.argsort(ids.files_of(self.ids[posting.ordinals[rows]]), kind="stable")]
+        changed = self._list_rows(posting.ordinals[rows], posting.times[rows])
+        there, _, *columns = sum_up(changed, self._kept.first_average)
+        known = np.minimum(at, len(posting.files) - 1)
+        kept = ~np.isin(files, touched)
+        kept[np.searchsorted(files, there)] = True
+        told = []
+        for before, now in zip((posting.messages, posting.most, posting.most_said), columns, strict=True):
+            column = np.zeros(len(files), np.result_type(before, now))
+            if len(before):
+                column[:] = before[known]
+            column[np.searchsorted(files, there)] = now
+            told.append(column[kept])
+        messages, most, said = told
+        return posting._replace(files=files[kept], begins=begins[kept], messages=messages, most=most, most_said=said)
 
     def _find_late(self, match: str, stems: Sequence[str]) -> tuple[Ints, Ints]:
         """The late chunks with a pattern, and how often it is in each."""
@@ -341,12 +380,6 @@ class View:
         owners = self._owners[:count][is_here]
         late, times = np.unique(owners[~np.isin(owners, self._dead)], return_counts=True)
         return late.astype(np.int64), times
-
-
-def files_of_messages(numbers: Ints) -> Ints:
-    """The files of those chunks that are messages."""
-    files: Ints = ids.files_of(numbers[ids.kinds_of(numbers) < Kind.CALL])
-    return files
 
 
 def _is_begun(match: str) -> bool:

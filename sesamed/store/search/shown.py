@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from sesamed.store.search.scoring import Scored
 
-LOOKED_AT = 100  # so many sessions are folded together at first; what is below cannot come on the page
+LOOKED_AT = 50  # so many sessions are folded together at first; what is below cannot come on the page
+ALL_OF = 100  # where there are no more they all are, so that their number is exact
 ALL = 1 << 40
 
 
@@ -73,9 +74,14 @@ def fold_enough(
         count *= 4
 
 
+def are_few(sessions: int, count: int) -> bool:
+    """Whether all of so many are folded, where so many are wanted."""
+    return sessions <= max(count, ALL_OF)
+
+
 def take_best(scored: list[Scored], count: int) -> tuple[list[Scored], bool]:
     """The best so many, all that are as good as the last of them, and whether there are no others."""
-    if len(scored) <= count:
+    if are_few(len(scored), count):
         return scored, True
     least = heapq.nlargest(count, [one.score for one in scored])[-1]
     best = [one for one in scored if one.score >= least]

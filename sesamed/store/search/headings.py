@@ -1,10 +1,13 @@
-"""What all sessions are called, and where they worked, as one text in memory: whether something is within any of that.
+"""What all sessions are called, and where they worked, as one text in memory: whether something is within any of that; and which sessions
+have the words in it that were asked for last.
 
 A word that nobody knows is looked for within the words of headings as well, of which there is no index. To read all of them takes 4 ms with
-20,000 sessions, and mostly it is not there.
+20,000 sessions, and mostly it is not there. A word of a directory that they all have in common takes 2.5 ms to be found in 20,000.
 """
 
 import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
 
 import apsw
 
@@ -15,7 +18,54 @@ from sesamed.store.schema import HEADING
 MOST_CHARACTERS = 4 << 20
 MOST_CHANGED = 200  # sessions that are added one by one; of more all are read again
 CHANGED = f"SELECT concat_ws(char(10), {HEADING}) FROM sessions WHERE revision >= ? LIMIT ?"
+MOST_SESSIONS = 100_000  # of all words that are kept, and one for each of these
+# What FTS5 writes with every change of the headings: how much there is, and where. https://sqlite.org/src/file/ext/fts5/fts5_index.c
+STAMP = "SELECT group_concat(hex(block)) FROM headings_data WHERE id IN (1, 10)"
 ALL = f"SELECT DISTINCT concat_ws(char(10), {HEADING}) FROM sessions"
+
+
+Sets = tuple[frozenset[int], ...]
+
+
+class HeadingSets:
+    """Which sessions have a pattern in their headings, for as long as no heading changes."""
+
+    def __init__(self) -> None:
+        self._changing = threading.Lock()
+        self._stamp: str | None = None
+        self._kept = OrderedDict[str, Sets]()
+        self._count = 0
+
+    def find(self, connection: apsw.Connection, find: Callable[[str], Sets]) -> Callable[[str], Sets]:
+        """How a snapshot's are found, which `find` looks for."""
+        stamp = sqlite.one(connection, STAMP)[0]
+        with self._changing:
+            if stamp != self._stamp:
+                self._stamp, self._count = stamp, 0
+                self._kept.clear()
+
+        def find_or_look(match: str) -> Sets:
+            with self._changing:
+                if self._stamp == stamp and (known := self._kept.get(match)) is not None:
+                    self._kept.move_to_end(match)
+                    return known
+            found = find(match)
+            with self._changing:
+                if self._stamp == stamp and match not in self._kept:
+                    self._put(match, found)
+            return found
+
+        return find_or_look
+
+    def _put(self, match: str, found: Sets) -> None:
+        self._kept[match] = found
+        self._count += _count(found)
+        while self._count > MOST_SESSIONS:
+            self._count -= _count(self._kept.popitem(last=False)[1])
+
+
+def _count(found: Iterable[frozenset[int]]) -> int:
+    return 1 + sum(map(len, found))
 
 
 class HeadingTexts:
@@ -27,6 +77,7 @@ class HeadingTexts:
         self._added = set[str]()  # since it was read: a session that goes on is still called the same
         self._revision = 0
         self._most = MOST_CHARACTERS  # then it is read again
+        self.sets = HeadingSets()
 
     def may_have(self, connection: apsw.Connection, text: str) -> bool:
         """Whether a heading may have this within; otherwise none has."""

@@ -114,8 +114,7 @@ def _score(
     _put_first_files_first(connection, best.chunks)
     measure_fit = partial(matching.measure_fit, connection, terms)
     scored = put_parts_last(fuse(best.chunks, called, naming, best.whole, terms, measure_fit))
-    scored, is_all = take_best(scored, count)
-    return scored, is_all and best.is_all
+    return take_best(scored, count, are_all=best.is_all)
 
 
 def _leave_out(connection: apsw.Connection, terms: Terms, where: filters.Conditions) -> filters.Conditions:

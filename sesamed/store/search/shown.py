@@ -79,13 +79,14 @@ def are_few(sessions: int, count: int) -> bool:
     return sessions <= max(count, ALL_OF)
 
 
-def take_best(scored: list[Scored], count: int) -> tuple[list[Scored], bool]:
-    """The best so many, all that are as good as the last of them, and whether there are no others."""
-    if are_few(len(scored), count):
-        return scored, True
+def take_best(scored: list[Scored], count: int, *, are_all: bool = True) -> tuple[list[Scored], bool]:
+    """The best so many, all that are as good as the last of them, and whether there are no others. Unless these are all that match, some
+    may be better than the last ones of them."""
+    if len(scored) <= count or (are_all and are_few(len(scored), count)):
+        return scored, are_all
     least = heapq.nlargest(count, [one.score for one in scored])[-1]
     best = [one for one in scored if one.score >= least]
-    return best, len(best) == len(scored)
+    return best, are_all and len(best) == len(scored)
 
 
 def fold(scored: list[Scored], shown: Mapping[int, Shown], *, recent: bool) -> list[Found]:

@@ -11,6 +11,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import apsw
@@ -471,6 +472,9 @@ class IndexTermMaker(TermMaker):
         self._connection = connection
         if isinstance(connection, sqlite.Reader) and connection.stems is not None:
             connection.stems.want()
+        kept = connection.headings if isinstance(connection, sqlite.Reader) else None
+        find = partial(find_headings, connection)
+        self._find_sets = find if kept is None else kept.sets.find(connection, find)
         self._view = find_view(connection, read=False)
         self._counted: dict[str, int] = {}
         self._splits = 0
@@ -495,7 +499,7 @@ class IndexTermMaker(TermMaker):
         return sum(chunks for _, chunks, _ in rows)
 
     def _find_headings(self, match: str) -> Headings:
-        return find_headings(self._connection, match)
+        return Headings(*self._find_sets(match))
 
     def _find_within(self, text: str, is_part: Callable[[str], bool] = lambda inside: True) -> Headings:
         return find_within(self._connection, text, is_part)

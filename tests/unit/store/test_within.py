@@ -114,3 +114,63 @@ def test_an_older_snapshot_is_asked_itself() -> None:
         assert find_within(reader, "b").placed
         assert find_within(older, "a").placed
         assert not find_within(reader, "a").placed
+
+
+# -- which sessions have a word
+
+
+def find_words(reader: sqlite.Reader, words: str) -> list[terms.Headings]:
+    """As a question does."""
+    maker = terms.IndexTermMaker(reader)
+    return [maker.headings(terms.quote(word)) for word in words.split()]
+
+
+@given(STEPS, st.sampled_from([100, 3, 0]))
+def test_kept_words_of_headings_are_those_of_now(steps: list[tuple[int, str | None, str]], most: int) -> None:
+    """Whatever becomes of the headings, and however few may be kept; a snapshot of before has its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "MOST_SESSIONS", most)
+        with (
+            read(*(session(number, cwd=f"/{number}/a").user("hello") for number in range(3))) as (index, reader, _),
+            closing(sqlite.connect_reader(index.history.ingest.writer.path)) as older,
+            sqlite.snapshot(older),
+        ):
+            before = [terms.find_headings(older, word) for word in ("a", "aB", "nowhere")]
+            older.headings = reader.headings
+            for number, column, text in steps:
+                if column is None:
+                    index.history.ingest.drop([bytes(index.history.roots[0] / session(number).file_name)])
+                else:
+                    index.entitle(f"s{number}", text, column)
+                for _ in range(2):
+                    assert find_words(reader, "a aB nowhere") == [
+                        terms.find_headings(index.connection, word) for word in ("a", "aB", "nowhere")
+                    ]
+                assert find_words(older, "a aB nowhere") == before
+
+
+def test_a_word_of_headings_is_looked_for_once() -> None:
+    """Until one of them changes; that a session goes on is no such change."""
+    with read(session(0, cwd="/a").user("hello"), session(1, cwd="/b").user("hello")) as (index, reader, statements):
+        for said in ("one", "two"):
+            assert find_words(reader, "a b") == find_words(reader, "a b")
+            assert statements.count(terms.HEADED) == 4
+            path = index.history.roots[0] / session(0).file_name
+            index.history.write(path, session(0, cwd="/a").user("hello").assistant(said).bytes())
+            index.history.look_at_everything()
+        index.entitle("s1", "a matter")
+        assert len(find_words(reader, "a")[0].titled) == 1
+        assert statements.count(terms.HEADED) == 6
+
+
+def test_of_very_common_words_of_headings_few_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last ones."""
+    monkeypatch.setattr(module, "MOST_SESSIONS", 7)  # each of two sessions, and one for itself
+    with read(session(0, cwd="/a b c").user("hello"), session(1, cwd="/a b c").user("hello")) as (
+        _,
+        reader,
+        statements,
+    ):
+        for words, looked_for in (("a b", 2), ("a b", 2), ("c", 3), ("b c", 3), ("a", 4), ("c a", 4)):
+            find_words(reader, words)
+            assert statements.count(terms.HEADED) == 2 * looked_for

@@ -55,7 +55,7 @@ class Amount(NamedTuple):
 
 QUICK = Amount(3_000, 1, 20, 3, 0.5, 1.0, 0.5, 1.0, 1, 1, 1, 500)
 USUAL = Amount(100_000, 3, 300, 50, 60.0, 60.0, 10.0, 60.0, 1, 3, 5, 50_000)
-FULL = USUAL._replace(pause_s=620.0, pauses=3, asleep=6)  # a daemon lies down after ten minutes
+FULL = USUAL._replace(pause_s=620.0, asleep=6)  # a daemon lies down after ten minutes
 
 QUICK_PARTS = ("cold", "loading", "append", "keep", "query", "pauses", "throughput", "client", "idle", "rivals")
 USUAL_PARTS = (

@@ -20,6 +20,7 @@ LIMITS: tuple[tuple[ModuleType, str], ...] = (
     (terms, "FEW_CHUNKS"),
     (scoring, "MANY_NAMED"),
     (shown, "LOOKED_AT"),
+    (shown, "ALL_OF"),
     (ranking, "FEW_CHUNKS"),
     (ranking, "FEW_ROWS"),
 )

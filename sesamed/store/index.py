@@ -22,7 +22,7 @@ from sesamed.store.array_file import ArrayFile, Stop
 from sesamed.store.changes import Changes
 from sesamed.store.search.headings import HeadingTexts
 from sesamed.store.search.stems import Stems
-from sesamed.store.shelf import Shelf
+from sesamed.store.shelf import UNUSED_S, Shelf
 from sesamed.store.sqlite import DamagedError
 from sesamed.store.writing.transaction import Writer
 
@@ -149,6 +149,7 @@ class Readers:
     def drop_unused(self) -> None:
         """Give back what is kept for questions that nobody has asked for a while."""
         self._shelf.drop_unused()
+        self._headings.sets.drop(UNUSED_S)
 
     @property
     def lack_stems(self) -> bool:

@@ -46,9 +46,10 @@ def ask(connection: apsw.Connection, question: str, where: dict[str, Any]) -> li
 
 def list_found(view: View, posting: Posting) -> dict[int, int]:
     """How often it is in which chunks."""
-    numbers = view.ids[posting.ordinals].tolist()
-    assert len(set(numbers)) == len(numbers)
-    return dict(zip(numbers, posting.times.tolist(), strict=True))
+    ordinals, times = view.list_live_rows(posting)
+    numbers = view.ids[ordinals].tolist()
+    assert len(set(numbers)) == len(numbers) == posting.chunks
+    return dict(zip(numbers, times.tolist(), strict=True))
 
 
 def list_said(posting: Posting) -> dict[int, int]:
@@ -181,8 +182,8 @@ class Kept(Histories):
         connection, kept = self.see()
         with by_statements():
             expected = ask(connection, question, where)
-        for scores_all in (False, True):
-            with by_arrays(kept, scores_all=scores_all):
+        for scores_all, sparse in ((False, 1), (False, 1 << 10), (True, 1)):
+            with by_arrays(kept, scores_all=scores_all, sparse=sparse):
                 assert ask(connection, question, where) == expected
 
     def compare(self, seed: int) -> None:

@@ -22,8 +22,8 @@ def by_statements() -> Iterator[None]:
 
 
 @contextmanager
-def by_arrays(postings: Postings | Shelf, *, scores_all: bool = False) -> Iterator[None]:
-    """However few rows there are."""
+def by_arrays(postings: Postings | Shelf, *, scores_all: bool = False, sparse: int = 1) -> Iterator[None]:
+    """However few rows there are. `sparse`: with more than one of so many sessions to score, all are."""
     cost = -ALL if scores_all else ALL
 
     def find_view(connection: apsw.Connection, *, read: bool) -> View | None:
@@ -32,6 +32,6 @@ def by_arrays(postings: Postings | Shelf, *, scores_all: bool = False) -> Iterat
     with (
         mock.patch.multiple(ranking, FEW_ROWS=-1, FEW_CHUNKS=-1, find_view=find_view),
         mock.patch.object(terms, "find_view", find_view),
-        mock.patch.multiple(large, PLACE_NS=cost, SPARSE=1),
+        mock.patch.multiple(large, PLACE_NS=cost, SPARSE=sparse),
     ):
         yield

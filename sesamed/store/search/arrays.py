@@ -11,10 +11,17 @@ Number = TypeVar("Number", np.int64, np.int32)
 NONE: Ints = np.empty(0, np.int64)
 
 
+class Late(NamedTuple):
+    """The chunks with a pattern that came late, and how often it is in each."""
+
+    ordinals: NDArray[Any]
+    times: NDArray[Any]
+
+
 class Posting(NamedTuple):
-    """The chunks with a pattern, in the order of their numbers, and how often it is in each; at the end those that came late. And the files
-    that they are in: where the first of each file is, of those that did not come late, in how many messages of it the pattern is, and
-    what its best three chunks can count at most, all of them and its messages alone."""
+    """The chunks with a pattern, in the order of their numbers, and how often it is in each: some of them may be dead. And the files that
+    they are in: where the first of each file is, in how many messages of it the pattern is, and what its best three chunks can count
+    at most, all of them and its messages alone. These are of the chunks that live, those that came late among them."""
 
     ordinals: NDArray[Any]
     times: NDArray[Any]
@@ -23,17 +30,23 @@ class Posting(NamedTuple):
     messages: NDArray[Any]
     most: NDArray[np.float16]
     most_said: NDArray[np.float16]
-    late: int = 0  # chunks
+    late: Late = Late(NONE, NONE)
+    dead: int = 0
+
+    @property
+    def chunks(self) -> int:
+        """How many there are."""
+        return len(self.ordinals) - self.dead + len(self.late.ordinals)
 
     @property
     def edges(self) -> Ints:
         """Where each file begins, and where the last one ends."""
-        return np.append(self.begins, len(self.ordinals) - self.late)
+        return np.append(self.begins, len(self.ordinals))
 
     @property
     def nbytes(self) -> int:
         """What it takes in memory."""
-        return sum(array.nbytes for array in self[:-1])
+        return sum(array.nbytes for array in self[:7])
 
 
 class Column(Generic[Number]):

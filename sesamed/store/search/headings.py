@@ -6,6 +6,7 @@ A word that nobody knows is looked for within the words of headings as well, of 
 """
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
@@ -18,8 +19,10 @@ from sesamed.store.schema import HEADING
 MOST_CHARACTERS = 4 << 20
 MOST_CHANGED = 200  # sessions that are added one by one; of more all are read again
 CHANGED = f"SELECT concat_ws(char(10), {HEADING}) FROM sessions WHERE revision >= ? LIMIT ?"
-MOST_SESSIONS = 100_000  # of all words that are kept, and one for each of these
-# What FTS5 writes with every change of the headings: how much there is, and where. https://sqlite.org/src/file/ext/fts5/fts5_index.c
+MOST_SESSIONS = 100_000  # of all words that are kept: 8 MB
+WORD_SESSIONS = 10  # take as much as a word does by itself
+# What FTS5 writes with every change of the headings: how much there is, and where, with a count of what was written, which it keeps where
+# it merges by itself, as it does here. https://sqlite.org/src/file/ext/fts5/fts5_index.c
 STAMP = "SELECT group_concat(hex(block)) FROM headings_data WHERE id IN (1, 10)"
 ALL = f"SELECT DISTINCT concat_ws(char(10), {HEADING}) FROM sessions"
 
@@ -34,11 +37,11 @@ class HeadingSets:
         self._changing = threading.Lock()
         self._stamp: str | None = None
         self._kept = OrderedDict[str, Sets]()
-        self._count = 0
+        self._count, self._used_at_s = 0, 0.0
 
     def find(self, connection: apsw.Connection, find: Callable[[str], Sets]) -> Callable[[str], Sets]:
         """How a snapshot's are found, which `find` looks for."""
-        stamp = sqlite.one(connection, STAMP)[0]
+        stamp, self._used_at_s = sqlite.one(connection, STAMP)[0], time.monotonic()
         with self._changing:
             if stamp != self._stamp:
                 self._stamp, self._count = stamp, 0
@@ -57,6 +60,13 @@ class HeadingSets:
 
         return find_or_look
 
+    def drop(self, unused_s: float) -> None:
+        """Give the memory back that nobody has used for so long."""
+        if time.monotonic() - self._used_at_s >= unused_s:
+            with self._changing:
+                self._stamp, self._count = None, 0
+                self._kept.clear()
+
     def _put(self, match: str, found: Sets) -> None:
         self._kept[match] = found
         self._count += _count(found)
@@ -65,7 +75,7 @@ class HeadingSets:
 
 
 def _count(found: Iterable[frozenset[int]]) -> int:
-    return 1 + sum(map(len, found))
+    return WORD_SESSIONS + sum(map(len, found))
 
 
 class HeadingTexts:

@@ -177,10 +177,10 @@ def _list_parts(view: View, terms: Terms, postings: Mapping[str, Posting]) -> li
     words, weights = matching.whole_words(terms), terms.weights
     return [
         Part(
-            posting, posting.edges, weigh_rarity(view.counted.chunks, len(posting.ordinals)) * weights[match], match in words
+            posting, posting.edges, weigh_rarity(view.counted.chunks, posting.chunks) * weights[match], match in words
         )
         for match, posting in postings.items()
-        if len(posting.ordinals)
+        if posting.chunks
     ]  # fmt: skip
 
 
@@ -199,7 +199,7 @@ def _is_quick(view: View, parts: list[Part]) -> bool:
     """Whether all chunks are scored as quickly as ceilings are added up and some of them are scored. With several patterns all chunks are
     laid out."""
     laid = len(view.ids) if len(parts) > 1 else 0
-    places = sum(len(part.posting.ordinals) for part in parts)
+    places = sum(part.posting.chunks for part in parts)
     return PLACE_NS * places + (LAID_NS + AGAIN_NS * len(parts)) * laid <= LOOK_NS + PART_NS * len(parts)
 
 
@@ -211,7 +211,7 @@ class Bounded:
         self._files = np.ones(len(view.places.session_of), np.bool_)
         if passing is not None:
             self._files[:] = False
-            self._files[passing] = True
+            self._files[passing[passing < len(self._files)]] = True
         self.numbers, self.tiers, self.most = self._bound()
         self._values = np.full(len(self.numbers), np.nan)
         self._all: Grouped | None = None
@@ -223,7 +223,7 @@ class Bounded:
         matches = np.zeros(count, np.bool_)
         # A part of a word is in no higher tier than a word.
         for part in sorted(self._parts, key=lambda one: one.is_word):
-            at = np.flatnonzero(self._files[part.posting.files])
+            at = np.flatnonzero(self._files[part.posting.files] & (part.posting.most > 0.0))  # else all are dead
             sessions = self._view.places.session_of[part.posting.files[at]]
             matches[sessions] = True
             most += np.bincount(sessions, part.idf * part.posting.most[at].astype(np.float64), count)

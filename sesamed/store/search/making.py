@@ -14,7 +14,7 @@ import numpy as np
 from sesamed.store import sqlite
 from sesamed.store.array_file import ArrayFile, Directory, Scribe
 from sesamed.store.schema import TOKENIZER
-from sesamed.store.search.arrays import Posting
+from sesamed.store.search.arrays import Ints, Posting
 from sesamed.store.search.ceilings import Rows, describe
 from sesamed.store.search.mapped import Written, write_base
 from sesamed.store.search.postings import LATE, MOST_LATE, View, measure_average_length
@@ -76,9 +76,10 @@ def _list_words(
     average = measure_average_length(int(lengths.sum()), len(ids))
     for stem in stems:
         posting = view.find_once(connection, stem)
-        if len(posting.ordinals) >= SHARE * len(ids):
-            at = turns[posting.ordinals]
+        if posting.chunks >= SHARE * len(ids):
+            ordinals, times = view.list_live_rows(posting)
+            at: Ints = turns[ordinals].astype(np.int64)
             turn = np.argsort(at, kind="stable")
             at = at[turn]
-            yield stem, describe(at, Rows(ids[at], lengths[at], posting.times[turn]), average)
+            yield stem, describe(at, Rows(ids[at], lengths[at], times[turn]), average)
         steps.pause()

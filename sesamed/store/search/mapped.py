@@ -85,7 +85,7 @@ def write_base(scribe: Scribe, written: Written, room: int, words: Iterable[tupl
 
 
 def _write_word(scribe: Scribe, posting: Posting) -> Word:
-    block = _write(scribe, *posting[:-1])
+    block = _write(scribe, *posting[:7])
     return Word(block, len(posting.ordinals), len(posting.files), posting.times.itemsize, posting.messages.itemsize)
 
 

@@ -20,7 +20,7 @@ from sesamed.store import ids, sqlite
 from sesamed.store.array_file import ArrayFile, VoidError
 from sesamed.store.changes import Changes
 from sesamed.store.schema import TOKENIZER
-from sesamed.store.search.arrays import NONE, Base, Column, Ints, Posting, list_ranges
+from sesamed.store.search.arrays import NONE, Base, Column, Ints, Late, Posting, list_ranges
 from sesamed.store.search.ceilings import Rows, describe, measure_slack, sum_up
 from sesamed.store.search.mapped import open_base
 from sesamed.store.search.matching import weigh_by_fts5
@@ -230,34 +230,40 @@ class View:
         self.session_norms: NDArray[np.float64] = measure_session_norm(
             self.places.messages, average
         )  # by their numbers
-        self._kept, self._dead, self.first_late = kept, kept.dead, kept.first_late
+        self._kept, self.dead, self.first_late = kept, kept.dead, kept.first_late
         self._words, self._owners = kept.words.values, kept.owners.values
-        late = np.setdiff1d(np.arange(self.first_late, len(self.ids)), self._dead)
+        self.is_dead: NDArray[np.bool_] | None = None  # of each chunk, if any is
+        if len(self.dead):
+            self.is_dead = np.zeros(len(self.ids), np.bool_)
+            self.is_dead[self.dead] = True
+        late = np.setdiff1d(np.arange(self.first_late, len(self.ids)), self.dead)
         self.late: Ints = late[np.argsort(self.ids[late])]
 
     def count(self, match: str, stems: Sequence[str]) -> int | None:
         """In how many chunks a pattern is, if it was read before."""
-        posting = self._kept.get(_key(match, stems), len(self._dead))
-        return None if posting is None else len(self._bring_up(posting, match, stems).ordinals)
+        posting = self._kept.get(_key(match, stems), len(self.dead))
+        if posting is None:
+            return None
+        return len(posting.ordinals) - len(self._find_dead(posting)) + len(self._find_late(match, stems).ordinals)
 
     def find(self, connection: apsw.Connection, match: str, stems: Sequence[str]) -> Posting:
         """The chunks with a pattern, which is these words to FTS5."""
         key = _key(match, stems)
-        posting = self._kept.get(key, len(self._dead))
+        posting = self._kept.get(key, len(self.dead))
         if posting is None:
             read = self._read_phrase if len(stems) > 1 else self._read_prefix if _is_begun(match) else self._read_word
             posting = read(connection, match, stems[0])
-            self._kept.put(key, len(self._dead), posting)
+            self._kept.put(key, len(self.dead), posting)
         return self._bring_up(posting, match, stems)
 
     def find_once(self, connection: apsw.Connection, stem: str) -> Posting:
         """The chunks with a word that need not be kept for the next question."""
-        posting = self._kept.get(stem, len(self._dead)) or self._read_word(connection, stem, stem)
+        posting = self._kept.get(stem, len(self.dead)) or self._read_word(connection, stem, stem)
         return self._bring_up(posting, stem, [stem])
 
     def list_live(self) -> Ints:
         """The ordinals of all chunks, by their numbers."""
-        live = np.delete(np.arange(len(self.ids)), self._dead)
+        live = np.delete(np.arange(len(self.ids)), self.dead)
         return live[np.argsort(self.ids[live], kind="stable")]
 
     def _read_word(self, connection: apsw.Connection, _match: str, stem: str) -> Posting:
@@ -277,7 +283,7 @@ class View:
         shares = scores / SCORE_UNIT / weigh_by_fts5(self.counted.chunks, len(numbers))
         norm = self.norms[self.lengths[at]]
         times = np.ones(len(numbers), np.int64)
-        times[is_there] = np.rint(shares[is_there] * norm / (CHUNK_K1 + 1 - shares[is_there]))
+        times[is_there] = np.maximum(1, np.rint(shares[is_there] * norm / (CHUNK_K1 + 1 - shares[is_there])))
         return self._make_posting(numbers, times)
 
     def find_any(self, connection: apsw.Connection, match: str) -> Ints:
@@ -287,7 +293,7 @@ class View:
     def _place(self, numbers: Ints) -> tuple[Ints, NDArray[np.bool_]]:
         """The ordinals of chunks, and which of them are there."""
         at, is_first = self._look_up(numbers)
-        is_first[is_first] = ~np.isin(at[is_first], self._dead)
+        is_first[is_first] = ~np.isin(at[is_first], self.dead)
         late = self.ids[self.late]
         other = np.searchsorted(late, numbers)
         is_late = np.zeros(len(numbers), np.bool_)
@@ -322,49 +328,56 @@ class View:
         return first, last - first
 
     def _bring_up(self, posting: Posting, match: str, stems: Sequence[str]) -> Posting:
-        """What was read of the first chunks, without the dead ones, and with the late ones."""
-        ordinals, times = posting.ordinals, posting.times
-        dead = self._dead[: np.searchsorted(self._dead, ordinals[-1], "right")] if len(ordinals) else self._dead[:0]
-        went = np.searchsorted(ordinals, dead)
-        went = went[ordinals[went] == dead]
-        late, late_times = self._find_late(match, stems)
-        if not (len(went) or len(late)):
+        """What was read of the first chunks, with those that came late, and with what files count now in which some did, or are dead."""
+        dead, late = self._find_dead(posting), self._find_late(match, stems)
+        if not (len(dead) or len(late.ordinals)):
             return posting
-        touched = np.union1d(ids.files_of(self.ids[ordinals[went]]), ids.files_of(self.ids[late]))
-        brought = posting._replace(
-            ordinals=np.concatenate((np.delete(ordinals, went), late)),
-            times=np.concatenate((np.delete(times, went), late_times)),
-            begins=posting.begins - np.searchsorted(went, posting.begins),
-            late=len(late),
+        changed = np.concatenate((posting.ordinals[dead], late.ordinals))
+        return self._describe_again(
+            posting._replace(late=late, dead=len(dead)), np.unique(ids.files_of(self.ids[changed]))
         )
-        return self._describe_again(brought, touched)
+
+    def _find_dead(self, posting: Posting) -> Ints:
+        """Its rows that are dead."""
+        ordinals = posting.ordinals
+        if not len(ordinals):
+            return NONE
+        at = np.searchsorted(ordinals, self.dead)
+        found: Ints = at[ordinals[np.minimum(at, len(ordinals) - 1)] == self.dead]
+        return found
+
+    def list_live_rows(self, posting: Posting) -> tuple[Ints, Ints]:
+        """The chunks of a posting, and how often the pattern is in each."""
+        dead = self._find_dead(posting)
+        ordinals, times = (np.delete(column, dead) for column in (posting.ordinals, posting.times))
+        return np.concatenate((ordinals, posting.late.ordinals)), np.concatenate((times, posting.late.times))
 
     def _describe_again(self, posting: Posting, touched: Ints) -> Posting:
         """With what these files count now; some may be new, and some have nothing any more."""
-        files = np.union1d(posting.files, touched)
-        at, edges = np.searchsorted(posting.files, files), posting.edges
-        begins = edges[at]
-        ends = np.append(begins[1:], edges[-1])
-        which = np.searchsorted(files, touched)
-        rows = list_ranges(begins[which], (ends - begins)[which])
-        rows = np.concatenate((rows, np.arange(edges[-1], len(posting.ordinals))))
-        rows = rows[np.argsort(ids.files_of(self.ids[posting.ordinals[rows]]), kind="stable")]
-        changed = self._list_rows(posting.ordinals[rows], posting.times[rows])
-        there, _, *columns = sum_up(changed, self._kept.first_average)
-        known = np.minimum(at, len(posting.files) - 1)
-        kept = ~np.isin(files, touched)
-        kept[np.searchsorted(files, there)] = True
+        files = posting.files
+        at = np.searchsorted(files, touched)
+        new = touched[files[np.minimum(at, len(files) - 1)] != touched] if len(files) else touched
+        if len(new):
+            posting = _make_room(posting, new)
+            at = np.searchsorted(posting.files, touched)
+        edges = posting.edges
+        rows = list_ranges(edges[at], edges[at + 1] - edges[at])
+        rows = rows[~np.isin(posting.ordinals[rows], self.dead)]
+        ordinals = np.concatenate((posting.ordinals[rows], posting.late.ordinals))
+        times = np.concatenate((posting.times[rows], posting.late.times))
+        order = np.argsort(ids.files_of(self.ids[ordinals]), kind="stable")
+        there, _, *columns = sum_up(self._list_rows(ordinals[order], times[order]), self._kept.first_average)
+        which = np.searchsorted(posting.files, there)
         told = []
         for before, now in zip((posting.messages, posting.most, posting.most_said), columns, strict=True):
-            column = np.zeros(len(files), np.result_type(before, now))
-            if len(before):
-                column[:] = before[known]
-            column[np.searchsorted(files, there)] = now
-            told.append(column[kept])
+            column = before.astype(np.result_type(before, now))
+            column[at] = 0
+            column[which] = now
+            told.append(column)
         messages, most, said = told
-        return posting._replace(files=files[kept], begins=begins[kept], messages=messages, most=most, most_said=said)
+        return posting._replace(messages=messages, most=most, most_said=said)
 
-    def _find_late(self, match: str, stems: Sequence[str]) -> tuple[Ints, Ints]:
+    def _find_late(self, match: str, stems: Sequence[str]) -> Late:
         """The late chunks with a pattern, and how often it is in each."""
         numbers = self._kept.numbers
         known = [[numbers[stem]] if stem in numbers else [] for stem in stems]
@@ -372,14 +385,27 @@ class View:
             known[-1] = [number for stem, number in list(numbers.items()) if stem.startswith(stems[-1])]
         count = len(self._words) - len(stems) + 1
         if count < 1 or not all(known):
-            return NONE, NONE
+            return Late(NONE, NONE)
         is_here = np.ones(count, np.bool_)
         for turn, some in enumerate(known):
             words = self._words[turn : turn + count]
             is_here &= words == some[0] if len(some) == 1 else np.isin(words, some)
         owners = self._owners[:count][is_here]
-        late, times = np.unique(owners[~np.isin(owners, self._dead)], return_counts=True)
-        return late.astype(np.int64), times
+        late, times = np.unique(owners[~np.isin(owners, self.dead)], return_counts=True)
+        return Late(late.astype(np.int64), times)
+
+
+def _make_room(posting: Posting, files: Ints) -> Posting:
+    """With files of which nothing is known yet."""
+    at = np.searchsorted(posting.files, files)
+    begins = posting.edges[at]
+    return posting._replace(
+        files=np.insert(posting.files, at, files),
+        begins=np.insert(posting.begins, at, begins),
+        messages=np.insert(posting.messages, at, 0),
+        most=np.insert(posting.most, at, 0),
+        most_said=np.insert(posting.most_said, at, 0),
+    )
 
 
 def _is_begun(match: str) -> bool:

@@ -493,7 +493,7 @@ class IndexTermMaker(TermMaker):
             row = self._connection.execute("SELECT doc FROM vocabulary WHERE term = ?", (stems[0],)).fetchone()
             return 0 if row is None else int(row[0])
         if self._view is not None:
-            return len(self._view.find(self._connection, match, stems).ordinals)
+            return self._view.find(self._connection, match, stems).chunks
         rows = list(self._connection.execute(STANDS, (match,)))
         self.message_counts[match] = {file: messages for file, _, messages in rows if messages}
         return sum(chunks for _, chunks, _ in rows)

@@ -49,9 +49,13 @@ class Part(NamedTuple):
         return list_ranges(begins, counts), which, counts
 
     def score(self, view: View, rows: Any) -> tuple[Ints, Floats]:
-        """The chunks in some rows of it, and what they are worth for it."""
+        """The chunks in some rows of it that live, and what they are worth for it."""
         found = self.posting.ordinals[rows].astype(np.int64)
-        return found, self.weigh(rows, view.norms[view.lengths[found]])
+        scores = self.weigh(rows, view.norms[view.lengths[found]])
+        if view.is_dead is not None and self.posting.dead:
+            live = ~view.is_dead[found]
+            return found[live], scores[live]
+        return found, scores
 
     def weigh(self, rows: Any, norms: Floats) -> Floats:
         """What these rows are worth for it, in chunks of these norms."""
@@ -109,10 +113,10 @@ def _list_all(view: View, parts: Sequence[Part]) -> Iterator[Scored]:
     if len(parts) == 1:
         for begin in range(0, len(parts[0].posting.ordinals), AT_ONCE):
             yield _score_one(view, parts[0], slice(begin, begin + AT_ONCE))
-    elif parts and sum(len(part.posting.ordinals) for part in parts) * SPARSE < len(view.ids):
+    elif parts and sum(part.posting.chunks for part in parts) * SPARSE < len(view.ids):
         yield _sort_up(view, parts)
     else:
-        edges = range(0, len(view.ids) + AT_ONCE, AT_ONCE)
+        edges = range(0, view.first_late + AT_ONCE, AT_ONCE)
         bounds = [
             np.searchsorted(part.posting.ordinals, np.array(edges, part.posting.ordinals.dtype)).tolist()
             for part in parts
@@ -123,6 +127,7 @@ def _list_all(view: View, parts: Sequence[Part]) -> Iterator[Scored]:
                 found, scores = part.score(view, slice(bound[turn], bound[turn + 1]))
                 laid.add(part, found - edge, scores)
             yield laid.list_found(np.arange(edge, edge + AT_ONCE))
+    yield from _list_late(view, parts, view.late)
 
 
 def _sort_up(view: View, parts: Sequence[Part]) -> Scored:
@@ -145,8 +150,8 @@ def _list_some(view: View, parts: Sequence[Part], files: Ints) -> Iterator[Score
         edges = find_begins(np.cumsum(counts) // AT_ONCE)
         for begin, end in pairwise([*edges.tolist(), len(files)]):
             yield _add_up(view, parts, files[begin:end], first[begin:end], counts[begin:end])
-    if any(part.posting.late for part in parts):
-        yield _add_late(view, parts, files)
+    if len(view.late):
+        yield from _list_late(view, parts, view.late[np.isin(ids.files_of(view.ids[view.late]), files)])
 
 
 def _score_one(view: View, part: Part, rows: Any) -> Scored:
@@ -164,19 +169,23 @@ def _add_up(view: View, parts: Sequence[Part], files: Ints, first: Ints, counts:
         rows, which, held = part.list_rows(files)
         at = part.posting.ordinals[rows] + np.repeat(before[which], held)
         laid.add(part, at, part.weigh(rows, norms[at]))
+    if view.is_dead is not None:
+        laid.drop(view.is_dead[ordinals])
     return laid.list_found(ordinals)
 
 
-def _add_late(view: View, parts: Sequence[Part], files: Ints) -> Scored:
+def _list_late(view: View, parts: Sequence[Part], late: Ints) -> Iterator[Scored]:
     """The same of chunks that came late, which are not where their numbers say."""
-    late = np.sort(view.late[np.isin(ids.files_of(view.ids[view.late]), files)])
+    if not any(len(part.posting.late.ordinals) for part in parts):
+        return
+    late = np.sort(late)
     norms, laid = view.norms[view.lengths[late]], _Laid(len(late), parts)
     for part in parts:
-        rows = np.arange(len(part.posting.ordinals) - part.posting.late, len(part.posting.ordinals))
-        rows = rows[np.isin(part.posting.ordinals[rows], late)]
-        at = np.searchsorted(late, part.posting.ordinals[rows])
-        laid.add(part, at, part.weigh(rows, norms[at]))
-    return laid.list_found(late)
+        found, times = part.posting.late
+        here = np.flatnonzero(np.isin(found, late))
+        at = np.searchsorted(late, found[here])
+        laid.add(part, at, part.idf * saturate_in_chunk(times[here], norms[at]))
+    yield laid.list_found(late)
 
 
 class _Laid:
@@ -191,6 +200,10 @@ class _Laid:
         self._scores[at] += scores
         if part.is_word and not self._are_words:
             self._has_word[at] = True
+
+    def drop(self, which: Any) -> None:
+        """These are dead."""
+        self._scores[which] = 0.0
 
     def list_found(self, ordinals: Ints) -> Scored:
         """Those that match, if they are these."""

@@ -63,7 +63,7 @@ def ask(index: Tiny, question: str, limit: int, **where: Any) -> tuple[Any, ...]
     return hits, page.total, page.weak
 
 
-def compare(index: Tiny, kept: Postings, **how: bool) -> None:
+def compare(index: Tiny, kept: Postings, **how: Any) -> None:
     """Both ways, for all questions."""
     for question in QUESTIONS:
         for where in WHERES:
@@ -81,11 +81,10 @@ def test_the_first_are_the_same(many: Tiny, monkeypatch: pytest.MonkeyPatch, sco
     compare(many, Postings(many.history.ingest.writer.changes), scores_all=scores_all)
 
 
-def test_the_first_are_the_same_where_many_may_be_among_them(many: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_are_the_same_where_many_may_be_among_them(many: Tiny) -> None:
     """Then all are scored after some were."""
     looking = mock.patch.object(large.Bounded, "look_at_all", autospec=True, side_effect=large.Bounded.look_at_all)
-    with by_arrays(kept := Postings(many.history.ingest.writer.changes)), looking as looked:
-        monkeypatch.setattr(large, "SPARSE", 12)
+    with by_arrays(kept := Postings(many.history.ingest.writer.changes), sparse=12), looking as looked:
         for question in QUESTIONS:
             for where in WHERES:
                 found = ask(many, question, 1, **where)
@@ -108,7 +107,8 @@ def test_the_first_are_the_same_while_sessions_change(monkeypatch: pytest.Monkey
                 index.history.write(index.history.roots[0] / changed.file_name, changed.bytes())
             index.history.look_at_everything()
             with mock.patch.object(Postings, "_read", side_effect=AssertionError("read again")):
-                compare(index, kept)
+                for how in ({"scores_all": True}, {"sparse": 1}, {"sparse": 12}):
+                    compare(index, kept, **how)
 
 
 def test_few_are_scored(many: Tiny) -> None:

@@ -167,13 +167,13 @@ def test_a_view_stays_as_its_snapshot_is(desk: Desk) -> None:
         with desk.index.readers.lend() as second:
             after = find_view(second, read=True)
             assert after is not None
-            assert (before.count("alpha", ["alpha"]), len(after.find(second, "alpha", ["alpha"]).ordinals)) == (None, 6)
+            assert (before.count("alpha", ["alpha"]), after.find(second, "alpha", ["alpha"]).chunks) == (None, 6)
             assert after.count("alpha", ["alpha"]) == 6
         assert find_view(late, read=True) is before
         desk.write(2, ["alpha"])
         with desk.index.readers.lend() as third:
             assert find_view(third, read=True) is not None
-        assert len(before.find(first, "alpha", ["alpha"]).ordinals) == 3
+        assert before.find(first, "alpha", ["alpha"]).chunks == 3
 
 
 def test_what_was_kept_of_another_file_is_gone(desk: Desk) -> None:
@@ -199,7 +199,7 @@ def test_what_does_not_fit_the_index_is_read_again(desk: Desk) -> None:
     with desk.index.readers.lend() as connection:
         view = find_view(connection, read=True)
         assert view is not None
-        assert len(view.find(connection, "alpha", ["alpha"]).ordinals) == 6
+        assert view.find(connection, "alpha", ["alpha"]).chunks == 6
 
 
 def test_memory_is_given_back_and_what_is_needed_is_read_again(desk: Desk) -> None:

@@ -125,7 +125,7 @@ def find_words(reader: sqlite.Reader, words: str) -> list[terms.Headings]:
     return [maker.headings(terms.quote(word)) for word in words.split()]
 
 
-@given(STEPS, st.sampled_from([100, 3, 0]))
+@given(STEPS, st.sampled_from([100, 13, 0]))
 def test_kept_words_of_headings_are_those_of_now(steps: list[tuple[int, str | None, str]], most: int) -> None:
     """Whatever becomes of the headings, and however few may be kept; a snapshot of before has its own."""
     with pytest.MonkeyPatch.context() as patch:
@@ -163,9 +163,20 @@ def test_a_word_of_headings_is_looked_for_once() -> None:
         assert statements.count(terms.HEADED) == 6
 
 
+def test_what_nobody_asks_for_is_given_back() -> None:
+    """And looked for again."""
+    with read(session(0, cwd="/a").user("hello")) as (_, reader, statements):
+        assert reader.headings is not None
+        for unused_s, looked_for in ((600.0, 1), (0.0, 2)):
+            found = find_words(reader, "a")
+            reader.headings.sets.drop(unused_s)
+            assert find_words(reader, "a") == found
+            assert statements.count(terms.HEADED) == 2 * looked_for
+
+
 def test_of_very_common_words_of_headings_few_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last ones."""
-    monkeypatch.setattr(module, "MOST_SESSIONS", 7)  # each of two sessions, and one for itself
+    monkeypatch.setattr(module, "MOST_SESSIONS", 2 * (module.WORD_SESSIONS + 2))  # each is of two sessions
     with read(session(0, cwd="/a b c").user("hello"), session(1, cwd="/a b c").user("hello")) as (
         _,
         reader,

@@ -6,7 +6,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from sesamed.methods.hits import Hit, Page
@@ -150,8 +150,15 @@ class Asked(NamedTuple):
 ASKED = st.builds(Asked, st.sampled_from(QUESTIONS), WHERES, st.integers(1, 3), st.booleans(), st.booleans())
 
 
+PLAIN = Made(None, None, None, cwd=0, opening=0, said=[], called=[], name=None)
+NAMED = PLAIN._replace(name=0)  # two of them are too many, and they are shown as one
+
+
 @settings(suppress_health_check=list(HealthCheck))
 @given(MADE, st.integers(0, 99), ASKED)
+@example(
+    [PLAIN, PLAIN, PLAIN, NAMED, NAMED, PLAIN._replace(said=[1])], 0, Asked("beta.gamma alpha", {}, 1, False, False)
+)
 def test_nothing_that_matches_is_out_of_reach(
     monkeypatch: pytest.MonkeyPatch, made: list[Made], seed: int, asked: Asked
 ) -> None:

@@ -77,7 +77,7 @@ def rank_sessions(
         if len(found) >= limit:
             break
     best = max(found, key=lambda one: one.score, default=None)
-    hits = found[:limit] if is_complete else _complete(connection, where, found[:limit], matches, called)
+    hits = found[:limit] if is_exact else _complete(connection, terms, where, found[:limit], matches, naming)
     return Ranked(hits, len(found), is_exact, best, where)
 
 
@@ -214,11 +214,18 @@ SHARING = f"""
 
 
 def _complete(
-    connection: apsw.Connection, where: filters.Conditions, found: list[Found], matches: Matches, called: set[int]
+    connection: apsw.Connection,
+    terms: Terms,
+    where: filters.Conditions,
+    found: list[Found],
+    matches: Matches,
+    naming: Naming,
 ) -> list[Found]:
-    """Hits with all that match of what is shown as one with them, also of what was not folded."""
-    kin = connection.execute(KIN, {"sessions": sqlite.numbers(hit.shown for hit in found)})
-    near = [session for (session,) in kin if matches.has(session) or session in called]
+    """Hits with all that match of what is shown as one with them, also of what was not folded, or of very many that are called so."""
+    rows = connection.execute(KIN, {"sessions": sqlite.numbers(hit.shown for hit in found)})
+    kin = {session for (session,) in rows}
+    called = _find_called(connection, terms, where, naming.named & kin, matches, naming.titled)
+    near = [session for session in kin if matches.has(session) or session in called]
     members: dict[Group, dict[int, Team]] = {hit.group: {} for hit in found}
     for session, shown in _find_shown(connection, near, where).items():
         if shown.group in members:

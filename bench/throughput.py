@@ -4,8 +4,8 @@
 
 One, two and ten clients, each a process with a connection of its own, which ask the next question as soon as they have an answer: the six
 kinds of `bench.query` by turns, each client in another order. Two cores are shared by the daemon and the clients, who only wait and decode.
-Then a good client, as in `bench.crowd`, alone and beside ten of these. `cores` is what the daemon used, and the
-second process that answers while several wait. All have asked each question once before, so that everything is warm but for that process.
+Then a good client, as in `bench.crowd`, alone and beside ten of these. `cores` is what the daemon used, and the second process that answers
+while several wait. All have asked each question once before, so that everything is warm but for that process; `again` that is warm, too.
 """
 
 import multiprocessing
@@ -51,6 +51,7 @@ def measure(corpus: str, seconds: float) -> list[Table]:
         loads = {
             f"{clients} client{'s' * (clients > 1)}": _load(daemon, clients, questions, seconds) for clients in CLIENTS
         }
+        loads[f"{CLIENTS[-1]} clients, again"] = _load(daemon, CLIENTS[-1], questions, seconds)
         alone, beside = (_good(daemon, clients, questions, words.rare, seconds) for clients in (0, CLIENTS[-1]))
     one = next(iter(loads.values()))
     rows = [_row(name, load, one) for name, load in loads.items()]

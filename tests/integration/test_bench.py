@@ -71,9 +71,9 @@ def test_many_clients(tmp_path: Path) -> None:
     done, figures = run(tmp_path, "--only", "throughput")
     assert done.returncode == 0, done.stderr
     found = rows(figures, "throughput")
-    assert [row[""] for row in found][:3] == ["1 client", "2 clients", "10 clients"]
+    assert [row[""] for row in found][:4] == ["1 client", "2 clients", "10 clients", "10 clients, again"]
     assert all(int(row["answers"]) for row in found)
-    assert found[0]["of one client's"] == found[3]["of one client's"] == "1.00"
+    assert found[0]["of one client's"] == found[4]["of one client's"] == "1.00"
 
 
 def test_rivals(tmp_path: Path) -> None:

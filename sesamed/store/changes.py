@@ -6,26 +6,40 @@ A reader knows its snapshot by the next revision in it: whatever was committed b
 import threading
 from collections import deque
 from collections.abc import Iterable
+from typing import NamedTuple
 
 MOST_NOTED = 20_000  # chunks; after more, whoever keeps something reads it again
+ALL = 1 << 62  # more than any chunk's number
+
+
+class Note(NamedTuple):
+    """The chunks that the transaction of a revision changes."""
+
+    revision: int
+    chunks: frozenset[int]
 
 
 class Changes:
-    """The chunks that came, went or became others, since somebody wants to know."""
+    """The chunks that came, went or became others, since somebody wants to know. Of very many only those are kept up to some chunk:
+    who keeps all of these reads again what comes behind them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._notes = deque[tuple[int, frozenset[int]]]()
+        self._cut, self._notes = deque[Note](), deque[Note]()  # the older ones without those behind
         self._count = 0
         self._is_wanted = self._is_open = False
-        self._since = -(1 << 62)  # all notes from this revision on are here
+        self._since = self._cut_before = -ALL  # all notes from this revision on are here; and are whole
+        self._last = 0  # revision that was noted
+        self._seen = -ALL
+        self._up_to = self._reach = ALL  # of what is noted from now on, and of what was cut
 
     def note(self, revision: int, chunks: Iterable[int]) -> None:
         """The transaction of this revision changes these. It stands here before it is committed: nobody sees it late."""
         with self._lock:
-            self._notes.append((revision, frozenset(chunks)))
-            self._count += len(self._notes[-1][1])
+            self._append(Note(revision, frozenset(chunks)))
             self._is_open = True
+            if self._is_wanted:
+                self._make_room()
             if not self._is_wanted or self._count > MOST_NOTED:
                 self._begin_anew(revision)
 
@@ -33,23 +47,47 @@ class Changes:
         """The transaction has ended. Of one that failed nobody knows what a reader sees."""
         with self._lock:
             if self._is_open and not committed:
-                self._begin_anew(self._notes[-1][0])
+                self._begin_anew(self._last)
             self._is_open = False
 
+    def _append(self, note: Note) -> None:
+        self._notes.append(note)
+        self._count += len(note.chunks)
+        self._last = note.revision
+
+    def _make_room(self) -> None:
+        """Forget the oldest notes that whoever keeps most has seen; of the others, what is behind that."""
+        if self._count > MOST_NOTED:
+            self._forget_before(self._seen)
+        while self._count > MOST_NOTED and self._notes and self._up_to < ALL:
+            whole = self._notes.popleft()
+            note = Note(whole.revision, frozenset(number for number in whole.chunks if number <= self._up_to))
+            if note.chunks:
+                self._cut.append(note)
+            self._count -= len(whole.chunks) - len(note.chunks)
+            self._cut_before, self._reach = whole.revision + 1, min(self._reach, self._up_to)
+
     def _begin_anew(self, revision: int) -> None:
+        self._cut.clear()
         self._notes.clear()
-        self._count, self._since, self._is_open = 0, revision + 1, False
+        self._count, self._is_open = 0, False
+        self._since = self._cut_before = revision + 1
+        self._reach = ALL
 
     def want(self) -> None:
         """From now on they are noted."""
         with self._lock:
             self._is_wanted = True
 
+    def note_up_to(self, number: int, revision: int) -> None:
+        """Somebody keeps all chunks up to this one as of a revision, and reads those behind it again if these are very many."""
+        with self._lock:
+            self._up_to, self._seen = number, revision
+
     def resume(self, first: int, last: int, chunks: Iterable[int]) -> None:
         """Go on from what was noted before a stop: these changed from one revision on, before another one."""
         with self._lock:
-            self._notes.append((last - 1, frozenset(chunks)))
-            self._count += len(self._notes[-1][1])
+            self._append(Note(last - 1, frozenset(chunks)))
             self._is_wanted, self._since = True, first
 
     def begin(self, first: int) -> None:
@@ -61,13 +99,21 @@ class Changes:
     def forget_before(self, revision: int) -> None:
         """Nobody will ask for what was changed before this revision."""
         with self._lock:
-            while self._notes and self._notes[0][0] < revision:
-                self._count -= len(self._notes.popleft()[1])
-            self._since = max(self._since, revision)
+            self._forget_before(revision)
 
-    def list_between(self, first: int, last: int) -> set[int] | None:
-        """What was changed from one revision on, before another one; None if that is not known."""
+    def _forget_before(self, revision: int) -> None:
+        for notes in (self._cut, self._notes):
+            while notes and notes[0].revision < revision:
+                self._count -= len(notes.popleft().chunks)
+        self._since = max(self._since, revision)
+        if revision >= self._cut_before:
+            self._reach = ALL
+
+    def list_between(self, first: int, last: int, up_to: int = ALL) -> set[int] | None:
+        """What was changed from one revision on, before another one, at least of the chunks up to some number; None if that is not
+        known."""
         with self._lock:
-            if first < self._since:
+            if first < self._since or (first < self._cut_before and self._reach < up_to):
                 return None
-            return set[int]().union(*(chunks for revision, chunks in self._notes if first <= revision < last))
+            notes = (*self._cut, *self._notes)
+            return set[int]().union(*(note.chunks for note in notes if first <= note.revision < last))

@@ -240,6 +240,13 @@ class Checkpoints:
         return int(done)
 
 
+TIMES = "sesame_times"  # of FTS5: how often a pattern is in a row
+
+
+def _count_times(found: apsw.FTS5ExtensionApi, *_given: "apsw.SQLiteValue") -> int:
+    return found.inst_count
+
+
 class Reader(apsw.Connection):
     """A connection for queries, and what is kept in memory for all of an index's readers."""
 
@@ -252,6 +259,7 @@ def connect_reader(path: str) -> Reader:
     """Open the index for queries only."""
     with errors(path):
         connection = checksums.connect_as(Reader, path, apsw.SQLITE_OPEN_READONLY)
+        connection.register_fts5_function(TIMES, _count_times)
         _prepare(connection, READER_PRAGMAS)
     return connection
 
@@ -370,7 +378,8 @@ def _prepare(connection: apsw.Connection, pragmas: tuple[str, ...]) -> None:
 
 
 def add_functions(connection: apsw.Connection) -> None:
-    """Define the functions that the schema's views and the filters need."""
+    """Define the functions that the schema's views, the filters and posting arrays need."""
+    connection.register_fts5_function(TIMES, _count_times)
     functions: list[tuple[str, Any, int]] = [
         ("plain", plain, 1),
         ("inner_words", inner_words, 2),

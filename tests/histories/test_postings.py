@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 
 from sesamed.methods.search import Searcher
-from sesamed.store import ids, shelf, sqlite
+from sesamed.store import changes, ids, shelf, sqlite
 from sesamed.store.array_file import SUFFIX, ArrayFile, Stop
 from sesamed.store.ids import READ_REVISION, Kind
 from sesamed.store.search import filters, postings, terms
@@ -158,7 +158,7 @@ class Kept(Histories):
             posting = view.find(connection, word, [stem])
             assert list_found(view, posting) == expected
             assert list_said(posting) == count_said(expected)
-            assert view.count(word, [stem]) == len(expected)
+            assert view.count(connection, word, [stem]) == len(expected)
         self._compare_more(connection, view)
 
     def _compare_more(self, connection: apsw.Connection, view: View) -> None:
@@ -196,10 +196,17 @@ def _count(stems: list[str], *words: str) -> int:
 
 @pytest.mark.fault(136)
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("late", [postings.MOST_LATE, 5])
-def test_what_is_kept_is_what_the_index_holds(late: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where all is read again after a few changes."""
+@pytest.mark.parametrize(
+    ("late", "at_once", "noted"),
+    [(postings.MOST_LATE, postings.MOST_AT_ONCE, changes.MOST_NOTED), (5, 5, changes.MOST_NOTED), (20, 1, 10)],
+)
+def test_what_is_kept_is_what_the_index_holds(
+    late: int, at_once: int, noted: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where it goes on behind what was read, or all is read again, after a few changes."""
     monkeypatch.setattr(postings, "MOST_LATE", late)
+    monkeypatch.setattr(postings, "MOST_AT_ONCE", at_once)
+    monkeypatch.setattr(changes, "MOST_NOTED", noted)
     monkeypatch.setattr(postings, "READING_SHARE", 1e9)
     monkeypatch.setattr(shelf, "FEW_CHUNKS", -1)
     run_state_machine_as_test(Kept, settings=machine_settings())

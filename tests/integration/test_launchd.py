@@ -36,7 +36,7 @@ class Mac(Machine):
         programs = self.place / "programs"
         self.launchd.mkdir()
         programs.mkdir()
-        (programs / "launchctl").write_text(f'#!/bin/sh\nexec {sys.executable} {STAND_IN} "$@"\n')
+        (programs / "launchctl").write_text(f'#!/bin/sh\nexec {sys.executable} -IS {STAND_IN} "$@"\n')
         (programs / "launchctl").chmod(0o755)
         self.environ |= {"FAKE_LAUNCHD": str(self.launchd), "PATH": f"{programs}:{os.environ['PATH']}"}
         self.plist = self.place / "home/Library/LaunchAgents/sesame.sesamed.plist"

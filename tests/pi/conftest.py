@@ -14,6 +14,12 @@ from tests.support.desk import Desk
 SetDesk = Callable[..., Desk]
 
 
+@pytest.fixture(autouse=True)
+def _not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Coverage is that of the other tests: it would double what the daemons and clients of these take."""
+    monkeypatch.delenv("COVERAGE_PROCESS_START", raising=False)
+
+
 # The oldest pi is put through these only in .ci/run, which has 15 minutes: what pi itself has a part in. `.ci/long pi` runs all in both.
 ALWAYS = (
     "test_of_the_directory",

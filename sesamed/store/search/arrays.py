@@ -56,6 +56,10 @@ class Column(Generic[Number]):
         self._room: NDArray[Number] = room
         self.values: NDArray[Number] = room[:count]
 
+    def take(self, count: int) -> "Column[Number]":
+        """A column with the first of them, that grows by itself."""
+        return Column(self.values[:count])
+
     def append(self, added: NDArray[Number]) -> None:
         """Add some."""
         count, whole = len(self.values), len(self.values) + len(added)

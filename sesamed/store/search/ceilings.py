@@ -58,6 +58,21 @@ def describe(ordinals: Ints, rows: Rows, average: float) -> Posting:
     return Posting(ordinals.astype(np.int32), pack(rows.times), *places, messages, most, said)
 
 
+def cut_last(posting: Posting) -> Posting:
+    """Without its last file."""
+    end = int(posting.begins[-1])
+    ordinals, times, files, begins, messages, most, said = posting[:7]
+    return Posting(ordinals[:end], times[:end], files[:-1], begins[:-1], messages[:-1], most[:-1], said[:-1])
+
+
+def join(posting: Posting, behind: Posting) -> Posting:
+    """One and another, whose chunks and files are all behind it."""
+    moved = behind._replace(begins=behind.begins + np.int32(len(posting.ordinals)))
+    columns = (np.concatenate(both) for both in zip(posting[:7], moved[:7], strict=True))
+    ordinals, times, files, begins, messages, most, said = columns
+    return Posting(ordinals, times, files, begins, messages, most, said)
+
+
 def sum_up(rows: Rows, average: float) -> tuple[NDArray[Any], ...]:
     """The files of some chunks; where each begins, in how many of its messages the pattern is, and what it can count at most."""
     files, kinds = ids.files_of(rows.numbers), ids.kinds_of(rows.numbers)

@@ -16,8 +16,9 @@ from sesamed.store.array_file import ArrayFile, Directory, Scribe
 from sesamed.store.schema import TOKENIZER
 from sesamed.store.search.arrays import Ints, Posting
 from sesamed.store.search.ceilings import Rows, describe
+from sesamed.store.search.kept import LATE, measure_average_length
 from sesamed.store.search.mapped import Written, write_base
-from sesamed.store.search.postings import LATE, MOST_LATE, View, measure_average_length
+from sesamed.store.search.postings import MOST_LATE, View
 from sesamed.store.search.stems import list_stems
 
 SHARE = 0.05  # of the chunks, that a word is in whose arrays are in the file

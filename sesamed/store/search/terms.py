@@ -487,7 +487,7 @@ class IndexTermMaker(TermMaker):
 
     def _count(self, match: str) -> int:
         stems = self._stems(match)
-        if self._view is not None and (known := self._view.count(match, stems)) is not None:
+        if self._view is not None and (known := self._view.count(self._connection, match, stems)) is not None:
             return known
         if len(stems) == 1 and not match.endswith("*"):
             row = self._connection.execute("SELECT doc FROM vocabulary WHERE term = ?", (stems[0],)).fetchone()

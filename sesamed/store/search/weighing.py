@@ -13,7 +13,8 @@ from sesamed.store.ids import Kind
 from sesamed.store.search import filters, matching
 from sesamed.store.search.arrays import NONE, Ints, Posting, find_begins, list_ranges
 from sesamed.store.search.ceilings import WEIGHTS, Floats, damp
-from sesamed.store.search.postings import View, read_numbers
+from sesamed.store.search.packed import read_numbers
+from sesamed.store.search.postings import View
 from sesamed.store.search.scoring import DAMPED, Matched, saturate_in_chunk
 from sesamed.store.search.terms import Terms
 

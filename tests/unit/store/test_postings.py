@@ -22,7 +22,7 @@ from sesamed.store.index import Index, Readers, remove_index
 from sesamed.store.search import filters, matching, postings
 from sesamed.store.search.large import ManyMatches
 from sesamed.store.search.matching import FewMatches
-from sesamed.store.search.postings import Postings
+from sesamed.store.search.postings import Postings, View
 from sesamed.store.search.stems import Stems
 from sesamed.store.search.terms import Terms, expand, parse
 from sesamed.store.shelf import find_view
@@ -167,8 +167,8 @@ def test_a_view_stays_as_its_snapshot_is(desk: Desk) -> None:
         with desk.index.readers.lend() as second:
             after = find_view(second, read=True)
             assert after is not None
-            assert (before.count("alpha", ["alpha"]), after.find(second, "alpha", ["alpha"]).chunks) == (None, 6)
-            assert after.count("alpha", ["alpha"]) == 6
+            assert (before.count(first, "alpha", ["alpha"]), after.find(second, "alpha", ["alpha"]).chunks) == (None, 6)
+            assert after.count(second, "alpha", ["alpha"]) == 6
         assert find_view(late, read=True) is before
         desk.write(2, ["alpha"])
         with desk.index.readers.lend() as third:
@@ -187,6 +187,33 @@ def test_what_was_kept_of_another_file_is_gone(desk: Desk) -> None:
         again = find_view(connection, read=True)
         assert again is not None
         assert again is not view
+
+
+def test_what_comes_behind_is_read_by_itself(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While very many chunks come, in files of which some go on; what was read, and what came late, stays."""
+    monkeypatch.setattr(postings, "MOST_AT_ONCE", 12)
+    question, first = parse('alpha gamma "beta gamma" alph*'), ["alpha", "beta gamma alpha", "alphabet"]
+    for number in range(4):
+        desk.write(number, first)
+    read, grown = (
+        mock.patch.object(*of, autospec=True, side_effect=getattr(*of))
+        for of in ((Postings, "_read"), (View, "_put_behind"))
+    )
+    with read as reads, grown as grows:
+        for turn, said in enumerate((["alpha"], ["alpha", "beta gamma"], ["alpha gamma"])):
+            desk.write(0, said)  # its chunks are others now, or gone
+            with desk.index.readers.lend() as older:
+                before = find_view(older, read=True)
+                assert before is not None
+                assert compare(older, expand(older, question))
+                desk.write(turn + 3, [*first, *said])  # the last file goes on, and there is another one
+                desk.write(turn + 4, first)
+                with desk.index.readers.lend() as connection:
+                    assert compare(connection, expand(connection, question))
+                count = before.find(older, "alpha", ["alpha"]).chunks
+                assert count == older.execute("SELECT doc FROM vocabulary WHERE term = 'alpha'").get
+    assert reads.call_count == 1
+    assert grows.call_count >= 6
 
 
 def test_what_does_not_fit_the_index_is_read_again(desk: Desk) -> None:
@@ -405,6 +432,31 @@ def test_changes_are_known_until_there_are_too_many() -> None:
     changes.note(5, range(MOST_NOTED))
     assert changes.list_between(4, 6) is None
     assert changes.list_between(6, 6) == set()
+
+
+def test_of_very_many_changes_those_behind_are_not_kept() -> None:
+    """By whoever keeps what is before, as of some revision; nobody else knows anything then."""
+    changes = Changes()
+    changes.want()
+    changes.note(1, range(MOST_NOTED))
+    changes.note_up_to(9, 2)
+    changes.note(2, [7, 11])
+    assert changes.list_between(2, 3) == {7, 11}
+    assert changes.list_between(1, 2) is None  # somebody has seen these: they were in the way
+    changes.note(3, [8, *range(100, MOST_NOTED + 100)])
+    assert (changes.list_between(2, 4), changes.list_between(2, 4, 10)) == (None, None)
+    assert changes.list_between(2, 4, 9) == {7, 8}
+    changes.note_up_to(12, 4)
+    changes.note(4, [12, 13])
+    assert changes.list_between(4, 5) == {12, 13}
+    assert changes.list_between(3, 5, 12) is None
+    changes.note(5, range(MOST_NOTED + 1))
+    assert changes.list_between(4, 6, 12) == {*range(13)}
+    changes.note(6, range(10))
+    changes.note_up_to(MOST_NOTED, 6)
+    changes.note(7, range(MOST_NOTED))
+    assert changes.list_between(6, 8, MOST_NOTED) is None  # too many of these alone
+    assert changes.list_between(8, 8) == set()
 
 
 def test_changes_go_on_after_a_stop() -> None:

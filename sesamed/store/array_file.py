@@ -67,6 +67,7 @@ class Directory(msgspec.Struct, frozen=True):
     lengths: Block
     own_end: int  # of the two, and the room behind each
     words: dict[int, Word]
+    is_whole: bool = True  # else it has only the words that somebody had asked for
 
 
 class Mark(NamedTuple):
@@ -93,6 +94,7 @@ class ArrayFile:
         self.mark: Mark | None = None
         self.is_wanted = False  # somebody has asked what is answered from arrays, now or before the last start
         self.is_asked = False  # the same, since the file was made
+        self.is_whole = True  # as far as is known
         self._unfinished = index + UNFINISHED
 
     def resume(self, stop: Stop | None, revision: int) -> bool:
@@ -119,6 +121,7 @@ class ArrayFile:
         mapped = MappedFile(self.path)
         if (mapped.directory.nonce, mapped.directory.revision) != self.mark:
             raise VoidError
+        self.is_whole = mapped.directory.is_whole
         return mapped
 
     def write(self, fill: Callable[["Scribe"], Directory]) -> None:
@@ -137,7 +140,7 @@ class ArrayFile:
             with suppress(OSError):
                 os.unlink(self._unfinished)
             raise
-        self.mark = Mark(directory.nonce, directory.revision)
+        self.mark, self.is_whole = Mark(directory.nonce, directory.revision), directory.is_whole
 
 
 class BorrowedFile(ArrayFile):

@@ -186,6 +186,10 @@ class Readers:
         with suppress(sqlite.InterruptError), self.lend(self._is_closing.is_set) as connection:
             self._shelf.make_file(connection, self._is_closing.is_set)
 
+    def keep_words(self) -> None:
+        """Have the words that were asked for in such a file, if there is none. Raises OSError if it cannot be written."""
+        self._shelf.keep_words()
+
     def stop(self, revision: int) -> Stop | None:
         """What the index has to say of the file of posting arrays when it is closed."""
         return self._shelf.stop(revision)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import apsw
 
 from sesamed.store.array_file import ArrayFile, Stop
-from sesamed.store.changes import Changes
+from sesamed.store.changes import ALL, Changes
 from sesamed.store.sqlite import Reader
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ LATE_PAYS = 1_000  # changed chunks: with more, the next question after a pause 
 MAKING_SHARE = 0.01  # of the time that passes may go into files
 RETRY_S = 3600.0  # after one that could not be written
 SOON_S = 60.0  # after one for which all was to be read again so soon that it did not pay
-ALL = 1 << 62  # revisions
 
 
 class Shelf:
@@ -36,6 +35,7 @@ class Shelf:
         self._changes, self._file = changes, file
         self._lock = threading.Lock()
         self._postings: Postings | None = None
+        self._making = threading.Lock()
         self._make_at_s = 0.0  # not before
 
     def see(self, connection: apsw.Connection, *, read: bool) -> "View | None":
@@ -82,13 +82,32 @@ class Shelf:
         file = self._file
         if file is None or not file.is_wanted or time.monotonic() < self._make_at_s:
             return False
-        if file.mark is None:
+        if file.mark is None or not file.is_whole:
             return True
         changed = self._changes.list_between(file.mark.revision, ALL)
         return changed is None or (file.is_asked and len(changed) > LATE_PAYS)
 
     def make_file(self, connection: apsw.Connection, is_over: Callable[[], bool]) -> None:
         """Make a file of the connection's snapshot, if the index is large enough. Raises OSError if it cannot be written."""
+        with self._making:
+            self._make_file(connection, is_over)
+
+    def keep_words(self) -> None:
+        """Have the words that were asked for so far in a file, if there is none, for another process that would read them again: that takes
+        less than a second, and the whole file a minute. Raises OSError if it cannot be written."""
+        file, postings = self._file, self._postings
+        if file is None or file.mark is not None or postings is None or not self._making.acquire(blocking=False):
+            return
+        try:
+            first = postings.first
+            if first is not None and first.first_reach > FEW_CHUNKS:
+                from sesamed.store.search.making import write_words
+
+                write_words(file, first)
+        finally:
+            self._making.release()
+
+    def _make_file(self, connection: apsw.Connection, is_over: Callable[[], bool]) -> None:
         assert self._file is not None
         begun_s, self._make_at_s = time.monotonic(), time.monotonic() + RETRY_S
         postings = self._open()

@@ -213,6 +213,8 @@ class Second:
                 self._note_failure(error, now_s)
                 return
             link.on_loss = lambda error: self._lose(link, error)
+            with suppress(OSError):  # then it reads the words by itself
+                self._index.readers.keep_words()  # while it begins
             loop.call_soon_threadsafe(link.attach, self._index.path)
 
     def end_unused(self, now_s: float) -> None:

@@ -69,6 +69,11 @@ class Cache:
                 self._kept.move_to_end(stem)
             return self._kept.get(stem)
 
+    def list_all(self) -> list[tuple[str, Held]]:
+        """All words."""
+        with self._lock:
+            return list(self._kept.items())
+
     def put(self, stem: str, held: Held) -> None:
         """Keep a word, instead of those that were not used for longest."""
         with self._lock:
@@ -90,7 +95,7 @@ class Kept:
     the beginning, and in a load those that have come behind them; then those that came late. Who reads an array may go on to do so."""
 
     def __init__(self, base: Base, places: Places) -> None:
-        self.revision = base.revision
+        self.revision = self.first_revision = base.revision  # as of which is what, and the beginning
         self.ids, self.lengths = base.ids, base.lengths
         self.first_late = len(self.ids.values)
         self.words, self.owners = (
@@ -102,7 +107,7 @@ class Kept:
         self.places = _cover(places, self.ids.values)
         self.kinds = Column(ids.kinds_of(self.ids.values).astype(np.uint8))
         self.sessions = Column(self._list_sessions(self.ids.values))
-        self._cache, self._base, self._base_reach = Cache(), base, self.first_late
+        self._cache, self._base, self.first_reach = Cache(), base, self.first_late
         self._late = dict[int, int]()  # their ordinals by their numbers
         self._length, self.longest = base.length, base.longest
         self.first_average = measure_average_length(base.length, self.first_late)
@@ -127,8 +132,13 @@ class Kept:
         """A word, if it is known of no more first chunks than that, as of when no more had died."""
         held = self._cache.get(key)
         if (held is None or held.reach > reach or held.died > died) and (posting := self._base.find(key)) is not None:
-            held = Held(posting, self._base_reach, 0)
+            held = Held(posting, self.first_reach, 0)
         return held if held is not None and held.reach <= reach and held.died <= died else None
+
+    def list_first(self) -> list[tuple[str, Posting]]:
+        """The words that were read of the chunks of the beginning, as they were then."""
+        known = self.first_reach, 0
+        return [(key, held.posting) for key, held in self._cache.list_all() if (held.reach, held.died) == known]
 
     def put(self, key: str, held: Held) -> None:
         """Keep a word."""

@@ -16,7 +16,7 @@ from sesamed.store.array_file import ArrayFile, Directory, Scribe
 from sesamed.store.schema import TOKENIZER
 from sesamed.store.search.arrays import Ints, Posting
 from sesamed.store.search.ceilings import Rows, describe
-from sesamed.store.search.kept import LATE, measure_average_length
+from sesamed.store.search.kept import LATE, Kept, measure_average_length
 from sesamed.store.search.mapped import Written, write_base
 from sesamed.store.search.postings import MOST_LATE, View
 from sesamed.store.search.stems import list_stems
@@ -39,6 +39,14 @@ def make_file(file: ArrayFile, view: View, connection: apsw.Connection, is_over:
 
     steps = _Steps(is_over)
     file.write(fill)
+
+
+def write_words(file: ArrayFile, kept: Kept) -> None:
+    """Make a file of what is in memory, of the chunks of its beginning: of the words that were asked for, and read from these, alone.
+    Raises OSError if it cannot be written."""
+    reach = kept.first_reach
+    written = Written(kept.first_revision, kept.ids.values[:reach], kept.lengths.values[:reach], is_whole=False)
+    file.write(lambda scribe: write_base(scribe, written, MOST_LATE, kept.list_first()))
 
 
 class _Steps:

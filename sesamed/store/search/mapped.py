@@ -67,6 +67,7 @@ class Written(NamedTuple):
     revision: int
     ids: Ints
     lengths: NDArray[np.int32]
+    is_whole: bool = True  # with all words that are in very many chunks
 
 
 def write_base(scribe: Scribe, written: Written, room: int, words: Iterable[tuple[str, Posting]]) -> Directory:
@@ -80,7 +81,7 @@ def write_base(scribe: Scribe, written: Written, room: int, words: Iterable[tupl
     found = {digest_word(stem): _write_word(scribe, posting) for stem, posting in words}
     return Directory(
         nonce=scribe.nonce, revision=written.revision, chunks=len(ids), room=room, length=int(lengths.sum()),
-        longest=int(lengths.max(initial=0)), numbers=numbers, lengths=sizes, own_end=end, words=found,
+        longest=int(lengths.max(initial=0)), numbers=numbers, lengths=sizes, own_end=end, words=found, is_whole=written.is_whole,
     )  # fmt: skip
 
 

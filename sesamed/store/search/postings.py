@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sesamed.store import ids, sqlite
 from sesamed.store.array_file import ArrayFile, VoidError
-from sesamed.store.changes import Changes
+from sesamed.store.changes import ALL, Changes
 from sesamed.store.search.arrays import NONE, Ints, Late, Posting, list_ranges
 from sesamed.store.search.ceilings import Rows, cut_last, describe, join, measure_slack, sum_up
 from sesamed.store.search.kept import (
@@ -301,6 +301,15 @@ class Postings:
                 while len(self._views) > VIEWS:
                     self._views.popitem(last=False)
             return view
+
+    @property
+    def first(self) -> Kept | None:
+        """What is kept, if it has not grown, and all changes since it was read are known and few: it may be mapped by somebody else."""
+        kept = self._kept
+        if kept is None or kept.first_late > kept.first_reach:
+            return None
+        changed = self._changes.list_between(kept.first_revision, ALL)
+        return None if changed is None or len(changed) > MOST_LATE else kept
 
     def drop(self, unused_s: float) -> None:
         """Give the memory back that nobody has used for so long."""

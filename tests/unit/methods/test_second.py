@@ -24,6 +24,7 @@ from sesamed.methods.second import child
 from sesamed.methods.second.child import RETRY_S, UNUSED_S, Second
 from sesamed.methods.second.orders import Reply
 from sesamed.methods.windows import answer_encoded
+from sesamed.store import shelf
 from sesamed.store.array_file import BorrowedFile, Mark
 from sesamed.store.outside import Teller
 from sesamed.store.search import filters, postings, ranking
@@ -36,7 +37,7 @@ PATIENCE_S = 20.0
 PROGRAM = """
 import sys
 from sesamed.store.search import postings, ranking
-postings.READING_SHARE, ranking.FEW_CHUNKS = 1e9, -1
+postings.READING_SHARE, ranking.FEW_CHUNKS, ranking.FEW_ROWS = 1e9, -1, -1
 from sesamed.methods.second import __main__
 {}
 sys.exit(__main__.main())
@@ -58,6 +59,7 @@ WHERE = (filters.Where(), filters.Where(role=("user",)), filters.Where(after=1, 
 def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     monkeypatch.setattr(postings, "READING_SHARE", 1e9)
     monkeypatch.setattr(ranking, "FEW_CHUNKS", -1)
+    monkeypatch.setattr(ranking, "FEW_ROWS", -1)
     monkeypatch.setattr(child, "count_cores", lambda: 2)
     made = Desk()
     for number, text in enumerate(("alpha", "beta gamma", "alpha beta", "gammaDelta alpha beta")):
@@ -132,6 +134,24 @@ async def answer(desk: Desk, question: Wanted) -> bytes:
             return answer_encoded(connection, ENCODE(question))
 
     return await anyio.to_thread.run_sync(read)
+
+
+async def test_it_begins_with_the_words_that_the_daemon_has(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which it maps, with what has changed since they were read, instead of reading them again."""
+    monkeypatch.setattr(shelf, "FEW_CHUNKS", -1)
+    question = wanted('alpha "beta gamma" gam*')
+    await answer(desk, question)
+    await anyio.to_thread.run_sync(desk.write, 1, ["beta gamma", "alpha"])
+    reads_nothing = "; ".join(
+        f"postings.{name} = None" for name in ("Postings._read", "View._read_word", "View._read_prefix")
+    )
+    async with started(desk, monkeypatch, reads_nothing) as second:
+        assert await ask(second, question) == await answer(desk, question)
+    await anyio.to_thread.run_sync(desk.index.readers.arrays.void)
+    monkeypatch.setattr(desk.index.readers, "keep_words", lambda: None)
+    without = Second(desk.index)
+    await meet(without)
+    assert read_pid(without) is None  # it would have read all again
 
 
 async def test_the_same_answers(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

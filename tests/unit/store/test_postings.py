@@ -374,6 +374,72 @@ def test_a_word_that_is_not_what_was_written_is_read(large: Desk) -> None:
     assert not file.exists()
 
 
+@pytest.fixture
+def asked(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    """However few chunks there are: an index with some, about which somebody has asked."""
+    monkeypatch.setattr(shelf, "FEW_CHUNKS", -1)
+    monkeypatch.setattr(shelf, "MAKING_SHARE", 1e9)
+    for number in range(3):
+        desk.write(number, ["alpha", "beta gamma"])
+    assert ask(desk.index) == "read"
+    return desk
+
+
+def test_words_that_were_asked_for_lie_in_a_file_until_all_do(asked: Desk) -> None:
+    """As they were read at the beginning; what has changed before and since is seen to, after a pause and a start, too."""
+    readers = asked.index.readers
+    asked.write(1, ["alpha", "beta gamma", "alpha"])
+    assert ask(asked.index) == "file"
+    readers.keep_words()
+    assert {digest_word("alpha"), digest_word('"beta gamma"')} <= readers.arrays.open().directory.words.keys()
+    assert digest_word("gamma") not in readers.arrays.open().directory.words
+    for turn in range(2):
+        assert asked.index.readers.is_file_due()
+        readers._shelf.drop_unused(0.0)
+        assert ask(asked.index) == "file"
+        asked.write(turn, ["gamma", "alpha beta gamma"])
+        assert ask(asked.index) == "file"
+        readers._shelf.drop_unused(0.0)
+        assert ask(asked.index) == "file"
+        asked.reopen()
+        readers = asked.index.readers
+        assert ask(asked.index) == "file"
+    readers.make_file()
+    assert not readers.is_file_due()
+    assert digest_word("gamma") in readers.arrays.open().directory.words
+    assert ask(asked.index) == "file"
+
+
+def test_only_words_of_the_beginning_are_there(asked: Desk) -> None:
+    """Who has mapped the file takes it that all chunks of the beginning are in what was read."""
+    asked.write(0, ["other"])
+    with asked.index.readers.lend() as connection:
+        assert compare(connection, expand(connection, parse("gamma")))
+    asked.index.readers.keep_words()
+    words = asked.index.readers.arrays.open().directory.words
+    assert (digest_word("alpha") in words, digest_word("gamma") in words) == (True, False)
+
+
+def test_what_has_grown_is_in_no_such_file(asked: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What words count at most in a file is as of the mean length of all chunks in the file."""
+    monkeypatch.setattr(postings, "MOST_AT_ONCE", 3)
+    asked.write(7, ["alpha", "beta gamma"])
+    assert ask(asked.index) == "file"
+    asked.index.readers.keep_words()
+    assert asked.index.readers.arrays.mark is None
+
+
+def test_a_file_of_words_that_cannot_be_written_is_none(asked: Desk) -> None:
+    """And leaves nothing."""
+    Path(asked.index.path + UNFINISHED).mkdir()
+    with pytest.raises((IsADirectoryError, PermissionError)):
+        asked.index.readers.keep_words()
+    Path(asked.index.path + UNFINISHED).rmdir()
+    assert (asked.index.readers.arrays.mark, asked.index.readers.is_file_due()) == (None, True)
+    asked.index.readers.keep_words()
+    assert asked.index.readers.arrays.mark is not None
+
+
 def test_a_lost_index_has_nothing_to_say_of_its_file(large: Desk) -> None:
     """It is closed like any other."""
     large.index.writer.close()

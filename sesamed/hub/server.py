@@ -1,5 +1,6 @@
 """The hub's PostgreSQL: connections, why there is none, and the schema that is there. Every error is one that a person can act on."""
 
+import logging
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     import psycopg
 
     Connection = psycopg.Connection[tuple[Any, ...]]
+
+# What it warns of, it also raises. A server's error may quote a row, which no log of ours may.
+logging.getLogger("psycopg").setLevel(logging.CRITICAL)
 
 CONNECT_S = 10
 # So long nobody answers, until a network that is cut is noticed.

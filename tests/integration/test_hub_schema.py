@@ -553,3 +553,12 @@ def test_a_hub_is_connected_to_as_it_is_configured(hub: HubDatabase) -> None:
         assert run(connection, "SELECT session_user") == [(hub.role("anna"),)]
         assert run(connection, "SHOW jit") == [("off",)]  # a server that has it took two seconds a question for it
     assert len(MIGRATIONS) == VERSION
+
+
+def test_what_psycopg_warns_of_is_in_no_log(hub: HubDatabase, caplog: pytest.LogCaptureFixture) -> None:
+    """A server's error may quote a row."""
+    with hub.connect("keeper") as connection:
+        with pytest.raises(ZeroDivisionError), connection.pipeline():
+            connection.execute("SELECT %s::int", ["canary"])
+            raise ZeroDivisionError
+        assert caplog.records == []

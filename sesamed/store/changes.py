@@ -20,14 +20,14 @@ class Note(NamedTuple):
 
 
 class Changes:
-    """The chunks that came, went or became others, since somebody wants to know. Of very many only those are kept up to some chunk:
+    """The chunks that came, went or became others. Of very many only those are kept up to some chunk:
     who keeps all of these reads again what comes behind them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._cut, self._notes = deque[Note](), deque[Note]()  # the older ones without those behind
         self._count = 0
-        self._is_wanted = self._is_open = False
+        self._is_open = False
         self._since = self._cut_before = -ALL  # all notes from this revision on are here; and are whole
         self._last = 0  # revision that was noted
         self._seen = -ALL
@@ -38,9 +38,8 @@ class Changes:
         with self._lock:
             self._append(Note(revision, frozenset(chunks)))
             self._is_open = True
-            if self._is_wanted:
-                self._make_room()
-            if not self._is_wanted or self._count > MOST_NOTED:
+            self._make_room()
+            if self._count > MOST_NOTED:
                 self._begin_anew(revision)
 
     def settle(self, *, committed: bool) -> None:
@@ -74,11 +73,6 @@ class Changes:
         self._since = self._cut_before = revision + 1
         self._reach = ALL
 
-    def want(self) -> None:
-        """From now on they are noted."""
-        with self._lock:
-            self._is_wanted = True
-
     def note_up_to(self, number: int, revision: int) -> None:
         """Somebody keeps all chunks up to this one as of a revision, and reads those behind it again if these are very many."""
         with self._lock:
@@ -88,13 +82,12 @@ class Changes:
         """Go on from what was noted before a stop: these changed from one revision on, before another one."""
         with self._lock:
             self._append(Note(last - 1, frozenset(chunks)))
-            self._is_wanted, self._since = True, first
+            self._since = first
 
     def begin(self, first: int) -> None:
         """Know of nothing that was changed before this revision, and of all that comes."""
         with self._lock:
             self._begin_anew(first - 1)
-            self._is_wanted = True
 
     def forget_before(self, revision: int) -> None:
         """Nobody will ask for what was changed before this revision."""

@@ -40,7 +40,6 @@ class Teller:
     def __init__(self, index: Index) -> None:
         self._readers, self._writer, self._changes = index.readers, index.writer, index.writer.changes
         self._told: int | None = None
-        self._changes.want()
 
     def tell(self) -> News:
         """The news as of the last commit."""

@@ -40,7 +40,6 @@ class Shelf:
 
     def see(self, connection: apsw.Connection, *, read: bool) -> "View | None":
         """All chunks of the connection's snapshot, if they are known, or can be `read`."""
-        self._changes.want()
         if self._postings is None and (read or self._fits):
             self._open()
         if self._postings is None:

@@ -259,7 +259,6 @@ def connect_reader(path: str) -> Reader:
     """Open the index for queries only."""
     with errors(path):
         connection = checksums.connect_as(Reader, path, apsw.SQLITE_OPEN_READONLY)
-        connection.register_fts5_function(TIMES, _count_times)
         _prepare(connection, READER_PRAGMAS)
     return connection
 
@@ -375,11 +374,12 @@ def _prepare(connection: apsw.Connection, pragmas: tuple[str, ...]) -> None:
     add_functions(connection)
     for pragma in pragmas:
         connection.execute(f"PRAGMA {pragma}").fetchall()
+    with suppress(apsw.NoFTS5Error):  # that is how damage is told here; the next statement has a better word for it
+        connection.register_fts5_function(TIMES, _count_times)
 
 
 def add_functions(connection: apsw.Connection) -> None:
-    """Define the functions that the schema's views, the filters and posting arrays need."""
-    connection.register_fts5_function(TIMES, _count_times)
+    """Define the functions that the schema's views and the filters need."""
     functions: list[tuple[str, Any, int]] = [
         ("plain", plain, 1),
         ("inner_words", inner_words, 2),

@@ -369,10 +369,9 @@ class Postings:
     def _read(self, connection: apsw.Connection, counted: Counted) -> Kept | None:
         """All again, from the index."""
         self._drop()
-        self._changes.want()
         self._changes.note_up_to(read_last(connection), counted.revision)
         if self._changes.list_between(counted.revision, counted.revision) is None:
-            return None  # nobody noted what is written just now, so that what is read would be of no use to the next question
+            return None  # of what is written just now too much was to be noted: what is read would be of no use to the next question
         begun_s = time.monotonic()
         try:
             base = read_base(connection, counted)

@@ -95,7 +95,8 @@ class Kept:
     the beginning, and in a load those that have come behind them; then those that came late. Who reads an array may go on to do so."""
 
     def __init__(self, base: Base, places: Places) -> None:
-        self.revision = self.first_revision = base.revision  # as of which is what, and the beginning
+        self.revision = base.revision
+        self.first_revision = base.revision  # of the beginning
         self.ids, self.lengths = base.ids, base.lengths
         self.first_late = len(self.ids.values)
         self.words, self.owners = (
@@ -149,17 +150,9 @@ class Kept:
     ) -> None:
         """See what these chunks are now; and, if it `goes_on`, which ones have come behind the first ones."""
         places = read_places(connection, self.revision, self.places)
-        if goes_on:
+        numbers, lengths, words = self._take_apart(connection, changed)
+        if goes_on:  # from here on nothing is read that takes so long that it might be given up in the middle
             places = self._append(connection, places)
-        numbers, lengths, words = list[int](), list[int](), list[int]()
-        tokenize = connection.fts5_tokenizer(*TOKENIZER)
-        for number, *texts in connection.execute(LATE, (sqlite.numbers(changed),)):
-            begin = len(words)
-            for text in texts:
-                words += (self.numbers.setdefault(stem, len(self.numbers)) for stem in list_stems(tokenize, text))
-                words.append(BETWEEN)
-            numbers.append(number)
-            lengths.append(len(words) - begin)
         dead = self._find(np.array(sorted(changed), np.int64))
         self._length -= int(self.lengths.values[dead].sum())
         self.dead, self.died = np.union1d(self.dead, dead), self.died + len(dead)
@@ -173,6 +166,19 @@ class Kept:
         self._note_sessions(places)
         self.revision = counted.revision
         self.check(connection, counted)
+
+    def _take_apart(self, connection: apsw.Connection, changed: set[int]) -> tuple[list[int], list[int], list[int]]:
+        """Those of some chunks that are there; how many words each has, with what is between its texts; and all of these, as numbers."""
+        numbers, lengths, words = list[int](), list[int](), list[int]()
+        tokenize = connection.fts5_tokenizer(*TOKENIZER)
+        for number, *texts in connection.execute(LATE, (sqlite.numbers(changed),)):
+            begin = len(words)
+            for text in texts:
+                words += (self.numbers.setdefault(stem, len(self.numbers)) for stem in list_stems(tokenize, text))
+                words.append(BETWEEN)
+            numbers.append(number)
+            lengths.append(len(words) - begin)
+        return numbers, lengths, words
 
     def _add(self, numbers: Ints, lengths: NDArray[np.int32]) -> None:
         self.ids.append(numbers)

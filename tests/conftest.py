@@ -30,9 +30,9 @@ pytest_plugins = [
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """All tests go to twice as many processes as there are cores, since tests of a daemon wait for half of their time; some of them
+    """All tests go to half as many processes again as there are cores, since tests of a daemon wait for half of their time; some of them
     to this one, which begins at once."""
-    return (os.cpu_count() or 1) * 2 if config.args_source == pytest.Config.ArgsSource.TESTPATHS else 0
+    return (os.cpu_count() or 1) * 3 // 2 if config.args_source == pytest.Config.ArgsSource.TESTPATHS else 0
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

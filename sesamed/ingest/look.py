@@ -126,7 +126,11 @@ class Ingest:
         what the next run will look at.
         """
         slice_bytes = LONG_SLICE_BYTES if is_alone else SLICE_BYTES
-        return _Run(self, self._committer, stop, ahead, after, slice_bytes).run(targets)
+        run = _Run(self, self._committer, stop, ahead, after, slice_bytes)
+        if ahead is None:
+            return run.run(targets)
+        with self.writer.way.open(stop):
+            return run.run(targets)
 
     def drop(self, paths: Iterable[bytes], why: Why = "gone") -> None:
         """Take files out of the index."""
@@ -247,6 +251,8 @@ class _Run:
         result, looked_at = self._result, list[FileState]()
         enough = result.bytes + self._slice_bytes
         while left and result.bytes < enough and self._unfinished is None and not (result.bytes and self._stop()):
+            if self._writer.way.is_open:
+                self._writer.way.make()
             state = self._state(left.popleft())
             result.reached += 1
             looked_at.append(state)

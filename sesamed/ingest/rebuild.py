@@ -65,7 +65,7 @@ class Rebuild:
         path = indexer.index.path + ".new"
         remove_index(path)
         await indexer.write(indexer.index.writer.load_forgotten)  # the new index learns it from the file
-        writer = await indexer.in_thread(partial(Writer, path))
+        writer = await indexer.in_thread(partial(Writer, path, indexer.index.make_way()))
         try:
             new = await indexer.in_thread(lambda: indexer.ingest_into(writer))
             upkeep = await indexer.in_thread(partial(Upkeep, writer))

@@ -43,6 +43,7 @@ HUB_THREADS = 16
 CROWDED_S, CROWD = 0.1, 2  # so many have waited for so long: then a second process is worth its start
 ASIDE_S = 1.0  # for which a question stands aside at most
 WAITED_S, WORTH = 0.1, 2  # so long a wait counts among equals, so many times as much as having used less
+AT_ONCE_S = 0.001  # in which most is answered that is no search; a load would lose more than that by making way
 WAIT_S = 0.02  # while many ask, a question waits so long for the one before it: two at once take more of both
 
 
@@ -172,6 +173,7 @@ class Turns:
         self._crowded_at_s = math.inf  # since when some have been waiting
         self._readers = readers
         self._begun_at_s = -math.inf  # when the last one got a reader
+        self._busy_at_s = math.inf  # since when one has had a reader
         self.one_by_one = False  # in the daemon, but for who has waited long
 
     def add(self, question: Question[Any], now_s: float) -> None:
@@ -179,6 +181,10 @@ class Turns:
         question.came_at_s = now_s
         question.client.waiting.append(question)
         self._waiting[question.client] = None
+
+    def is_answering(self, now_s: float) -> bool:
+        """Whether one has a reader, and is not answered at once. Any thread."""
+        return self._free < self._readers and now_s - self._busy_at_s >= AT_ONCE_S
 
     def drop(self, question: Question[Any]) -> None:
         """It waits no longer; it may have begun."""
@@ -256,6 +262,8 @@ class Turns:
             question.others_done = self._modest_done
         question.is_modest = is_modest
         self._begun_at_s = now_s
+        if self._free == self._readers:
+            self._busy_at_s = now_s
         self._free -= 1
         self._count(question, 1)
         self._note_running(question, 1)
@@ -299,6 +307,7 @@ class QueryRunner:
             self._threads.submit(started.wait)
         started.wait()
         self._turns = Turns(READERS)
+        index.is_asked = lambda: self._turns.is_answering(time.monotonic())
         self._changing = threading.Lock()
         self._is_looking = False
         self.times_ms: deque[float] = deque(maxlen=SAMPLES)

@@ -25,6 +25,7 @@ from sesamed.store.search.stems import Stems
 from sesamed.store.shelf import UNUSED_S, Shelf
 from sesamed.store.sqlite import DamagedError
 from sesamed.store.writing.transaction import Writer
+from sesamed.way import Way
 
 READERS = 3  # two are what cores are worth (docs/decisions.md, 2); the third is kept for who asks little
 CONNECTIONS = READERS + 2  # a rebuild compares with one of them, and a file of posting arrays is made with one
@@ -281,6 +282,7 @@ class Index:
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self.is_asked: Callable[[], bool] = lambda: False  # whether its readers answer a question just now
         self._stems = Stems()
         self.writer = self._open_writer()
         self.readers = Readers(
@@ -303,10 +305,14 @@ class Index:
 
     def _open_writer(self) -> Writer:
         """The writer of what is at the path; there are no readers yet."""
-        writer = Writer(self.path)
+        writer = Writer(self.path, self.make_way())
         self._stems.clear()
         writer.on_words = self._stems.note
         return writer
+
+    def make_way(self) -> Way:
+        """How a load makes way for questions of this index: into it, or into one beside it."""
+        return Way(lambda: self.is_asked())
 
     def _resume_arrays(self) -> None:
         """See whether the file of posting arrays fits. What the index says of it is true once: it is not told of changes from now on."""

@@ -27,6 +27,7 @@ from sesamed.store.rows import (
 from sesamed.store.writing.jumps import ADD_PASSED, Jumps
 from sesamed.store.writing.sessions import Tally
 from sesamed.store.writing.texts import Chunks, Results
+from sesamed.way import Way
 
 IS_CALL = ids.sql_is_call("r")
 
@@ -159,11 +160,14 @@ UNDO = f"INSERT OR IGNORE INTO undone(file, first, last, revision) VALUES(?, ?, 
 class Records:
     """Puts the rows of files in their place: new records, copies of known ones, and later additions to either."""
 
-    def __init__(self, connection: apsw.Connection, chunks: Chunks, results: Results, holders: Holders) -> None:
+    def __init__(
+        self, connection: apsw.Connection, chunks: Chunks, results: Results, holders: Holders, way: Way
+    ) -> None:
         self._connection = connection
         self._chunks = chunks
         self._results = results
         self._holders = holders
+        self._way = way
         self._records: dict[int, list[object]] = {}
         self._keys: dict[int, int] = {}
         self._touched: list[tuple[int, str]] = []
@@ -352,7 +356,8 @@ class Records:
         if self._records:
             columns = "id, key, role, kind, prompt, time_ms, entry, tool, is_error, revision"
             sql = f"INSERT INTO records({columns}) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, {NEXT_REVISION})"
-            self._connection.executemany(sql, self._records.values())
+            rows = self._records.values()
+            self._connection.executemany(sql, self._way.between(rows) if self._way.is_open else rows)
             sql = "UPDATE totals SET messages = messages + ?, tool_calls = tool_calls + ?"
             self._connection.execute(sql, (self._messages, self._tool_calls))
             self._records.clear()

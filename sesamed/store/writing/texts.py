@@ -17,6 +17,7 @@ from sesamed.store.ids import Kind
 from sesamed.store.rows import ChangedWords, ResultRow, Text
 from sesamed.store.sqlite import plain
 from sesamed.store.subwords import inner_words
+from sesamed.way import Way
 
 _PLACE = itemgetter(1, 2)  # record and kind
 DELETE_AT_ONCE = 1000
@@ -30,8 +31,9 @@ CHANGE_WORDS = f"INSERT INTO fts(fts, rowid, text, inner) VALUES(?, {NUMBER}, ?,
 class Chunks:
     """The chunks of one transaction."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, way: Way | None = None) -> None:
         self._connection = connection
+        self._way = way or Way()
         self._rows: list[tuple[int, int, bytes, bytes | None]] = []
         self._words: list[tuple[str | None, int, int, str, str]] = []
         self.changed = set[int]()  # full-text rows of this transaction
@@ -50,7 +52,7 @@ class Chunks:
         """Write the chunks that were taken."""
         if not self._rows:
             return
-        self._connection.executemany(ADD_CHUNK, self._rows)
+        self._connection.executemany(ADD_CHUNK, self._way.between(self._rows) if self._way.is_open else self._rows)
         self._connection.execute("UPDATE totals SET chunks = chunks + ?", (self._added,))
         self._rows.clear()
         self._added = 0
@@ -71,7 +73,7 @@ class Chunks:
         """Change the full-text rows, in the order of their numbers; those of one number in the order in which they came."""
         self._tell()
         self._words.sort(key=_PLACE)
-        self._connection.executemany(CHANGE_WORDS, self._words)
+        self._connection.executemany(CHANGE_WORDS, self._way.between(self._words) if self._way.is_open else self._words)
         self._words.clear()
         self._characters = 0
 

@@ -25,6 +25,7 @@ from sesamed.store.writing.jumps import ADD_JUMP, ADD_PASSED
 from sesamed.store.writing.records import UNDO, Holders, Records
 from sesamed.store.writing.sessions import OPENING_RECORDS, Facts, Sessions, Tally
 from sesamed.store.writing.texts import Chunks, Results
+from sesamed.way import Way
 
 Why: TypeAlias = Literal["gone", "forgotten", "excluded", "moved"]  # a session was removed, or has another key now
 
@@ -49,11 +50,12 @@ class Written(msgspec.Struct):
 class Writer:
     """The one writer of an index."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, way: Way | None = None) -> None:
         self.path = path
         self.connection = sqlite.connect_writer(path)
         self.files = Files(self.connection)  # and cursors, as last committed
         self.changes = Changes()
+        self.way = way or Way()
         self.commits = 0
         self.wal_pages = 0  # in the WAL, as of the last commit
         self.wal_status: tuple[int, int] | None = None  # its time and size then: another one is not of ours
@@ -63,7 +65,7 @@ class Writer:
         self.connection.set_wal_hook(self._note_wal)
         self.checkpoints = sqlite.Checkpoints(path)
         try:
-            self._transaction = Transaction(self.connection, self.files, self.changes)
+            self._transaction = Transaction(self.connection, self.files, self.changes, self.way)
             with sqlite.errors(path):
                 self.connection.execute(HEAL)
             self.load_forgotten()
@@ -249,30 +251,35 @@ class Writer:
             self.connection.execute("ROLLBACK")
         self.changes.settle(committed=False)
         self.is_writing = False
-        self._transaction = Transaction(self.connection, self.files, self.changes)  # what was gathered is void
+        self._transaction = Transaction(
+            self.connection, self.files, self.changes, self.way
+        )  # what was gathered is void
 
 
 class Transaction:
     """The changes of a commit, and when that is finished of the next one. Records and texts are gathered, and written before anything
     reads them."""
 
-    def __init__(self, connection: apsw.Connection, files: Files, changes: Changes) -> None:
+    def __init__(self, connection: apsw.Connection, files: Files, changes: Changes, way: Way) -> None:
         self._connection = connection
         self._changes = changes
-        self._chunks = chunks = Chunks(connection)
+        self._way = way
+        self._chunks = chunks = Chunks(connection, way)
         results = Results(connection, chunks)
         self._holders = Holders(connection, chunks, results)
         self._sessions = Sessions(connection)
         self.numbering = Numbering(connection)
         self._facts = Facts(connection)
         self._files = files
-        self._records = Records(connection, chunks, results, self._holders)
+        self._records = Records(connection, chunks, results, self._holders, way)
         self._changed: set[int] = set()  # sessions
         self._written = Written()
 
     def apply_all(self, changes: Iterable[FileRows]) -> None:
         """Take the changes of files."""
         for change in changes:
+            if self._way.is_open:
+                self._way.make()
             if change.withheld is None:
                 self._apply(change)
             else:

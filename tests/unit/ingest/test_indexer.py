@@ -29,6 +29,7 @@ from sesamed.own_sessions import OwnSessions
 from sesamed.sources import SOURCES
 from sesamed.store.index import Index
 from sesamed.store.writing.transaction import Writer
+from sesamed.way import EVERY, Way
 from tests.support.indexing import running, settled, states_of, write
 from tests.support.sessions import PiSession
 
@@ -45,6 +46,30 @@ async def test_a_load_makes_way(indexer: Indexer, root: Path) -> None:
         await anyio.lowlevel.checkpoint()  # it is at it
         await indexer.prove_alive()
         assert 0 < indexer.queue.pending().files < FILES
+
+
+async def test_a_load_makes_way_for_questions(indexer: Indexer, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before each file of a backlog, when it is read and when it is written, and between its rows; what was just written is not held up by
+    those who wait for it."""
+    made, make = list[str](), Way.make
+
+    def note(way: Way) -> None:
+        made.append(threading.current_thread().name)
+        make(way)
+
+    monkeypatch.setattr(Way, "make", note)
+    for number in range(FILES):
+        write(root, f"session-{number}", *(f"word {turn}" for turn in range(20)))
+    async with running(indexer):
+        await settled(indexer)
+        rows = FILES * 20
+        assert len(made) >= 2 * FILES + 3 * rows // EVERY  # of records, texts and words
+        assert set(made) == {"look_0"}
+        made.clear()
+        target = indexer.sweep.target(os.fsencode(write(root, "session-live", "hello")))
+        assert target is not None
+        await indexer.queue.wait_for([indexer.queue.mark(target)])
+    assert made == []
 
 
 async def test_looks_have_a_thread_that_waits_for_them(

@@ -14,6 +14,7 @@ from sesamed.errors import DeadlineError
 from sesamed.ingest.queue import Queue
 from sesamed.ingest.state import FileStates
 from sesamed.methods.method import (
+    AT_ONCE_S,
     LATELY_S,
     QUICK_S,
     WAIT_S,
@@ -27,6 +28,7 @@ from sesamed.methods.method import (
 )
 from sesamed.store.index import READERS, Index
 from sesamed.store.sqlite import Connection
+from tests.support.daemon import eventually
 from tests.support.queueing import target
 
 PATIENCE_S = 20
@@ -64,6 +66,36 @@ async def test_a_query_sees_what_was_written_just_before(index: Index) -> None:
         await anyio.lowlevel.checkpoint()
         queue.finish()
     assert seen == [False]
+
+
+async def test_who_loads_is_told_of_questions(index: Index) -> None:
+    """From when one is not answered at once until it is answered: a load makes way for it."""
+    queries, seen = QueryRunner(index, 60_000), [index.is_asked()]
+
+    def take_long(_: Connection) -> None:
+        eventually(index.is_asked)
+        seen.append(True)
+
+    await queries.ask(Client(), take_long)
+    assert [*seen, index.is_asked()] == [False, True, False]
+
+
+def test_what_is_answered_at_once_holds_nothing_up() -> None:
+    """Such as a status, twenty times a second; whatever follows it is another one. While several are answered, it is since the first of
+    them."""
+    turns, client = Turns(READERS), Client()
+    for came_s in (0.0, 1.0):
+        turns.add(Question(client, answer), came_s)
+        question = turns.take(came_s)
+        assert question is not None
+        told = [turns.is_answering(came_s + later_s) for later_s in (0.0, AT_ONCE_S / 2, 2 * AT_ONCE_S)]
+        turns.add(Question(Client(), answer), came_s + AT_ONCE_S)
+        other = turns.take(came_s + AT_ONCE_S)
+        assert other is not None
+        assert [*told, turns.is_answering(came_s + 2 * AT_ONCE_S)] == [False, False, True, True]
+        turns.end(question, 0.0, came_s + 0.5)
+        turns.end(other, 0.0, came_s + 0.5)
+        assert not turns.is_answering(came_s + 0.6)
 
 
 @pytest.mark.parametrize(("configured", "asked", "limit"), [(20, None, 20), (60_000, 20, 20), (20, 60_000, 20)])

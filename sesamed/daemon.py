@@ -49,7 +49,7 @@ from sesamed.sources import SOURCES
 from sesamed.sources.hub import WORKSTATION, Hub
 from sesamed.sources.sesame import Sesame
 from sesamed.standstill import Standstill
-from sesamed.store import sqlite
+from sesamed.store import shelf, sqlite
 from sesamed.store.checksums import STUB
 from sesamed.store.index import (
     DamagedIndex,
@@ -290,7 +290,7 @@ class _Daemon:
             tasks.start_soon(self._supervise, "what an earlier daemon left", requests.finish_left_over)
             tasks.start_soon(self._supervise, "what was in a damaged index", requests.save_from_damaged)
             tasks.start_soon(self._supervise, "giving memory back", self._keep_small)
-            tasks.start_soon(self._supervise, "reading what slips may mean", self._keep_ready)
+            tasks.start_soon(self._supervise, "having ready what questions need", partial(self._keep_ready, indexer))
             if config.hub.is_named:
                 child = Child(self._setting.paths.database, station.id, config, self._setting.environ)
                 indexer.on_commit = child.wake
@@ -383,8 +383,10 @@ class _Daemon:
 
     def _dispatcher(self, requests: Requests, indexer: Indexer, station: Workstation) -> Dispatcher:
         timeout_ms = self._setting.config.limits.query_timeout_ms
+        queries = QueryRunner(self._index, timeout_ms, self._second, indexer.queue)
+        self._index.is_asked = queries.is_answering
         context = Context(
-            queries=QueryRunner(self._index, timeout_ms, self._second, indexer.queue),
+            queries=queries,
             ingest=requests,
             own=OwnSessions(self._own_sessions_dir, indexer),
             socket=self._setting.paths.socket,
@@ -466,10 +468,12 @@ class _Daemon:
         self._index.readers.drop_unused()
         self._second.end_unused(time.monotonic())
 
-    async def _keep_ready(self) -> None:
+    async def _keep_ready(self, indexer: Indexer) -> None:
         """Soon after the first question, and again after a load, have what the next one would wait for."""
         while True:
             await sleep_to_next(READY_S)
+            if indexer.reads_ahead and self._index.readers.lack_arrays:
+                await anyio.to_thread.run_sync(shelf.prepare)
             if self._index.readers.lack_stems:
                 await anyio.to_thread.run_sync(
                     self._index.readers.read_stems, abandon_on_cancel=True

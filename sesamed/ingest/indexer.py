@@ -228,6 +228,11 @@ class Indexer:
         )
 
     @property
+    def reads_ahead(self) -> bool:
+        """Whether there is so much to read that a process beside this one helps: the index will be large."""
+        return not self._ahead.is_idle
+
+    @property
     def committed(self) -> Committed:
         """What of the batch under way is searchable already, though none of its tickets is served."""
         return self._ingest.committed

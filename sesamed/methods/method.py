@@ -307,11 +307,14 @@ class QueryRunner:
             self._threads.submit(started.wait)
         started.wait()
         self._turns = Turns(READERS)
-        index.is_asked = lambda: self._turns.is_answering(time.monotonic())
         self._changing = threading.Lock()
         self._is_looking = False
         self.times_ms: deque[float] = deque(maxlen=SAMPLES)
         self.count = 0
+
+    def is_answering(self) -> bool:
+        """Whether a question is answered here that takes a while. Any thread."""
+        return self._turns.is_answering(time.monotonic())
 
     def record_time(self, milliseconds: float) -> None:
         """Count a search and the time it took."""

@@ -17,6 +17,19 @@ class Note(NamedTuple):
 
     revision: int
     chunks: frozenset[int]
+    least: int  # the first of them
+
+    @staticmethod
+    def of(revision: int, chunks: Iterable[int]) -> "Note":
+        """What is noted of these."""
+        kept = frozenset(chunks)
+        return Note(revision, kept, min(kept, default=ALL))
+
+    def list_up_to(self, number: int) -> Iterable[int]:
+        """Those up to one of them; of a load most are behind what somebody keeps, which are not looked at one by one."""
+        if self.least > number:
+            return ()
+        return self.chunks if number == ALL else (chunk for chunk in self.chunks if chunk <= number)
 
 
 class Changes:
@@ -36,7 +49,7 @@ class Changes:
     def note(self, revision: int, chunks: Iterable[int]) -> None:
         """The transaction of this revision changes these. It stands here before it is committed: nobody sees it late."""
         with self._lock:
-            self._append(Note(revision, frozenset(chunks)))
+            self._append(Note.of(revision, chunks))
             self._is_open = True
             self._make_room()
             if self._count > MOST_NOTED:
@@ -60,7 +73,7 @@ class Changes:
             self._forget_before(self._seen)
         while self._count > MOST_NOTED and self._notes and self._up_to < ALL:
             whole = self._notes.popleft()
-            note = Note(whole.revision, frozenset(number for number in whole.chunks if number <= self._up_to))
+            note = Note.of(whole.revision, whole.list_up_to(self._up_to))
             if note.chunks:
                 self._cut.append(note)
             self._count -= len(whole.chunks) - len(note.chunks)
@@ -81,7 +94,7 @@ class Changes:
     def resume(self, first: int, last: int, chunks: Iterable[int]) -> None:
         """Go on from what was noted before a stop: these changed from one revision on, before another one."""
         with self._lock:
-            self._append(Note(last - 1, frozenset(chunks)))
+            self._append(Note.of(last - 1, chunks))
             self._since = first
 
     def begin(self, first: int) -> None:
@@ -103,10 +116,17 @@ class Changes:
             self._reach = ALL
 
     def list_between(self, first: int, last: int, up_to: int = ALL) -> set[int] | None:
-        """What was changed from one revision on, before another one, at least of the chunks up to some number; None if that is not
-        known."""
+        """What was changed from one revision on, before another one, of the chunks up to some number; None if that is not known."""
+        notes = self._find(first, last, up_to)
+        return None if notes is None else set[int]().union(*(note.list_up_to(up_to) for note in notes))
+
+    def count_between(self, first: int, last: int) -> int | None:
+        """How much that is at most, of all chunks; None if that is not known."""
+        notes = self._find(first, last, ALL)
+        return None if notes is None else sum(len(note.chunks) for note in notes)
+
+    def _find(self, first: int, last: int, up_to: int) -> list[Note] | None:
         with self._lock:
             if first < self._since or (first < self._cut_before and self._reach < up_to):
                 return None
-            notes = (*self._cut, *self._notes)
-            return set[int]().union(*(note.chunks for note in notes if first <= note.revision < last))
+            return [note for note in (*self._cut, *self._notes) if first <= note.revision < last]

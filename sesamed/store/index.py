@@ -5,6 +5,7 @@ import errno
 import fcntl
 import os
 import queue
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -170,6 +171,11 @@ class Readers:
                 with self.lend(self._is_closing.is_set) as connection:
                     self._stems.read(connection, first)
         self._stems.note_reading(time.monotonic() - begun_s)
+
+    @property
+    def lack_arrays(self) -> bool:
+        """Whether somebody asks who may have to wait until posting arrays can be used, should the index be large some day."""
+        return self._stems.is_wanted and "numpy" not in sys.modules
 
     @property
     def have_arrays(self) -> bool:

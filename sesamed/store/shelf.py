@@ -4,6 +4,7 @@ Once somebody has asked, the arrays of common words also lie in a file (`array_f
 goes on; without it all would be read from the index again.
 """
 
+import importlib
 import os
 import threading
 import time
@@ -59,9 +60,7 @@ class Shelf:
         return self._file is not None and self._file.mark is not None
 
     def _open(self) -> "Postings":
-        os.environ.setdefault(
-            "OPENBLAS_NUM_THREADS", "1"
-        )  # nothing here is linear algebra, for which numpy begins a thread a core
+        prepare()
         from sesamed.store.search.postings import Postings
 
         with self._lock:
@@ -130,6 +129,14 @@ class Shelf:
             return None
         changed = self._changes.list_between(mark.revision, revision)
         return None if changed is None else Stop(mark.nonce, mark.revision, revision, sorted(changed))
+
+
+def prepare() -> None:
+    """Import what arrays need, which takes 50 ms, once."""
+    os.environ.setdefault(
+        "OPENBLAS_NUM_THREADS", "1"
+    )  # nothing here is linear algebra, for which numpy begins a thread a core
+    importlib.import_module("sesamed.store.search.large")
 
 
 def find_view(connection: apsw.Connection, *, read: bool) -> "View | None":

@@ -63,6 +63,24 @@ def meet(daemon: Daemon) -> int:
     return find_reading(daemon)[0]
 
 
+# It says when it stands still, and when it imports what posting arrays need.
+WAYS = """
+import os
+from pathlib import Path
+from sesamed import daemon, way
+from sesamed.store import shelf
+daemon.READY_S = 0.05
+place = Path(os.environ["SESAME_RUNTIME_DIR"])
+def said(name, function):
+    def say(*arguments):
+        (place / name).touch()
+        return function(*arguments)
+    return say
+way.time = type("Time", (), {"monotonic": way.time.monotonic, "sleep": staticmethod(said("stood", way.time.sleep))})
+shelf.prepare = said("prepared", shelf.prepare)
+"""
+
+
 def is_there(pid: int) -> bool:
     """Whether a process runs."""
     try:
@@ -85,6 +103,20 @@ def test_it_is_there_during_a_load_only(daemon: Daemon) -> None:
     eventually(lambda: not find_reading(daemon))
     as_in_the_files(daemon)
     daemon.check_index()
+
+
+def test_whoever_asks_during_a_load_comes_first() -> None:
+    """The load stands still while a question is answered, and has ready what the next one may need."""
+    with Daemon(program=("-c", WAYS + PROGRAM)) as daemon:
+        write_load(daemon, "first")
+        daemon.start()
+        meet(daemon)
+        said = {name: daemon.runtime_dir / name for name in ("stood", "prepared")}
+        while not all(path.exists() for path in said.values()):
+            daemon.call("search", query="quince medlar salsify")
+            assert find_reading(daemon), "the load was over before"
+        daemon.sync()
+        as_in_the_files(daemon)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

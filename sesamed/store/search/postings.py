@@ -388,12 +388,12 @@ class Postings:
     def _go_on(self, kept: Kept, connection: apsw.Connection, counted: Counted) -> bool:
         """Bring up what is kept, unless what has changed is not known, or too much for that."""
         since = kept.revision
-        changed = self._changes.list_between(since, counted.revision)
-        if changed is not None and len(changed) <= MOST_AT_ONCE and kept.count_late + len(changed) <= MOST_LATE:
+        count = self._changes.count_between(since, counted.revision)
+        are_few = count is not None and count <= MOST_AT_ONCE and kept.count_late + count <= MOST_LATE
+        if are_few and (changed := self._changes.list_between(since, counted.revision)) is not None:
             kept.bring_up(connection, counted, changed)
             return True
-        changed = self._changes.list_between(since, counted.revision, kept.last)
-        within = None if changed is None else {number for number in changed if number <= kept.last}
+        within = self._changes.list_between(since, counted.revision, kept.last)
         if within is None or len(within) > MOST_AT_ONCE or kept.count_within + len(within) > MOST_LATE:
             return False
         kept.bring_up(connection, counted, within, goes_on=True)

@@ -140,20 +140,20 @@ class Stems:
         self._letters: dict[str, _Letter] = {}
         self._begun: dict[_Letter, str] = {}  # that are being read
         self._noted = 0  # the revision after the last commit that was told
-        self._is_wanted = False  # somebody asks questions
+        self.is_wanted = False  # somebody asks questions
         self._void_at_s = -SETTLE_S
         self._read_at_s = self._took_s = 0.0  # when all were read last, and how long it took
 
     def want(self) -> None:
         """Somebody has asked something: the next word may be a slip."""
-        self._is_wanted = True
+        self.is_wanted = True
 
     def list_missing(self) -> list[str]:
         """The letters to read before somebody needs them; none while much is committed, nor so often that it would cost more than
         slips do."""
         now_s = time.monotonic()
         is_time = now_s >= max(self._void_at_s + SETTLE_S, self._read_at_s + self._took_s / READING_SHARE)
-        if not (self._is_wanted and is_time):
+        if not (self.is_wanted and is_time):
             return []
         return [first for first in string.ascii_lowercase if first not in self._letters]
 

@@ -68,16 +68,16 @@ async def test_a_query_sees_what_was_written_just_before(index: Index) -> None:
     assert seen == [False]
 
 
-async def test_who_loads_is_told_of_questions(index: Index) -> None:
+async def test_says_whether_a_question_is_answered(index: Index) -> None:
     """From when one is not answered at once until it is answered: a load makes way for it."""
-    queries, seen = QueryRunner(index, 60_000), [index.is_asked()]
+    queries = QueryRunner(index, 60_000)
+    seen = [queries.is_answering()]
 
     def take_long(_: Connection) -> None:
-        eventually(index.is_asked)
-        seen.append(True)
+        seen.append(eventually(queries.is_answering))
 
     await queries.ask(Client(), take_long)
-    assert [*seen, index.is_asked()] == [False, True, False]
+    assert [*seen, queries.is_answering()] == [False, True, False]
 
 
 def test_what_is_answered_at_once_holds_nothing_up() -> None:

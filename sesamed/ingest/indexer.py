@@ -74,6 +74,7 @@ class Indexer:
         self.replaced = anyio.Event()  # the index was replaced; there is another event for the next time
         self._replacements = list[float]()  # when a damaged index was replaced, not long ago
         self.last_sweep_ms: int | None = None
+        self.sweep_took_s = 0.0  # of CPU, the last one
         self.last_event_ms: int | None = None
         self._has_to_decide = (
             False  # a sweep has found all that there is; once it is read, numbers of sessions are for ever
@@ -292,9 +293,12 @@ class Indexer:
         return tickets
 
     def _look_around(self) -> list[Due]:
+        begun_s = time.thread_time()
         self._look_into_projects()
         self.sweep.add_projects(self.projects.list_directories())
-        return self.sweep.due(self._ingest)
+        found = self.sweep.due(self._ingest)
+        self.sweep_took_s = time.thread_time() - begun_s
+        return found
 
     def _is_still_due(self, found: Due) -> bool:
         """Whether a file is still due: it may have been read for another sweep meanwhile."""

@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 TICK_S = 0.5  # a root that is made is noticed within this; a tick costs a stat or two a root, and one a file beside it
 POLLING_S = 5.0  # between sweeps where there are no events
 LOOK_AGAIN_S = 2.0  # when fewer directories are watched than there are
+SWEEP_SHARE, DEAR_SWEEP_S = 0.001, 0.06  # of the time may go into sweeps that take longer than that: with 10,000 files
+LONGEST_S = 600.0  # between two sweeps all the same, unless they are configured so
 CLOCK_JUMP_S = 60.0  # the machine slept, or the clock was set: events may have been lost
 
 Mode = Literal["events", "polling", "missing"]
@@ -126,7 +128,12 @@ class RootWatcher:
 
     def _interval(self) -> float:
         polling = self._wanted == "polling" or any(self.mode(root) == "polling" for root in self._indexer.sweep.roots)
-        return min(POLLING_S, self._sweep_s) if polling and self._wanted != "off" else self._sweep_s
+        if polling and self._wanted != "off":
+            return min(POLLING_S, self._sweep_s)
+        took_s = self._indexer.sweep_took_s
+        if self._wanted == "off" or took_s < DEAR_SWEEP_S:
+            return self._sweep_s
+        return max(self._sweep_s, min(took_s / SWEEP_SHARE, LONGEST_S))
 
     def _start(self) -> None:
         assert self._watcher is not None

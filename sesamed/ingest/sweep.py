@@ -1,7 +1,8 @@
 """Compares the files below the roots with their states: the truth that events only hint at. Looks at directories and `stat`; opens no
 file.
 
-A sweep of 10,000 files takes some tens of milliseconds, so it runs every minute, after anything was lost, and before a `fresh` answer.
+A sweep of 10,000 files takes some tens of milliseconds, so it runs every minute (with more files not as often), after anything was lost,
+and before a `fresh` answer.
 """
 
 import os

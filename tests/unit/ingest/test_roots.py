@@ -162,6 +162,32 @@ def test_how_often_roots_are_swept(indexer: Indexer, wanted: Wanted, interval: f
     assert len(desk.made) == (wanted == "events")
 
 
+@pytest.mark.parametrize(
+    ("took_s", "configured_s", "interval_s"),
+    [
+        (0.004, 1.0, 1.0),  # few files: as it is configured, however often
+        (0.05, 60.0, 60.0),
+        (0.15, 60.0, 150.0),
+        (0.15, 3600.0, 3600.0),
+        (5.0, 60.0, module.LONGEST_S),
+    ],
+)
+def test_with_very_many_files_sweeps_are_rarer(
+    indexer: Indexer, took_s: float, configured_s: float, interval_s: float
+) -> None:
+    """So that they take a thousandth of a core at most; there are events meanwhile."""
+    desk = Desk(indexer)
+    desk.watcher._sweep_s, indexer.sweep_took_s = configured_s, took_s
+    desk.watcher._look()
+    assert desk.watcher._interval() == pytest.approx(interval_s)
+
+
+async def test_says_what_a_sweep_took(indexer: Indexer) -> None:
+    """Of CPU, in its thread: how busy the machine is does not count."""
+    await indexer.look_around()
+    assert 0 < indexer.sweep_took_s < 1
+
+
 @pytest.mark.fault(12)
 def test_without_instances_all_roots_are_polled(indexer: Indexer) -> None:
     """The kernel's limit is for all programs of a user."""

@@ -99,9 +99,9 @@ class Speller:
         by_least: list[list[tuple[str, int]]] = [[] for _ in range(most + 1)]
         for term, chunks in self._vocabulary.list_near(sought):
             by_least[(sought.count_apart(term) + 1) // 2].append((term, chunks))  # a slip changes two letters at most
-        found = list[tuple[int, int, str]]()
+        found, ruler = list[tuple[int, int, str]](), Ruler(word)
         for least, some in enumerate(by_least):
-            measured = ((min(measure_beginnings(word, term)[-ENDING - 1 :]), -chunks, term) for term, chunks in some)
+            measured = ((ruler.measure_nearest(term, ENDING, most), -chunks, term) for term, chunks in some)
             found += (one for one in measured if one[0] <= most)
             if sum(one[0] <= least for one in found) >= CANDIDATES:  # all others are further away
                 break
@@ -144,28 +144,48 @@ def distance(one: str, other: str, limit: int) -> int:
     """How many letters must be inserted, removed, changed or swapped; more than `limit` is limit + 1."""
     if abs(len(one) - len(other)) > limit:
         return limit + 1
-    return min(measure_beginnings(one, other)[-1], limit + 1)
+    return min(Ruler(one).measure_beginnings(other)[-1], limit + 1)
 
 
-def measure_beginnings(one: str, other: str) -> list[int]:
-    """How far each beginning of a word is from another one: the table of distances by columns, as differences between its cells, each
-    column in a few numbers (Hyyrö, A bit-vector algorithm for computing Levenshtein and Damerau edit distances, 2003).
+class Ruler:
+    """Measures how far the beginnings of one word are from others: the table of distances by columns, as differences between its cells,
+    each column in a few numbers (Hyyrö, A bit-vector algorithm for computing Levenshtein and Damerau edit distances, 2003).
     """
-    places: dict[str, int] = {}
-    for row, letter in enumerate(other):
-        places[letter] = places.get(letter, 0) | 1 << row
-    every = (1 << len(other)) - 1
-    last = every ^ every // 2
-    more, less, same, before = every, 0, 0, 0
-    far = len(other)
-    found = [far]
-    for letter in one:
-        here = places.get(letter, 0)
-        swapped = (~same & here) << 1 & before
-        same = ((here & more) + more ^ more) | here | less | swapped
-        further, nearer = less | every & ~(same | more), same & more
-        far += bool(further & last) - bool(nearer & last) if last else 1
-        further, nearer = further << 1 | 1, nearer << 1
-        more, less, before = (nearer | ~(same | further)) & every, further & same & every, here
-        found.append(far)
-    return found
+
+    def __init__(self, word: str) -> None:
+        self._rows = range(len(word))
+        self._every = (1 << len(word)) - 1
+        self._places: dict[str, int] = {}
+        for row, letter in enumerate(word):
+            self._places[letter] = self._places.get(letter, 0) | 1 << row
+
+    def measure_beginnings(self, other: str) -> list[int]:
+        """How far each beginning is, the empty one first."""
+        more, less = self._measure(other)
+        found = [len(other)]
+        for row in self._rows:
+            found.append(found[-1] + (more >> row & 1) - (less >> row & 1))
+        return found
+
+    def measure_nearest(self, other: str, shorter: int, most: int) -> int:
+        """How far the nearest is of those that are at most so much shorter than the word; what is further than `most` is not exact."""
+        more, less = self._measure(other)
+        nearest = far = len(other) + more.bit_count() - less.bit_count()
+        if far > most + shorter:  # each letter less is one nearer at most
+            return far
+        for row in reversed(self._rows[-shorter:]):
+            far -= (more >> row & 1) - (less >> row & 1)
+            nearest = min(nearest, far)
+        return nearest
+
+    def _measure(self, other: str) -> tuple[int, int]:
+        """Which rows of the last column are one more than the row above, and which one less."""
+        every, find = self._every, self._places.get
+        more, less, same, before = every, 0, 0, 0
+        for letter in other:
+            here = find(letter, 0)
+            swapped = (~same & here) << 1 & before
+            same = ((here & more) + more ^ more) | here | less | swapped
+            further, nearer = (less | every & ~(same | more)) << 1 | 1, (same & more) << 1
+            more, less, before = (nearer | ~(same | further)) & every, further & same & every, here
+        return more, less

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sesamed.store.reading import resolve
-from sesamed.store.search.spelling import distance, measure_beginnings
+from sesamed.store.search.spelling import Ruler, distance
 
 WORDS = st.text(st.characters(categories=["L", "Nd"]), min_size=1, max_size=12).filter(
     lambda word: len(resolve.split_words(word)) == 1
@@ -122,7 +122,11 @@ def test_distances_are_those_of_the_table(one: str, other: str) -> None:
             if row > 1 and column > 1 and (letter, one[row - 2]) == (other[column - 2], against):
                 ways.append(table[row - 2][column - 2] + 1)
             table[row].append(min(ways))
-    assert measure_beginnings(one, other) == [cells[-1] for cells in table]
+    far = [cells[-1] for cells in table]
+    assert Ruler(one).measure_beginnings(other) == far
+    for shorter, most in ((1, 1), (3, 2), (5, 2)):
+        nearest, exact = Ruler(one).measure_nearest(other, shorter, most), min(far[-shorter - 1 :])
+        assert nearest == exact if exact <= most else nearest > most
 
 
 @given(SHORT, SHORT, st.integers(0, 3))

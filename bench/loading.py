@@ -5,6 +5,8 @@
 Questions of two to four common words, one after the other with a pause, so that the load is not held up by them, from the first answer of
 a daemon until everything is searchable; then the same ones again, of the finished index. How many are asked depends on how long the load
 takes. Words are drawn from another index of the same corpus. `loaded in` is said beside what a load takes of which nobody asks anything.
+While it loads nearly every question has a word that nobody asked for before, which has to be read: of the finished index that has a row
+of its own, from a daemon that was asked nothing yet. `p95 of idle` is by the other row, when all was asked before.
 """
 
 import contextlib
@@ -46,7 +48,13 @@ def measure(corpus: str, pause_s: float = 0.3) -> list[Table]:
         idle = [_ask(daemon, question) for question in questions]
     with scratch() as place, Instance(place, corpus) as daemon:
         alone_s = daemon.until_settled()
-    rows = [_row("**while it loads**", during, idle), _row("of the finished index", idle, idle)]
+        daemon.until_folded()
+        first = [_ask(daemon, question) for question in questions]
+    rows = [
+        _row("**while it loads**", during, idle),
+        _row("of the finished index, each for the first time", first, idle),
+        _row("of the finished index", idle, idle),
+    ]
     note = f"Loaded in {loaded_s:.1f} s; in {alone_s:.1f} s when nobody asks."
     return [Table("Search of common words meanwhile, ms", HEADER, rows, note)]
 

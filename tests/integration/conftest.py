@@ -26,9 +26,9 @@ def library() -> Iterator[Library]:
 def watching() -> Iterator[Daemon]:
     """A daemon with a session `one`, watching; what it notices by itself it has from events, for it never sweeps again."""
     with Daemon({"sweepSeconds": 86_400}) as started:
-        started.write("project/one.jsonl", one().bytes())
-        started.sync()
         eventually(lambda: started.call("status")["sources"][0]["mode"] == "events")
+        started.swept().write("project/one.jsonl", one().bytes())
+        started.sync()
         yield started
 
 

@@ -122,6 +122,7 @@ def test_any_change_is_noticed_unasked(watching: Daemon, steps: list[Step]) -> N
     """Whatever happens to a file, events bring the index to what a sweep would."""
     sources = [{"parser": "pi", "path": str(watching.root)}]
     with Daemon({"sources": sources, "watch": "off", "sweepSeconds": 86_400}) as sweeping:
+        sweeping.swept()
         for step in steps:
             sweeping.sync()
             step(watching)

@@ -45,7 +45,7 @@ def test_appends_in_a_directory_that_was_moved_in(watching: Daemon) -> None:
 def test_without_events() -> None:
     """With `--watch=off` nothing is noticed, until a fresh query asks."""
     with Daemon({"sweepSeconds": 86_400}, ["--watch=off"]) as daemon:
-        assert daemon.call("status")["sources"][0]["mode"] == "polling"
+        assert daemon.swept().call("status")["sources"][0]["mode"] == "polling"
         daemon.write("a.jsonl", PiSession().user("quince").bytes())
         assert daemon.found("quince", fresh=True)
         daemon.append("a.jsonl", PiSession().user("quince").user("medlar").last_line())
@@ -69,7 +69,7 @@ def test_a_root_that_is_made_later() -> None:
     with Daemon(None) as daemon:
         daemon.stop()
         daemon.configure({"sweepSeconds": 86_400})
-        daemon.start().sync()
+        daemon.start().swept().sync()
         status = daemon.call("status")
         modes = [source["mode"] for source in status["sources"] if source["parser"] != "sesame"]
         assert (status["state"], set(modes)) == ("ready", {"missing"})
@@ -87,8 +87,7 @@ def test_a_root_that_is_a_link(watching: Daemon) -> None:
     real.mkdir()
     (watching.directory / "link").symlink_to(real)
     watching.configure({"sources": [{"parser": "pi", "path": str(watching.directory / "link")}]})
-    watching.restart()
-    watching.sync()
+    watching.restart().swept()
     (real / "a.jsonl").write_bytes(PiSession().user("a medlar").bytes())
     eventually(lambda: watching.found("medlar"))
     (real / "a.jsonl").write_bytes(PiSession().user("a medlar").user("a salsify").bytes())

@@ -304,6 +304,7 @@ def test_words_are_cleaned(daemon: Daemon, session: str) -> None:
 def test_a_session_that_cannot_be_written() -> None:
     """What stands at its path is not followed or written over: the reason is said, and nothing is kept."""
     with Daemon({"watch": "off", "sweepSeconds": 86_400}) as daemon:
+        daemon.swept()
         made = daemon.call("new_session")
         kept = daemon.directory / "elsewhere"
         os.rename(made["path"], kept)

@@ -218,7 +218,7 @@ def test_sync_ignores_what_is_not_ours(library: Library) -> None:
 def test_sync_in_no_time() -> None:
     """`sync` without time says what is pending instead of waiting."""
     with Daemon({"watch": "off", "sweepSeconds": 86_400}) as daemon:
-        daemon.sync()
+        daemon.swept()
         session = PiSession()
         for number in range(5000):  # more than is read at a blink
             session.user(f"quince {number} and other words that take their time")
@@ -234,7 +234,7 @@ def test_sync_in_no_time() -> None:
 def test_index_counts(library: Library) -> None:
     """`index` looks at every file now: what is new, what changed, what is as it was."""
     with Daemon({"watch": "off", "sweepSeconds": 86_400}) as daemon:
-        daemon.sync()
+        daemon.swept()
         one, two = PiSession(id="one-1").user("first"), PiSession(id="two-2").user("second")
         daemon.write("1.jsonl", one.bytes())
         daemon.write("2.jsonl", two.bytes() + b"not json\n")

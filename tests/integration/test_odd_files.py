@@ -200,6 +200,7 @@ def test_what_moves_to_where_it_is_excluded_goes(watch: str, moved: str) -> None
 def test_an_excluded_file_with_the_inode_of_one_that_is_gone() -> None:
     """Inodes are used again: the session is gone, and stays."""
     with Daemon({"exclude": ["**/secret"], "watch": "off", "sweepSeconds": 3600}) as daemon:
+        daemon.swept()
         path = daemon.write("a.jsonl", PiSession(id="quince-1").user("a quince").bytes())
         daemon.sync()
         (daemon.root / "secret").mkdir()

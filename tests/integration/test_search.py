@@ -584,6 +584,7 @@ def test_a_summary_decides_between_equals() -> None:
 def test_fresh() -> None:
     """A fresh search has every complete line that was on disk when it came, without any event."""
     with Daemon({"watch": "off", "sweepSeconds": 86_400}) as daemon:
+        daemon.swept()
         session = PiSession()
         daemon.write("a.jsonl", session.bytes())
         daemon.sync()

@@ -156,6 +156,12 @@ class Daemon:
         self.wait_notified("READY=1")
         return self
 
+    def swept(self) -> "Daemon":
+        """Wait until the sweep of its start has ended, which a `sync` neither is nor waits for: without events nothing is noticed from
+        then on until somebody asks. Only before the first who asks, whose sweep could not be told from it."""
+        eventually(lambda: self.call("status")["lastSweepAt"])
+        return self
+
     def wait_notified(self, wanted: str) -> None:
         """Wait until it tells the service manager this."""
         assert self.process is not None

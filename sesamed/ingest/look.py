@@ -174,7 +174,7 @@ class Ingest:
         self.writer.change(lambda _: self.writer.files.read_again(paths))
         for path in paths:
             if (state := self.states.get(path)) is not None:
-                state.version = UNREAD
+                state.version, state.seen = UNREAD, None  # nor has a look seen it that is committed but not finished
 
     def forget(self, sessions: Sequence[SessionKey]) -> None:
         """Take sessions out of the index, so that nothing is kept when their files are looked at again."""

@@ -447,3 +447,15 @@ async def test_what_a_look_lets_in_while_somebody_sweeps_is_due(
 
         monkeypatch.setattr(indexer, "_drop_excluded", drop_late)
         assert await indexer.look_around()
+
+
+async def test_what_is_to_be_read_again_is_not_served_by_a_look_that_has_ended(indexer: Indexer, root: Path) -> None:
+    """That one is committed, but its batch is not: it has seen the file as it is, and read it by rules that don't count any more."""
+    path = os.fsencode(write(root, "one", "quince"))
+    (ticket,) = await indexer.look_around()
+    states = states_of(indexer.queue.take())
+    indexer._ingest.run([state.target for state in states])
+    indexer._ingest.read_again([path])
+    (again,) = await indexer.look_around()
+    indexer.queue.finish()
+    assert (ticket.is_served, again.is_served) == (True, False)

@@ -30,7 +30,7 @@ from sesamed.ingest.withholding import Withholding
 from sesamed.model import Pending, Progress, ProjectExclusion, SessionKey
 from sesamed.source import Document, Source, Unit
 from sesamed.store import sqlite
-from sesamed.store.index import Index, IndexLostError, note_lost
+from sesamed.store.index import EXCLUDES, Index, IndexLostError, note_lost
 from sesamed.store.sqlite import DamagedError
 from sesamed.store.upkeep import Upkeep
 from sesamed.store.writing.files import Files
@@ -79,7 +79,8 @@ class Indexer:
         self._has_to_decide = (
             False  # a sweep has found all that there is; once it is read, numbers of sessions are for ever
         )
-        self._excluded_by = 0  # the revision of the exclusion by which files were dropped last
+        # the revision of the exclusion by which files were dropped last; None: an earlier daemon's
+        self._excluded_by = None if index.recall(EXCLUDES, str) == "1" else 0
         self.leaving = False  # set when the daemon stops: what is under way ends with the next commit
         self._sources = sources
         self._limits = limits
@@ -357,11 +358,21 @@ class Indexer:
         """Drop what is excluded, if that has changed since it was last done."""
         if (revision := self.sweep.exclusion.revision) == self._excluded_by:
             return 0
+        if has_rules := self.sweep.exclusion.has_rules:
+            await self.write(partial(self._note_rules, "1"))
         dropped = await self.drop(await self.write(self._mark_excluded), "excluded")
         if silent := await self.write(self._find_silent):
             await self._change(partial(self._ingest.read_again, silent))
+            self._let_in += 1
+        if not has_rules:
+            await self.write(partial(self._note_rules, ""))
         self._excluded_by = revision
         return dropped
+
+    def _note_rules(self, value: str) -> None:
+        """Note for the next daemon whether anything is excluded: when it is told of nothing, it has to know that this is new."""
+        if (self.index.get(EXCLUDES) or "") != value:
+            self.index.put(EXCLUDES, value)
 
     def _look_into_projects(self) -> None:
         """Look for the `.sesameignore` of all projects. A bug stops nothing else: it is said, and the next sweep tries again."""

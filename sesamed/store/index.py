@@ -574,7 +574,8 @@ def _time_of(name: str) -> int:
 # is made; what is kept beside the rows is copied; files are read; the rest is played back (`writing.takeover`); the old index is removed,
 # once the disk has all of that.
 
-CARRIED_METADATA = ("roots",)
+EXCLUDES = "excludes"  # the name of whether something may say nothing because of what is excluded: then it is `1`
+CARRIED_METADATA = ("roots", EXCLUDES)
 FORM = "secrets"  # the name of what has been done with secrets, in the metadata
 NUMBERED = """
     SELECT source, native_id, origin, ordinal FROM sessions WHERE (source, native_id) IN (

@@ -1,9 +1,11 @@
 """The ingest task: what it says while it works, what it does when it cannot, and that it makes way."""
 
+import json
 import logging
 import os
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,7 @@ from sesamed.way import EVERY, Way
 from tests.support.indexing import running, settled, states_of, write
 from tests.support.sessions import PiSession
 
+MOMENT = "2026-01-31T12:00:00.000Z"
 FILES = 8  # each most of a slice, all of them taken at once
 
 
@@ -447,6 +450,53 @@ async def test_what_a_look_lets_in_while_somebody_sweeps_is_due(
 
         monkeypatch.setattr(indexer, "_drop_excluded", drop_late)
         assert await indexer.look_around()
+
+
+def write_described(root: Path) -> tuple[Path, Path]:
+    """A transcript, and a document that is about it."""
+    transcript, document = write(root, "out", "quince"), root / "out.meta.json"
+    fields = {
+        "sessionId": "out",
+        "sessionFile": str(transcript),
+        "name": "Trees",
+        "description": "",
+        "summary": "",
+        "tags": [],
+    }
+    rest = {"cwd": "/x", "createdAt": MOMENT, "updatedAt": MOMENT, "model": "m", "lastIndexedLeafId": "ab"}
+    document.write_text(json.dumps(fields | rest))
+    return transcript, document
+
+
+def paths_of(tickets: Sequence[Ticket]) -> set[Path]:
+    """The files that are due."""
+    return {Path(os.fsdecode(ticket.state.target.path)) for ticket in tickets}
+
+
+async def test_what_said_nothing_is_due_with_the_sweep_that_sees_why_no_more(indexer: Indexer, root: Path) -> None:
+    """The sweep has looked at the document before it is to be read again: who asked for it was told that all is searchable."""
+    transcript, document = write_described(root)
+    rules = root / ".sesameignore"
+    rules.write_text("out.jsonl\n")
+    async with running(indexer):
+        await settled(indexer)
+        await settled(indexer)
+        assert await indexer.look_around() == []
+        rules.write_text("")
+        assert paths_of(await indexer.look_around()) == {transcript, document}
+
+
+async def test_what_said_nothing_is_due_when_nothing_is_excluded_any_more(indexer: Indexer, root: Path) -> None:
+    """Not once more, when that was done. A daemon that is told to exclude nothing has nothing to compare with but the index."""
+    transcript, document = write_described(root)
+    for exclude, due in ([transcript.name], {document}), ([], {transcript, document}), ([], set()):
+        sweep = Sweep([Root("pi", str(root))], Exclusion(exclude), {"pi": SOURCES["pi"].shapes})
+        daemon = Indexer(indexer.index, SOURCES, sweep, ReadLimits())
+        async with running(daemon):
+            await daemon.expire()
+            found = await daemon.look_around()
+            await daemon.queue.wait_for(found)
+        assert paths_of(found) == due
 
 
 async def test_what_is_to_be_read_again_is_not_served_by_a_look_that_has_ended(indexer: Indexer, root: Path) -> None:

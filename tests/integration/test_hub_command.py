@@ -16,6 +16,7 @@ from sesamed.hub import checking
 from sesamed.hub import server as hub_server
 from sesamed.hub.claim import Identity
 from sesamed.hub.migrations import VERSION
+from tests.support import measured
 from tests.support.daemon import Daemon, eventually
 from tests.support.documents import examples
 from tests.support.hub import Workstation
@@ -38,10 +39,11 @@ class Machine:
         self.daemon.configure({**self.kept, "hub": hub})
 
     def hub(self, *words: str) -> "subprocess.CompletedProcess[str]":
-        """Run it, without a terminal."""
+        """Run it, without a terminal; it is measured, since what it does of `sesamed` no daemon does."""
         command = [sys.executable, "-W", "error", "-m", "sesamectl", "hub", *words]
+        environ = self.daemon.environ() | measured.switch()
         return subprocess.run(
-            command, env=self.daemon.environ(), capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+            command, env=environ, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
         )
 
     def json(self, *words: str) -> dict[str, Any]:

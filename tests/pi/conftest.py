@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import npm
+from tests.support import measured, npm
 from tests.support.chat import Model
 from tests.support.desk import Desk
 
@@ -16,8 +16,8 @@ SetDesk = Callable[..., Desk]
 
 @pytest.fixture(autouse=True)
 def _not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Coverage is that of the other tests: it would double what the daemons and clients of these take."""
-    monkeypatch.delenv("COVERAGE_PROCESS_START", raising=False)
+    """Coverage is that of the other tests: it would double what the daemons of these take."""
+    monkeypatch.setattr(measured, "CONFIGURATION", None)
 
 
 # The oldest pi is put through these only in .ci/run, which has 15 minutes: what pi itself has a part in. `.ci/long pi` runs all in both.

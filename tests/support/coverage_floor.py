@@ -1,6 +1,7 @@
 """Coverage of all tests together, printed, and not let fall below a floor: a plugin of pytest where COVERAGE_PROCESS_START is set.
 
-That variable has coverage measure every process of this environment, daemons and clients too; those that are killed leave no data.
+That variable has coverage measure the processes that run tests; which of those that they start are measured is said in
+tests/support/measured.py. Those that are killed leave no data.
 """
 
 import json
@@ -13,9 +14,9 @@ import pytest
 from coverage import Coverage
 from coverage.exceptions import CoverageWarning
 
-SWITCH = "COVERAGE_PROCESS_START"
-PACKAGES = ("sesamed", "sesamectl")
-HELD = "sesamed"
+from tests.support import measured
+
+PACKAGE = "sesamed"
 FLOOR = 95.0  # percent of lines and branches
 MODULE_FLOOR = 85.0
 REPORT = pytest.StashKey[list[str]]()
@@ -32,23 +33,23 @@ class Module(NamedTuple):
         return f"{self.percent:6.1f} % {self.path}: {self.missing}"
 
 
+@pytest.hookimpl(tryfirst=True)  # when other processes that run tests have begun, and no test has
+def pytest_runtestloop() -> None:
+    """Only what we measure has the switch."""
+    measured.keep_to_ourselves()
+
+
 @pytest.hookimpl(trylast=True)  # when other processes that run tests have ended
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Put together what all processes have measured; the run fails when it is too little."""
     _save()
     if "PYTEST_XDIST_WORKER" in os.environ:
         return
-    coverage = _combine()
-    lines, faults = [], []
-    for package in PACKAGES:
-        total, modules = _measure(coverage, package)
-        lines += [f"{total:6.1f} % of {package}, lines and branches; modules below {FLOOR:.0f} %:"]
-        lines += [f"  {module}" for module in modules if module.percent < FLOOR]
-        if package == HELD:
-            faults = [
-                f"{module.path} is below {MODULE_FLOOR:.0f} %" for module in modules if module.percent < MODULE_FLOOR
-            ]
-            faults += [f"{package} is below {FLOOR:.0f} %"] * (total < FLOOR)
+    total, modules = _measure(_combine())
+    lines = [f"{total:6.1f} % of {PACKAGE}, lines and branches; modules below {FLOOR:.0f} %:"]
+    lines += [f"  {module}" for module in modules if module.percent < FLOOR]
+    faults = [f"{module.path} is below {MODULE_FLOOR:.0f} %" for module in modules if module.percent < MODULE_FLOOR]
+    faults += [f"{PACKAGE} is below {FLOOR:.0f} %"] * (total < FLOOR)
     session.config.stash[REPORT] = [*lines, *(f"TOO LITTLE: {fault}" for fault in faults)]
     if faults and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -71,7 +72,7 @@ def _save() -> None:
 
 def _combine() -> Coverage:
     """The data of all processes."""
-    coverage = Coverage(config_file=os.environ[SWITCH])
+    coverage = Coverage(config_file=measured.CONFIGURATION or True)
     with warnings.catch_warnings():
         warnings.simplefilter(
             "ignore", CoverageWarning
@@ -81,10 +82,10 @@ def _combine() -> Coverage:
     return coverage
 
 
-def _measure(coverage: Coverage, package: str) -> tuple[float, list[Module]]:
-    """A package's share, and those of its modules, the worst first."""
-    file = Path(coverage.config.data_file).with_name(f".coverage-{package}.json")
-    coverage.json_report(outfile=str(file), include=[f"{package}/*"])  # not a wheel that a test installed
+def _measure(coverage: Coverage) -> tuple[float, list[Module]]:
+    """The package's share, and those of its modules, the worst first."""
+    file = Path(coverage.config.data_file).with_name(".coverage.json")
+    coverage.json_report(outfile=str(file), include=[f"{PACKAGE}/*"])  # not a wheel that a test installed
     report = json.loads(file.read_bytes())
     modules = [Module(path, _percent(found), _missing(found)) for path, found in report["files"].items()]
     return float(report["totals"]["percent_covered"]), sorted(modules, key=lambda module: module.percent)

@@ -27,6 +27,7 @@ import sesamed
 from sesamectl.errors import RpcError
 from sesamed.store.checksums import connect
 from sesamed.store.sqlite import add_functions
+from tests.support import measured
 from tests.support.client import PATIENCE_S, Client
 from tests.support.sessions import PiSession
 
@@ -42,7 +43,7 @@ T = TypeVar("T")
 
 def surroundings() -> dict[str, str]:
     """What a process under test gets of our environment: nothing that changes what it does."""
-    return {name: value for name, value in os.environ.items() if name in {"PATH", "TZ"} or name.startswith("COVERAGE")}
+    return {name: value for name, value in os.environ.items() if name in {"PATH", "TZ"}}
 
 
 class Daemon:
@@ -143,9 +144,10 @@ class Daemon:
     def launch(self, *flags: str) -> "subprocess.Popen[bytes]":
         """A process of it, which may end at once."""
         command = [*self._through, sys.executable, "-W", "error", *self._program, *self.arguments, *flags]
+        environ = self.environ() | measured.switch_of_daemon()
         with open(self.log_file, "ab") as log:
             return subprocess.Popen(
-                command, env=self.environ(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.directory
+                command, env=environ, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.directory
             )
 
     def start(self) -> "Daemon":

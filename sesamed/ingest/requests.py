@@ -286,12 +286,16 @@ class Requests:
             await replaced.wait()
 
     async def _finish_forgetting(self) -> None:
-        if await self._indexer.write(lambda: self._indexer.index.get(UNFINISHED)) is None:
+        """Not what a client has forgotten since the start: whoever has the turn may be doing just that."""
+        while await self._indexer.write(lambda: self._indexer.index.get(UNFINISHED)) is not None:
+            if self._turn.locked():
+                async with self._turn:  # and not while it is looked again: others would be refused
+                    continue
+            try:
+                await self.forget([])
+            except SesameError as error:
+                log.error("forgotten text may still be in free pages of the index error=%s", error)  # noqa: TRY400  # no fault of ours
             return
-        try:
-            await self.forget([])
-        except SesameError as error:
-            log.error("forgotten text may still be in free pages of the index error=%s", error)  # noqa: TRY400  # no fault of ours
 
 
 class ProgressTicker:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from sesamed.errors import BusyError, StoreError
@@ -13,10 +14,10 @@ from sesamed.ingest import requests as module
 from sesamed.ingest.decode import ReadLimits
 from sesamed.ingest.indexer import Indexer
 from sesamed.ingest.rebuild import Rebuild
-from sesamed.ingest.requests import Requests
+from sesamed.ingest.requests import Report, Requests
 from sesamed.ingest.roots import RootWatcher
 from sesamed.ingest.sweep import Root, Sweep
-from sesamed.model import Pending, Progress, SessionKey, Trouble
+from sesamed.model import IndexReport, Pending, Progress, SessionKey, Trouble
 from sesamed.sources import SOURCES
 from sesamed.store import sqlite
 from sesamed.store.index import Index, older_indexes, set_older_aside
@@ -267,6 +268,36 @@ async def test_what_is_forgotten_is_in_no_file_of_the_index(indexer: Indexer, re
     files = list(root.parent.glob("index.sqlite*"))
     assert files
     assert not any(b"skirretpatch" in path.read_bytes() for path in files)
+
+
+async def test_what_a_client_forgets_at_once_is_not_what_was_left_over(
+    indexer: Indexer, requests: Requests, root: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The daemon answers before it has looked for that: it was said to have failed, while the client's was under way."""
+    write(root, "secret", "zanzibarcode")
+    begun, may_go_on, index_all = anyio.Event(), anyio.Event(), requests._index_all
+
+    async def index_late(drop_gone: bool, report: Report | None) -> IndexReport:
+        begun.set()
+        await may_go_on.wait()
+        return await index_all(drop_gone, report)
+
+    async def look_for_left_over() -> None:
+        await requests.finish_left_over()
+        may_go_on.set()
+
+    async with running(indexer):
+        await settled(indexer)
+        monkeypatch.setattr(requests, "_index_all", index_late)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(requests.forget, [SessionKey("pi", "secret")])
+            await begun.wait()
+            tasks.start_soon(look_for_left_over)
+            while not (may_go_on.is_set() or requests._turn.statistics().tasks_waiting):
+                await anyio.lowlevel.checkpoint()
+            may_go_on.set()
+    assert names(indexer) == []
+    assert caplog.text == ""
 
 
 async def test_forgetting_that_was_stopped_is_finished(

@@ -164,20 +164,20 @@ class Requests:
 
     async def sync(self, paths: Iterable[str] | None, timeout_s: float) -> tuple[Pending, list[str]]:
         """Wait until everything on disk at the call is searchable. Gives what still is not when the time is up, and the paths outside
-        every root.
+        every root. What that is has to be known first, however little time there is.
         """
-        indexer, queue = self._indexer, self._indexer.queue
+        indexer, queue, ends_at = self._indexer, self._indexer.queue, anyio.current_time() + timeout_s
         ignored, tickets = list[str](), list[Ticket]()
-        with anyio.move_on_after(timeout_s):
-            if paths is None:
-                found = await indexer.look_around()
-                tickets = [*queue.under_way(), *found]
-            else:
-                for path, target in await indexer.resolve(paths):
-                    if target is None:
-                        ignored.append(path)
-                    else:
-                        tickets.append(queue.mark(target))
+        if paths is None:
+            found = await indexer.look_around()
+            tickets = [*queue.under_way(), *found]
+        else:
+            for path, target in await indexer.resolve(paths):
+                if target is None:
+                    ignored.append(path)
+                else:
+                    tickets.append(queue.mark(target))
+        with anyio.CancelScope(deadline=ends_at):
             await queue.wait_for(tickets)
         return queue.pending(tickets), ignored
 

@@ -13,6 +13,7 @@ from sesamed.exclusion import Exclusion
 from sesamed.ingest import requests as module
 from sesamed.ingest.decode import ReadLimits
 from sesamed.ingest.indexer import Indexer
+from sesamed.ingest.queue import Ticket
 from sesamed.ingest.rebuild import Rebuild
 from sesamed.ingest.requests import Report, Requests
 from sesamed.ingest.roots import RootWatcher
@@ -85,6 +86,21 @@ async def test_a_sync_says_what_is_not_done_in_time(indexer: Indexer, requests: 
     async with running(indexer):
         await settled(indexer)
     assert requests.pending() == Pending()
+
+
+async def test_a_sync_without_time_looks_all_the_same(
+    indexer: Indexer, requests: Requests, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long that takes: it said that nothing was pending when its time was over before it knew."""
+    path, look_around = write(root, "one", "quince"), indexer.look_around
+
+    async def look_slowly() -> list[Ticket]:
+        await anyio.lowlevel.checkpoint()
+        return await look_around()
+
+    monkeypatch.setattr(indexer, "look_around", look_slowly)
+    pending, _ = await requests.sync(None, 0.0)
+    assert pending == Pending(files=1, bytes=path.stat().st_size)
 
 
 async def test_an_unfinished_line_is_pending_in_bytes_only(indexer: Indexer, requests: Requests, root: Path) -> None:

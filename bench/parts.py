@@ -33,6 +33,7 @@ from bench.tables import Table
 
 MESSAGES_A_SESSION = 50
 TIMES_LARGER = 10
+SWEEPS = 5  # minutes of idling with so many files that sweeps are minutes apart
 SEED = 1
 
 
@@ -131,6 +132,7 @@ def measures(amount: Amount, programs: Mapping[str, str], *, quick: bool) -> dic
     }
     once: dict[str, Measure] = {
         "cold": lambda corpus: cold.measure(corpus, 1),
+        "idle": lambda corpus: idle.measure(corpus, amount.settle_s, amount.idle_s * SWEEPS),
         "rivals": lambda corpus: rivals.measure(corpus, 1, amount.samples // 3, programs),
     }
     return usual | {name + figures.LARGE: once.get(name, usual[name]) for name in figures.FULL}

@@ -518,6 +518,7 @@ def status_cleared(talk: Talk) -> list[str | None]:
 THEIRS = {
     "command": 'pi.registerCommand("index-session", { description: "theirs", handler: async () => {} })',
     "entries": 'pi.on("agent_end", () => pi.appendEntry("session-index:index", { success: true }))',
+    "later": 'pi.on("agent_end", () => void setTimeout(() => pi.appendEntry("session-index:index", { success: true }), 0))',
 }
 
 

@@ -101,7 +101,8 @@ class Memory {
     const isKeptFrom = (!ctx.hasUI && !settings.waitInPrintMode) || refusal !== undefined || isTheirs(ctx) || this.#spentOn === today();
     const subject = isKeptFrom ? undefined : subjectOf(ctx);
     const least = settings.minNewUserMessages;
-    return subject && this.#since(ctx) >= least ? { ...subject, least } : undefined;
+    const { sessionManager } = ctx; // not the context, with which nothing can be done when pi has moved on
+    return subject && this.#since(ctx) >= least ? { ...subject, least, isTheirs: () => isTheirs({ sessionManager }) } : undefined;
   }
 
   #since(ctx: ExtensionContext): number {

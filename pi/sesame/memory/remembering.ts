@@ -24,6 +24,7 @@ export interface Subject {
   ids?: string[];
   newestPrompt?: string;
   least?: number; // prompts since somebody else had it remembered: before, it is not due
+  isTheirs?: () => boolean; // whether another extension remembers it by now
 }
 
 /** What it is done with. */
@@ -69,6 +70,7 @@ export async function remember(subject: Subject, means: Means): Promise<Remember
   if (!conversation.text) throw new Error("nobody has said anything in it");
   const upTo = session.generated?.upTo;
   if (typeof upTo === "number" && conversation.prompts.filter((number) => number > upTo).length < (subject.least ?? 0)) throw new NotDue();
+  if (subject.isTheirs?.()) throw new NotDue(); // since it was due: what another extension does at the end of a run may come after us
   const at = new Date();
   const { annotations, usage } = await asked(makePrompt(session, conversation, await means.languages()), means);
   try {

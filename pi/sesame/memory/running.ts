@@ -31,7 +31,7 @@ export function newPrompts({ sessionManager }: ExtensionContext, agentDirectory:
 }
 
 /** Whether session-index has been at work here since we were. */
-export function isTheirs({ sessionManager }: ExtensionContext): boolean {
+export function isTheirs({ sessionManager }: Pick<ExtensionContext, "sessionManager">): boolean {
   const last = (sessionManager.getEntries() as Kept[]).findLast(({ type, customType }) => type === "custom" && customType === ATTEMPT);
   return last !== undefined && !(isRecord(last.data) && last.data.by === OURS);
 }

@@ -10,9 +10,10 @@ import pytest
 from tests.support.daemon import Daemon, eventually
 from tests.support.sessions import PiSession
 
-# A single question is a crowd, and asked there.
+# A single question is a crowd, and asked there; what was answered there is noted.
 PROGRAM = """
 import sys
+from pathlib import Path
 from sesamed.methods import method
 from sesamed.methods.second import child
 method.CROWDED_S = method.CROWD = 0
@@ -22,6 +23,10 @@ class There(method.QueryRunner):
         while self.second.has_room and (question := self._turns.take_there(0.0)) is not None:
             self._ask_there(self.second, question)
         super()._share()
+    def _hear(self, question, beside, reply):
+        if reply is not None and reply.answer is not None:
+            Path("answered").touch()
+        super()._hear(question, beside, reply)
 method.QueryRunner = There
 from sesamed.cli import main
 sys.exit(main())
@@ -57,6 +62,11 @@ def is_there(pid: int) -> bool:
     return True
 
 
+def was_asked(daemon: Daemon) -> bool:
+    """Whether one of them has answered."""
+    return (daemon.directory / "answered").exists()
+
+
 @pytest.mark.fault(137)
 def test_it_answers_is_killed_and_ends_with_the_daemon(daemon: Daemon) -> None:
     """The answers are the same all the time: what was appended is in them, and what was killed is asked again."""
@@ -65,7 +75,7 @@ def test_it_answers_is_killed_and_ends_with_the_daemon(daemon: Daemon) -> None:
     daemon.write("one.jsonl", session.bytes())
     daemon.sync()
     alone = daemon.call("search", query="quince") | SPENT
-    eventually(lambda: daemon.call("search", query="quince") | SPENT == alone and bool(find_second(daemon)))
+    eventually(lambda: daemon.call("search", query="quince") | SPENT == alone and was_asked(daemon))
     daemon.write("one.jsonl", session.assistant("the salsify").bytes())
     daemon.sync()
     assert daemon.call("search", query="salsify")["total"] == 1
@@ -75,9 +85,11 @@ def test_it_answers_is_killed_and_ends_with_the_daemon(daemon: Daemon) -> None:
     os.kill(pid, signal.SIGKILL)
     assert daemon.call("search", query="salsify")["total"] == 1
     daemon.stop()
-    daemon.start()
-    eventually(lambda: bool(daemon.call("search", query="quince")["total"] and find_second(daemon)))
-    (pid,) = find_second(daemon)
-    daemon.kill()
-    eventually(lambda: not is_there(pid))
+    for end in (daemon.stop, daemon.kill):
+        (daemon.directory / "answered").unlink()
+        daemon.start()
+        eventually(lambda: bool(daemon.call("search", query="quince")["total"] and was_asked(daemon)))
+        (pid,) = find_second(daemon)
+        end()
+        eventually(lambda pid=pid: not is_there(pid))  # type: ignore[misc]  # a default in a lambda
     daemon.start()

@@ -121,6 +121,7 @@ class _Start:
         self._has_lock = False
         self._process: subprocess.Popen[bytes] | None = None
         self._managed = False  # the process is a manager's command, which exits before the daemon answers
+        self._is_again = False  # that command was given once more
         self._detach = find_manager().detach_prefix()
         self._not_before = 0.0
 
@@ -149,10 +150,12 @@ class _Start:
 
     def last_words(self) -> str:
         """The last error that it logged since we started it, or where to look for one."""
+        return _last_error(self._read_log()) or f"see {self._directory or 'its log'}/sesamed.log"
+
+    def _read_log(self) -> str:
         with open(self._log.fileno(), "rb", closefd=False) as log:
             log.seek(self._log_start)
-            text = log.read(MAX_LOG_BYTES).decode("utf-8", "replace")
-        return _last_error(text) or f"see {self._directory or 'its log'}/sesamed.log"
+            return log.read(MAX_LOG_BYTES).decode("utf-8", "replace")
 
     def _check_service(self, code: int) -> None:
         """The manager's command has ended, and the daemon does not answer yet. Raises StartError if the daemon has ended, too."""
@@ -161,7 +164,10 @@ class _Start:
         self._not_before = time.monotonic() + RETRY_S
         manager = find_manager()
         words, has_ended = manager.last_words(), manager.read_state()["active"] in ENDED
-        if has_ended or (code and words):  # if the manager holds the socket, whoever connects has it start once more
+        if has_ended and not (code or words or self._is_again or self._read_log()):
+            # It has done nothing: the daemon that was stopped just before had not ended, which it has by now.
+            self._process, self._is_again = None, True
+        elif has_ended or (code and words):  # if the manager holds the socket, whoever connects has it start once more
             words = words or self.last_words()
             raise StartError(f"sesamed did not start: {words}; see `sesamectl doctor` and `sesamectl service logs`")
 

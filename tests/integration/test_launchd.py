@@ -137,6 +137,15 @@ def test_an_interpreter_that_is_gone(mac: Mac) -> None:
     assert f"{mac.plist} runs {gone}, which is gone" in mac.say("doctor")
 
 
+def test_one_that_has_not_quite_ended_when_the_next_search_comes(mac: Mac) -> None:
+    """launchd starts nothing while there is one; so it is asked again, once."""
+    mac.ctl("service", "install")
+    mac.ctl("stop")
+    (mac.launchd / "ends-late").touch()
+    assert "one" in mac.ctl("search", "quince")
+    assert len([call for call in mac.calls() if call.startswith("kickstart")]) == 2
+
+
 def test_the_next_search_starts_it_through_launchd(mac: Mac) -> None:
     """After a stop it is launchd that starts it again."""
     mac.ctl("service", "install")

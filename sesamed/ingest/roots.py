@@ -27,8 +27,8 @@ log = logging.getLogger(__name__)
 TICK_S = 0.5  # a root that is made is noticed within this; a tick costs a stat or two a root, and one a file beside it
 POLLING_S = 5.0  # between sweeps where there are no events
 LOOK_AGAIN_S = 2.0  # when fewer directories are watched than there are
-SWEEP_SHARE, DEAR_SWEEP_S = 0.001, 0.06  # of the time may go into sweeps that take longer than that: with 10,000 files
-LONGEST_S = 600.0  # between two sweeps all the same, unless they are configured so
+SWEEP_SHARE = 0.001  # of the time may go into sweeps, unless there have to be more than one a minute
+MINUTE_S, LONGEST_S = 60.0, 600.0  # between two sweeps, which is as long as it becomes by that
 CLOCK_JUMP_S = 60.0  # the machine slept, or the clock was set: events may have been lost
 
 Mode = Literal["events", "polling", "missing"]
@@ -130,10 +130,10 @@ class RootWatcher:
         polling = self._wanted == "polling" or any(self.mode(root) == "polling" for root in self._indexer.sweep.roots)
         if polling and self._wanted != "off":
             return min(POLLING_S, self._sweep_s)
-        took_s = self._indexer.sweep_took_s
-        if self._wanted == "off" or took_s < DEAR_SWEEP_S:
-            return self._sweep_s
-        return max(self._sweep_s, min(took_s / SWEEP_SHARE, LONGEST_S))
+        # What cannot be read is tried again by each sweep.
+        is_needed = self._wanted == "off" or self._sweep_s < MINUTE_S or self._indexer.states.list_unreadable()
+        spared_s = 0.0 if is_needed else min(self._indexer.sweep_took_s / SWEEP_SHARE, LONGEST_S)
+        return max(self._sweep_s, spared_s)
 
     def _start(self) -> None:
         assert self._watcher is not None

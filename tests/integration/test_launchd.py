@@ -27,6 +27,14 @@ AS_ON_A_MAC = "; ".join((
 ))  # fmt: skip
 
 
+def has_ended(pid: int) -> bool:
+    """Whether a process is gone, or waits for its parent only."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1][0] == "Z"
+    except OSError:
+        return True
+
+
 class Mac(Machine):
     """A machine on which sesamectl takes itself to be on macOS."""
 
@@ -49,6 +57,12 @@ class Mac(Machine):
         )  # fmt: skip
         assert done.returncode == code, (done.stdout, done.stderr, self.calls())
         return done.stdout if code == 0 else done.stderr
+
+    def stop(self) -> None:
+        """Stop the daemon, and wait until its process is gone, a moment later: while launchd sees one it starts none."""
+        pid = json.loads((self.launchd / "sesame.sesamed.json").read_text())["pid"]
+        self.ctl("stop")
+        eventually(lambda: has_ended(pid))
 
     def say(self, *words: str) -> str:
         """What it prints, however it ends."""
@@ -123,7 +137,7 @@ def test_an_interpreter_that_is_gone(mac: Mac) -> None:
     daemon themselves, and the doctor says why.
     """
     mac.ctl("service", "install")
-    mac.ctl("stop")
+    mac.stop()
     job = plistlib.loads(mac.plist.read_bytes())
     at = job["ProgramArguments"].index("-P") - 1
     bare, gone = f"{mac.place}/bare/bin/python3", f"{mac.place}/gone/bin/python3"
@@ -140,7 +154,7 @@ def test_an_interpreter_that_is_gone(mac: Mac) -> None:
 def test_one_that_has_not_quite_ended_when_the_next_search_comes(mac: Mac) -> None:
     """launchd starts nothing while there is one; so it is asked again, once."""
     mac.ctl("service", "install")
-    mac.ctl("stop")
+    mac.stop()
     (mac.launchd / "ends-late").touch()
     assert "one" in mac.ctl("search", "quince")
     assert len([call for call in mac.calls() if call.startswith("kickstart")]) == 2
@@ -149,7 +163,7 @@ def test_one_that_has_not_quite_ended_when_the_next_search_comes(mac: Mac) -> No
 def test_the_next_search_starts_it_through_launchd(mac: Mac) -> None:
     """After a stop it is launchd that starts it again."""
     mac.ctl("service", "install")
-    mac.ctl("stop")
+    mac.stop()
     assert "one" in mac.ctl("search", "quince")
     assert [call for call in mac.calls() if call.startswith("kickstart")] == [
         f"kickstart gui/{os.geteuid()}/sesame.sesamed"
@@ -183,7 +197,7 @@ def test_uninstall(mac: Mac) -> None:
     assert mac.answering() is None
     assert (mac.data / "index.sqlite").exists()
     assert pid is not None
-    eventually(lambda: not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text())
+    eventually(lambda: has_ended(pid))
     assert "nothing to do" in mac.ctl("service", "uninstall")
 
 
@@ -198,7 +212,7 @@ def test_nobody_is_logged_in(mac: Mac) -> None:
 def test_a_wrong_configuration(mac: Mac) -> None:
     """What cannot get better by itself ends as if it were wanted, or launchd would try for ever."""
     mac.ctl("service", "install")
-    mac.ctl("stop")
+    mac.stop()
     (mac.config / "config.jsonc").write_text('{"sweepSecond": 5}')
     job = plistlib.loads(mac.plist.read_bytes())
     ran = subprocess.run(
@@ -210,7 +224,7 @@ def test_a_wrong_configuration(mac: Mac) -> None:
 def test_a_client_is_told_of_a_wrong_configuration(mac: Mac) -> None:
     """launchd only knows that the daemon has ended; what it said is in its log. Once that is corrected, the next search works."""
     mac.ctl("service", "install")
-    mac.ctl("stop")
+    mac.stop()
     (mac.config / "config.jsonc").write_text('{"sweepSecond": 5}')
     began = time.monotonic()
     assert "sesamed did not start: " in (said := mac.ctl("search", "quince", code=3))

@@ -12,7 +12,7 @@ from tests.support.sessions import PiSession
 
 # A single question is a crowd, and asked there; what was answered there is noted.
 PROGRAM = """
-import sys
+import sys, time
 from pathlib import Path
 from sesamed.methods import method
 from sesamed.methods.second import child
@@ -20,7 +20,7 @@ method.CROWDED_S = method.CROWD = 0
 child.count_cores = lambda: 2
 class There(method.QueryRunner):
     def _share(self):
-        while self.second.has_room and (question := self._turns.take_there(0.0)) is not None:
+        while self.second.has_room and (question := self._turns.take_there(time.monotonic())) is not None:
             self._ask_there(self.second, question)
         super()._share()
     def _hear(self, question, beside, reply):

@@ -281,6 +281,8 @@ class Decoder:
             before = None if known is None else files.find_known(unit.path)
             change = self._begin(unit, signature, before)
             try:
+                now_version = database.version(name, version)
+                change.signature = part_signature(now, now_version)
                 self._whole.read_rows(change, before, source, database)
             except LockedDatabaseError:
                 if not found.changes:

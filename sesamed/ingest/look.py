@@ -305,7 +305,10 @@ class _Run:
             if shape.better:
                 self._settle()  # what is being committed may be one of them
             known = self._find_known(state)
-            self._take_whole(state, self._decoder.read_bundle(state, now, known, self._writer.files))
+            state.seen = None  # what is read may be more than was seen
+            change = self._decoder.read_bundle(state, now, known, self._writer.files)
+            state.seen = change.signature
+            self._take_whole(state, change)
         elif not self._take_ahead(state, now):
             with open_tail(state.target.path, state.target.root) as tail:
                 if isinstance(shape, Document):

@@ -20,6 +20,8 @@ from sesamed.ingest.units import BetterFiles, UnitFinder, look_at
 from sesamed.source import Bundle, Rows, Shape, Unit, list_beside
 from sesamed.store.rows import Signature
 
+UNLIKE_ANY = Signature(0, 0, -1, 0, 0)
+
 
 class Root(msgspec.Struct):
     """A directory that sessions are written to. It may be missing, and it may be a link."""
@@ -271,7 +273,7 @@ class Sweep:
             if (shape := find_shape(path)) is None or (status is None and not isinstance(shape, Bundle)):
                 continue
             plain = None if status is None or isinstance(shape, Bundle | Rows) else signature(status)
-            if (now := plain or look_at(shape, path, real, better)) is not None:
+            if (now := plain or _look_at(shape, path, real, better)) is not None:
                 counted.files += (state := get(path)) is None or state.withheld is None
                 seen.add(path)
                 if (due := _due(Target(path, real, root.parser), now, ingest)) is not None:
@@ -302,7 +304,7 @@ class Sweep:
 
     def _look_at(self, target: Target) -> Signature | None:
         shape = self._finders[target.source].find(path_below(target.root, target.path))
-        return look_at(shape, target.path, target.root)
+        return _look_at(shape, target.path, target.root)
 
     def _walk(
         self, top: bytes, root: Root, is_read: Callable[[bytes], bool], *, excluded: bool = False
@@ -329,6 +331,14 @@ class Sweep:
                                 yield entry.path, status
             except OSError:  # gone, or not ours to read: the next sweep tries again
                 continue
+
+
+def _look_at(shape: Shape | None, path: bytes, root: str, better: BetterFiles | None = None) -> Signature | None:
+    """How a unit looks; if that cannot be told, otherwise than any: then it is due, and the look says why."""
+    try:
+        return look_at(shape, path, root, better)
+    except OSError:
+        return UNLIKE_ANY
 
 
 def _due(target: Target, now: Signature, ingest: Ingest) -> Due | None:

@@ -5,7 +5,8 @@ database with its WAL.
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from glob import iglob
+from contextlib import suppress
+from fnmatch import filter as filter_names
 from pathlib import PurePath
 
 from sesamed.ingest.state import path_below
@@ -26,6 +27,7 @@ from sesamed.store.rows import Signature
 
 WAL = b"-wal"
 NAME = re.compile(r"\{(\w+)\}")
+MAGIC = re.compile(rb"[*?[]")
 MOST_FOUND = 10_000
 
 
@@ -89,8 +91,10 @@ class UnitFinder:
         glob = fill_names(pattern, names)
         if (path := self._found.get((root, glob))) is not None and os.path.lexists(os.path.join(root, path)):
             return path
-        there = (path for path in _glob(glob, root) if match_names(pattern, path) is not None)
-        path = next((path for path in there if os.path.lexists(os.path.join(root, path))), None)
+        path = None
+        with suppress(OSError):  # this is for an event, and the sweep says what cannot be read
+            there = (path for path in _list_paths(glob, root) if match_names(pattern, path) is not None)
+            path = next((path for path in there if os.path.lexists(os.path.join(root, path))), None)
         if path is not None:
             if len(self._found) >= MOST_FOUND:
                 self._found.clear()
@@ -117,16 +121,18 @@ class BetterFiles:
 
     def _list(self, pattern: str, shared: Sequence[str]) -> dict[tuple[bytes, ...], list[bytes]]:
         found: dict[tuple[bytes, ...], list[bytes]] = {}
-        for file in sorted(_glob(fill_names(pattern, {}), self._root)):
-            if (names := match_names(pattern, file)) is not None:
-                found.setdefault(tuple(names[name] for name in shared), []).append(os.path.join(self._root, file))
+        for file in _list_paths(fill_names(pattern, {}), self._root):
+            names, path = match_names(pattern, file), os.path.join(self._root, file)
+            if names is not None and os.path.lexists(path):
+                found.setdefault(tuple(names[name] for name in shared), []).append(path)
         return found
 
 
 def look_at(shape: Shape | None, path: bytes, root: str, better: BetterFiles | None = None) -> Signature | None:
-    """How a unit looks now; None when it is not there."""
+    """How a unit looks now; None when it is not there. Raises OSError if that cannot be told."""
     if isinstance(shape, Bundle):
-        return _bundle_signature(shape, path, root, better)
+        others = list_better(shape, path, root) if better is None else better.find(shape, path)
+        return sign_bundle(path, list_members(shape, path, root), others)
     if isinstance(shape, Rows):
         return _database_signature(path)
     return signature_at(path)
@@ -142,7 +148,7 @@ def list_better(bundle: Bundle, path: bytes, root: str) -> Iterator[bytes]:
     """The files that hold the same session, and more of it."""
     names = match_names(bundle.unit, path_below(root, path)) or {}
     for pattern in bundle.better:
-        for file in sorted(_glob(fill_names(pattern, names), os.fsencode(root))):
+        for file in _list_paths(fill_names(pattern, names), os.fsencode(root)):
             if match_names(pattern, file) is not None and os.path.lexists(
                 found := os.path.join(os.fsencode(root), file)
             ):
@@ -164,7 +170,7 @@ def find_better(bundle: Bundle, path: bytes, root: str, list_read: Callable[[byt
 def _read_below(patterns: Sequence[str], names: dict[str, bytes], root: bytes) -> Iterator[tuple[bytes, Signature]]:
     """Files of these patterns with these names; those that another file's names lead to come right behind it."""
     for pattern, followers in _group(patterns, names).items():
-        for file in sorted(_glob(fill_names(pattern, names), root)):
+        for file in _list_paths(fill_names(pattern, names), root):
             found, path = match_names(pattern, file), os.path.join(root, file)
             if found is not None and (status := signature_at(path)) is not None:
                 yield path, status
@@ -185,25 +191,40 @@ def _group(patterns: Sequence[str], names: dict[str, bytes]) -> dict[str, list[s
     return found
 
 
-def _glob(pattern: str, root: bytes) -> Iterator[bytes]:
-    """Files below the root, by a glob; without one the path itself."""
-    if not re.search(r"[*?]|\[", pattern):
-        yield os.fsencode(pattern)
-        return
-    yield from map(os.fsencode, iglob(pattern, root_dir=os.fsdecode(root), recursive=True, include_hidden=True))
+def _list_paths(glob: str, root: bytes) -> list[bytes]:
+    """The paths below the root that a glob without `**` may stand for, in order; whether there is something at the last one of literal
+    names is not looked at. Raises OSError if a directory is there and cannot be listed: `glob.iglob` passes it over, and a unit would
+    have lost the members that are in it.
+    """
+    found = [b""]
+    for name in os.fsencode(glob).split(b"/"):
+        if MAGIC.search(name):
+            found = [
+                os.path.join(above, one) for above in found for one in filter_names(_list_names(root, above), name)
+            ]
+        else:
+            found = [os.path.join(above, name) for above in found]
+    return sorted(found)
 
 
-def _bundle_signature(bundle: Bundle, path: bytes, root: str, better: BetterFiles | None) -> Signature | None:
+def _list_names(root: bytes, below: bytes) -> list[bytes]:
+    try:
+        return os.listdir(os.path.join(root, below))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def sign_bundle(path: bytes, seen: Iterable[tuple[bytes, Signature]], better: Iterable[bytes]) -> Signature | None:
+    """How a bundle looks with these members, and files that hold more of it; None when it is not there."""
     try:
         status = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    seen = list(list_members(bundle, path, root))
-    marks = b"".join(b"%s\0%d %d %d %d\n" % (name, s.ino, s.size, s.mtime_ns, s.ctime_ns) for name, s in seen)
-    others = list_better(bundle, path, root) if better is None else better.find(bundle, path)
-    marks += b"".join(b"%s\0\n" % name for name in others)  # whatever is in them
-    newest = max((one.mtime_ns for _, one in seen), default=signature(status).mtime_ns)
-    return Signature(signature(status).dev, 0, sum(one.size for _, one in seen), newest, digest(marks))
+    members = list(seen)
+    marks = b"".join(b"%s\0%d %d %d %d\n" % (name, s.ino, s.size, s.mtime_ns, s.ctime_ns) for name, s in members)
+    marks += b"".join(b"%s\0\n" % name for name in better)  # whatever is in them
+    newest = max((one.mtime_ns for _, one in members), default=signature(status).mtime_ns)
+    return Signature(signature(status).dev, 0, sum(one.size for _, one in members), newest, digest(marks))
 
 
 def _database_signature(path: bytes) -> Signature | None:

@@ -36,12 +36,12 @@ from sesamed.ingest.content import (
     mark_items,
 )
 from sesamed.ingest.tail import NotRegularError, Tail, open_tail
-from sesamed.ingest.units import find_better, list_better, list_members, relative
+from sesamed.ingest.units import find_better, list_better, list_members, relative, sign_bundle
 from sesamed.ingest.withholding import WithheldError
 from sesamed.model import Bad, Message, Operation, Passed, ToolCall
 from sesamed.source import BadLineError, Bundle, Document, ForeignFileError, Member, Row, Source, Unit
 from sesamed.store.foreign import ForeignDatabase
-from sesamed.store.rows import TOO_MANY, Cursor, Difference, FileRows, IndexedFile, RecordRow, blank
+from sesamed.store.rows import TOO_MANY, Cursor, Difference, FileRows, IndexedFile, RecordRow, Signature, blank
 
 WHOLE_BYTES = 8 << 20  # in one commit: what is read whole costs more to read again
 ROW_BYTES = 64  # what a record has besides its texts, about
@@ -160,15 +160,14 @@ class Whole:
         shape: Bundle,
         list_read: Callable[[bytes], Iterable[bytes]],
     ) -> None:
-        """Many files."""
+        """Many files. The change gets the signature of what was read: of what a look before it saw, which may have come to be since, the
+        unit may be again what it was then, and nobody would read it."""
         items = Items([])
         try:
-            items.items += self._better(shape, change.path, change.root, list_read)
-            for member in self._members(shape, change.path, change.root):
-                if member is None:
-                    items.cut = shape.max_bytes
-                else:
-                    items.items.append(member)
+            better = list(list_better(shape, change.path, change.root))
+            items.items += self._better(shape, change, better, list_read)
+            seen = self._read_members(items, shape, change)
+            change.signature = sign_bundle(change.path, seen, better) or change.signature
         except (FileNotFoundError, NotRegularError):
             items = Items([], bad="a part of it is missing, or is no regular file")
         except BadLineError as error:
@@ -189,27 +188,30 @@ class Whole:
         return _decode(change, source, items, marks, None)
 
     def _better(
-        self, bundle: Bundle, path: bytes, root: str, list_read: Callable[[bytes], Iterable[bytes]]
+        self, bundle: Bundle, change: FileRows, there: Iterable[bytes], list_read: Callable[[bytes], Iterable[bytes]]
     ) -> Iterator[Member]:
         """A file that holds the same session, and more of it: what the index has of one stays when that is gone."""
-        there = (file for file in list_better(bundle, path, root) if not self._excludes(file))
-        found = next(there, None) or (find_better(bundle, path, root, list_read) if bundle.better else None)
+        found = next((file for file in there if not self._excludes(file)), None)
+        if found is None and bundle.better:
+            found = find_better(bundle, change.path, change.root, list_read)
         if found is not None:
-            yield Member(relative(found, root), b"")
+            yield Member(relative(found, change.root), b"")
 
-    def _members(self, bundle: Bundle, path: bytes, root: str) -> Iterator[Member | None]:
-        """The files of a bundle; None: there are more than it may have."""
-        left = bundle.max_bytes
-        for name, _ in list_members(bundle, path, root):
-            if self._excludes(name):
-                continue
-            with open_tail(name, root) as tail:
-                data = tail.read_all(left)
-            if data is None:
-                yield None
-                return
-            left -= len(data)
-            yield Member(relative(name, root), data)
+    def _read_members(self, items: Items, bundle: Bundle, change: FileRows) -> list[tuple[bytes, Signature]]:
+        """Read the files of a bundle, up to its limit; says which there are, and how they looked when they were opened."""
+        left, seen = bundle.max_bytes, list[tuple[bytes, Signature]]()
+        for name, status in list_members(bundle, change.path, change.root):
+            now = status
+            if not items.cut and not self._excludes(name):
+                with open_tail(name, change.root) as tail:
+                    now, data = tail.signature, tail.read_all(left)
+                if data is None:
+                    items.cut = bundle.max_bytes
+                else:
+                    left -= len(data)
+                    items.items.append(Member(relative(name, change.root), data))
+            seen.append((name, now))
+        return seen
 
     def read_rows(
         self, change: FileRows, known: IndexedFile | None, source: Source[Any], database: ForeignDatabase

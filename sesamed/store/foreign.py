@@ -59,6 +59,19 @@ class ForeignDatabase:
             for row in self._run(self.query.units, {}):
                 yield (os.fsdecode(row[0]) if isinstance(row[0], bytes) else str(row[0])), row[1]
 
+    def version(self, unit: str, listed: Value) -> Value:
+        """The version of a session as its rows are about to be read: its owner may have written since they were all listed, and may take
+        that back. Of one that is gone by then it is the one that was listed."""
+        if self.query is None:
+            return listed
+        values: dict[str, Value] = {"unit": _decode("text", os.fsencode(unit))}
+        return next((row[0] for row in self._run(self.version_of(self.query), values)), listed)
+
+    @staticmethod
+    def version_of(query: Query) -> str:
+        """The statement for the version of one session."""
+        return f"WITH listed(id, version) AS ({query.units}) SELECT version FROM listed WHERE id = :unit"
+
     def rows(self, number: int, unit: str) -> Iterator[tuple[Value, ...]]:
         """The rows of one of the query's statements, for one session."""
         if self.query is None:

@@ -1,7 +1,9 @@
 """Sessions in other programs' databases, and in trees of files: noticed by their versions, read by difference, kept when they go."""
 
+import errno
 import json
 import logging
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -10,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from sesamed.ingest import whole
+from sesamed.ingest import units, whole
 from sesamed.ingest.content import LAST_ITEMS, WORTH_ITEMS
 from sesamed.ingest.whole import WHOLE_BYTES
 from sesamed.model import Operation
-from sesamed.source import Row
+from sesamed.source import Bundle, Row
 from sesamed.sources import SOURCES
 from sesamed.store.foreign import ForeignDatabase
 from sesamed.store.rows import BadLine, FileRows, Signature
@@ -58,6 +60,32 @@ def test_sessions_of_a_database_are_units(desk: Desk, owner: Owner) -> None:
     assert desk.ingest.states.rest() == 0
     assert {session["path"] for session in desk.dump()["sessions"].values()} == {str(owner.path)}
     assert desk.look().updated == 0
+
+
+def test_what_comes_to_a_session_before_it_is_read_and_is_taken_back(
+    desk: Desk, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The versions are all listed before the first session is read; one may be again what it was then."""
+    owner.say("s1", "k1", "alpha")
+    owner.say("s2", "k2", "beta")
+    release = ForeignDatabase.release
+
+    def goes_on(database: ForeignDatabase) -> None:
+        release(database)
+        if not said:
+            said.append("gamma")
+            owner.say("s2", "k3", "gamma")
+
+    said = list[str]()
+    with monkeypatch.context() as patch:
+        patch.setattr(ForeignDatabase, "release", goes_on)
+        desk.look()
+    assert said
+    assert desk.texts("tables:s2") == ["beta", "gamma"]
+    owner.run("DELETE FROM part WHERE data LIKE '%gamma%'")
+    owner.run("UPDATE session SET version = 1")
+    desk.look()
+    assert desk.texts("tables:s2") == ["beta"]
 
 
 def test_a_session_that_is_deleted_is_kept(desk: Desk, owner: Owner) -> None:
@@ -432,6 +460,56 @@ def test_a_member_that_is_not_there_when_it_is_read_keeps_the_session(
     desk.restart()
     desk.look()
     assert desk.texts("folders:s1") == ["beta"]
+
+
+def test_what_comes_to_a_bundle_before_it_is_read_and_is_taken_back(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It looks again as it did when it was due, and has to be read all the same."""
+    tree(desk, session__p__s1={"session": "s1"}, message__s1__m1={"key": "m1", "text": "alpha"})
+
+    def list_members(bundle: Bundle, path: bytes, root: str) -> Iterator[tuple[bytes, Signature]]:
+        tree(desk, message__s1__m2={"key": "m2", "text": "beta"})
+        yield from units.list_members(bundle, path, root)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("sesamed.ingest.whole.list_members", list_members)
+        desk.look()
+    assert desk.texts("folders:s1") == ["alpha", "beta"]
+    (desk.base / "folders/message/s1/m2.json").unlink()
+    desk.look()
+    assert desk.texts("folders:s1") == ["alpha"]
+
+
+def test_a_bundle_with_a_directory_that_cannot_be_listed_keeps_what_it_has(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Too little memory, too many open files: that is no sign that its members are gone."""
+    tree(
+        desk,
+        session__p__s1={"session": "s1"},
+        message__s1__m1={"key": "m1", "text": "alpha"},
+        part__m1__p1={"key": "p1", "text": "beta"},
+    )
+    desk.look()
+    tree(desk, message__s1__m2={"key": "m2", "text": "gamma"})
+    due = [due.target for due in desk.sweep.due(desk.ingest)]
+    parts, list_names = desk.base / "folders/part/m1", os.listdir
+
+    def list_directory(path: bytes) -> list[bytes]:
+        if path == os.fsencode(parts):
+            raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+        return list_names(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.listdir", list_directory)
+        assert [due.target for due in desk.sweep.due(desk.ingest)] == due
+        assert desk.sweep.target(os.fsencode(parts / "p2.json")) is not None  # by what was found before
+        desk.ingest.run(due)
+        assert [state.trouble for state in desk.ingest.states.list_unreadable()] == ["Cannot allocate memory"]
+        assert desk.texts("folders:s1") == ["alpha", "beta"]
+    desk.look()
+    assert desk.texts("folders:s1") == ["alpha", "beta", "gamma"]
 
 
 def test_a_bundle_that_goes_is_kept(desk: Desk) -> None:

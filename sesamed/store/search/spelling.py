@@ -7,6 +7,7 @@ The vocabulary has stems only, and stems are no words: the nearest one to `extns
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import apsw
@@ -21,6 +22,11 @@ ENDING = 5  # letters that stemming may cut off: ation, ments
 NEAREST = 3
 CANDIDATES = 8  # stems, of which written words are looked for
 READ_CHUNKS = 8  # for the words of one stem
+# Words that are measured side by side have a lane each: a bit for each letter, and room for what is carried.
+LANE_BYTES = 4
+ONE_LANE = bytes([1, 0, 0, 0])
+TOP_BIT = 8 * LANE_BYTES - 1
+SET = b"\x80"
 
 OCCURRENCES = f"""
     SELECT {ids.sql_kind("c.id")}, c.text FROM (SELECT DISTINCT doc FROM occurrences WHERE term = ? LIMIT {READ_CHUNKS}) o
@@ -96,16 +102,9 @@ class Speller:
         shortest, longest = max(len(word) // 2, len(word) - ENDING - most), len(word) + most
         letters = {length: mask_letters(word[:length]) for length in range(shortest, longest + 1)}
         sought = Sought(word[0], letters, 2 * most)
-        by_least: list[list[tuple[str, int]]] = [[] for _ in range(most + 1)]
-        for term, chunks in self._vocabulary.list_near(sought):
-            by_least[(sought.count_apart(term) + 1) // 2].append((term, chunks))  # a slip changes two letters at most
-        found, ruler = list[tuple[int, int, str]](), Ruler(word)
-        for least, some in enumerate(by_least):
-            measured = ((ruler.measure_nearest(term, ENDING, most), -chunks, term) for term, chunks in some)
-            found += (one for one in measured if one[0] <= most)
-            if sum(one[0] <= least for one in found) >= CANDIDATES:  # all others are further away
-                break
-        return sorted(found)[:CANDIDATES]
+        chunks = dict(self._vocabulary.list_near(sought))
+        found = Ruler(word).find_near(chunks, ENDING, most)
+        return sorted((far, -chunks[term], term) for far, term in found)[:CANDIDATES]
 
     def _find_written(self, rarities: Mapping[str, int], word: str, most: int) -> Iterator[Near]:
         """Of each stem the nearest word that was written with it, if it is near enough: FTS5 would stem a stem again."""
@@ -149,11 +148,12 @@ def distance(one: str, other: str, limit: int) -> int:
 
 class Ruler:
     """Measures how far the beginnings of one word are from others: the table of distances by columns, as differences between its cells,
-    each column in a few numbers (Hyyrö, A bit-vector algorithm for computing Levenshtein and Damerau edit distances, 2003).
+    each column in a few numbers (Hyyrö, A bit-vector algorithm for computing Levenshtein and Damerau edit distances, 2003). Many others
+    are measured at once, side by side in these numbers: 400 stems take a seventh of what they take one by one.
     """
 
     def __init__(self, word: str) -> None:
-        self._rows = range(len(word))
+        self._word = word
         self._every = (1 << len(word)) - 1
         self._places: dict[str, int] = {}
         for row, letter in enumerate(word):
@@ -161,31 +161,73 @@ class Ruler:
 
     def measure_beginnings(self, other: str) -> list[int]:
         """How far each beginning is, the empty one first."""
-        more, less = self._measure(other)
+        find = self._places.get
+        more, less = self._measure([find(letter, 0) for letter in other], 1)
         found = [len(other)]
-        for row in self._rows:
+        for row in range(len(self._word)):
             found.append(found[-1] + (more >> row & 1) - (less >> row & 1))
         return found
 
-    def measure_nearest(self, other: str, shorter: int, most: int) -> int:
-        """How far the nearest is of those that are at most so much shorter than the word; what is further than `most` is not exact."""
-        more, less = self._measure(other)
-        nearest = far = len(other) + more.bit_count() - less.bit_count()
-        if far > most + shorter:  # each letter less is one nearer at most
-            return far
-        for row in reversed(self._rows[-shorter:]):
-            far -= (more >> row & 1) - (less >> row & 1)
-            nearest = min(nearest, far)
-        return nearest
+    def find_near(self, others: Iterable[str], shorter: int, most: int) -> Iterator[tuple[int, str]]:
+        """Those of the others that are near, and how near: to the nearest of the beginnings that are at most so much shorter than the word,
+        which has letters of ASCII alone, and at most `MOST_LETTERS`."""
+        by_length: dict[int, list[str]] = {}
+        for other in others:
+            by_length.setdefault(len(other), []).append(other)
+        for length, some in by_length.items():
+            yield from self._find_near(some, length, shorter, most)
 
-    def _measure(self, other: str) -> tuple[int, int]:
-        """Which rows of the last column are one more than the row above, and which one less."""
-        every, find = self._every, self._places.get
+    def _find_near(self, others: list[str], length: int, shorter: int, most: int) -> Iterator[tuple[int, str]]:
+        ones = int.from_bytes(ONE_LANE * len(others), "little")
+        more, less = self._measure(self._list_columns(others, length), ones)
+        far, top = ones * length, ones << TOP_BIT
+        near = [0] * (most + 1)  # of each lane the top bit, if it is no further than that
+        for row in range(len(self._word) + 1):
+            if row >= len(self._word) - shorter:
+                near = [found | (top + ones * least) - far for least, found in enumerate(near)]
+            far = far + (more >> row & ones) - (less >> row & ones)
+        nearer = 0
+        for least, found in enumerate(near):
+            yield from ((least, others[lane]) for lane in _list_lanes((found ^ (found & nearer)) & top, len(others)))
+            nearer |= found
+
+    @cached_property
+    def _tables(self) -> list[bytes]:
+        """For each eight letters of the word: in which of them a letter stands, by its code."""
+        tables = [bytearray(256) for _ in range(0, len(self._word), 8)]
+        for letter, places in self._places.items():
+            for part, table in enumerate(tables):
+                table[ord(letter)] = places >> 8 * part & 255
+        return [bytes(table) for table in tables]
+
+    def _list_columns(self, others: list[str], length: int) -> Iterator[int]:
+        """Of each letter of the others the places in the word, a lane for each of them."""
+        letters = "".join(others).encode("latin-1", "replace")  # a letter each, and none of the word's but itself
+        lanes = bytearray(LANE_BYTES * len(others))
+        for number in range(length):
+            column = letters[number::length]
+            for part, table in enumerate(self._tables):
+                lanes[part::LANE_BYTES] = column.translate(table)
+            yield int.from_bytes(lanes, "little")
+
+    def _measure(self, columns: Iterable[int], ones: int) -> tuple[int, int]:
+        """Which rows of the last column are one more than the row above, and which one less; of as many others as there are ones."""
+        every = ones * self._every
         more, less, same, before = every, 0, 0, 0
-        for letter in other:
-            here = find(letter, 0)
-            swapped = (~same & here) << 1 & before
-            same = ((here & more) + more ^ more) | here | less | swapped
-            further, nearer = (less | every & ~(same | more)) << 1 | 1, (same & more) << 1
-            more, less, before = (nearer | ~(same | further)) & every, further & same & every, here
+        for here in columns:
+            swapped = ((here ^ (here & same)) << 1) & before
+            same = (((here & more) + more) ^ more) | here | less | swapped
+            further = ((less | (every ^ (every & (same | more)))) << 1) | ones
+            nearer = (same & more) << 1
+            more = (nearer & every) | (every ^ (every & (same | further)))
+            less, before = further & same & every, here
         return more, less
+
+
+def _list_lanes(bits: int, count: int) -> Iterator[int]:
+    """The lanes with their top bit."""
+    tops = bits.to_bytes(LANE_BYTES * count, "little")[LANE_BYTES - 1 :: LANE_BYTES]
+    lane = tops.find(SET)
+    while lane >= 0:
+        yield lane
+        lane = tops.find(SET, lane + 1)

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sesamed.store.reading import resolve
-from sesamed.store.search.spelling import Ruler, distance
+from sesamed.store.search.spelling import MOST_LETTERS, Ruler, distance
+from sesamed.store.search.stems import LONGEST
 
 WORDS = st.text(st.characters(categories=["L", "Nd"]), min_size=1, max_size=12).filter(
     lambda word: len(resolve.split_words(word)) == 1
@@ -124,9 +125,20 @@ def test_distances_are_those_of_the_table(one: str, other: str) -> None:
             table[row].append(min(ways))
     far = [cells[-1] for cells in table]
     assert Ruler(one).measure_beginnings(other) == far
-    for shorter, most in ((1, 1), (3, 2), (5, 2)):
-        nearest, exact = Ruler(one).measure_nearest(other, shorter, most), min(far[-shorter - 1 :])
-        assert nearest == exact if exact <= most else nearest > most
+
+
+@given(
+    st.text("abc", min_size=1, max_size=MOST_LETTERS),
+    st.lists(st.text("abcé☃\ud800", min_size=1, max_size=LONGEST), unique=True),
+    st.sampled_from([(1, 1), (3, 2), (5, 2)]),
+)
+def test_many_are_measured_as_one_by_one(word: str, others: list[str], bounds: tuple[int, int]) -> None:
+    """Also those with characters that no word has."""
+    shorter, most = bounds
+    ruler = Ruler(word)
+    nearest = {other: min(ruler.measure_beginnings(other)[-shorter - 1 :]) for other in others}
+    expected = sorted((far, other) for other, far in nearest.items() if far <= most)
+    assert sorted(ruler.find_near(others, shorter, most)) == expected
 
 
 @given(SHORT, SHORT, st.integers(0, 3))

@@ -32,7 +32,7 @@ from sesamed.methods.second.orders import Reply
 from sesamed.model import Answer, Workstation
 from sesamed.own_sessions import OwnSessions
 from sesamed.store.index import READERS, Index, Readers
-from sesamed.store.sqlite import Connection
+from sesamed.store.sqlite import Connection, is_awaited
 
 T = TypeVar("T")
 SAMPLES = 1000
@@ -149,9 +149,10 @@ class Question(Generic[T]):
 
     def _stand_aside(self) -> bool:
         """Wait for modest questions, for a while; true if there is nobody to answer any more."""
-        if self.others_done is not None and self._aside_s > 0 and not self.others_done.is_set():
+        done, has_time = self.others_done, self._aside_s > 0 and not is_awaited(self._connection)
+        if done is not None and has_time and not done.is_set():
             begun_s = time.monotonic()
-            self.others_done.wait(self._aside_s)
+            done.wait(self._aside_s)
             self._aside_s -= time.monotonic() - begun_s
         return self._given_up
 

@@ -11,7 +11,7 @@ import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import apsw
@@ -253,6 +253,26 @@ class Reader(apsw.Connection):
     stems: "Stems | None" = None
     shelf: "Shelf | None" = None
     headings: "HeadingTexts | None" = None
+    is_awaited = False
+
+
+@contextmanager
+def awaited(connection: apsw.Connection, lock: AbstractContextManager[object]) -> Iterator[None]:
+    """With a lock that other readers wait for while statements run: these never stand aside for one of them, which would wait for it."""
+    with lock:
+        if not isinstance(connection, Reader):
+            yield
+            return
+        before, connection.is_awaited = connection.is_awaited, True
+        try:
+            yield
+        finally:
+            connection.is_awaited = before
+
+
+def is_awaited(connection: apsw.Connection | None) -> bool:
+    """Whether it holds such a lock."""
+    return isinstance(connection, Reader) and connection.is_awaited
 
 
 def connect_reader(path: str) -> Reader:

@@ -94,7 +94,7 @@ class HeadingTexts:
         if self._most <= 0:
             return True
         revision = int(sqlite.one(connection, READ_REVISION)[0])
-        with self._changing:
+        with sqlite.awaited(connection, self._changing):
             known = self._see(connection, revision)
         return known is None or text.casefold() in known
 

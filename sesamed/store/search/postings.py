@@ -294,7 +294,7 @@ class Postings:
             return None
         counted = Counted(*sqlite.one(connection, COUNTS))
         self._used_at_s = time.monotonic()
-        with self._lock:
+        with sqlite.awaited(connection, self._lock):
             view = self._views.get(counted.revision)
             if view is None and (kept := self._bring_up(connection, counted, read=read)) is not None:
                 view = self._views[counted.revision] = View(kept, counted)

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Barrier, Event, Thread
+from threading import Barrier, Event, Lock, Thread
 
 import anyio
 import anyio.lowlevel
@@ -14,6 +14,7 @@ from sesamed.errors import DeadlineError
 from sesamed.ingest.queue import Queue
 from sesamed.ingest.state import FileStates
 from sesamed.methods.method import (
+    ASIDE_S,
     AT_ONCE_S,
     LATELY_S,
     QUICK_S,
@@ -27,7 +28,7 @@ from sesamed.methods.method import (
     Turns,
 )
 from sesamed.store.index import READERS, Index
-from sesamed.store.sqlite import Connection
+from sesamed.store.sqlite import Connection, awaited
 from tests.support.daemon import eventually
 from tests.support.queueing import target
 
@@ -406,6 +407,20 @@ def test_standing_aside_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not question._stand_aside()
     question.give_up()
     assert question._stand_aside()
+
+
+def test_whom_modest_questions_may_wait_for_does_not_wait_for_them(index: Index) -> None:
+    """Each would wait for the other one: for a second, before."""
+    question = Question[bool](Client(), lambda connection: wait(connection))
+    question.others_done = Event()
+
+    def wait(connection: Connection) -> bool:
+        with awaited(connection, Lock()):
+            return question._stand_aside()
+
+    question.run(index.readers)()
+    assert question.answer.result(0) is False
+    assert question._aside_s == ASIDE_S
 
 
 async def test_one_question_is_answered_beside_dear_ones(index: Index) -> None:

@@ -26,7 +26,7 @@ from sesamed.store.search.postings import Postings, View
 from sesamed.store.search.stems import Stems
 from sesamed.store.search.terms import Terms, expand, parse
 from sesamed.store.shelf import find_view
-from sesamed.store.sqlite import Reader
+from sesamed.store.sqlite import Reader, is_awaited
 from sesamed.store.upkeep import Upkeep
 from sesamed.store.writing.transaction import Writer
 from tests.support.history import LIMITS, NOON, look_until_done
@@ -154,6 +154,29 @@ def test_questions_while_it_is_written(desk: Desk) -> None:
         thread.join()
     assert failed == []
     assert any(seen)
+
+
+def test_whom_others_wait_for_is_known(desk: Desk) -> None:
+    """Who stood aside with such a lock for a question would be what that one waits for."""
+    desk.write(1, list(WORDS))
+    seen = set[tuple[bool, bool]]()
+    with desk.index.readers.lend() as connection:
+        assert isinstance(connection, Reader)
+        kept, headings = connection.shelf, connection.headings
+        assert kept is not None
+        assert headings is not None
+
+        def note() -> bool:
+            locks = [headings._changing, *([] if kept._postings is None else [kept._postings._lock])]
+            seen.add((any(lock.locked() for lock in locks), is_awaited(connection)))
+            return False
+
+        connection.set_progress_handler(note, 1)
+        assert compare(connection, expand(connection, parse("alpha beta")))
+        headings.may_have(connection, "alpha")
+        connection.set_progress_handler(None)
+        assert not is_awaited(connection)
+    assert seen == {(False, False), (True, True)}
 
 
 def test_a_view_stays_as_its_snapshot_is(desk: Desk) -> None:

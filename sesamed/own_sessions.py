@@ -172,11 +172,18 @@ def _append(path: str, data: bytes) -> None:
         size = os.fstat(descriptor).st_size
         if size and os.pread(descriptor, 1, size - 1) != b"\n":
             data = b"\n" + data  # somebody else's line has no end
-        if (written := os.write(descriptor, data)) < len(data):
+        written = os.write(descriptor, data)
+        if written < len(data):
             os.ftruncate(descriptor, size)
-            raise OSError(errno.ENOSPC, f"only {written} of {len(data)} bytes could be written")
+        _refuse_less(written, data)
     finally:
         os.close(descriptor)
+
+
+def _refuse_less(written: int, data: bytes) -> None:
+    """Of what does not fit onto the disk, the first part is written, and that is no error to the system."""
+    if written < len(data):
+        raise OSError(errno.ENOSPC, f"only {written} of {len(data)} bytes could be written")
 
 
 def _describe(path: str, merge: Callable[[bytes], bytes]) -> None:
@@ -196,7 +203,7 @@ def _replace(path: str, data: bytes) -> None:
     beside = f"{path}.new"
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        os.write(descriptor, data)
+        _refuse_less(os.write(descriptor, data), data)
         sync_file(descriptor)
     finally:
         os.close(descriptor)

@@ -256,19 +256,20 @@ class _Run:
             state = self._state(left.popleft())
             result.reached += 1
             looked_at.append(state)
+            state.is_locked = False
             try:
                 self._look(state)
             except LockedDatabaseError:
-                state.quiet_at = time.monotonic() + REST_S
+                state.seen, state.is_locked, state.quiet_at = None, True, time.monotonic() + REST_S
                 self._states.note(state)
             except OSError as error:
-                self._note_trouble(state, error.strerror or str(error))
+                self._note_unread(state, error.strerror or str(error))
             except StoreError:
                 raise
             except Exception as error:
                 if isinstance(explained := sqlite.explain(error, self._writer.path), StoreError):
                     raise explained from error
-                self._note_trouble(state, log_fault(state.target.path, error))
+                self._note_unread(state, log_fault(state.target.path, error))
             else:
                 self._note_trouble(state, None)
         if nothing := [state for state in looked_at if state.signature is None and state.seen is None]:
@@ -472,7 +473,7 @@ class _Run:
         if len(changes) == 1:
             (change,) = changes
             target = Target(Unit.parse(change.path).path, change.root, change.source)
-            self._note_trouble(self._state(target), log_fault(change.path, error))
+            self._note_unread(self._state(target), log_fault(change.path, error))
             return
         failed = set[bytes]()
         for change in changes:
@@ -523,6 +524,11 @@ class _Run:
         if state.trouble != trouble:
             state.trouble = trouble
             self._states.note(state)
+
+    def _note_unread(self, state: FileState, trouble: str) -> None:
+        """Whoever has seen it as it was then has to look again."""
+        state.seen = state.tried = None
+        self._note_trouble(state, trouble)
 
     def _note_rest(self, state: FileState, rest: int, *, look_again: bool = False) -> None:
         """Note the size of an unfinished last line, and when to look again."""

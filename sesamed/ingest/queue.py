@@ -169,8 +169,11 @@ class Queue:
         ticket = self._ask(item.target)
         state = ticket.state
         if path not in self._live:
-            self._resting.pop(path, None)
-            if path in self._under_way and path not in self._backlog and state.seen == item.signature is not None:
+            was_written = (
+                self._resting.pop(path, None) is not None
+            )  # perhaps after that look, and after the sweep saw it
+            waits = was_written or path in self._backlog
+            if path in self._under_way and not waits and state.seen == item.signature is not None:
                 state.looking = ticket.number  # the look under way has seen it as it is, or will
                 return ticket
             self._backlog.pop(path, None)
@@ -227,6 +230,7 @@ class Queue:
         """The batch could not be committed."""
         with self._lock:
             for state in self._under_way.values():
+                state.tried = None  # what was tried is not in the index
                 if state.look_since is not None:  # it is as late as that
                     state.live_since, state.look_since = state.look_since, None
             self._return({path: state for path, state in self._under_way.items() if path not in self._live})
@@ -271,13 +275,14 @@ class Queue:
     def pending(self, tickets: Iterable[Ticket] | None = None) -> Pending:
         """What is on disk but not searchable, as far as is known; an unfinished line counts in bytes only.
 
-        With tickets: what of these is not served.
+        With tickets: what of these is not served, or could not be read when it was looked at.
         """
         if tickets is None:
             with self._lock:
                 states: Collection[FileState] = list(self.unserved.values())
         else:
-            states = {ticket.state.target.path: ticket.state for ticket in tickets if not ticket.is_served}.values()
+            left = (ticket.state for ticket in tickets if not ticket.is_served or ticket.state.is_locked)
+            states = {state.target.path: state for state in left}.values()
         return Pending(files=len(states), bytes=sum(state.unread for state in states) + self._states.rest())
 
     def backlog(self) -> Pending:

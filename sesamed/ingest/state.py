@@ -55,6 +55,7 @@ class FileState(msgspec.Struct, gc=False, eq=False):
     # as last seen
     seen: Signature | None = None
     trouble: str | None = None  # why it could not be read
+    is_locked: bool = False  # by its owner: it is looked at again in a moment
     warning: str | None = None  # why nothing of it is read, although it could be
     rest: int = 0  # bytes of an unfinished last line
     quiet_at: float | None = None  # when that line may be taken as it is, by time.monotonic
@@ -100,6 +101,7 @@ class FileState(msgspec.Struct, gc=False, eq=False):
     def forget(self) -> None:
         """The index does not have it any more, and what was seen of it is void."""
         self.signature = self.seen = self.trouble = self.warning = self.withheld = None
+        self.is_locked = False
         self.quiet_at = self.tried = self.searched = None
         self.read = self.version = self.rest = 0
         self.is_complete = self.is_gone = False
@@ -108,7 +110,7 @@ class FileState(msgspec.Struct, gc=False, eq=False):
         """Take the values that the same file has in another index; its tickets stay."""
         self.signature, self.read, self.version = other.signature, other.read, other.version
         self.is_complete, self.is_gone, self.warning = other.is_complete, other.is_gone, other.warning
-        self.seen, self.trouble, self.rest = other.seen, other.trouble, other.rest
+        self.seen, self.trouble, self.rest, self.is_locked = other.seen, other.trouble, other.rest, other.is_locked
         self.quiet_at, self.tried, self.searched = other.quiet_at, other.tried, other.searched
         self.withheld = other.withheld
 
@@ -275,6 +277,6 @@ class FileStates:
         self._prune(state)
 
     def _prune(self, state: FileState) -> None:
-        if state.is_idle and state.signature is None and state.trouble is None:
+        if state.is_idle and state.signature is None and state.trouble is None and not state.is_locked:
             self._states.pop(state.target.path, None)
             self.notable.pop(state.target.path, None)

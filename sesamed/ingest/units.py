@@ -2,6 +2,7 @@
 database with its WAL.
 """
 
+import errno
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -107,17 +108,26 @@ class BetterFiles:
 
     def __init__(self, root: str) -> None:
         self._root = os.fsencode(root)
-        self._listed: dict[tuple[str, ...], dict[tuple[bytes, ...], list[bytes]]] = {}
+        # None: not all of them could be listed.
+        self._listed: dict[tuple[str, ...], dict[tuple[bytes, ...], list[bytes]] | None] = {}
 
     def find(self, bundle: Bundle, path: bytes) -> Iterator[bytes]:
         """Those of one bundle."""
         names = match_names(bundle.unit, path_below(os.fsdecode(self._root), path)) or {}
         for pattern in bundle.better:
             shared = [name for name in NAME.findall(pattern) if name in names]
-            files = self._listed.get((pattern, *shared))
-            if files is None:
-                files = self._listed[pattern, *shared] = self._list(pattern, shared)
-            yield from files.get(tuple(names[name] for name in shared), ())
+            if (pattern, *shared) not in self._listed:
+                self._listed[pattern, *shared] = self._try_to_list(pattern, shared)
+            files = self._listed[pattern, *shared]
+            found = None if files is None else files.get(tuple(names[name] for name in shared), ())
+            yield from _list_there(pattern, names, os.fsencode(self._root)) if found is None else found
+
+    def _try_to_list(self, pattern: str, shared: Sequence[str]) -> dict[tuple[bytes, ...], list[bytes]] | None:
+        """None: something on the way cannot be listed. It may have nothing to do with most bundles, so that each looks for itself."""
+        try:
+            return self._list(pattern, shared)
+        except OSError:
+            return None
 
     def _list(self, pattern: str, shared: Sequence[str]) -> dict[tuple[bytes, ...], list[bytes]]:
         found: dict[tuple[bytes, ...], list[bytes]] = {}
@@ -148,11 +158,13 @@ def list_better(bundle: Bundle, path: bytes, root: str) -> Iterator[bytes]:
     """The files that hold the same session, and more of it."""
     names = match_names(bundle.unit, path_below(root, path)) or {}
     for pattern in bundle.better:
-        for file in _list_paths(fill_names(pattern, names), os.fsencode(root)):
-            if match_names(pattern, file) is not None and os.path.lexists(
-                found := os.path.join(os.fsencode(root), file)
-            ):
-                yield found
+        yield from _list_there(pattern, names, os.fsencode(root))
+
+
+def _list_there(pattern: str, names: dict[str, bytes], root: bytes) -> Iterator[bytes]:
+    for file in _list_paths(fill_names(pattern, names), root):
+        if match_names(pattern, file) is not None and os.path.lexists(found := os.path.join(root, file)):
+            yield found
 
 
 def find_better(bundle: Bundle, path: bytes, root: str, list_read: Callable[[bytes], Iterable[bytes]]) -> bytes | None:
@@ -212,6 +224,10 @@ def _list_names(root: bytes, below: bytes) -> list[bytes]:
         return os.listdir(os.path.join(root, below))
     except (FileNotFoundError, NotADirectoryError):
         return []
+    except OSError as error:
+        if error.errno == errno.ELOOP:  # a link to itself is no directory
+            return []
+        raise
 
 
 def sign_bundle(path: bytes, seen: Iterable[tuple[bytes, Signature]], better: Iterable[bytes]) -> Signature | None:

@@ -167,9 +167,11 @@ class Whole:
             better = list(list_better(shape, change.path, change.root))
             items.items += self._better(shape, change, better, list_read)
             seen = self._read_members(items, shape, change)
-            change.signature = sign_bundle(change.path, seen, better) or change.signature
-        except (FileNotFoundError, NotRegularError):
+            change.signature = sign_bundle(change.path, seen, better) or _unlike_any(change.signature)
+        except (FileNotFoundError, NotRegularError) as error:
             items = Items([], bad="a part of it is missing, or is no regular file")
+            if isinstance(error, FileNotFoundError):
+                change.signature = _unlike_any(change.signature)
         except BadLineError as error:
             items = Items([], bad=str(error))
         for member in items.items:
@@ -328,6 +330,11 @@ def _find_broken(items: Items, content: Content) -> Bad | None:
     """The first row that does not decode."""
     bad = (operation for operation in content.others if isinstance(operation, Bad))
     return next(bad, None) if items.items and isinstance(items.items[0], Row) else None
+
+
+def _unlike_any(signature: Signature) -> Signature:
+    """What was there a moment ago may be so again: however it looks then, it has to be read."""
+    return msgspec.structs.replace(signature, ctime_ns=0)
 
 
 def _mark(items: Items) -> bytes:

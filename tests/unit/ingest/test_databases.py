@@ -6,7 +6,7 @@ import logging
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from copy import deepcopy
 from pathlib import Path
 
@@ -14,6 +14,8 @@ import pytest
 
 from sesamed.ingest import units, whole
 from sesamed.ingest.content import LAST_ITEMS, WORTH_ITEMS
+from sesamed.ingest.queue import Queue
+from sesamed.ingest.tail import Tail, open_tail
 from sesamed.ingest.whole import WHOLE_BYTES
 from sesamed.model import Operation
 from sesamed.source import Bundle, Row
@@ -390,6 +392,29 @@ def test_many_sessions_take_several_commits(desk: Desk, owner: Owner, monkeypatc
     assert desk.ingest.writer.commits - commits >= 2
 
 
+def test_who_syncs_is_told_of_a_database_that_is_locked(desk: Desk) -> None:
+    """And does not take a look for theirs that could not read it, when it is free again by then."""
+    with Owner(desk.base / "tables/x.db", "delete") as owner:
+        owner.say("s1", "k1", "alpha")
+        desk.look()
+        owner.say("s1", "k2", "beta")
+        owner.write_half()
+        queue = Queue(desk.ingest.states)
+        before = queue.add(desk.sweep.due(desk.ingest))
+        queue.take()
+        desk.ingest.run([desk.target(owner.path)])
+        owner.run("ROLLBACK")
+        (ticket,) = queue.add(desk.sweep.due(desk.ingest))
+        queue.finish()
+        assert queue.pending(before).files == 1
+        assert not ticket.is_served
+        queue.take()
+        desk.ingest.run([desk.target(owner.path)])
+        queue.finish()
+    assert queue.pending([*before, ticket]).files == 0
+    assert desk.texts("tables:s1") == ["alpha", "beta"]
+
+
 def tree(desk: Desk, **files: object) -> None:
     """Files of a bundle."""
     for name, said in files.items():
@@ -510,6 +535,30 @@ def test_a_bundle_with_a_directory_that_cannot_be_listed_keeps_what_it_has(
         assert desk.texts("folders:s1") == ["alpha", "beta"]
     desk.look()
     assert desk.texts("folders:s1") == ["alpha", "beta", "gamma"]
+
+
+def test_a_part_that_is_missing_for_a_moment_is_read_when_it_is_back(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though it looks then as it did when it was due."""
+    tree(desk, session__p__s1={"session": "s1"}, message__s1__m1={"key": "m1", "text": "alpha"})
+    desk.look()
+    tree(desk, message__s1__m2={"key": "m2", "text": "beta"})
+    messages, away = desk.base / "folders/message/s1", desk.base / "away"
+
+    def open_later(path: bytes, root: str) -> AbstractContextManager[Tail]:
+        if path.endswith(b"m2.json"):
+            messages.rename(away)
+        return open_tail(path, root)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(whole, "open_tail", open_later)
+        desk.look()
+    assert desk.texts("folders:s1") == ["alpha"]
+    away.rename(messages)
+    desk.look()
+    assert desk.texts("folders:s1") == ["alpha", "beta"]
+    assert desk.bad() == {}
 
 
 def test_a_bundle_that_goes_is_kept(desk: Desk) -> None:

@@ -149,6 +149,15 @@ def test_what_could_not_be_committed_is_put_back(queue: Queue) -> None:
 
 
 @pytest.mark.fault(14)
+def test_what_was_tried_and_could_not_be_committed_is_tried_again(queue: Queue) -> None:
+    """A last line without newline would be looked at only after the next change."""
+    queue.mark(target("a"))
+    (state,) = taken(queue)
+    state.tried = SEEN
+    queue.put_back()
+    assert state.tried is None
+
+
 def test_too_many_marks_collapse_into_a_sweep(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     """An event storm takes no more memory than this, and nobody waits for what was not marked."""
     monkeypatch.setattr(module, "MAX_LIVE", 3)
@@ -322,6 +331,21 @@ def test_who_asks_does_not_wait_for_a_rest(queue: Queue, states: FileStates) -> 
         assert ticket.is_served
         queue.end_rests()
         assert queue.is_empty
+
+
+def test_what_was_written_after_a_look_waits_for_another_one(queue: Queue, states: FileStates) -> None:
+    """A sweep that saw the file before that takes its event away, and must not take the look under way for it."""
+    state = rest(states, "whole", time.monotonic() + 60)
+    queue.add([due("whole", signature=GROWN)])
+    taken(queue)
+    state.seen = GROWN
+    written = queue.mark(target("whole"), may_rest=True)
+    queue.add([due("whole", signature=GROWN)])
+    queue.finish()
+    assert not written.is_served
+    assert names(taken(queue)) == ["whole"]
+    queue.finish()
+    assert written.is_served
 
 
 def test_what_is_not_finished_does_not_rest(queue: Queue, states: FileStates) -> None:

@@ -1,5 +1,6 @@
 """Which unit a file belongs to, and how units look."""
 
+import errno
 import json
 import os
 from collections.abc import Iterator
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sesamed.ingest.units import UnitFinder, list_members, look_at
+from sesamed.ingest.units import BetterFiles, UnitFinder, list_better, list_members, look_at
 from sesamed.source import Bundle, Document, Rows
 from tests.support.history import same
 from tests.support.letters import Desk, with_sessions
@@ -68,6 +69,31 @@ def test_a_bundle_looks_otherwise_when_a_member_does(root: str) -> None:
     assert len(seen) == 4
     Path(root, "session/p/s1.json").unlink()
     assert look_at(BUNDLE, unit, root) is None
+
+
+def test_what_cannot_be_listed_concerns_the_bundles_that_it_may_have_something_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the others it is known what is better than they; a link to itself is no directory."""
+    bundle = Bundle(unit="logs/{id}.log", members=("logs/{id}.log",), better=("chats/{group}/{id}/store.db",))
+    for name in ("logs/s1.log", "chats/g1/s1/store.db", "chats/g2/s2/store.db"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "chats/loop").symlink_to(tmp_path / "chats/loop")
+    unit = os.fsencode(tmp_path / "logs/s1.log")
+    better = BetterFiles(str(tmp_path))
+    found = [os.fsencode(tmp_path / "chats/g1/s1/store.db")]
+    assert list(better.find(bundle, unit)) == list(list_better(bundle, unit, str(tmp_path))) == found
+
+    list_names = os.listdir
+
+    def list_directory(path: bytes) -> list[bytes]:
+        if path == os.fsencode(tmp_path / "chats/g2"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return list_names(path)
+
+    monkeypatch.setattr("os.listdir", list_directory)
+    assert list(BetterFiles(str(tmp_path)).find(bundle, unit)) == found
 
 
 def test_the_wal_is_its_database(tmp_path: Path) -> None:

@@ -141,6 +141,17 @@ def test_many_are_measured_as_one_by_one(word: str, others: list[str], bounds: t
     assert sorted(ruler.find_near(others, shorter, most)) == expected
 
 
+@given(st.integers(MOST_LETTERS - 2, MOST_LETTERS), st.data())
+def test_long_words_side_by_side_leave_each_other_alone(length: int, data: st.DataObject) -> None:
+    """Whatever is carried."""
+    word = data.draw(st.sampled_from(["a" * length, "ab" * (length // 2), "b" + "a" * (length - 1)]))
+    texts = st.text("ab", min_size=length - 1, max_size=length - 1) | st.sampled_from([word[1:], "b" * (length - 1)])
+    others = data.draw(st.lists(texts, min_size=2))
+    ruler = Ruler(word)
+    nearest = [(min(ruler.measure_beginnings(other)[-6:]), other) for other in others]
+    assert sorted(ruler.find_near(others, 5, 2)) == sorted((far, other) for far, other in nearest if far <= 2)
+
+
 @given(SHORT, SHORT, st.integers(0, 3))
 def test_a_bound_only_saves_work(one: str, other: str, most: int) -> None:
     """What is within it is exact, and it makes no difference which word is first."""

@@ -29,7 +29,7 @@ from sesamed.ingest.withholding import WithheldError, Withholding
 from sesamed.masking import Secrets, mask_state
 from sesamed.model import DESCRIBED, PROMPT_MARKER, Bad, Fact, Operation
 from sesamed.source import BadLineError, Bundle, Document, ForeignFileError, Lines, Rows, Shape, Source, Unit
-from sesamed.store.foreign import ForeignDatabase, ForeignDatabaseError, LockedDatabaseError, open_database
+from sesamed.store.foreign import DamagedDatabaseError, ForeignDatabase, LockedDatabaseError, open_database
 from sesamed.store.rows import UNCOUNTED, UNKNOWN_FORMAT, WITHHELD, Cursor, FileRows, IndexedFile, Signature, blank
 from sesamed.store.writing.files import Files
 
@@ -247,9 +247,7 @@ class Decoder:
                         found.changes.append(itself)
                     return found
                 is_empty = database.is_empty
-        except LockedDatabaseError:
-            raise
-        except ForeignDatabaseError:
+        except DamagedDatabaseError:  # anything else may be over soon
             if is_agents:
                 raise
             is_empty = False
@@ -281,13 +279,12 @@ class Decoder:
             before = None if known is None else files.find_known(unit.path)
             change = self._begin(unit, signature, before)
             try:
-                now_version = database.version(name, version)
-                change.signature = part_signature(now, now_version)
+                change.signature = part_signature(now, database.version(name))
                 self._whole.read_rows(change, before, source, database)
             except LockedDatabaseError:
                 if not found.changes:
                     raise
-                return False  # what was read before its owner wrote is kept
+                return False  # what was read before its owner wrote is kept; the next look lists them anew
             except OSError:
                 raise
             except Exception as error:

@@ -8,8 +8,10 @@ Without a WAL a reader's lock keeps the owner from writing, and not every progra
 while the owner wrote is thrown away: that is seen by the file, its counter of changes, and the journal that is there during a write.
 """
 
+import errno
 import os
 import shutil
+import stat
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -31,13 +33,18 @@ HEADER_BYTES = 100
 COUNTERS_BYTES = 48  # of the index of a WAL: among others how many frames it has, and a checksum of them
 VERSION_AT = 18  # in a database's header: 2 is WAL mode
 IN_WAL_MODE = 2
+NOT_A_FILE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)  # the last one of a link, which is not followed
 
 # POSIX locks are a process's: whoever closes a file takes away the locks that a connection of another thread has on it.
 _one_at_a_time = threading.Lock()
 
 
 class ForeignDatabaseError(OSError):
-    """The database cannot be read: damaged, or changed while it was read."""
+    """The database cannot be read, at least not now: it may be whole, and there is too little memory, or too many files are open."""
+
+
+class DamagedDatabaseError(ForeignDatabaseError):
+    """It is damaged, or no database."""
 
 
 class LockedDatabaseError(ForeignDatabaseError):
@@ -52,20 +59,27 @@ class ForeignDatabase:
         self._path = path.decode("utf-8", "backslashreplace")  # not that of a copy
         self.is_empty = is_empty  # it has no tables: it is just being made
         self._reading = reading
+        self._numbers: dict[str, Value] = {}  # ids that are no text in the database
 
     def units(self) -> Iterator[tuple[str, Value]]:
         """The sessions with their versions."""
         if self.query is not None:
             for row in self._run(self.query.units, {}):
-                yield (os.fsdecode(row[0]) if isinstance(row[0], bytes) else str(row[0])), row[1]
+                name = os.fsdecode(row[0]) if isinstance(row[0], bytes) else str(row[0])
+                if isinstance(row[0], int | float):
+                    self._numbers[name] = row[0]
+                yield name, row[1]
 
-    def version(self, unit: str, listed: Value) -> Value:
+    def version(self, unit: str) -> Value:
         """The version of a session as its rows are about to be read: its owner may have written since they were all listed, and may take
-        that back. Of one that is gone by then it is the one that was listed."""
-        if self.query is None:
-            return listed
-        values: dict[str, Value] = {"unit": _decode("text", os.fsencode(unit))}
-        return next((row[0] for row in self._run(self.version_of(self.query), values)), listed)
+        that back. Raises LockedDatabaseError if it is gone by then: it has no rows, and what is known of it would go with them."""
+        if self.query is not None:
+            for row in self._run(*self._bind(self.version_of(self.query), unit)):
+                return row[0]
+        for name, version in self.units():  # that nothing equals its id is no sign that it is gone: NULL equals nothing
+            if name == unit:
+                return version
+        raise LockedDatabaseError("its owner deleted a session while others were read")
 
     @staticmethod
     def version_of(query: Query) -> str:
@@ -76,11 +90,14 @@ class ForeignDatabase:
         """The rows of one of the query's statements, for one session."""
         if self.query is None:
             return
-        sql, name = self.query.rows[number], os.fsencode(unit)
-        value = _decode("text", name)
-        if isinstance(value, bytes):  # its owner wrote it all the same
+        yield from self._run(*self._bind(self.query.rows[number], unit))
+
+    def _bind(self, sql: str, unit: str) -> tuple[str, dict[str, Value]]:
+        """A statement for one session, and its values. Where a column has no type, no text equals a number."""
+        value = self._numbers.get(unit, _decode("text", os.fsencode(unit)))
+        if isinstance(value, bytes):  # no UTF-8: its owner wrote it as text all the same
             sql = sql.replace(":unit", "CAST(:unit AS TEXT)")
-        yield from self._run(sql, {"unit": value, "path": self._path})
+        return sql, {"unit": value, "path": self._path}
 
     def release(self) -> None:
         """What was read until here is used; what comes may be later. Raises LockedDatabaseError if it cannot be used."""
@@ -146,9 +163,9 @@ class _Unlocked(_Reading):
     def begin(self) -> apsw.Connection:
         """A connection keeps the pages that it has read: when the file has changed since the last transaction, another one is made."""
         if not self._connection.in_transaction and _status(self._path) != self._before:
-            before = _wait_for_owner(self._path)
+            before, connection = _wait_for_owner(self._path), _connect(self._path, self._how)
             self._connection.close()
-            self._before, self._connection = before, _connect(self._path, self._how)
+            self._before, self._connection = before, connection
         return super().begin()
 
     def end(self) -> None:
@@ -175,15 +192,19 @@ def open_database(path: bytes, queries: Sequence[Query], scratch: str) -> Iterat
 
 
 def read_counters(path: bytes) -> bytes:
-    """SQLite's own change counters: they differ after every commit, even if size and times are the same."""
+    """SQLite's own change counters: they differ after every commit, even if size and times are the same. Those that cannot be read are like
+    none that ever were, so that the database is looked at: without counters it would look as if nobody had it open."""
     with _one_at_a_time:
-        return _start(path, HEADER_BYTES) + _start(path + b"-shm", COUNTERS_BYTES)
+        try:
+            return _start(path, HEADER_BYTES) + _start(path + b"-shm", COUNTERS_BYTES)
+        except OSError:
+            return os.urandom(COUNTERS_BYTES)
 
 
 @contextmanager
 def _open(path: bytes, scratch: str) -> Iterator[_Reading]:
     is_in_wal_mode = _is_in_wal_mode(path)
-    if is_in_wal_mode and os.path.lexists(path + b"-shm"):
+    if is_in_wal_mode and _is_there(path + b"-shm"):
         with closing(_Reading(path, "mode=ro&readonly_shm=1")) as reading:
             yield reading
     elif _size(path + b"-wal") if is_in_wal_mode else _has_journal(path, older_s=LEFT_S):
@@ -245,7 +266,7 @@ def _wait_for_owner(path: bytes) -> tuple[object, ...]:
     """How the database looks when its owner is not writing to it. Raises LockedDatabaseError if that takes long."""
     for _ in range(round(BUSY_MS / 1000 / STEP_S)):
         before = _status(path)
-        if _is_in_wal_mode(path) and os.path.lexists(path + b"-shm"):
+        if _is_in_wal_mode(path) and _is_there(path + b"-shm"):
             break
         if not _has_journal(path):
             return before
@@ -263,7 +284,7 @@ def _copy_aside(path: bytes, scratch: str) -> Iterator[bytes]:
     try:
         before = _status(path)
         for suffix in (b"", b"-wal", b"-journal"):
-            if not suffix or os.path.lexists(path + suffix):
+            if not suffix or _is_there(path + suffix):
                 shutil.copyfile(path + suffix, copy + suffix, follow_symlinks=False)
         if _status(path) != before:
             raise LockedDatabaseError("its owner came while it was read")
@@ -278,8 +299,8 @@ def _errors() -> Iterator[None]:
         yield
     except (apsw.BusyError, apsw.LockedError) as error:
         raise LockedDatabaseError("locked by its owner") from error
-    except (apsw.CorruptError, apsw.IOError) as error:
-        raise ForeignDatabaseError("damaged, or written over while it was read") from error
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        raise DamagedDatabaseError("damaged, or written over while it was read") from error
     except apsw.Error as error:
         raise ForeignDatabaseError(f"cannot be read ({type(error).__name__})") from error
 
@@ -316,15 +337,26 @@ def _size(path: bytes) -> int:
     return 0
 
 
+def _is_there(path: bytes) -> bool:
+    """Whether there is something at a path. Raises OSError if that cannot be told, where `os.path.lexists` says no: a database would be
+    read without its WAL."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
 def _start(path: bytes, count: int) -> bytes:
-    """The first bytes of a regular file; none of another one, or one that is not there."""
+    """The first bytes of a regular file; none of another one, or one that is not there. Raises OSError if they cannot be read: a database
+    without a header is in no WAL mode, and would be read without its WAL, too."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return b""
+    except OSError as error:
+        if error.errno in NOT_A_FILE:
+            return b""
+        raise
     try:
-        return os.pread(descriptor, count, 0)
-    except OSError:
-        return b""
+        return os.pread(descriptor, count, 0) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
     finally:
         os.close(descriptor)

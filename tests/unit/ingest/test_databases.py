@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, closing
 from copy import deepcopy
 from pathlib import Path
 
+import apsw
 import pytest
 
 from sesamed.ingest import units, whole
@@ -18,7 +19,7 @@ from sesamed.ingest.queue import Queue
 from sesamed.ingest.tail import Tail, open_tail
 from sesamed.ingest.whole import WHOLE_BYTES
 from sesamed.model import Operation
-from sesamed.source import Bundle, Row
+from sesamed.source import Bundle, Row, Value
 from sesamed.sources import SOURCES
 from sesamed.store.foreign import ForeignDatabase
 from sesamed.store.rows import BadLine, FileRows, Signature
@@ -88,6 +89,55 @@ def test_what_comes_to_a_session_before_it_is_read_and_is_taken_back(
     owner.run("UPDATE session SET version = 1")
     desk.look()
     assert desk.texts("tables:s2") == ["beta"]
+
+
+@pytest.mark.parametrize("journal", ["wal", "delete"])
+def test_a_session_that_is_deleted_before_it_is_read_is_kept(
+    desk: Desk, journal: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is known of it stays, and the next look says that it is gone; of one that was new nothing comes."""
+    with Owner(desk.base / "tables/x.db", journal) as owner:
+        owner.say("s1", "k1", "alpha")
+        owner.say("s2", "k2", "beta")
+        desk.look()
+        owner.say("s1", "k3", "gamma")
+        owner.say("s2", "k4", "delta")
+        owner.say("s3", "k5", "epsilon")
+        release, units, listed = ForeignDatabase.release, ForeignDatabase.units, list[list[str]]()
+
+        def delete(database: ForeignDatabase) -> None:
+            release(database)
+            for session in ("s2", "s3") if len(listed) == 1 else ():
+                owner.run("DELETE FROM part WHERE session = ?", session)
+                owner.run("DELETE FROM session WHERE id = ?", session)
+
+        def note(database: ForeignDatabase) -> Iterator[tuple[str, Value]]:
+            found = list(units(database))
+            listed.append([name for name, _ in found])
+            yield from found
+
+        with monkeypatch.context() as patch:
+            patch.setattr(ForeignDatabase, "release", delete)
+            patch.setattr(ForeignDatabase, "units", note)
+            desk.look()
+        assert listed == [["s1", "s2", "s3"], ["s1"], ["s1"]]  # once more to see whether it is gone, and once anew
+        assert desk.texts("tables:s1") == ["alpha", "gamma"]
+        assert desk.texts("tables:s2") == ["beta"]
+        gone = {name: session["gone"] for name, session in desk.dump()["sessions"].items()}
+        assert gone == {"tables:s1": False, "tables:s2": True}
+        assert desk.look().updated == 0
+        assert desk.ingest.states.rest() == 0
+
+
+def test_a_session_whose_id_equals_nothing_is_read(desk: Desk, owner: Owner) -> None:
+    """It is there all the same: not even its owner finds it by its name, as of an id that is bytes."""
+    owner.say("s2", "k2", "beta")
+    owner.run("INSERT INTO session VALUES(CAST('s1' AS BLOB), 1, 's1')")
+    owner.run("INSERT INTO part(session, data) VALUES('s1', ?)", json.dumps({"key": "k1", "text": "alpha"}))
+    desk.look()
+    assert desk.texts("tables:s1") == ["alpha"]
+    assert desk.texts("tables:s2") == ["beta"]
+    assert desk.look().updated == 0
 
 
 def test_a_session_that_is_deleted_is_kept(desk: Desk, owner: Owner) -> None:
@@ -332,6 +382,73 @@ def test_databases_of_other_programs_are_passed_over(desk: Desk, caplog: pytest.
     assert desk.ingest.states.list_warned() == []
     assert "count=4" in caplog.text
     assert desk.look().updated == 0
+
+
+@pytest.mark.parametrize("error", [apsw.CantOpenError, apsw.IOError, apsw.NoMemError])
+def test_a_database_that_cannot_be_opened_is_not_passed_over(
+    desk: Desk, error: type[apsw.Error], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody knows yet whose it is: with fewer open files, and more memory, the next sweep finds out."""
+    (desk.base / "tables/shared").mkdir()
+
+    def refuse(*_: object, **__: object) -> None:
+        raise error
+
+    with Owner(desk.base / "tables/shared/x.db") as owner:
+        owner.say("s1", "k1", "alpha")
+        with monkeypatch.context() as patch:
+            patch.setattr(apsw, "Connection", refuse)
+            desk.ingest.run([due.target for due in desk.sweep.due(desk.ingest)])
+        assert [state.trouble for state in desk.ingest.states.list_unreadable()] == [
+            f"cannot be read ({error.__name__})"
+        ]
+        desk.look()
+        assert desk.texts("tables:s1") == ["alpha"]
+        assert desk.ingest.states.list_unreadable() == []
+
+
+@pytest.mark.parametrize(
+    ("which", "trouble"),
+    [
+        (1, []),  # how it looks: it is looked at
+        (2, ["Too many open files"]),  # whether it has a WAL
+        (3, ["Too many open files"]),  # whether that is copied while nobody writes
+    ],
+)
+def test_too_many_open_files_are_no_sign_that_there_is_no_wal(
+    desk: Desk, which: int, trouble: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which its owner left with the latest sessions: without it they would be gone, and others as they were."""
+    owner = Owner(desk.base / "tables/x.db")
+    owner.say("s1", "k1", "alpha")
+    owner.run("PRAGMA wal_checkpoint(TRUNCATE)")
+    owner.say("s1", "k2", "beta")
+    owner.say("s2", "k3", "gamma")
+    owner.kill()
+    Path(f"{owner.path}-shm").unlink()
+    desk.look()
+    os.utime(owner.path)
+    before, opened, tried = desk.dump()["sessions"], os.open, list[bytes]()
+
+    def refuse(path: bytes, *more: int, **named: int) -> int:
+        if path == bytes(owner.path):
+            tried.append(path)
+            if len(tried) == which:
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return opened(path, *more, **named)
+
+    due = [due.target for due in desk.sweep.due(desk.ingest)]
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", refuse)
+        desk.ingest.run(due)
+    assert len(tried) >= which
+    assert [state.trouble for state in desk.ingest.states.list_unreadable()] == trouble
+    assert desk.dump()["sessions"] == before
+    assert [due.target for due in desk.sweep.due(desk.ingest)] == due
+    desk.look()
+    assert desk.dump()["sessions"] == before
+    assert desk.sweep.due(desk.ingest) == []
+    assert desk.ingest.states.list_unreadable() == []
 
 
 def test_a_database_that_was_ours_is_not_passed_over(desk: Desk) -> None:

@@ -1,5 +1,6 @@
 """Other programs' databases are read whole, and left alone."""
 
+import errno
 import os
 import shutil
 import sqlite3
@@ -8,10 +9,18 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
+import apsw
 import pytest
 
 from sesamed.source import Query
-from sesamed.store.foreign import ForeignDatabaseError, LockedDatabaseError, open_database, read_counters
+from sesamed.store.foreign import (
+    HEADER_BYTES,
+    DamagedDatabaseError,
+    ForeignDatabaseError,
+    LockedDatabaseError,
+    open_database,
+    read_counters,
+)
 from tests.support.owner import Owner
 
 PARTS = "SELECT data FROM part WHERE session = :unit"
@@ -156,6 +165,95 @@ def test_a_write_that_has_not_ended_is_waited_for(tmp_path: Path) -> None:
     assert look(tmp_path / "agent") == before
 
 
+@pytest.mark.parametrize("journal", ["wal", "delete"])
+def test_whatever_cannot_be_told_all_of_it_is_read_or_nothing(
+    tmp_path: Path, journal: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Too many files are open, once: what its owner left in a WAL or in a journal is no less there."""
+    (tmp_path / "agent").mkdir()
+    owner = Owner(tmp_path / "agent/x.db", journal)
+    owner.say("s1", "k1", "alpha")
+    if journal == "wal":
+        owner.run("PRAGMA wal_checkpoint(TRUNCATE)")
+        owner.say("s1", "k2", "beta")
+    else:
+        owner.write_half()
+    owner.kill()
+    (tmp_path / "agent/x.db-shm").unlink(missing_ok=True)
+    if journal == "delete":
+        os.utime(tmp_path / "agent/x.db-journal", (0, 0))
+    everything = read(owner.path)
+    calls, refused = 0, 0
+
+    def refuse(call: Callable[..., object], number: int) -> Callable[..., object]:
+        def called(path: str | bytes | Path, *more: object, **named: object) -> object:
+            nonlocal calls
+            if os.fsencode(path).startswith(bytes(owner.path)):
+                calls += 1
+                if calls == number:
+                    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+            return call(path, *more, **named)
+
+        return called
+
+    while calls >= refused:
+        calls = 0
+        with monkeypatch.context() as patch:
+            for name in ("open", "lstat"):
+                patch.setattr(os, name, refuse(getattr(os, name), refused + 1))
+            try:
+                assert read(owner.path) == everything
+            except OSError as error:
+                assert error.errno == errno.EMFILE  # noqa: PT017  # some are nobody's concern
+        refused += 1
+    assert refused > 10
+
+
+def test_a_database_that_cannot_be_opened_again_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it is when it is opened, and no bug of ours; it is not damaged, either."""
+    (tmp_path / "agent").mkdir()
+
+    def refuse(*_: object, **__: object) -> None:
+        raise apsw.CantOpenError
+
+    def read_twice(owner: Owner) -> None:
+        with open_database(os.fsencode(owner.path), QUERIES, str(tmp_path)) as database, monkeypatch.context() as patch:
+            assert len(list(database.rows(1, "s1"))) == 1
+            database.release()
+            owner.say("s2", "k2", "beta")
+            patch.setattr(apsw, "Connection", refuse)
+            list(database.rows(1, "s2"))
+
+    with Owner(tmp_path / "agent/x.db", "delete") as owner:
+        owner.say("s1", "k1", "alpha")
+        with pytest.raises(ForeignDatabaseError, match="CantOpen") as caught:
+            read_twice(owner)
+        assert not isinstance(caught.value, DamagedDatabaseError)
+        assert read(owner.path) == [("s1", 1), ("s2", 1)]
+
+
+def test_counters_that_cannot_be_read_are_like_none(
+    tmp_path: Path, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A database that has them is looked at again for as long as they cannot. What is no file has none."""
+    counters = read_counters(os.fsencode(owner.path))
+    (tmp_path / "link.db").symlink_to(owner.path)
+    for nothing in ("no.db", "agent", "link.db", "agent/x.db/x.db"):
+        assert read_counters(os.fsencode(tmp_path / nothing)) == b""
+    opened = os.open
+
+    def refuse(path: bytes, flags: int) -> int:
+        if path.endswith(b"-shm"):
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return opened(path, flags)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", refuse)
+        seen = {read_counters(os.fsencode(owner.path)) for _ in range(3)}
+    assert len(seen - {counters, counters[:HEADER_BYTES]}) == 3
+    assert read_counters(os.fsencode(owner.path)) == counters
+
+
 def test_every_commit_is_counted(owner: Owner) -> None:
     """Also where size and times stay: a WAL is written over from its beginning."""
     seen = {read_counters(os.fsencode(owner.path))}
@@ -205,7 +303,7 @@ def test_a_damaged_database_is_an_error(tmp_path: Path, owner: Owner, wal: bool)
     data = bytearray(owner.path.read_bytes())
     data[4096 : len(data) - 4096] = b"\xa5" * (len(data) - 8192)
     owner.path.write_bytes(data)
-    with pytest.raises(ForeignDatabaseError):
+    with pytest.raises(DamagedDatabaseError):
         read(owner.path)
 
 
@@ -237,3 +335,52 @@ def test_text_that_is_no_utf8_comes_as_bytes(owner: Owner, tmp_path: Path) -> No
     with open_database(os.fsencode(owner.path), QUERIES, str(tmp_path)) as database:
         assert [value for (value,) in database.rows(1, "s2")] == ["plain", b"\xff\x00\xfe", b"ab", "é", 7, None]
         assert list(database.rows(0, "s2")) == [(b"\xff",)]
+
+
+@pytest.mark.parametrize("journal", ["wal", "delete"])
+def test_a_session_that_was_deleted_has_no_version(tmp_path: Path, journal: str) -> None:
+    """Nor has it rows that say so: its owner wrote while it was read. What is there has one."""
+    (tmp_path / "agent").mkdir()
+    with Owner(tmp_path / "agent/x.db", journal) as owner:
+        for session in ("s1", "s2", "s3"):
+            owner.say(session, "k1", "alpha")
+        with open_database(os.fsencode(owner.path), QUERIES, str(tmp_path)) as database:
+            assert dict(database.units()) == {"s1": 1, "s2": 1, "s3": 1}
+            database.release()
+            owner.run("DELETE FROM session WHERE id = 's2'")
+            owner.say("s3", "k2", "beta")
+            assert [database.version("s1"), database.version("s3")] == [1, 2]
+            with pytest.raises(LockedDatabaseError):
+                database.version("s2")
+
+
+@pytest.mark.parametrize(
+    ("declared", "value", "can_be_read"),
+    [
+        ("TEXT", "'7'", True),
+        ("TEXT", "CAST(x'73ff' AS TEXT)", True),
+        ("INTEGER", "7", True),
+        ("REAL", "7", True),
+        ("", "7", True),
+        ("", "0.5", True),
+        ("", "'7'", True),
+        ("TEXT", "NULL", False),
+        ("TEXT", "x'7331'", False),
+    ],
+)
+def test_the_version_of_a_session_is_found_whatever_its_id_is(
+    tmp_path: Path, declared: str, value: str, can_be_read: bool
+) -> None:
+    """Text, no UTF-8, a number; where nothing equals it, it is not gone for all that."""
+    (tmp_path / "agent").mkdir()
+    with Owner(tmp_path / "agent/x.db", tables=False) as owner:
+        owner.run(f"CREATE TABLE session(id {declared}, version INTEGER, title TEXT)")
+        owner.run(f"CREATE TABLE part(id INTEGER PRIMARY KEY, session {declared}, data)")
+        owner.run(f"INSERT INTO session VALUES('other', 1, ''), ({value}, 2, '')")
+        owner.run(f"INSERT INTO part(session, data) VALUES({value}, 'alpha')")
+        with open_database(os.fsencode(owner.path), QUERIES, str(tmp_path)) as database:
+            listed = dict(database.units())
+            assert sorted(listed.values()) == [1, 2]  # type: ignore[type-var]  # numbers
+            assert {unit: database.version(unit) for unit in listed} == listed
+            (unit,) = listed.keys() - {"other"}
+            assert len(list(database.rows(1, unit))) == can_be_read

@@ -106,6 +106,7 @@ class Ingest:
             or not state.is_complete
             or state.is_gone
             or state.version != version
+            or state.trouble is not None
         ):
             return True
         return state.read < now.size and self.decoder.may_take_rest(state, now)

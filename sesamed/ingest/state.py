@@ -91,6 +91,7 @@ class FileState(msgspec.Struct, gc=False, eq=False):
             and self.is_complete
             and not self.is_gone
             and self.version == version
+            and self.trouble is None
         )
 
     def begin_rest(self, now: float, cost_s: float) -> None:

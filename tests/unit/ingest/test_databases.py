@@ -509,6 +509,26 @@ def test_many_sessions_take_several_commits(desk: Desk, owner: Owner, monkeypatc
     assert desk.ingest.writer.commits - commits >= 2
 
 
+def test_a_trouble_is_over_when_it_is_over(desk: Desk, owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of a file that has not changed meanwhile."""
+    letter = desk.write("letters/a.letter", {"session": "s1", "records": [{"key": "k1", "text": "alpha"}]})
+    owner.say("s1", "k1", "alpha")
+    desk.look()
+    targets = [desk.target(letter), desk.target(owner.path)]
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(desk.ingest.decoder, "look_at", refuse)
+        desk.ingest.run(targets)
+        assert len(desk.ingest.states.list_unreadable()) == 2
+    assert {due.target for due in desk.sweep.due(desk.ingest)} == {*targets}
+    desk.look()
+    assert desk.ingest.states.list_unreadable() == []
+    assert desk.sweep.due(desk.ingest) == []
+
+
 def test_who_syncs_is_told_of_a_database_that_is_locked(desk: Desk) -> None:
     """And does not take a look for theirs that could not read it, when it is free again by then."""
     with Owner(desk.base / "tables/x.db", "delete") as owner:

@@ -148,7 +148,6 @@ def test_what_could_not_be_committed_is_put_back(queue: Queue) -> None:
     assert names(taken(queue)) == ["b"]
 
 
-@pytest.mark.fault(14)
 def test_what_was_tried_and_could_not_be_committed_is_tried_again(queue: Queue) -> None:
     """A last line without newline would be looked at only after the next change."""
     queue.mark(target("a"))
@@ -158,6 +157,7 @@ def test_what_was_tried_and_could_not_be_committed_is_tried_again(queue: Queue) 
     assert state.tried is None
 
 
+@pytest.mark.fault(14)
 def test_too_many_marks_collapse_into_a_sweep(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     """An event storm takes no more memory than this, and nobody waits for what was not marked."""
     monkeypatch.setattr(module, "MAX_LIVE", 3)

@@ -57,11 +57,21 @@ def config_file(environ: Mapping[str, str]) -> str:
 def choose_directory(given: str) -> str:
     """The data directory itself; one in it where the TypeScript sesame has its index. `sesamed.paths` says why, and chooses alike."""
     own = os.path.join(given, OWN_DIRECTORY)
-    if os.path.isdir(os.path.join(own, SESSIONS)):
+    if _has_sessions(own):
         return own
-    if os.path.isdir(os.path.join(given, SESSIONS)):
+    if _has_sessions(given):
         return given
     return own if _is_of_nobody(os.path.join(given, "index.sqlite")) else given
+
+
+def _has_sessions(directory: str) -> bool:
+    """Whether a directory has been chosen; one that is there and cannot be looked into counts as such."""
+    try:
+        return stat.S_ISDIR(os.stat(os.path.join(directory, SESSIONS)).st_mode)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return False
+    except OSError:
+        return os.path.lexists(directory)
 
 
 def _is_of_nobody(path: str) -> bool:

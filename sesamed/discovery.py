@@ -54,8 +54,12 @@ class ProjectLists:
             return
         looks = (status.st_ino, status.st_size, status.st_mtime_ns)
         if self._read.get(file) != looks:
+            try:
+                named = list(_list_named(file, listing, self._home))
+            except OSError:  # asked again: what cannot be read now has not lost its roots
+                return
             self._read[file] = looks
-            for path in _list_named(file, listing, self._home):
+            for path in named:
                 yield ConfiguredRoot(parser=parser, path=path)
 
 
@@ -95,11 +99,12 @@ def _directories(location: Location, environ: Mapping[str, str], home: str) -> I
         return
     yield from (os.path.normpath(os.path.join(top, name)) for name in location.directories)
     for listing in location.listings:
-        yield from _list_named(os.path.join(top, listing.file), listing, home)
+        with contextlib.suppress(OSError):
+            yield from _list_named(os.path.join(top, listing.file), listing, home)
 
 
 def _list_named(file: str, listing: Listing, home: str) -> Iterator[str]:
-    """The directories that a file names, as roots."""
+    """The directories that a file names, as roots. Raises OSError if it cannot be read."""
     named = (_resolve(value, home, os.path.dirname(file)) for value in _read_listing(file, listing))
     yield from (os.path.normpath(os.path.join(path, listing.below)) for path in named if path)
 
@@ -126,10 +131,10 @@ def _real(path: str) -> bytes:
 
 
 def _read_listing(file: str, listing: Listing) -> list[str]:
-    """The directories that a file of the agent's names. If it is broken, that is the agent's concern."""
+    """The directories that a file of the agent's names. Broken, it is the agent's concern. Raises OSError where it cannot be read."""
     try:
         values = [read_json5(file)]
-    except (OSError, ValueError):
+    except ValueError:
         return []
     for key in listing.keys:
         values = [inner for value in values for inner in _inner(value, key)]

@@ -15,6 +15,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import groupby
 from threading import Lock
 from typing import NamedTuple
@@ -86,6 +87,8 @@ class Exclusion:
         self._fold = fold if folds else str
         self._folds = folds
         self._rules = _Rules()
+        self._heads: dict[str, str] = {}  # where the beginnings of globs lead, as was last seen
+        self._without_file = frozenset[str]()  # the real paths of the roots that have no `.sesameignore`, likewise
         self._refreshing = Lock()  # sweeps may come at one time
         self.refresh()
 
@@ -93,12 +96,12 @@ class Exclusion:
         """Find out where links lead now, above what globs name and to the roots, and what the roots' `.sesameignore` say."""
         places = list(places)
         with self._refreshing:
-            expressions = tuple(found for glob in self._globs for found in _expressions(glob))
-            before = self.ignore_files
-            files = {real: file for _, real in places if (file := read_ignore_file(real, before.get(real))) is not None}
+            expressions = tuple(found for glob in self._globs for found in _expressions(glob, self._follow))
+            files = {real: file for _, real in places if (file := self._read_file(real)) is not None}
             roots = tuple(_Root(self._spell(written), self._spell(real), files.get(real)) for written, real in places)
             roots = tuple(root for root in roots if root.file is not None or root.written != root.real)
             self.ignore_files = files
+            self._without_file = frozenset(real for _, real in places if real not in files)
             if (expressions, roots) == (self._rules.expressions, self._rules.roots):
                 return
             ignored = tuple(None if file is None else self._compile_file(file) for *_, file in roots)
@@ -135,6 +138,28 @@ class Exclusion:
                     return True
         return False
 
+    def _follow(self, head: str) -> str:
+        """Where the beginning of a glob leads. As long as that cannot be seen, it leads where it did."""
+        try:
+            self._heads[head] = _real(head)
+        except ValueError:  # no path
+            return head
+        except OSError:
+            return self._heads.get(head, os.path.realpath(head or "/").rstrip("/"))
+        return self._heads[head]
+
+    def _read_file(self, real: str) -> IgnoreFile | None:
+        """The `.sesameignore` of a root. As long as nobody can tell whether there is one, there is what there was. If nobody ever knew,
+        nothing is opened: there may be one, and where not even that can be seen, there is little that could be read."""
+        before = self.ignore_files.get(real)
+        try:
+            return read_ignore_file(real, before)
+        except OSError as error:
+            if real in self._without_file:
+                return None
+            text = None if before is None else before.text
+            return IgnoreFile(os.path.join(real, IGNORE_FILE), text, error.strerror or str(error))
+
     def _spell(self, path: str) -> str:
         return self._fold(os.path.normpath(path)).rstrip("/")
 
@@ -152,23 +177,25 @@ def _flags(folds: bool) -> int:
     return re.DOTALL | (re.IGNORECASE if folds else 0)
 
 
-def _expressions(glob: str) -> Iterator[str]:
+def _expressions(glob: str, follow: Callable[[str], str]) -> Iterator[str]:
     anchored = glob if glob.startswith("/") else f"/**/{glob}"
     names = [name for name in anchored.split("/") if name not in ("", ".")]
     names = [name for i, name in enumerate(names) if name != "**" or names[i + 1 : i + 2] not in ([], ["**"])]
     wild = next((i for i, name in enumerate(names) if _WILD.search(name)), len(names))
     head, tail = "".join("/" + name for name in names[:wild]), names[wild:]
-    for spelling in dict.fromkeys((head, _real(head))):  # roots are watched by their real paths
+    for spelling in dict.fromkeys((head, follow(head))):  # roots are watched by their real paths
         yield re.escape(spelling) + "/" + "".join(_name(name) for name in tail)
     if "[" in glob:  # a directory may be called [id]
         yield re.escape("/" + "/".join(names)) + "/"
 
 
 def _real(head: str) -> str:
-    try:
-        return os.path.realpath(head or "/").rstrip("/")
-    except (OSError, ValueError):
-        return head
+    """Where a path leads, whether anything is there or not. Raises OSError if that cannot be seen: `realpath` takes what it cannot look at
+    for no link, and the place behind it would be excluded no more.
+    """
+    with suppress(FileNotFoundError, NotADirectoryError):
+        return os.path.realpath(head or "/", strict=True).rstrip("/")
+    return os.path.realpath(head or "/").rstrip("/")
 
 
 def _name(name: str) -> str:
@@ -198,25 +225,38 @@ def _member(member: str) -> str:
 
 
 def read_ignore_file(directory: str, before: IgnoreFile | None) -> IgnoreFile | None:
-    """The `.sesameignore` of a directory. While it cannot be read, it says what it said before; if nobody knows, nothing is opened."""
+    """The `.sesameignore` of a directory. While it cannot be read, it says what it said before; if nobody knows, nothing is opened. Raises
+    OSError if nobody can tell whether there is one: what cannot be looked at is not absent, and whoever asks has to go by what they know.
+    """
     path = os.path.join(directory, IGNORE_FILE)
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except ValueError:  # no path
         return None
     except OSError as error:
-        if not os.path.lexists(path):
+        if not _is_there(path):
             return None
         trouble = error.strerror or str(error)
     else:
         try:
             data = _read_regular(descriptor)
+            if data is not None and len(data) <= MOST_BYTES:
+                return IgnoreFile(path, os.fsdecode(data).removeprefix("\ufeff"))
+            trouble = "no regular file" if data is None else f"larger than {MOST_BYTES:,} bytes"
+        except OSError as error:  # of the disk
+            trouble = error.strerror or str(error)
         finally:
             os.close(descriptor)
-        if data is not None and len(data) <= MOST_BYTES:
-            return IgnoreFile(path, os.fsdecode(data).removeprefix("\ufeff"))
-        trouble = "no regular file" if data is None else f"larger than {MOST_BYTES:,} bytes"
     return IgnoreFile(path, None if before is None else before.text, trouble)
+
+
+def _is_there(path: str) -> bool:
+    """Whether there is anything, be it a link that leads nowhere. Raises OSError if that cannot be told."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def _read_regular(descriptor: int) -> bytes | None:

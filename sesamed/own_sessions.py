@@ -59,7 +59,10 @@ class OwnSessions:
         return session, path
 
     async def _check_place(self, cwd: str) -> None:
-        verdict = await self._indexer.in_thread(partial(self._indexer.projects.judge, cwd))
+        try:
+            verdict = await self._indexer.in_thread(partial(self._indexer.projects.judge, cwd))
+        except OSError as error:
+            raise StoreError(f"{cwd} cannot be looked at: {error.strerror}; nothing was saved") from error
         if verdict is not None:
             raise RefusedError(f"{verdict.by} excludes sessions in {cwd}; nothing was saved")
 

@@ -93,13 +93,23 @@ def choose_directory(given: str) -> str:
     `sesamectl.locations` chooses alike, as a test holds.
     """
     own = os.path.join(given, OWN_DIRECTORY)
-    if os.path.isdir(os.path.join(own, SESSIONS)):
+    if _has_sessions(own):
         return own
-    if os.path.isdir(
-        os.path.join(given, SESSIONS)
-    ):  # whatever has become of our index there: what must outlive it is there, too
+    if _has_sessions(given):  # whatever has become of our index there: what must outlive it is there, too
         return given
     return own if _is_of_nobody(os.path.join(given, INDEX)) else given
+
+
+def _has_sessions(directory: str) -> bool:
+    """Whether a directory has been chosen. One that is there and cannot be looked into counts as such: in another one nobody would know
+    what was forgotten, and it would come back.
+    """
+    try:
+        return stat.S_ISDIR(os.stat(os.path.join(directory, SESSIONS)).st_mode)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return False
+    except OSError:
+        return os.path.lexists(directory)
 
 
 def _is_of_nobody(path: str) -> bool:

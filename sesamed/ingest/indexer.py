@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -407,7 +407,8 @@ class Indexer:
             files = Files(connection)
             directories, places = files.list_directories(), files.list_places()
         for entry, cwd in places:
-            self._withholding.locate(entry, cwd)
+            with suppress(OSError):  # `refresh` asks again
+                self._withholding.locate(entry, cwd)
         self.projects.add(directories)
 
     async def _heed_projects(self) -> tuple[int, bool]:

@@ -96,14 +96,15 @@ class Withholding:
         self.projects.judge(cwd)
 
     def decide(self, change: FileRows) -> Withheld | None:
-        """Why nothing may be kept of a unit: its directory, or what is known of its session, or of the one that it works for."""
+        """Why nothing may be kept of a unit: its directory, or what is known of its session, or of the one that it works for. Raises
+        OSError if that has to wait, as `Projects.judge` does."""
         for remark in change.remarks:
             if remark.field == "cwd":
                 self.locate(remark.entry, remark.value)
         with self._lock:
+            found = self._find_own(change)  # may have to wait, and till then what was withheld stays so
             if change.identity is not None:
                 self.release(change.path, change.source)
-            found = self._find_own(change)
             if found is None and self._units:
                 found = self._find_inherited(change) if change.identity is not None else self._leave_out(change)
             if found is not None:

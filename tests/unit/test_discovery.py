@@ -1,5 +1,6 @@
 """Which roots there are."""
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -144,6 +145,23 @@ def test_a_list_that_grows_is_read_when_it_has_changed(tmp_path: Path) -> None:
     assert lists.list_changed() == []
     (place / "projects.json").unlink()
     assert lists.list_changed() == []
+
+
+def test_a_list_that_cannot_be_read_is_read_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though it has not changed since. At the start there are the other roots."""
+
+    def fail(file: str) -> None:
+        raise OSError(errno.EMFILE, "Too many open files", file)
+
+    place = tmp_path / ".local/share/crush"
+    place.mkdir(parents=True)
+    (place / "projects.json").write_text(list_projects(Path("/a")))
+    lists = ProjectLists([Crush()], {}, str(tmp_path))
+    with monkeypatch.context() as patched:
+        patched.setattr(discovery, "read_json5", fail)
+        assert lists.list_changed() == []
+        assert [root.path for root in discover([Crush()], {}, str(tmp_path))] == [str(place)]
+    assert [root.path for root in lists.list_changed()] == ["/a/.crush"]
 
 
 def test_files_that_variables_name(tmp_path: Path) -> None:

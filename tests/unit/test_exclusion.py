@@ -1,16 +1,19 @@
 """What must never be opened."""
 
+import errno
 import os
 import re
 import subprocess
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sesamed import exclusion as module
 from sesamed.exclusion import IGNORE_FILE, MOST_BYTES, Exclusion, Ignored, Place
 
 NAMES = st.text(st.sampled_from("ab-!^[]*?.\\\n&~|ü("), min_size=1, max_size=6).filter(
@@ -306,6 +309,83 @@ def test_a_file_that_cannot_be_read(root: Path, kind: str, trouble: str) -> None
     assert not unknown.drops(f"{root}/a")
     for exclusion in (known, unknown):
         assert trouble in (exclusion.ignore_files[str(root)].trouble or "")
+
+
+def fail(monkeypatch: pytest.MonkeyPatch, names: str, path: Path, number: int) -> None:
+    """These functions of `os` fail for exactly this path from now on."""
+
+    def make(call: Any) -> Any:
+        def failing(asked: Any, *more: Any, **named: Any) -> Any:
+            if asked == str(path):
+                raise OSError(number, os.strerror(number), asked)
+            return call(asked, *more, **named)
+
+        return failing
+
+    for name in names.split():
+        monkeypatch.setattr(os, name, make(getattr(os, name)))
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EIO, errno.ENOMEM])
+def test_a_file_that_cannot_be_looked_for(root: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """It is there if it was, and says what it said; it is not if it was not. If nobody knows, nothing is opened, and nothing lost."""
+    other = root / "other"
+    other.mkdir()
+    places = [Place(str(root), str(root)), Place(str(other), str(other))]
+    known = Exclusion()
+    known.refresh(places)
+    for place in (root, other):
+        fail(monkeypatch, "open lstat", place / IGNORE_FILE, number)
+    known.refresh(places)
+    assert known.excludes(f"{root}/clients/a")
+    assert known.drops(f"{root}/clients/a")
+    assert not known.excludes(f"{root}/a")
+    assert known.ignore_files[str(root)].trouble == os.strerror(number)
+    assert str(other) not in known.ignore_files
+    unknown = refreshed(other)
+    assert unknown.excludes(f"{other}/a")
+    assert not unknown.drops(f"{other}/a")
+    monkeypatch.undo()
+    (root / IGNORE_FILE).unlink()
+    for exclusion in (known, unknown):
+        exclusion.refresh(places)
+        assert not exclusion.excludes(f"{root}/clients/a")
+        assert not exclusion.excludes(f"{other}/a")
+
+
+def test_a_file_on_a_disk_that_fails(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It can be opened, and not read: the rules of the other roots count all the same."""
+    known, place = refreshed(root), Place(str(root), str(root))
+
+    def broken(descriptor: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(module, "_read_regular", broken)
+    known.refresh([place])
+    assert known.excludes(f"{root}/clients/a")
+    assert known.ignore_files[str(root)].trouble == "Input/output error"
+    assert refreshed(root).excludes(f"{root}/a")
+
+
+def test_a_link_that_cannot_be_seen_leads_where_it_did(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise what is behind it would be excluded no more. One that could never be seen leads nowhere."""
+    link = tmp_path / "link"
+    link.symlink_to("real")
+    exclusion = Exclusion([f"{link}/**"])
+    revision = exclusion.revision
+    fail(monkeypatch, "lstat readlink", link, errno.EACCES)
+    exclusion.refresh()
+    assert exclusion.excludes(f"{tmp_path}/real/x.jsonl")
+    assert exclusion.revision == revision
+    unknown = Exclusion([f"{link}/**"])
+    assert unknown.excludes(f"{link}/x.jsonl")
+    assert not unknown.excludes(f"{tmp_path}/real/x.jsonl")
+    monkeypatch.undo()
+    link.unlink()
+    link.symlink_to("after")
+    exclusion.refresh()
+    assert not exclusion.excludes(f"{tmp_path}/real/x.jsonl")
+    assert exclusion.excludes(f"{tmp_path}/after/x.jsonl")
 
 
 def test_a_file_in_any_encoding(root: Path) -> None:

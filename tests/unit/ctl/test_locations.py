@@ -1,7 +1,10 @@
 """Where the client looks for the socket."""
 
+import errno
 import os
 import pwd
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,3 +75,23 @@ def test_the_data_is_where_the_daemon_keeps_it(environ: dict[str, str], monkeypa
     monkeypatch.setenv("HOME", "/home/me")
     monkeypatch.setenv("SESAME_RUNTIME_DIR", "/run/x")
     assert locations.data_directory(os.environ) == paths.find(os.environ).data_dir
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EIO, errno.ENOMEM])
+def test_a_directory_that_was_chosen_and_cannot_be_looked_into(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """Both stay with it: in another one nobody would know what was forgotten."""
+    stat = os.stat
+
+    def fail(path: str, *more: Any, **named: Any) -> os.stat_result:
+        if str(path).endswith("/sessions"):
+            raise OSError(number, os.strerror(number), path)
+        return stat(path, *more, **named)
+
+    monkeypatch.setattr(os, "stat", fail)
+    for chosen in ("", "sesamed"):
+        (tmp_path / chosen / "sessions").mkdir(parents=True)
+        for choose in (locations.choose_directory, paths.choose_directory):
+            assert choose(str(tmp_path)) == str(tmp_path / chosen).rstrip("/")
+            assert choose(f"{tmp_path}/none") == f"{tmp_path}/none"

@@ -1,5 +1,6 @@
 """The ingest task: what it says while it works, what it does when it cannot, and that it makes way."""
 
+import errno
 import json
 import logging
 import os
@@ -30,6 +31,7 @@ from sesamed.model import Pending, Progress, SessionKey, Utterance
 from sesamed.own_sessions import OwnSessions
 from sesamed.sources import SOURCES
 from sesamed.store.index import Index
+from sesamed.store.writing.files import Files
 from sesamed.store.writing.transaction import Writer
 from sesamed.way import EVERY, Way
 from tests.support.indexing import running, settled, states_of, write
@@ -123,6 +125,27 @@ async def test_a_message_of_our_own_is_written_and_marked_in_one_go(
     assert (written, marked) == ("written", "marked")
     assert thread == same != threading.get_ident()
     index.close()
+
+
+async def test_projects_that_have_to_wait_hold_nothing_up(indexer: Indexer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With too little memory nobody can tell what excludes a session's directory: none is begun there, and the sweep goes on."""
+
+    stat = os.stat
+
+    def fail(path: Any, **named: Any) -> os.stat_result:
+        if path == "/project":
+            raise OSError(errno.ENOMEM, "Cannot allocate memory", path)
+        return stat(path, **named)
+
+    own = OwnSessions(indexer.sweep.roots[0].path, indexer)
+    monkeypatch.setattr(Files, "list_places", lambda _: [(1, "/project")])
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "stat", fail)
+        indexer._look_into_projects()
+        with pytest.raises(StoreError, match="memory; nothing was saved"):
+            await own.begin(agent=None, sender=None, cwd="/project", title=None)
+    assert indexer.projects_trouble is None
+    assert "/project" in indexer.projects.list_directories()
 
 
 async def test_progress_counts_commits(indexer: Indexer, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

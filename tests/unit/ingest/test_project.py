@@ -1,12 +1,16 @@
 """Which project a working directory belongs to."""
 
+import errno
 import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sesamed.ingest.project import PARENTS, Projects, project_of
+from sesamed.ingest import project
+from sesamed.ingest.project import PARENTS, Projects, Verdict, project_of
 
 
 def _repository(path: Path) -> Path:
@@ -234,3 +238,209 @@ def test_what_it_said_counts_while_the_directory_is_away(tmp_path: Path) -> None
     _repository(top)
     projects.refresh()
     assert (projects.list_excluded(), projects.revision) == ([], revision + 1)
+
+
+# -- what cannot be looked at
+
+
+@contextmanager
+def _failing(number: int, names: Iterable[str], *paths: str) -> Iterator[None]:
+    """These functions of `os` fail for exactly these paths."""
+
+    def fail(call: Any) -> Any:
+        def failing(path: Any, *more: Any, **named: Any) -> Any:
+            if path in paths:
+                raise OSError(number, os.strerror(number), path)
+            return call(path, *more, **named)
+
+        return failing
+
+    with pytest.MonkeyPatch.context() as patched:
+        for name in names:
+            patched.setattr(os, name, fail(getattr(os, name)))
+        yield
+
+
+def _closed(top: Path, number: int = errno.EACCES) -> Any:
+    """A directory that is there, and that nobody can look into: `chmod 000` does nothing to root."""
+    return _failing(number, ("open", "lstat"), f"{top}/.git", f"{top}/.sesameignore")
+
+
+def _away(top: Path, number: int) -> Any:
+    """A directory that is below one that nobody can look into, on a disk that fails, …"""
+    return _failing(number, ("stat", "open", "lstat"), str(top), f"{top}/.git", f"{top}/.sesameignore")
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory is looked at for each session in it."""
+    monkeypatch.setattr(project, "FRESH_S", 0.0)
+
+
+@pytest.mark.usefixtures("asked")
+@pytest.mark.parametrize("failing", [_closed, _away])
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EIO, errno.ENOMEM])
+def test_what_cannot_be_looked_at_says_what_it_said(tmp_path: Path, failing: Any, number: int) -> None:
+    """That an ignore file cannot be seen is no sign that it is gone; of a directory without one it is no sign that there is one."""
+    top, other = _repository(tmp_path / "repo"), _repository(tmp_path / "other")
+    (top / ".sesameignore").write_text("/src/\n")
+    places = [f"{top}/src", str(top), str(other)]
+    projects = Projects()
+    projects.add(places)
+    projects.refresh()
+    revision = projects.revision
+    with failing(top, number), failing(other, number):
+        projects.refresh()
+        assert (projects.list_excluded(), projects.revision) == (places[:1], revision)
+        assert [projects.judge(place) is not None for place in places] == [True, False, False]
+        assert projects.judge(f"{top}/src/new") == Verdict(f"{top}/.sesameignore")
+        assert projects.find_trouble(f"{top}/.sesameignore") == os.strerror(number)
+    (top / ".sesameignore").unlink()
+    (other / ".sesameignore").touch()
+    projects.refresh()
+    assert projects.list_excluded() == [str(other)]
+    assert projects.find_trouble(f"{top}/.sesameignore") is None
+
+
+@pytest.mark.parametrize("failing", [_closed, _away])
+@pytest.mark.parametrize("number", [errno.EACCES, errno.ENOMEM])
+def test_what_it_said_to_an_earlier_daemon_counts(tmp_path: Path, failing: Any, number: int) -> None:
+    """This one has seen nothing of it yet."""
+    top = _repository(tmp_path / "repo")
+    (top / ".sesameignore").touch()
+    projects = Projects()
+    projects.remember(f"{top}/src", f"{top}/.sesameignore")
+    with failing(top, number):
+        projects.refresh()
+        assert projects.judge(f"{top}/src") is not None
+        assert projects.list_excluded() == [f"{top}/src"]
+        assert projects.find_trouble(f"{top}/.sesameignore") == os.strerror(number)
+    (top / ".sesameignore").unlink()
+    projects.refresh()
+    assert projects.list_excluded() == []
+
+
+@pytest.mark.parametrize("failing", [_closed, _away])
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EIO, errno.ENOTCONN, errno.ESTALE])
+def test_what_could_never_be_looked_at_excludes_nothing(tmp_path: Path, failing: Any, number: int) -> None:
+    """Somebody else's directory, or a disk that is never mounted again: nobody has asked to leave its sessions out."""
+    top = _repository(tmp_path / "repo")
+    projects = Projects()
+    with failing(top, number):
+        assert [projects.judge(str(place)) for place in (top, top / "src")] == [None, None]
+        projects.refresh()
+        assert projects.list_excluded() == []
+
+
+@pytest.mark.usefixtures("asked")
+@pytest.mark.parametrize("failing", [_closed, _away])
+def test_a_machine_that_is_short_of_memory_lets_nothing_in(tmp_path: Path, failing: Any) -> None:
+    """That passes, so it is waited for; where it is known that nothing is excluded, for nothing."""
+    top, known = _repository(tmp_path / "repo"), _repository(tmp_path / "known")
+    (top / ".sesameignore").touch()
+    projects = Projects()
+    assert projects.judge(str(known)) is None
+    with failing(top, errno.ENOMEM), failing(known, errno.ENOMEM):
+        for _ in range(2):
+            with pytest.raises(OSError, match="memory"):
+                projects.judge(f"{top}/src")
+            projects.refresh()
+        assert projects.judge(str(known)) is None
+    assert projects.judge(f"{top}/src") == Verdict(f"{top}/.sesameignore")
+
+
+def test_a_link_that_cannot_be_seen_leads_where_it_did(tmp_path: Path) -> None:
+    """The way of a directory may have been written with one."""
+    top, link = _repository(tmp_path / "repo"), tmp_path / "link"
+    (top / "src").mkdir()
+    (top / ".sesameignore").touch()
+    link.symlink_to(top / "src")
+    projects = Projects()
+    projects.add([str(link)])
+    projects.refresh()
+    with _failing(errno.ENOMEM, ("lstat", "readlink"), str(link)):
+        projects.refresh()
+        assert projects.list_excluded() == [str(link)]
+
+
+def test_what_is_gone_is_gone_whatever_else_cannot_be_seen(tmp_path: Path) -> None:
+    """A directory that stays closed holds up no other one, nor a file within it that could be seen."""
+    outer = _repository(tmp_path / "outer")
+    tops = [_repository(outer / name) for name in ("a", "b")]
+    for place in (outer / "plain", *tops):
+        place.mkdir(exist_ok=True)
+        (place / ".sesameignore").touch()
+    projects = Projects()
+    projects.add(map(str, (*tops, outer / "plain")))
+    projects.refresh()
+    assert len(projects.list_excluded()) == 3
+    for place in (tops[1], outer / "plain"):
+        (place / ".sesameignore").unlink()
+    with _closed(tops[0]), _failing(errno.EIO, ("lstat",), f"{outer}/.git"):
+        projects.refresh()
+        assert projects.list_excluded() == [str(tops[0])]
+
+
+# -- a `.git` that cannot be read
+
+
+@pytest.fixture
+def linked(tmp_path: Path) -> Path:
+    """A linked worktree, where nothing was made lately; the main one is excluded."""
+    main = _repository(tmp_path / "main")
+    made = _linked(tmp_path / "linked", main / ".git/worktrees/linked")
+    (main / ".sesameignore").touch()
+    for place in (main, made):
+        os.utime(place, (1, 1))
+    return made
+
+
+@pytest.mark.parametrize("name", ["linked/.git", "git/worktrees/linked/commondir"])
+def test_a_worktree_that_could_not_be_read_is_read_by_the_next_look(linked: Path, name: str) -> None:
+    """Nothing has changed in its directory since, and all the same nobody goes by what was seen of it."""
+    _linked(linked, linked.with_name("git") / "worktrees/linked", f"{linked.with_name('main')}/.git")
+    projects = Projects()
+    projects.add([str(linked)])
+    with _failing(errno.EMFILE, ("open",), f"{linked.parent}/{name}"):
+        projects.refresh()
+    projects.refresh()
+    assert projects.list_excluded() == [str(linked)]
+    with _failing(errno.EMFILE, ("open",), f"{linked.parent}/{name}"):
+        projects.refresh()
+        assert projects.list_excluded() == [str(linked)]
+
+
+def test_what_an_earlier_daemon_knew_of_a_worktree_counts(linked: Path) -> None:
+    """The file that excludes it can be seen; that it is the one of this worktree cannot."""
+    projects, by = Projects(), linked.with_name("main") / ".sesameignore"
+    projects.remember(str(linked), str(by))
+    with _failing(errno.EMFILE, ("open",), f"{linked}/.git"):
+        projects.refresh()
+        assert projects.list_excluded() == [str(linked)]
+        by.unlink()
+        projects.refresh()
+        assert projects.list_excluded() == []
+
+
+def test_a_session_in_a_worktree_waits_until_that_can_be_read(linked: Path) -> None:
+    """Its project is stored with it, and would be the wrong one for good."""
+    projects = Projects()
+    with _failing(errno.EMFILE, ("open",), f"{linked}/.git"):
+        for ask in (projects.judge, projects.of, projects.of_repository):
+            with pytest.raises(OSError, match="open files"):
+                ask(str(linked))
+        assert project_of(str(linked)) == str(linked)
+    assert projects.judge(str(linked)) is not None
+    assert projects.of(str(linked)) == projects.of_repository(str(linked)) == str(linked.with_name("main"))
+
+
+def test_a_project_that_could_only_be_guessed_is_asked_for_again(linked: Path) -> None:
+    """A disk may fail for long, so nobody waits for it. That there is no repository is not said of it either: it may have an address."""
+    projects = Projects()
+    with _failing(errno.EIO, ("open",), f"{linked}/.git"):
+        assert projects.of(str(linked)) == projects.of_repository(str(linked)) == str(linked)
+    assert projects.of(str(linked)) == str(linked.with_name("main"))
+    with _failing(errno.EIO, ("lstat",), f"{linked.parent}/plain/.git"):
+        (linked.parent / "plain").mkdir()
+        assert projects.of_repository(f"{linked.parent}/plain") == f"{linked.parent}/plain"
+    assert projects.of_repository(f"{linked.parent}/plain") is None

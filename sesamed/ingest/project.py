@@ -138,7 +138,8 @@ class Projects:
         verdict, errors = look.judge(cwd)
         if verdict is None and before is not None:
             is_away = not os.path.isdir(os.path.dirname(before.by))
-            verdict = before if is_away or (errors and look.may_hold(before.by)) else None
+            is_unsure = bool(errors) or look.is_removed(cwd)
+            verdict = before if is_away or (is_unsure and look.may_hold(before.by)) else None
         lacking = NOTHING if at or verdict is not None else errors & SHORT
         self._judged[cwd] = 0.0 if lacking else time.monotonic(), verdict
         self.revision += verdict != before
@@ -198,6 +199,10 @@ class _Look:
                 if seen.file is not None and _excludes(seen.file.text, below):
                     found.append(Verdict(seen.file.path, seen.file.text is not None))
         return max(found, key=lambda verdict: verdict.is_certain, default=None), errors
+
+    def is_removed(self, cwd: str) -> bool:
+        """Whether nothing tells any more which worktree a directory was in: it is gone, as after `git worktree remove`."""
+        return not os.path.isdir(cwd) and self.find_top(_normalise(cwd)).top is None
 
     def may_hold(self, by: str) -> bool:
         """Whether this file may be there."""

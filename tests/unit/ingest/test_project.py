@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -238,6 +239,39 @@ def test_what_it_said_counts_while_the_directory_is_away(tmp_path: Path) -> None
     _repository(top)
     projects.refresh()
     assert (projects.list_excluded(), projects.revision) == ([], revision + 1)
+
+
+def test_what_it_said_of_a_worktree_counts_when_that_is_removed(tmp_path: Path) -> None:
+    """As `git worktree remove` does: nothing says any more whose it was, and the main one's file is still there."""
+    main = _repository(tmp_path / "main")
+    linked = _linked(tmp_path / "linked", main / ".git/worktrees/linked")
+    (main / ".sesameignore").touch()
+    (linked / "src").mkdir()
+    places = [str(linked), str(linked / "src")]
+    projects = Projects()
+    projects.add(places)
+    projects.refresh()
+    assert projects.list_excluded() == places
+    shutil.rmtree(linked)
+    projects.refresh()
+    assert projects.list_excluded() == places
+    (linked / "src").mkdir(parents=True)  # somebody else's, perhaps
+    projects.refresh()
+    assert projects.list_excluded() == []
+
+
+def test_the_file_of_a_removed_worktree_may_go(tmp_path: Path) -> None:
+    """Then nothing excludes it."""
+    main = _repository(tmp_path / "main")
+    linked = _linked(tmp_path / "linked", main / ".git/worktrees/linked")
+    (main / ".sesameignore").touch()
+    projects = Projects()
+    projects.add([str(linked)])
+    projects.refresh()
+    shutil.rmtree(linked)
+    (main / ".sesameignore").unlink()
+    projects.refresh()
+    assert projects.list_excluded() == []
 
 
 # -- what cannot be looked at

@@ -181,9 +181,9 @@ class Indexer:
             self.on_commit()
         if result.gone:
             await self._drop_hidden([state for state in there if state.is_gone])
-        _, again = await self._heed_projects()
-        self.queue.sweep_wanted |= again
-        self._finish(result, batch.states)
+        _, let_in = await self._heed_projects()
+        self.queue.sweep_wanted |= bool(let_in)
+        self._finish(result, batch.states, {Unit.parse(path).path for path in let_in})
         if batch.is_live or not self.queue.live_is_waiting:  # a step may take longer than a commit
             await self.keep_up()
 
@@ -203,8 +203,9 @@ class Indexer:
             async with self.write_lock():
                 await self.in_thread(self.upkeep.urgent_step)
 
-    def _finish(self, result: LookResult, states: list[FileState]) -> None:
-        now, unfinished = time.monotonic(), {target.path for target in result.unfinished}
+    def _finish(self, result: LookResult, states: list[FileState], let_in: Collection[bytes] = ()) -> None:
+        """Serve whoever waits for the look; not for a file of which it kept nothing by a rule that has changed meanwhile."""
+        now, unfinished = time.monotonic(), {*let_in, *(target.path for target in result.unfinished)}
         for state in states[: result.reached]:
             if state.look_since is not None:
                 self.freshness.append((now - state.look_since) * 1000)
@@ -411,21 +412,21 @@ class Indexer:
                 self._withholding.locate(entry, cwd)
         self.projects.add(directories)
 
-    async def _heed_projects(self) -> tuple[int, bool]:
-        """Take out what is excluded in projects, if that has changed since it was last done. Gives how many files, and whether others are
-        due now because they aren't excluded any more."""
+    async def _heed_projects(self) -> tuple[int, list[bytes]]:
+        """Take out what is excluded in projects, if that has changed since it was last done. Gives how many files, and what is due now
+        because it isn't excluded any more."""
         now = self.projects.revision, self._withholding.revision
         if now == self._heeded or not (self.states.withheld or self.projects.list_excluded()):
             if not self._writing.locked():  # what a look decides is only known when it has ended, and does this again
                 self._heeded = now
-            return 0, False
+            return 0, []
         places, withheld = await self.write(self._ingest.find_excluded), 0
         for some in self._slices(places):
             withheld += await self._change(partial(self._ingest.withhold, {path: places[path] for path in some}))
-        again = await self._change(self._ingest.read_included)
-        self._let_in += again
+        let_in = await self._change(self._ingest.read_included)
+        self._let_in += bool(let_in)
         self._heeded = now
-        return withheld, again
+        return withheld, let_in
 
     def _mark_excluded(self) -> list[bytes]:
         """Note which files are excluded; gives those that have to go."""

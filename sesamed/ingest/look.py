@@ -160,15 +160,15 @@ class Ingest:
                 self.states.commit(now)
         return len(gone) + len(changes)
 
-    def read_included(self) -> bool:
-        """Have what no project's `.sesameignore` excludes any more read again; whether there is any."""
+    def read_included(self) -> list[bytes]:
+        """Have what no project's `.sesameignore` excludes any more read again; gives what was withheld of it."""
         withholding, files = self.decoder.withholding, self.writer.files
         again = [path for path in self.states.withheld if withholding.find(path) is None]
         if again:
             self.read_again(
                 [*again, *(path for path in files.list_without_session() if path not in self.states.withheld)]
             )
-        return bool(again)
+        return again
 
     def read_again(self, paths: Collection[bytes]) -> None:
         """Have these read as if for the first time."""

@@ -238,6 +238,7 @@ def daemon() -> Iterator[Daemon]:
 def there(daemon: Daemon, hub: HubDatabase) -> Workstation:
     for file in daemon.root.iterdir():
         file.unlink()
+    daemon.hang_up()  # another test may have taken ten minutes: a connection that was idle for so long is closed
     daemon.call("index", dropGone=True)
     return Workstation(daemon, hub, team="core", projects=HubProjects(allow=("**",), share=("**",)))
 

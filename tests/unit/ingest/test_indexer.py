@@ -475,6 +475,37 @@ async def test_what_a_look_lets_in_while_somebody_sweeps_is_due(
         assert await indexer.look_around()
 
 
+async def test_what_was_withheld_by_a_rule_that_has_changed_is_not_served(
+    indexer: Indexer, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who waits for that look waits for the next one, which finds it."""
+    project = root.with_name("private")
+    (project / ".git").mkdir(parents=True)
+    rules = project / ".sesameignore"
+    rules.write_text("")
+    session = PiSession(id="one", cwd=str(project)).user("a quince")
+    path = root / session.file_name
+    run = Ingest.run
+
+    def run_and_change(ingest: Ingest, *arguments: Any, **named: Any) -> LookResult:
+        result = run(ingest, *arguments, **named)
+        if rules.read_text() == "":
+            assert indexer.states.withheld
+            rules.write_text("*.md\n")
+            indexer.projects.refresh()  # as a sweep does meanwhile
+        return result
+
+    monkeypatch.setattr(Ingest, "run", run_and_change)
+    async with running(indexer):
+        await settled(indexer)
+        path.write_bytes(session.bytes())
+        target = indexer.sweep.target(os.fsencode(path))
+        assert target is not None
+        await indexer.queue.wait_for([indexer.queue.mark(target)])
+        with indexer.index.readers.lend() as connection:
+            assert [name for (name,) in connection.execute("SELECT native_id FROM sessions")] == ["one"]
+
+
 def write_described(root: Path) -> tuple[Path, Path]:
     """A transcript, and a document that is about it."""
     transcript, document = write(root, "out", "quince"), root / "out.meta.json"

@@ -3,6 +3,7 @@ themselves, other files of such a session, its subagents, and what is said of it
 """
 
 import os
+from contextlib import suppress
 from threading import RLock
 
 import msgspec
@@ -33,7 +34,9 @@ class Withholding:
     def find(self, path: bytes) -> Withheld | None:
         """Why nothing is kept of a unit, as far as that still holds."""
         withheld = self._units.get(path)
-        return withheld if withheld is not None and self.projects.judge(withheld.cwd) is not None else None
+        with suppress(OSError):  # nobody can tell now, and it stays
+            return withheld if withheld is not None and self.projects.judge(withheld.cwd) is not None else None
+        return withheld
 
     def add(self, path: bytes, source: str, withheld: Withheld) -> None:
         """Nothing is kept of this unit."""
@@ -73,7 +76,9 @@ class Withholding:
         self, known: IndexedFile, cwd: str, native_id: str, origin: str, parent: str | None, is_own: bool
     ) -> FileRows | None:
         """The change by which nothing is kept of a file any more."""
-        verdict = self.projects.judge(cwd)
+        verdict = None
+        with suppress(OSError):  # nobody can tell now: it is asked again
+            verdict = self.projects.judge(cwd)
         if verdict is None:
             return None
         why = Withheld(os.fsencode(verdict.by), cwd, native_id, origin, parent, is_own)

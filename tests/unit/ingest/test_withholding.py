@@ -13,7 +13,7 @@ from sesamed.ingest.project import Projects, Verdict
 from sesamed.ingest.withholding import Withholding
 from sesamed.model import Fact, Identity
 from sesamed.store.reading.summary import list_projects
-from sesamed.store.rows import Cursor, FileRows, Signature
+from sesamed.store.rows import Cursor, FileRows, Signature, Withheld
 from tests.support.history import History
 from tests.support.sessions import PiSession
 
@@ -134,3 +134,19 @@ def test_a_session_waits_while_its_project_cannot_be_told(
     assert len(history.ingest.states.withheld) == is_excluded
     assert texts == ([] if is_excluded else ["a quince"])
     assert list_projects(history.ingest.writer.connection) == ([] if is_excluded else [str(main)])
+
+
+def test_what_was_withheld_stays_so_while_nobody_can_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever looks through what is withheld asks for no session in particular, so there is nobody who could wait."""
+    main, linked = tmp_path / "main", tmp_path / "linked"
+    git_dir = main / ".git/worktrees/linked"
+    git_dir.mkdir(parents=True)
+    linked.mkdir()
+    (linked / ".git").write_text(f"gitdir: {git_dir}\n")
+    withholding = Withholding(Projects())
+    why = Withheld(os.fsencode(main / ".sesameignore"), str(linked), "one", "", None, True)
+    withholding.load(b"one.jsonl", "pi", why)
+    with monkeypatch.context() as patched:
+        _fail(patched, errno.EMFILE, "open", linked / ".git")
+        assert withholding.find(b"one.jsonl") == why
+    assert withholding.find(b"one.jsonl") is None

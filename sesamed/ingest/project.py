@@ -135,10 +135,10 @@ class Projects:
     def _judge(self, cwd: str, look: "_Look") -> tuple[Verdict | None, frozenset[int]]:
         """The verdict, and what the machine is short of, if for that nobody knows."""
         at, before = self._judged.get(cwd, (0.0, None))
-        verdict, errors = look.judge(cwd)
-        if verdict is None and before is not None:
+        verdict, errors, told = look.judge(cwd)
+        if verdict is None and before is not None and before.by not in told:
             is_away = not os.path.isdir(os.path.dirname(before.by))
-            is_unsure = bool(errors) or look.is_removed(cwd)
+            is_unsure = bool(errors) or (before.is_certain and look.is_removed(cwd))
             verdict = before if is_away or (is_unsure and look.may_hold(before.by)) else None
         lacking = NOTHING if at or verdict is not None else errors & SHORT
         self._judged[cwd] = 0.0 if lacking else time.monotonic(), verdict
@@ -158,6 +158,14 @@ class _Found(NamedTuple):
 
     top: _Top | None
     errors: frozenset[int]
+
+
+class _Judged(NamedTuple):
+    """The verdict, why other files may exclude, too, and the files that were read, and say what they say."""
+
+    verdict: Verdict | None
+    errors: frozenset[int]
+    told: set[str]
 
 
 class _Marker(NamedTuple):
@@ -186,9 +194,9 @@ class _Look:
         self._before = before
         self._tops: dict[str, _Found] = {}
 
-    def judge(self, cwd: str) -> tuple[Verdict | None, frozenset[int]]:
-        """Which file excludes the sessions of a directory, one that can be read rather than one that cannot; and why others may, too."""
-        found, errors = list[Verdict](), NOTHING
+    def judge(self, cwd: str) -> "_Judged":
+        """Which file excludes the sessions of a directory, one that can be read rather than one that cannot."""
+        found, errors, told = list[Verdict](), NOTHING, set[str]()
         written = _normalise(cwd)
         for place in dict.fromkeys((written, self._see(written).real)):
             top, on_the_way = self.find_top(place)
@@ -196,9 +204,11 @@ class _Look:
             for directory, below in self._list_places(place, top):
                 seen = self._see(directory)
                 errors |= seen.errors
+                if seen.file is not None and seen.file.trouble is None:
+                    told.add(seen.file.path)
                 if seen.file is not None and _excludes(seen.file.text, below):
                     found.append(Verdict(seen.file.path, seen.file.text is not None))
-        return max(found, key=lambda verdict: verdict.is_certain, default=None), errors
+        return _Judged(max(found, key=lambda verdict: verdict.is_certain, default=None), errors, told)
 
     def is_removed(self, cwd: str) -> bool:
         """Whether nothing tells any more which worktree a directory was in: it is gone, as after `git worktree remove`."""

@@ -196,7 +196,8 @@ def read_counters(path: bytes) -> bytes:
     none that ever were, so that the database is looked at: without counters it would look as if nobody had it open."""
     with _one_at_a_time:
         try:
-            return _start(path, HEADER_BYTES) + _start(path + b"-shm", COUNTERS_BYTES)
+            header = _start(path, HEADER_BYTES)
+            return header + (_start(path + b"-shm", COUNTERS_BYTES) if _says_wal(header) else b"")
         except OSError:
             return os.urandom(COUNTERS_BYTES)
 
@@ -306,7 +307,11 @@ def _errors() -> Iterator[None]:
 
 
 def _is_in_wal_mode(path: bytes) -> bool:
-    return _start(path, HEADER_BYTES)[VERSION_AT : VERSION_AT + 1] == bytes([IN_WAL_MODE])
+    return _says_wal(_start(path, HEADER_BYTES))
+
+
+def _says_wal(header: bytes) -> bool:
+    return header[VERSION_AT : VERSION_AT + 1] == bytes([IN_WAL_MODE])
 
 
 def _has_journal(path: bytes, older_s: float = 0) -> bool:

@@ -478,3 +478,25 @@ def test_a_project_that_could_only_be_guessed_is_asked_for_again(linked: Path) -
         (linked.parent / "plain").mkdir()
         assert projects.of_repository(f"{linked.parent}/plain") == f"{linked.parent}/plain"
     assert projects.of_repository(f"{linked.parent}/plain") is None
+
+
+@pytest.mark.usefixtures("asked")
+def test_a_file_that_is_read_counts_whatever_else_cannot_be(tmp_path: Path) -> None:
+    """A worktree of a container says where its repository is there, and that can never be looked at here."""
+    top, git_dir = tmp_path / "linked", tmp_path / "git/worktrees/linked"
+    _linked(top, git_dir)
+    rules = top / ".sesameignore"
+    rules.touch()
+    projects = Projects()
+    projects.add([str(top)])
+    with _failing(errno.EACCES, ("open",), f"{git_dir}/commondir"):
+        projects.refresh()
+        assert projects.list_excluded() == [str(top)]
+        rules.write_text("other/\n")
+        projects.refresh()
+        assert projects.list_excluded() == []
+        with _failing(errno.EMFILE, ("open",), str(rules)):
+            assert Projects().judge(str(top)) == Verdict(str(rules), is_certain=False)
+            fresh = Projects()
+            fresh.judge(str(top))
+        assert fresh.judge(str(top)) is None

@@ -232,6 +232,23 @@ def test_a_database_that_cannot_be_opened_again_is_an_error(tmp_path: Path, monk
         assert read(owner.path) == [("s1", 1), ("s2", 1)]
 
 
+def test_only_in_wal_mode_there_are_counters_beside_a_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What somebody else left there, and nobody can read, is nothing that changes."""
+    (tmp_path / "agent").mkdir()
+    path = tmp_path / "agent/x.db"
+    with Owner(path, "delete") as owner:
+        owner.say("s1", "k1", "alpha")
+    open_file = os.open
+
+    def refuse(name: bytes, *more: int) -> int:
+        if name.endswith(b"-shm"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return open_file(name, *more)
+
+    monkeypatch.setattr(os, "open", refuse)
+    assert read_counters(bytes(path)) == read_counters(bytes(path))
+
+
 def test_counters_that_cannot_be_read_are_like_none(
     tmp_path: Path, owner: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:

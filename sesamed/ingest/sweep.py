@@ -36,10 +36,15 @@ class Root(msgspec.Struct):
     is_project: bool = False  # somebody's work is there, and a `.sesameignore` is about that
 
     def resolve(self) -> bool:
-        """Find out where it is now; says whether that has changed."""
+        """Find out where it is now; says whether that has changed. As long as that cannot be seen, it is where it was."""
         before, now = self.real, None
         if self.lacks is None or os.path.exists(self.lacks):  # most are of agents that nobody has here
-            now = os.path.realpath(self.path) if os.path.isdir(self.path) else None
+            try:
+                now = os.path.realpath(self.path) if stat.S_ISDIR(os.stat(self.path).st_mode) else None
+            except (FileNotFoundError, NotADirectoryError, ValueError):
+                pass
+            except OSError:
+                return False
             self.lacks = self._find_lacking() if now is None else None
         self.real = now
         return now != before

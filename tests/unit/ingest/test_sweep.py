@@ -1,5 +1,6 @@
 """Roots and what lies below them."""
 
+import errno
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -218,6 +219,27 @@ def test_a_root_that_is_not_there_makes_nothing_gone(history: History) -> None:
     assert not history.dump()["sessions"].popitem()[1]["gone"]
     away.rename(history.roots[0])
     assert swept(history) == []
+
+
+def test_a_root_that_cannot_be_looked_at_is_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or its `.sesameignore` would count no more, and events below it be nobody's."""
+    (tmp_path / "sessions").mkdir()
+    root = Root("pi", str(tmp_path / "sessions"))
+    assert root.resolve()
+    look = os.stat
+
+    def refuse(path: Any, **how: Any) -> os.stat_result:
+        if path == root.path:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return look(path, **how)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "stat", refuse)
+        assert not root.resolve()
+        assert root.real == str(tmp_path / "sessions")
+    (tmp_path / "sessions").rmdir()
+    assert root.resolve()
+    assert root.real is None
 
 
 def test_a_tree_is_looked_at_like_a_root(history: History) -> None:

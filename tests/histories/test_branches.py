@@ -28,7 +28,7 @@ from tests.support.claude import ClaudeSession, tool_use
 from tests.support.codex import CodexSession
 from tests.support.history import LIMITS, History
 from tests.support.sessions import Call, PiSession
-from tests.support.state_machines import machine_settings
+from tests.support.state_machines import DAY, histories
 
 # What a line becomes, and how many records that is.
 KINDS: tuple[tuple[int, Callable[[PiSession, str], object]], ...] = (
@@ -85,7 +85,7 @@ def branch(ingest: Ingest, name: str, leaf: str = "leaf") -> list[int]:
     return numbers
 
 
-@settings(max_examples=machine_settings().max_examples)
+@settings(max_examples=histories(DAY))
 @example(
     steps=[(0, None), (0, None), (4, 0), (0, 1)], cuts=[], restarts=False, few=0
 )  # away, and back to the line before
@@ -118,7 +118,7 @@ def test_any_tree_read_in_any_pieces(
             assert branch(history.ingest, name, line) == numbers
 
 
-@settings(max_examples=machine_settings().max_examples)
+@settings(max_examples=histories(DAY))
 @given(steps=STEPS, more=STEPS, at=st.integers(0, 15))
 def test_a_fork_has_a_tree_of_its_own(
     history: History, steps: list[tuple[int, int | None]], more: list[tuple[int, int | None]], at: int

@@ -9,7 +9,7 @@ from sesamed.source import Lines
 from sesamed.sources import SOURCES
 from tests.support.growing import Growing
 from tests.support.history import same
-from tests.support.state_machines import NIGHT, is_night
+from tests.support.state_machines import histories
 
 WITH_HISTORIES = frozenset({"pi", "claude", "codex", "sesame"})
 APPENDED = [
@@ -30,7 +30,7 @@ STEPS = st.lists(
 def test_files_that_grow_give_the_index_of_a_rebuild(source: str) -> None:
     """However they are cut, and whichever is read first."""
 
-    @settings(max_examples=NIGHT if is_night() else settings().max_examples, deadline=None)
+    @settings(max_examples=histories(settings().max_examples), deadline=None)
     @given(STEPS, st.integers(0, 3))
     @example([("grow", 0, 296), ("look", 0, 0)], 0)  # where it was is said before a fact says the same
     def check(steps: list[tuple[str, int, int]], seed: int) -> None:

@@ -23,7 +23,7 @@ from tests.support.copilot import CopilotSession
 from tests.support.dump import dumped
 from tests.support.history import NOON, look_until_done, same
 from tests.support.indexes import Indexes, make_directory
-from tests.support.state_machines import is_day
+from tests.support.state_machines import histories, is_day
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 LIMITS = ReadLimits(line_bytes=100_000, chunk_bytes=100_000)
@@ -103,7 +103,7 @@ def contents(agent: str) -> Iterator[tuple[str, bytes]]:
 
 @pytest.mark.parametrize("agent", ["copilot", "droid", "amp", "cline", "roo"])
 @given(st.data())
-@settings(max_examples=5 if is_day() else settings().max_examples, deadline=None)
+@settings(max_examples=histories(5 if is_day() else settings().max_examples), deadline=None)
 def test_files_that_grow_in_any_way_give_the_index_of_a_rebuild(agent: str, data: st.DataObject) -> None:
     """Cut at any byte; a file may be taken back to any point, as after a rewind, and written over."""
     growth = Growth(agent)

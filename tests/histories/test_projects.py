@@ -15,6 +15,7 @@ from sesamed.ingest.look import Ingest
 from tests.support.dump import dumped
 from tests.support.history import History, look_until_done, same
 from tests.support.sessions import PiSession
+from tests.support.state_machines import histories
 
 RULES = ("", "*", "src/\n", "/*\n!/src/\n", "# nothing\n")
 STEPS = st.lists(
@@ -107,7 +108,7 @@ def _always_asked() -> Iterator[None]:
         yield
 
 
-@settings(max_examples=max(40, settings().max_examples))  # fewer miss what they are for
+@settings(max_examples=histories(max(40, settings().max_examples)))  # fewer miss what they are for
 @given(STEPS)
 def test_what_is_excluded_follows_from_what_is_there(steps: list[tuple[str, int, int]]) -> None:
     """And from nothing that was; subagents go and come with their sessions."""

@@ -24,7 +24,7 @@ from tests.support.dump import dumped
 from tests.support.history import NOON, look_until_done, same
 from tests.support.indexes import Indexes, make_directory
 from tests.support.rewriting import KINDS, Documents, Rewriter, make
-from tests.support.state_machines import NIGHT, is_night
+from tests.support.state_machines import histories
 
 
 class Desk:
@@ -112,7 +112,7 @@ def test_sessions_that_are_written_anew_give_the_index_of_a_rebuild(
     monkeypatch.setattr(whole, "LAST_ITEMS", 3)
     monkeypatch.setattr(whole, "WORTH_ITEMS", 4)
 
-    @settings(max_examples=NIGHT if is_night() else settings().max_examples, deadline=None)
+    @settings(max_examples=histories(settings().max_examples), deadline=None)
     @given(
         st.lists(st.sampled_from(["go", "go", "go", "look", "restart"]), min_size=8, max_size=60),
         st.integers(0, 1 << 32),

@@ -13,7 +13,7 @@ from sesamed.ingest import parts, tail, whole
 from tests.support.history import same
 from tests.support.letters import Desk, with_sessions
 from tests.support.owner import Owner
-from tests.support.state_machines import machine_settings
+from tests.support.state_machines import DAY, histories
 from tests.support.whole_sources import RECORDS, TEXTS
 
 DOCUMENTS = st.fixed_dictionaries(
@@ -24,7 +24,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=machine_settings().max_examples)
+@settings(max_examples=histories(DAY))
 @given(steps=STEPS, seed=st.integers(0, 99))
 def test_any_history_of_documents_gives_the_index_of_a_rebuild(steps: list[tuple[int, Any, bool]], seed: int) -> None:
     """In any order of reading; records that several documents share, and that one of them says otherwise or no more, among them."""
@@ -74,7 +74,7 @@ def remembers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.usefixtures("remembers")
-@settings(max_examples=machine_settings().max_examples, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=histories(DAY), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(events=st.lists(EVENTS, max_size=20))
 def test_any_history_of_a_database_gives_the_index_of_a_rebuild(events: list[tuple[str, str, dict[str, Any]]]) -> None:
     """Sessions share records, say them otherwise, and leave."""
@@ -115,7 +115,7 @@ KINDS = st.sampled_from(["append", "append", "tear", "rewrite", "restart", "gone
 FILE_STEPS = st.lists(st.tuples(KINDS, st.lists(LINES, max_size=4)), max_size=8)
 
 
-@settings(max_examples=machine_settings().max_examples)
+@settings(max_examples=histories(DAY))
 @given(steps=FILE_STEPS, seed=st.integers(0, 9))
 def test_any_history_of_a_file_gives_the_index_of_a_rebuild(steps: list[tuple[str, list[bytes]]], seed: int) -> None:
     """Two of them share records."""

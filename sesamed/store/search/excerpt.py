@@ -18,7 +18,6 @@ SPREAD = 4 * SNIPPET_CHARACTERS  # that are looked at on each side
 ELLIPSIS = " …"
 MAX_PART = 40  # of a snippet are given up so that it begins or ends with a word
 BLANKS = re.compile(r"\s(?:(?<! )\s*|\s+)")  # begins with one class of characters: 13 us for 2,000 of them, not 60
-CERTAIN = 2  # so many letters of a stem are those of the word mostly, and of a longer one all but the last
 # Where a stem ends so, its word may have another letter there, or none (hope: hoping, happi: happy, abl: ability).
 CHANGING = ("e", "i", "bl")
 MOST_SOUGHT = 16  # stems that are looked for one by one; with more, it is quicker to read all words
@@ -152,10 +151,7 @@ def _may_be_within(terms: list[Term], text: str) -> bool:
     """Whether the subwords can contain one of the terms, or, if it is ASCII, the text itself; looking is expensive, and mostly in vain."""
     lowered = text.lower()
     patterns = (pattern for term in terms for pattern in term.wholes)
-    return any(
-        all(stem[: max(CERTAIN, len(stem) - 1)] in lowered or not stem.isascii() for stem in pattern.stems)
-        for pattern in patterns
-    )
+    return any(all(begin_of(stem) in lowered or not stem.isascii() for stem in pattern.stems) for pattern in patterns)
 
 
 def begin_of(stem: str) -> str:

@@ -6,7 +6,7 @@ from itertools import product
 
 import apsw
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sesamed import sanitize
@@ -260,6 +260,8 @@ def test_blanks_are_runs_of_them_and_all_but_single_spaces(text: str) -> None:
 
 
 @given(st.from_regex(r"[a-zA-Z0-9]{1,12}(ational|biliti|ied|ing|ies|ization|ness|ousli|y|ed|e)?", fullmatch=True))
+@example("eyed")  # its stem is "ei"
+@example("Stayed")
 def test_a_word_is_found_where_its_letters_are(word: str) -> None:
     """A text that lacks them is not taken apart; one that has the word does not lack them."""
     assert asked([word]).match({Kind.USER: f"so {word} it is"})[0] == [word]

@@ -3,8 +3,13 @@
 Codes are listed in docs/protocol.md and never reused.
 """
 
+import errno
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, get_args
+
+SHORT = frozenset(
+    {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+)  # of an OSError: the machine is short of something, which passes
 
 
 class SesameError(Exception):

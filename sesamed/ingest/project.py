@@ -18,6 +18,7 @@ from functools import lru_cache
 from threading import Lock
 from typing import NamedTuple
 
+from sesamed.errors import SHORT
 from sesamed.exclusion import Ignored, IgnoreFile, read_ignore_file
 from sesamed.folding import FOLDS, fold_here
 
@@ -25,7 +26,6 @@ PARENTS = 40
 GIT_FILE_BYTES = 4096
 FRESH_S = 1.0  # so long a directory is not looked at again for the next new session in it
 SETTLED_NS = 2_000_000_000  # what was made in a directory just now may not show in its time yet
-SHORT = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})  # the machine is short of something, which passes
 NOTHING = frozenset[int]()
 SESSION = "\0"  # a session's name for the rules: no pattern spells it, `*` matches it
 _HERE = re.compile(

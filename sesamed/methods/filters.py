@@ -116,7 +116,9 @@ def _convert(params: Filters, clock: Clock) -> dict[str, Any]:
     if values["tool"] is not None:
         values["tool"] = tuple(map(clean_line, values["tool"]))  # as they are indexed
     if values["tool_family"] is not None:
-        values["tool_family"] = tuple(name for family in values["tool_family"] for name in TOOL_FAMILIES[family])
+        values["tool_family"] = tuple(
+            name for family in dict.fromkeys(values["tool_family"]) for name in TOOL_FAMILIES[family]
+        )
     if values["exclude"] is not None:
         values["exclude"] = tuple(map(strip_key, values["exclude"]))
     values["path"] = os.path.expanduser(params.path) if params.path else None

@@ -380,7 +380,7 @@ class QueryRunner:
             return
         while self.second.has_room and (question := self._turns.take_there(now_s)) is not None:
             self._ask_there(self.second, question)
-        if self._turns.has_waiting and not self._is_looking:
+        if (self._turns.has_waiting or self.second.is_asked) and not self._is_looking:
             self._is_looking = True
             loop.call_later(WAIT_S, self._look)
 
@@ -397,7 +397,14 @@ class QueryRunner:
         told = partial(self._hear, question, question.beside)
         # A word may be new there that is known here. Of who asks what is dear it is rather the question.
         patience_s = QUICK_S if (question.client.usual_s or 0.0) <= QUICK_S else math.inf
-        question.leave = second.ask(question.beside.question(), told, patience_s)
+        try:
+            leave = second.ask(question.beside.question(), told, patience_s)
+        except MemoryError:
+            leave = None
+        if leave is None:
+            self._turns.take_back(question)
+        else:
+            question.leave = leave
 
     def _hear(self, question: Question[T], beside: Beside[T], reply: Reply | None) -> None:
         """What the second process says; where that is no answer, the daemon gives it."""

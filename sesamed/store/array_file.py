@@ -14,6 +14,7 @@ import secrets
 import stat
 import struct
 import sys
+import threading
 import zlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -21,6 +22,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from sesamed.errors import SHORT
 from sesamed.model import digest
 
 SUFFIX, UNFINISHED = "-arrays", "-arrays.new"  # behind the index's name
@@ -96,9 +98,12 @@ class ArrayFile:
         self.is_asked = False  # the same, since the file was made
         self.is_whole = True  # as far as is known
         self._unfinished = index + UNFINISHED
+        self._placing = threading.Lock()  # a file and its mark come and go together
 
     def resume(self, stop: Stop | None, revision: int) -> bool:
         """Whether the file that is there, if there is one, fits the index, which is opened with this revision. Another one goes."""
+        with suppress(OSError):
+            os.unlink(self._unfinished)
         self.is_wanted = os.path.lexists(self.path)
         fits = self.is_wanted and stop is not None and stop.revision == revision
         if fits and stop is not None:
@@ -107,15 +112,17 @@ class ArrayFile:
             self.void()
         return fits
 
-    def void(self) -> None:
-        """It does not fit any more. Whoever has it mapped keeps it."""
-        self.mark = None
-        for path in (self.path, self._unfinished):
-            with suppress(OSError):
-                os.unlink(path)
+    def void(self, mark: Mark | None = None) -> None:
+        """It does not fit any more; with a mark, if it is that one: another one may have been made meanwhile. Whoever has it mapped keeps
+        it."""
+        with self._placing:
+            if mark in (None, self.mark):
+                self.mark = None
+                with suppress(OSError):
+                    os.unlink(self.path)
 
     def open(self) -> "MappedFile":
-        """Map it."""
+        """Map it. Raises VoidError if it is not the one that fits, and OSError if it cannot be mapped just now."""
         if self.mark is None:
             raise VoidError
         mapped = MappedFile(self.path)
@@ -135,12 +142,13 @@ class ArrayFile:
                 scribe = Scribe(file)
                 directory = fill(scribe)
                 scribe.finish(directory)
-            os.replace(self._unfinished, self.path)
+            with self._placing:
+                os.replace(self._unfinished, self.path)
+                self.mark, self.is_whole = Mark(directory.nonce, directory.revision), directory.is_whole
         except BaseException:
             with suppress(OSError):
                 os.unlink(self._unfinished)
             raise
-        self.mark, self.is_whole = Mark(directory.nonce, directory.revision), directory.is_whole
 
 
 class BorrowedFile(ArrayFile):
@@ -154,9 +162,10 @@ class BorrowedFile(ArrayFile):
         """This one fits; not if it was odd before."""
         self.mark = None if mark == self._void else mark
 
-    def void(self) -> None:
+    def void(self, mark: Mark | None = None) -> None:
         """It is odd."""
-        self._void, self.mark = self.mark, None
+        if mark in (None, self.mark):
+            self._void, self.mark = self.mark, None
 
 
 class Scribe:
@@ -179,10 +188,11 @@ class Scribe:
         return Block(begin, self.at - begin, checksum)
 
     def skip(self, size: int, aligned: int = ITEM_BYTES) -> None:
-        """Leave so much free, and what is missing to the next number of this kind."""
-        self.at += size
-        self.at += -self.at % aligned
-        self._file.seek(self.at)
+        """Leave so much free, and what is missing to the next number of this kind. It is written: where a file has a hole that a full disk
+        has no room for, as on tmpfs, whoever touches it in memory is killed (SIGBUS)."""
+        free = size + -(self.at + size) % aligned
+        self._file.write(bytes(free))
+        self.at += free
 
     def finish(self, directory: Directory) -> None:
         """Write what is where."""
@@ -209,7 +219,11 @@ class MappedFile:
                 self._own = mmap.mmap(descriptor, size, access=mmap.ACCESS_COPY, offset=ALIGNED)
             finally:
                 os.close(descriptor)
-        except (OSError, ValueError, OverflowError, msgspec.MsgspecError) as error:
+        except OSError as error:
+            if error.errno in SHORT:
+                raise
+            raise VoidError from error
+        except (ValueError, OverflowError, msgspec.MsgspecError) as error:
             raise VoidError from error
 
     def _read_directory(self) -> Directory:

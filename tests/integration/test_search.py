@@ -271,6 +271,7 @@ def test_tools_by_what_they_do(library: Library) -> None:
     """A family finds its tools, whatever they are called; a name that no call has is said, with the nearest."""
     assert found(library, "celeriac", toolFamily="shell") == found(library, "celeriac", tool="BASH") == {APP, APPLE}
     assert listed(library, toolFamily=["edit", "web"]) == {APP, FORK}
+    assert listed(library, toolFamily=["mcp", "edit", "web"] * 300) == {APP, FORK}
     assert library.daemon.refuses("search", query="x", toolFamily="shel").code == -32602
     told = "no indexed call uses a tool named 'bish'; nearest: bash, "
     for method, params in (("search", {"query": "quince"}), ("search_sessions", {"query": ""}), ("list_sessions", {})):

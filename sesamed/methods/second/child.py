@@ -51,6 +51,7 @@ class Link(asyncio.Protocol):
         self.used_at_s = time.monotonic()
         self.asked = dict[int, Told]()  # in order
         self._patience_s = dict[int, float]()
+        self._given_up = set[int]()
         self.closed = asyncio.Event()
         self.on_loss: Callable[[Exception], None] = lambda error: None
         self._begun_at_s = 0.0  # with the first of these
@@ -95,10 +96,11 @@ class Link(asyncio.Protocol):
         return self._number
 
     def give_up(self, number: int) -> None:
-        """Nobody wants that answer any more; one that does not notice hangs."""
+        """Nobody wants that answer any more; if it does not notice, once it is at it, it hangs."""
         if number in self.asked:
             self._send(ENCODE(number))
-            asyncio.get_running_loop().call_later(PATIENCE_S, self._expect_end, number)
+            self._given_up.add(number)
+            self._expect_end_soon()
 
     def give_back(self, wait_s: float) -> None:
         """Leave what waits behind an order that has taken longer than this; and that one, after its patience: but it goes on there for a
@@ -109,7 +111,7 @@ class Link(asyncio.Protocol):
                 continue
             self.asked[number] = _ignore
             if at:
-                self._send(ENCODE(number))
+                self.give_up(number)
             else:
                 asyncio.get_running_loop().call_later(PATIENCE_S, self.give_up, number)
             told(None)
@@ -137,6 +139,11 @@ class Link(asyncio.Protocol):
             self.process.kill()
             self.process.wait()
 
+    def _expect_end_soon(self) -> None:
+        first = next(iter(self.asked), None)
+        if first is not None and first in self._given_up:
+            asyncio.get_running_loop().call_later(PATIENCE_S, self._expect_end, first)
+
     def _expect_end(self, number: int) -> None:
         if number in self.asked:
             self.fail(TimeoutError())
@@ -152,7 +159,10 @@ class Link(asyncio.Protocol):
             raise OSError("it has answered something else")
         self._begun_at_s = time.monotonic()
         del self._patience_s[reply.number]
-        self.asked.pop(reply.number)(reply)
+        told = self.asked.pop(reply.number)
+        self._given_up.discard(reply.number)
+        self._expect_end_soon()
+        told(reply)
 
     def _send(self, data: bytes) -> None:
         assert self._transport is not None
@@ -182,14 +192,22 @@ class Second:
         link = self._link
         return link is not None and link.is_ready and len(link.asked) < AHEAD
 
+    @property
+    def is_asked(self) -> bool:
+        """Whether somebody waits for it."""
+        link = self._link
+        return link is not None and any(told is not _ignore for told in link.asked.values())
+
     def may_begin(self, now_s: float) -> bool:
         """Whether one may be started, if there is none: soon after one that failed it may not."""
         return now_s >= self._not_before_s
 
-    def ask(self, question: bytes, told: Told, patience_s: float = math.inf) -> Callable[[], None]:
-        """Ask it, if it has room; returns what gives that up. When it takes longer than this, it may be given back. In the event loop."""
-        assert self._link is not None
+    def ask(self, question: bytes, told: Told, patience_s: float = math.inf) -> Callable[[], None] | None:
+        """Ask it, if it has room; returns what gives that up, or nothing if it was ended just now, which any thread may do. When it takes
+        longer than this, it may be given back. In the event loop."""
         link = self._link
+        if link is None:
+            return None
         number = link.ask(question, told, patience_s)
         return lambda: link.give_up(number)
 
@@ -209,11 +227,11 @@ class Second:
                 return
             try:
                 link = self._link = self._start()
-            except OSError as error:
+            except (OSError, MemoryError) as error:
                 self._note_failure(error, now_s)
                 return
             link.on_loss = lambda error: self._lose(link, error)
-            with suppress(OSError):  # then it reads the words by itself
+            with suppress(OSError, MemoryError):  # then it reads the words by itself
                 self._index.readers.keep_words()  # while it begins
             loop.call_soon_threadsafe(link.attach, self._index.path)
 

@@ -117,6 +117,6 @@ class HeadingTexts:
         changed = sqlite.rows(connection, CHANGED, (self._revision, MOST_CHANGED + 1))
         headings = {heading.casefold() for (heading,) in changed[:MOST_CHANGED]} - self._added
         if headings:
+            self._text = "\n".join((self._text, *headings))  # there may be no memory for it
             self._added |= headings
-            self._text = "\n".join((self._text, *headings))
         return len(changed) <= MOST_CHANGED and len(self._text) <= self._most

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sesamed.store.array_file import ArrayFile, Block, Directory, MappedFile, Scribe, VoidError, Word, digest_word
+from sesamed.store.array_file import ArrayFile, Block, Directory, MappedFile, Mark, Scribe, VoidError, Word, digest_word
 from sesamed.store.search.arrays import Base, Column, Ints, Posting
 
 
@@ -16,6 +16,7 @@ class MappedWords:
 
     def __init__(self, file: ArrayFile, mapped: MappedFile) -> None:
         self._file, self._mapped = file, mapped
+        self._mark = Mark(mapped.directory.nonce, mapped.directory.revision)
         self._words = dict(mapped.directory.words)
         self._found = dict[int, Posting]()
         self._lock = threading.Lock()
@@ -29,7 +30,7 @@ class MappedWords:
                 try:
                     self._found[number] = self._take(word)
                 except VoidError:
-                    self._file.void()
+                    self._file.void(self._mark)
             return self._found.get(number)
 
     def _take(self, word: Word) -> Posting:

@@ -327,7 +327,7 @@ class Postings:
 
     def _bring_up(self, connection: apsw.Connection, counted: Counted, *, read: bool) -> Kept | None:
         """What is kept, as of this snapshot."""
-        kept = self._kept
+        kept, mark = self._kept, None if self._file is None else self._file.mark
         if kept is not None and counted.revision < kept.revision:
             return None
         try:
@@ -335,7 +335,11 @@ class Postings:
                 return kept
         except InconsistentError:
             self._drop()
-            self._void()
+            if self._file is not None and mark is not None:
+                self._file.void(mark)
+        except MemoryError:  # with a part of what has changed it would answer wrongly
+            self._drop()
+            raise
         self._kept = self._map(connection, counted)
         if self._kept is None and read and time.monotonic() >= self._read_at_s + self._took_s / READING_SHARE:
             self._kept = self._read(connection, counted)
@@ -356,15 +360,12 @@ class Postings:
                     return kept
         except (VoidError, InconsistentError):
             pass
-        if (
-            self._file.mark == mark
-        ):  # else another one was made meanwhile, perhaps of what this snapshot does not show yet
-            self._void()
+        except OSError:  # too few descriptors, or too little memory
+            return None
+        self._file.void(
+            mark
+        )  # another one may have been made meanwhile, perhaps of what this snapshot does not show yet
         return None
-
-    def _void(self) -> None:
-        if self._file is not None:
-            self._file.void()
 
     def _read(self, connection: apsw.Connection, counted: Counted) -> Kept | None:
         """All again, from the index."""

@@ -12,6 +12,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any, NamedTuple
 
 import apsw
@@ -26,6 +27,7 @@ from sesamed.store.search.stems import list_stems
 from sesamed.store.shelf import find_view
 
 MAX_WORDS = 64
+MOST_TYPED = 2000  # words that are looked at for these: a line of 1 MB has 500,000, which took 2.5 s of the event loop
 MAX_WORD_CHARACTERS = 256
 EVERYTHING = ("", "*")
 
@@ -78,7 +80,9 @@ def parse(text: str) -> Query:
     dropped: list[str] = []
     neighbours: list[tuple[Word, Word]] = []
     before: Word | None = None
-    for found in TYPED.finditer(clean(text)):
+    text, end = clean(text), 0
+    for found in islice(TYPED.finditer(text), MOST_TYPED):
+        end = found.end()
         word, last, before = _word(found), before, None
         if not any(character.isalnum() for character in word.text) or len(wanted) + len(excluded) >= MAX_WORDS:
             dropped.append(found[0][:MAX_WORD_CHARACTERS])
@@ -89,6 +93,8 @@ def parse(text: str) -> Query:
             before = None if word.is_phrase or word.is_prefix else word
             if last is not None and before is not None:
                 neighbours.append((last, word))
+    if rest := text[end:].strip():
+        dropped.append(rest[:MAX_WORD_CHARACTERS])
     if not wanted:  # nothing but exclusions: then they are meant as text
         return Query(tuple(Word(typed[:MAX_WORD_CHARACTERS]) for typed, _ in excluded), (), tuple(dropped))
     words, without = tuple(wanted.values()), tuple(word for _, word in excluded)
@@ -487,6 +493,8 @@ class IndexTermMaker(TermMaker):
 
     def _count(self, match: str) -> int:
         stems = self._stems(match)
+        if not stems:  # there is no letter in it to the index, as in a Japanese middle dot
+            return 0
         if self._view is not None and (known := self._view.count(self._connection, match, stems)) is not None:
             return known
         if len(stems) == 1 and not match.endswith("*"):

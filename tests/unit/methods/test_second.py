@@ -114,10 +114,18 @@ def wanted(
     return Wanted(parse(text), filters.to_sql(where), "w", 10, 0, recent, around)
 
 
+def hold_until(begun: threading.Event, release: threading.Event, connection: Connection) -> None:
+    """Keep the daemon's reader for a while."""
+    begun.set()
+    assert release.wait(PATIENCE_S)
+
+
 def ask_soon(second: Second, question: Wanted) -> tuple["asyncio.Future[Reply | None]", Callable[[], None]]:
     """What will become of a question, and what gives it up."""
     told = asyncio.get_running_loop().create_future()
-    return told, second.ask(ENCODE(question), told.set_result)
+    leave = second.ask(ENCODE(question), told.set_result)
+    assert leave is not None
+    return told, leave
 
 
 async def ask(second: Second, question: Wanted) -> bytes | None:
@@ -249,11 +257,12 @@ async def test_who_gives_up_does_not_wait(desk: Desk, monkeypatch: pytest.Monkey
         assert await asyncio.wait_for(slow, PATIENCE_S) is not None
         await until(lambda: second._link is not None and not second._link.asked)
         impatient = asyncio.get_running_loop().create_future()
-        leave = second.ask(ENCODE(wanted("alpha")), impatient.set_result, 0.0)
+        leave_impatient = second.ask(ENCODE(wanted("alpha")), impatient.set_result, 0.0)
         second.give_back(PATIENCE_S)
         assert await asyncio.wait_for(impatient, PATIENCE_S) is None
         assert not second._link or list(second._link.asked.values()) == [child._ignore]
-        leave()
+        assert leave_impatient is not None
+        leave_impatient()
         await until(lambda: second._link is not None and not second._link.asked)
         monkeypatch.setattr(child, "PATIENCE_S", 0.01)
         os.kill(pid or 0, signal.SIGSTOP)
@@ -309,16 +318,12 @@ async def test_questions_are_shared(desk: Desk, monkeypatch: pytest.MonkeyPatch)
             there.append(True)
             return ENCODE(DECODE_TOLD(told))
 
-        def hold(connection: Connection) -> None:
-            begun.set()
-            assert release.wait(PATIENCE_S)
-
         def here(connection: Connection) -> bytes:
             return answer_encoded(connection, ENCODE(question))
 
         beside, expected = Beside(partial(ENCODE, question), decode), await answer(desk, question)
         monkeypatch.setattr(method, "WAIT_S", PATIENCE_S)
-        tasks.start_soon(queries.ask, Client(), hold)
+        tasks.start_soon(queries.ask, Client(), partial(hold_until, begun, release))
         try:
             await until(begun.is_set)
             for _ in range(3):
@@ -336,6 +341,84 @@ async def test_questions_are_shared(desk: Desk, monkeypatch: pytest.MonkeyPatch)
             assert len(there) == 3
         finally:
             release.set()
+
+
+@pytest.mark.fault(137)
+async def test_nobody_waits_there_while_the_daemon_has_nothing_to_do(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is behind something dear, or hangs, is asked here, also if nobody else waits."""
+    async with started(desk, monkeypatch) as second:
+        second.is_wanted, begun, release = True, threading.Event(), threading.Event()
+        queries, question = QueryRunner(desk.index, 60_000, second), wanted("alpha")
+        beside = Beside(partial(ENCODE, question), lambda told: ENCODE(DECODE_TOLD(told)))
+        expected = await answer(desk, question)
+
+        def here(connection: Connection) -> bytes:
+            return answer_encoded(connection, ENCODE(question))
+
+        holding = asyncio.create_task(queries.ask(Client(), partial(hold_until, begun, release)))
+        await until(begun.is_set)
+        os.kill(second.pid or 0, signal.SIGSTOP)
+        there = asyncio.create_task(queries.ask(Client(), here, beside=beside))
+        await until(lambda: second.is_asked)
+        release.set()
+        await holding
+        assert await asyncio.wait_for(there, PATIENCE_S) == expected
+        os.kill(second.pid or 0, signal.SIGCONT)
+
+
+@pytest.mark.fault(137)
+async def test_who_gives_up_behind_another_does_not_end_it(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It hangs only if it goes on with what was given up."""
+    async with started(desk, monkeypatch, ENDLESS) as second:
+        pid = second.pid
+        (first, leave_first), (behind, leave) = (ask_soon(second, wanted("alpha")) for _ in range(2))
+        with monkeypatch.context() as patched:
+            patched.setattr(child, "PATIENCE_S", 0.0)
+            leave()
+            for _ in range(9):
+                await checkpoint()
+        assert second.pid == pid
+        leave_first()
+        assert all([await asyncio.wait_for(told, PATIENCE_S) for told in (first, behind)])
+        assert second.pid == pid
+
+
+@pytest.mark.fault(137)
+async def test_its_end_while_it_is_asked_loses_no_question(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread may end it at any moment; and there may be no memory for what it is to be asked."""
+    async with started(desk, monkeypatch) as second:
+        queries, question = QueryRunner(desk.index, 60_000, second), wanted("alpha")
+        expected = await answer(desk, question)
+        assert second._link is not None
+        process = second._link.process
+
+        def end() -> bytes:
+            """As far as it gets in another thread just now."""
+            link, second._link, second.is_wanted = second._link, None, False
+            assert link is not None
+            monkeypatch.setattr(link.process, "wait", lambda patience_s: 0)
+            link.end()
+            return ENCODE(question)
+
+        def fail() -> bytes:
+            raise MemoryError
+
+        for encode in (fail, end):
+            second.is_wanted, begun, release, client = True, threading.Event(), threading.Event(), Client()
+            holding = asyncio.create_task(queries.ask(Client(), partial(hold_until, begun, release)))
+            await until(begun.is_set)
+            asking = asyncio.create_task(
+                queries.ask(client, lambda connection: expected, beside=Beside(encode, DECODE_TOLD))
+            )
+            await checkpoint()
+            release.set()
+            await holding
+            assert await asyncio.wait_for(asking, PATIENCE_S) == expected
+            assert (client.running, list(client.waiting)) == (0, [])
+        monkeypatch.undo()
+        await anyio.to_thread.run_sync(process.wait)
 
 
 def test_frames_come_in_parts() -> None:

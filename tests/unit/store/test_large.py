@@ -111,6 +111,20 @@ def test_the_first_are_the_same_while_sessions_change(monkeypatch: pytest.Monkey
                     compare(index, kept, **how)
 
 
+@pytest.mark.parametrize(
+    "question", ["foo・bar", "alpha なるほど・・・", "alpha -foo・bar", "x゛*", "日本・・語", "・alpha*"]
+)
+def test_what_is_no_letter_to_the_index_is_nowhere(question: str) -> None:
+    """A Japanese middle dot stands among letters, and FTS5 takes it for none; both ways."""
+    said = "alpha なるほど・・・ foo・bar 日本・・語 beta"
+    with tiny(*(session(number).user(f"{number} {said}").assistant("alpha") for number in range(3))) as index:
+        with by_statements():
+            expected = ask(index, question, 3)
+        with by_arrays(Postings(index.history.ingest.writer.changes)):
+            ask(index, "alpha", 3)
+            assert ask(index, question, 3) == expected
+
+
 def test_few_are_scored(many: Tiny) -> None:
     """Of one word those that are wanted and as many again; of several not many more."""
     kept = Postings(many.history.ingest.writer.changes)

@@ -1,14 +1,19 @@
 """What is kept of the index for questions: right for each snapshot, whatever is written meanwhile. Histories are in tests/histories."""
 
 import os
+import resource
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import apsw
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from sesamed.exclusion import Exclusion
 from sesamed.ingest.decode import Decoder
@@ -16,11 +21,13 @@ from sesamed.ingest.look import Ingest
 from sesamed.ingest.sweep import Root, Sweep
 from sesamed.sources.pi import Pi
 from sesamed.store import shelf
-from sesamed.store.array_file import UNFINISHED, digest_word
+from sesamed.store.array_file import UNFINISHED, Directory, Scribe, digest_word
 from sesamed.store.changes import MOST_NOTED, Changes
 from sesamed.store.index import Index, Readers, remove_index
 from sesamed.store.search import filters, matching, postings
+from sesamed.store.search.arrays import Column
 from sesamed.store.search.large import ManyMatches
+from sesamed.store.search.mapped import Written, write_base
 from sesamed.store.search.matching import FewMatches
 from sesamed.store.search.postings import Postings, View
 from sesamed.store.search.stems import Stems
@@ -252,6 +259,45 @@ def test_what_does_not_fit_the_index_is_read_again(desk: Desk) -> None:
         assert view.find(connection, "alpha", ["alpha"]).chunks == 6
 
 
+def failing(at: int) -> Callable[[Column[Any], NDArray[Any]], None]:
+    """What columns grow by, until there is no memory for it once."""
+    turns, real = count(1), Column.append
+
+    def append(column: Column[Any], added: NDArray[Any]) -> None:
+        if next(turns) == at:
+            raise MemoryError
+        real(column, added)
+
+    return append
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_where_memory_is_short_nothing_is_kept_by_halves(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, goes_on: bool
+) -> None:
+    """At whatever column it is that cannot grow; the next question is answered as ever."""
+    at, has_failed = 0, True
+    while has_failed:
+        has_failed, at = False, at + 1
+        for number in range(3):
+            desk.write(10 * at + number, ["alpha beta", "gamma"])
+        with desk.index.readers.lend() as connection:
+            assert compare(connection, expand(connection, parse("alpha gamma")))
+        desk.write(10 * at, ["gamma alpha", "delta"])
+        desk.write(10 * at + 3, ["alpha delta"] * 12)
+        with monkeypatch.context() as patched, desk.index.readers.lend() as connection:
+            patched.setattr(postings, "MOST_AT_ONCE", 25 if goes_on else 1000)
+            patched.setattr(Column, "append", failing(at))
+            try:
+                find_view(connection, read=True)
+            except MemoryError:
+                has_failed = True
+        desk.write(10 * at + 4, ["alpha"])
+        with desk.index.readers.lend() as connection:
+            assert compare(connection, expand(connection, parse("alpha delta gam*")))
+    assert at > 5
+
+
 def test_memory_is_given_back_and_what_is_needed_is_read_again(desk: Desk) -> None:
     """At any time."""
     desk.write(0, ["alpha"])
@@ -461,6 +507,46 @@ def test_a_file_of_words_that_cannot_be_written_is_none(asked: Desk) -> None:
     assert (asked.index.readers.arrays.mark, asked.index.readers.is_file_due()) == (None, True)
     asked.index.readers.keep_words()
     assert asked.index.readers.arrays.mark is not None
+
+
+def test_a_file_that_is_made_outlives_the_one_before(large: Desk) -> None:
+    """Which may be found odd at any time, as long as somebody has it mapped."""
+    file, fill = large.index.readers.arrays, mock.Mock(name="fill")
+    before = file.mark
+
+    def void(scribe: Scribe) -> Directory:
+        file.void(before)
+        directory: Directory = fill(scribe)
+        return directory
+
+    fill.side_effect = lambda scribe: write_base(scribe, Written(7, np.arange(3), np.ones(3, np.int32)), 5, iter(()))
+    file.write(void)
+    now = file.mark
+    assert now not in (None, before)
+    file.void(before)
+    assert file.mark == now
+    assert file.open().directory.revision == 7
+
+
+def test_a_file_has_no_holes(large: Desk) -> None:
+    """Where a full disk has no room for what is in one, whoever touches it in memory is killed."""
+    with open(large.index.readers.arrays.path, "rb") as file:
+        assert os.lseek(file.fileno(), 0, os.SEEK_HOLE) == os.fstat(file.fileno()).st_size
+
+
+def test_a_file_that_cannot_be_mapped_just_now_stays(large: Desk) -> None:
+    """It is not odd because the process has no descriptor left."""
+    large.index.readers._shelf.drop_unused(0.0)
+    with large.index.readers.lend() as connection:
+        connection.execute("SELECT chunks FROM totals").fetchall()  # what SQLite needs is open
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+        try:
+            view = find_view(connection, read=False)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert view is None
+    assert ask(large.index) == "file"
 
 
 def test_a_lost_index_has_nothing_to_say_of_its_file(large: Desk) -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sesamed.sanitize import clean_text
-from sesamed.store.search.terms import MAX_WORD_CHARACTERS, MAX_WORDS, Query, Word, parse, quote
+from sesamed.store.search.terms import MAX_WORD_CHARACTERS, MAX_WORDS, MOST_TYPED, Query, Word, parse, quote
 
 NASTY = [
     '"', "NEAR", "NEAR(a b)", "*", "a*", "^", "(", ")", "-x", '-"x y"', '"x y"', "a:b", "AND", "OR NOT", "\0", "😀", "package.json", "'",
@@ -32,6 +32,12 @@ def test_the_words_of_many_are_the_first() -> None:
     query = parse(" ".join(f"w{number}" for number in range(100)))
     assert [word.text for word in query.words] == [f"w{number}" for number in range(MAX_WORDS)]
     assert len(query.dropped) == 100 - MAX_WORDS
+
+
+def test_of_very_many_words_those_behind_are_not_looked_at() -> None:
+    """Nobody else is served while a query is parsed, and a line may have half a million words."""
+    assert parse("a " * (MOST_TYPED - 1) + "beta gamma").words == (Word("a"), Word("beta"))
+    assert parse("- " * (MOST_TYPED + 2)).dropped == ("-",) * MOST_TYPED + ("- -",)
 
 
 def test_a_word_counts_once_whatever_its_case() -> None:

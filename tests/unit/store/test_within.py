@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from unittest import mock
 
 import pytest
 from hypothesis import given
@@ -84,6 +85,19 @@ def test_kept_headings_find_the_same(steps: list[tuple[int, str | None, str]], l
                     index.entitle(f"s{number}", text, column)
                 for sought in ("a", "ab", "設", "/1"):
                     assert find_within(reader, sought) == find_within(index.connection, sought)
+
+
+def test_where_memory_is_short_no_heading_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has changed is added whole, or is looked for again with the next question."""
+    with read(*(session(number, cwd=f"/{number}").user("hello") for number in range(2))) as (index, reader, _):
+        assert not any(find_within(reader, "kohlrabi"))
+        index.entitle("s1", "a kohlrabi")
+        with monkeypatch.context() as patched:
+            real = sqlite.rows
+            patched.setattr(sqlite, "rows", lambda *how: [*real(*how), (mock.Mock(name="no text"),)])
+            with pytest.raises(TypeError):  # as MemoryError: all of them cannot be joined
+                find_within(reader, "kohlrabi")
+        assert find_within(reader, "kohlrabi").titled
 
 
 def test_what_no_heading_has_is_not_looked_for() -> None:

@@ -269,8 +269,9 @@ class _Daemon:
         config = self._setting.config
         watcher = RootWatcher(indexer, Watch, config.watch, config.sweep_seconds, discovery.needs_polling)
         station = self._settle_workstation()
-        requests = Requests(indexer, watcher, self._troubles)
-        dispatcher = self._dispatcher(requests, indexer, station)
+        own = OwnSessions(self._own_sessions_dir, indexer)
+        requests = Requests(indexer, watcher, own.forget, self._troubles)
+        dispatcher = self._dispatcher(requests, own, indexer, station)
         limits = ClientLimits(connections=config.limits.max_connections)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._standstill.move)
@@ -288,6 +289,7 @@ class _Daemon:
             self._notifier.ready("answering")
             tasks.start_soon(self._supervise, "watching", watcher.run)
             tasks.start_soon(self._supervise, "what an earlier daemon left", requests.finish_left_over)
+            tasks.start_soon(self._supervise, "what nobody waited for", requests.finish_cut_short)
             tasks.start_soon(self._supervise, "what was in a damaged index", requests.save_from_damaged)
             tasks.start_soon(self._supervise, "giving memory back", self._keep_small)
             tasks.start_soon(self._supervise, "having ready what questions need", partial(self._keep_ready, indexer))
@@ -381,14 +383,14 @@ class _Daemon:
         named = discovery.find_named_files(SOURCES.values(), environ, paths.home(environ))
         return Indexer(self._index, SOURCES, sweep, limits, config.keep_gone_days, named)
 
-    def _dispatcher(self, requests: Requests, indexer: Indexer, station: Workstation) -> Dispatcher:
+    def _dispatcher(self, requests: Requests, own: OwnSessions, indexer: Indexer, station: Workstation) -> Dispatcher:
         timeout_ms = self._setting.config.limits.query_timeout_ms
         queries = QueryRunner(self._index, timeout_ms, self._second, indexer.queue)
         self._index.is_asked = queries.is_answering
         context = Context(
             queries=queries,
             ingest=requests,
-            own=OwnSessions(self._own_sessions_dir, indexer),
+            own=own,
             socket=self._setting.paths.socket,
             database=self._setting.paths.database,
             hub=self._setting.config.hub,

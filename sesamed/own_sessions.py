@@ -55,7 +55,7 @@ class OwnSessions:
         line = sesame.Line(
             type=sesame.SESSION, id=session, timestamp=now, agent=agent, created_by=sender, cwd=cwd, title=title
         )
-        await self._write(partial(_replace, path, sesame.encode_line(line)), path)
+        await self._write(partial(_begin, path, sesame.encode_line(line)), path)
         return session, path
 
     async def _check_place(self, cwd: str) -> None:
@@ -104,7 +104,12 @@ class OwnSessions:
         """Remove the annotations of sessions; of two sessions with one id they belong to both, and stay."""
         paths = [self._annotations_file(session) for session in sessions if not session.origin]
         async with self._write_lock:
-            await self._indexer.in_thread(partial(_remove, paths))
+            try:
+                await self._indexer.in_thread(partial(_remove, paths))
+            except OSError as error:
+                raise StoreError(
+                    f"{error.filename} cannot be removed: {error.strerror}; it has the annotations of a session that was forgotten"
+                ) from error
             await self._indexer.drop([os.fsencode(path) for path in paths])
 
     def _mask_all(self, words: tuple[str, ...] | None) -> tuple[str, ...] | None:
@@ -127,7 +132,7 @@ class OwnSessions:
             write()
             if target is None:  # the root may have been made just now
                 ((_, target),) = indexer.sweep.targets([path])
-            return None if target is None else indexer.queue.mark(target)
+            return None if target is None else indexer.queue.mark(target, always=True)
 
         try:
             ticket = await indexer.in_thread(write_and_mark)
@@ -166,6 +171,11 @@ def _now() -> str:
 
 def _session_of(path: str) -> str:
     return os.path.basename(path).removesuffix(".jsonl")
+
+
+def _begin(path: str, data: bytes) -> None:
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)  # people are told that they may delete what is there
+    _replace(path, data)
 
 
 def _append(path: str, data: bytes) -> None:

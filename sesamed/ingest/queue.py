@@ -32,6 +32,11 @@ class Ticket(NamedTuple):
     number: int
 
     @property
+    def is_wish(self) -> bool:
+        """Whether there were so many that a sweep was wished for instead: nobody can wait for this one."""
+        return self.number == 0
+
+    @property
     def is_served(self) -> bool:
         """Whether such a look is committed."""
         return self.state.served >= self.number
@@ -103,13 +108,13 @@ class Queue:
 
     # -- marking
 
-    def mark(self, target: Target, *, may_rest: bool = False) -> Ticket:
-        """Mark a file that has probably changed just now. Any thread."""
+    def mark(self, target: Target, *, may_rest: bool = False, always: bool = False) -> Ticket:
+        """Mark a file that has probably changed just now; `always`: however many were. Any thread."""
         with self._lock:
             if may_rest and self._rests(target.path):
                 return self._let_rest(target)
             self._resting.pop(target.path, None)
-            if target.path not in self._live and len(self._live) >= MAX_LIVE:
+            if target.path not in self._live and len(self._live) >= MAX_LIVE and not always:
                 self.sweep_wanted = True
                 ticket = Ticket(FileState(target), 0)
             else:

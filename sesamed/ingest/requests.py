@@ -4,7 +4,6 @@ Index runs come one at a time.
 """
 
 import logging
-import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
@@ -33,6 +32,7 @@ from sesamed.model import (
     TroubleCode,
 )
 from sesamed.store.index import NOTE, Aside, is_of_today, older_indexes, remove_aside
+from sesamed.store.reading.summary import show_path
 from sesamed.store.sqlite import DamagedError
 from sesamed.store.writing.decisions import UNFINISHED
 
@@ -42,17 +42,26 @@ PROGRESS_S = 0.5
 MAX_NAMED = 3
 
 Report: TypeAlias = Callable[[Progress], Awaitable[None]]
+ForgetAnnotations: TypeAlias = Callable[[Sequence[SessionKey]], Awaitable[None]]
 
 
 class Requests:
     """Serves requests to the ingest, and remembers since when something is wrong."""
 
-    def __init__(self, indexer: Indexer, watcher: RootWatcher, standing: Sequence[Trouble] = ()) -> None:
+    def __init__(
+        self,
+        indexer: Indexer,
+        watcher: RootWatcher,
+        forget_annotations: ForgetAnnotations,
+        standing: Sequence[Trouble] = (),
+    ) -> None:
         self._indexer = indexer
         self._watcher = watcher
         self._standing = standing  # the caller's: what is in it at the moment
         self._since: dict[TroubleCode, int] = {}
         self._turn = anyio.Lock()
+        self._forget_annotations = forget_annotations
+        self._is_cut_short = anyio.Event()  # whoever wanted something forgotten has left before it was done
         self._left_behind: str | None = None  # why an index of an older schema is still there
         self._is_remade = any(map(is_of_today, older_indexes(indexer.index.path)))
         self._rebuild: Rebuild | None = None
@@ -67,7 +76,7 @@ class Requests:
     def list_unfinished(self, most: int) -> list[tuple[str, int]]:
         """The files whose last line has no newline yet, and how many bytes of it wait."""
         states = self._indexer.states.list_unfinished()
-        return [(os.fsdecode(state.target.path), state.rest) for state in states[:most]]
+        return [(show_path(state.target.path), state.rest) for state in states[:most]]
 
     def overview(self) -> Overview:
         """The state of the ingest."""
@@ -177,6 +186,9 @@ class Requests:
                     ignored.append(path)
                 else:
                     tickets.append(queue.mark(target))
+            if any(ticket.is_wish for ticket in tickets):
+                found = await indexer.look_around()
+                tickets += [*queue.under_way(), *found]
         with anyio.CancelScope(deadline=ends_at):
             await queue.wait_for(tickets)
         return queue.pending(tickets), ignored
@@ -256,9 +268,17 @@ class Requests:
                 "sessions are being carried over from an index that was damaged; try again when that is done"
             )
         async with self._turn:
-            await self._indexer.forget(sessions)
-            await self._index_all(drop_gone=False, report=None)
-            await self._indexer.write(partial(remove_aside, self._indexer.index))
+            try:
+                with anyio.CancelScope(
+                    shield=True
+                ):  # else what is annotated would stay, and nobody would come back for it
+                    await self._indexer.forget(sessions)
+                    await self._forget_annotations(sessions)
+                await self._index_all(drop_gone=False, report=None)
+                await self._indexer.write(partial(remove_aside, self._indexer.index))
+            except anyio.get_cancelled_exc_class():
+                self._is_cut_short.set()
+                raise
 
     # -- what an earlier daemon left
 
@@ -273,6 +293,13 @@ class Requests:
         async with self._turn:
             self._left_behind = await carry_over_older(self._indexer)
             self._is_remade = False
+
+    async def finish_cut_short(self) -> None:
+        """Finish what clients did not wait for: their text would be in the index until it is built anew for another reason."""
+        while True:
+            await self._is_cut_short.wait()
+            self._is_cut_short = anyio.Event()
+            await self._finish_forgetting()
 
     async def save_from_damaged(self) -> None:
         """Carry over what only an index has that was damaged, at a start and whenever one is set aside."""
@@ -292,6 +319,7 @@ class Requests:
                 async with self._turn:  # and not while it is looked again: others would be refused
                     continue
             try:
+                await self._forget_annotations(await self._indexer.write(self._indexer.index.list_forgotten))
                 await self.forget([])
             except SesameError as error:
                 log.error("forgotten text may still be in free pages of the index error=%s", error)  # noqa: TRY400  # no fault of ours

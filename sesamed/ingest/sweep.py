@@ -20,6 +20,9 @@ from sesamed.ingest.units import BetterFiles, UnitFinder, look_at
 from sesamed.source import Bundle, Rows, Shape, Unit, list_beside
 from sesamed.store.rows import Signature
 
+MOST_PATH = (
+    4096  # characters: no system opens what has a longer one, and to resolve half a million directories took 40 s
+)
 UNLIKE_ANY = Signature(0, 0, -1, 0, 0)
 
 
@@ -105,7 +108,7 @@ class Sweep:
     def targets(self, paths: Iterable[str]) -> list[tuple[str, Target | None]]:
         """The targets of these paths, by roots and links as they are now."""
         self._resolve()
-        return [(path, self.target(_real(path))) for path in paths]
+        return [(path, self.target(_real(path)) if len(path) <= MOST_PATH else None) for path in paths]
 
     def target(self, path: bytes) -> Target | None:
         """The target of a path, if it is a session file below a root; with nested roots, of the deepest one."""

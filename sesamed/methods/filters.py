@@ -32,6 +32,7 @@ MAX_VALUES = 1000  # of one filter: each is a variable of SQL, or is compared wi
 ROLES: tuple[str, ...] = get_args(Role)
 MAX_SHOWN = 64  # characters of what was asked for
 NEAREST_TOOLS = 3
+MOST_UNKNOWN = 3  # tools of which the nearest are told: to compare 1,000 names with 1,500 took a minute
 
 
 class Filters(Params, frozen=True, kw_only=True):
@@ -121,8 +122,13 @@ def _convert(params: Filters, clock: Clock) -> dict[str, Any]:
         )
     if values["exclude"] is not None:
         values["exclude"] = tuple(map(strip_key, values["exclude"]))
-    values["path"] = os.path.expanduser(params.path) if params.path else None
+    values["path"] = _expand(params.path) if params.path else None
     return values
+
+
+def _expand(path: str) -> str:
+    """With one's own home directory for `~`. Others' are not looked up, which may ask the network."""
+    return os.path.expanduser(path) if path == "~" or (path.startswith("~/") and "\0" not in path) else path
 
 
 async def find_main_worktree(context: Context, cwd: str, *, only_top: bool = False) -> str | None:
@@ -165,11 +171,14 @@ def warn_of_unknown_tools(connection: Connection, params: Filters) -> list[str]:
     if not asked:
         return []
     called = {name.lower(): name for name in list_tools(connection)}
-    return [
+    unknown = [name for name in map(clean_line, asked) if name.lower() not in called]
+    warnings = [
         f"no indexed call uses a tool named {name[:MAX_SHOWN]!r}{_name_nearest(called.values(), name)}"
-        for name in map(clean_line, asked)
-        if name.lower() not in called
+        for name in unknown[:MOST_UNKNOWN]
     ]
+    if len(unknown) > MOST_UNKNOWN:
+        warnings.append(f"nor do indexed calls use {len(unknown) - MOST_UNKNOWN} other tools that are asked for")
+    return warnings
 
 
 def _name_nearest(called: Iterable[str], name: str) -> str:
@@ -184,11 +193,18 @@ def read_bounds(params: Filters, clock: Clock) -> tuple[int | None, int | None]:
     """From when on a session was active, and before when it began; of several bounds the narrowest."""
     spans = {name: _read_span(text, name, clock) for name in TIMES if (text := getattr(params, name)) is not None}
     if (on := spans.get("on")) is not None and on.begin_ms == on.end_ms:
-        on = day_around(on.begin_ms, clock)
+        on = _read_day(on.begin_ms, params.on or "", clock)
     after = [span.begin_ms for span in (spans.get("after"), on) if span is not None]
     before = [spans["before"].begin_ms] if "before" in spans else []
     before += [span.end_ms for span in (spans.get("until"), on) if span is not None and span.end_ms is not None]
     return max(after, default=None), min(before, default=None)
+
+
+def _read_day(moment_ms: int, text: str, clock: Clock) -> Span:
+    try:
+        return day_around(moment_ms, clock)
+    except (ValueError, OverflowError, OSError):
+        raise ParamsError(f"on: {text[:MAX_SHOWN]!r} is a time, but no calendar has the whole day") from None
 
 
 def _read_span(text: str, name: str, clock: Clock) -> Span:

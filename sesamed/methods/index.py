@@ -1,6 +1,5 @@
 """The index as a whole: index runs, waiting for what is on disk, forgetting."""
 
-import os
 from functools import partial
 
 from msgspec.structs import asdict, replace
@@ -10,7 +9,7 @@ from sesamed.methods.filters import Filters, make_where
 from sesamed.methods.method import MAX_OFFSET, Call, Context, NonNegative, Params, find_next_offset, method
 from sesamed.model import Answer, IndexReport, Pending, Progress
 from sesamed.sanitize import Exact, Line
-from sesamed.store.reading.summary import read_bad_files
+from sesamed.store.reading.summary import read_bad_files, show_path
 from sesamed.store.writing.decisions import choose_doomed
 
 SYNC_TIMEOUT_MS = 60_000
@@ -116,8 +115,8 @@ async def list_bad_lines(context: Context, call: Call, params: ListBadLinesParam
         total=total,
         files=[
             BadFile(
-                path=os.fsdecode(file.unit.path),
-                part=os.fsdecode(file.unit.part) or None,
+                path=show_path(file.unit.path),
+                part=show_path(file.unit.part) or None,
                 source=file.source,
                 session_id=file.session_id,
                 bad_lines=file.bad_lines,
@@ -159,5 +158,4 @@ async def forget(context: Context, call: Call, params: ForgetParams) -> Forgotte
     sessions, chunks = await context.queries.ask(call.client, choose)
     if sessions and not params.dry_run:
         await context.ingest.forget(sessions)
-        await context.own.forget(sessions)
     return Forgotten(sessions=len(sessions), chunks=chunks)

@@ -67,6 +67,9 @@ async def list_sessions(context: Context, call: Call, params: ListSessionsParams
         raise ParamsError("epoch: only means something together with since")
     if params.since is not None and params.needs_memory:
         raise ParamsError("needsMemory: cannot be combined with since, which lists what changed")
+    params = msgspec.structs.replace(
+        params, limit=min(params.limit, MAX_SESSIONS), offset=min(params.offset, MAX_OFFSET)
+    )
     if params.scope != "here":
         return await _list_elsewhere(context, call, params)
     return await _list_here(context, call, params)
@@ -81,7 +84,7 @@ async def _list_elsewhere(context: Context, call: Call, params: ListSessionsPara
     ):
         if given is not None and given is not False:
             raise ParamsError(f"{name}: only the index knows that; ask with scope here")
-    limit, offset = min(params.limit, MAX_SESSIONS), min(params.offset, MAX_OFFSET)
+    limit, offset = params.limit, params.offset
     where = await make_condition_elsewhere(context, params)
     if params.scope == "hub":
         find = partial(find_sessions, where, limit, offset)
@@ -134,7 +137,7 @@ async def _list_here(context: Context, call: Call, params: ListSessionsParams) -
 
 
 def _list_all(connection: Connection, params: ListSessionsParams, where: Conditions, workstation: str) -> SessionList:
-    limit, offset = min(params.limit, MAX_SESSIONS), min(params.offset, MAX_OFFSET)
+    limit, offset = params.limit, params.offset
     listed = where if params.similar_to is None else narrow(connection, where, params.similar_to)
     total, found = summary.list_sessions(connection, listed, limit, offset, workstation)
     revision, epoch = _read_revision(connection, workstation)
@@ -161,7 +164,7 @@ def _list_changes(
             revision=revision,
             epoch=epoch,
         )
-    found = summary.list_changes(connection, where, since, min(params.limit, MAX_SESSIONS), workstation)
+    found = summary.list_changes(connection, where, since, params.limit, workstation)
     return SessionList(
         total=found.total,
         sessions=found.sessions,

@@ -188,7 +188,7 @@ def _begin(connection: Connection, public_id: str, at: str, params: SetSessionMe
             generated=there,
         )
     last = params.generated.up_to
-    prompts = reading.count_prompts(connection, session, last)
+    prompts = reading.count_prompts(connection, session, min(last, MAX_OFFSET))
     return Generation(at=at, up_to=last, cost_usd=params.generated.cost_usd, prompts=prompts)
 
 

@@ -109,16 +109,14 @@ def find_ending(query: str) -> Ending | None:
 def read_ending(ending: Ending, clock: Clock) -> TimeWords | None:
     """What it means for whoever asks; None if no calendar has it."""
     try:
-        span = read_span(ending.words, clock)
-    except ValueError:
+        bounded = _bound(read_span(ending.words, clock), ending.lead)
+        if bounded is None:
+            return None
+        after, before = bounded
+        words = f"{ending.lead} {ending.words}".lstrip()
+        return TimeWords(ending.rest, words, iso_or_none(after), iso_or_none(before), describe(after, before, clock))
+    except (ValueError, OverflowError, OSError):  # the last two, where a calendar has its ends
         return None
-    bounded = _bound(span, ending.lead)
-    if bounded is None:
-        return None
-    after, before = bounded
-    words = f"{ending.lead} {ending.words}".lstrip()
-    days = describe(after, before, clock)
-    return TimeWords(ending.rest, words, iso_or_none(after), iso_or_none(before), days)
 
 
 def _bound(span: Span, lead: str) -> tuple[int | None, int | None] | None:

@@ -18,6 +18,7 @@ import apsw
 import msgspec
 
 from sesamed.errors import SesameError, StoreError
+from sesamed.model import SessionKey
 from sesamed.store import beside, checksums, schema, sqlite
 from sesamed.store.array_file import ArrayFile, Stop
 from sesamed.store.changes import Changes
@@ -445,6 +446,10 @@ class Index:
     def get(self, name: str) -> str | None:
         """A value of the metadata."""
         return self.writer.metadata(name)
+
+    def list_forgotten(self) -> list[SessionKey]:
+        """All that was ever forgotten."""
+        return self.writer.list_forgotten()
 
     def recall(self, name: str, decode: Callable[[str], T]) -> T | None:
         """A value that whatever takes this index's place has, too: not before it decodes, or damage would go on from one to the next."""

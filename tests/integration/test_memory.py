@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from datetime import datetime
@@ -151,6 +152,19 @@ def test_lines_that_cannot_be_read_are_told_and_written_anew(daemon: Daemon) -> 
     assert (meta["name"], meta["summary"], meta["tags"]) == ("where does the quince stand", "anew", ["mine"])
     assert "annotations that could not be read were written anew" in daemon.log
     assert daemon.call("list_bad_lines")["files"] == []
+
+
+def test_a_generator_may_know_of_any_number_of_messages(daemon: Daemon) -> None:
+    """Also of more than SQLite can count."""
+    assert generate(daemon, up_to=1 << 63, title="first")["name"] == "first"
+
+
+def test_a_session_begins_where_the_directory_was_deleted(daemon: Daemon) -> None:
+    """People are told that they may."""
+    first = daemon.call("new_session")
+    shutil.rmtree(os.path.dirname(first["path"]))
+    again = daemon.call("new_session")
+    assert os.path.exists(again["path"])
 
 
 def test_forgotten_sessions_leave_nothing(daemon: Daemon) -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -213,6 +214,33 @@ def test_sync_ignores_what_is_not_ours(library: Library) -> None:
         "/a\0b.jsonl",
     ]
     assert library.daemon.sync(paths=outside)["ignored"] == outside
+
+
+def test_a_file_whose_name_is_no_text_is_shown() -> None:
+    """With all others that have bad lines."""
+    with Daemon() as daemon:
+        try:
+            Path(os.fsdecode(bytes(daemon.root) + b"/\xff.jsonl")).write_bytes(PiSession(id="a").bytes() + b"{\n{")
+        except OSError:
+            pytest.skip("no file can be called so here")
+        daemon.sync()
+        listed = daemon.call("list_bad_lines")
+        assert [os.path.basename(file["path"]) for file in listed["files"]] == ["\ufffd.jsonl"]
+        assert [os.path.basename(file["path"]) for file in listed["unfinished"]] == ["\ufffd.jsonl"]
+
+
+def test_all_sessions_are_on_a_page_with_those_of_a_hub(crowd: Daemon) -> None:
+    """However far behind they are."""
+    whole = crowd.call("list_sessions", limit=500)
+    assert whole["total"] > 500
+    for scope in ("here", "both"):
+        rest = crowd.call("list_sessions", offset=500, limit=500, scope=scope)
+        assert (len(rest["sessions"]), rest["total"], rest["nextOffset"]) == (
+            whole["total"] - 500,
+            whole["total"],
+            None,
+        )
+        assert not {one["key"] for one in whole["sessions"]} & {one["key"] for one in rest["sessions"]}
 
 
 def test_sync_in_no_time() -> None:

@@ -277,6 +277,8 @@ def test_tools_by_what_they_do(library: Library) -> None:
     for method, params in (("search", {"query": "quince"}), ("search_sessions", {"query": ""}), ("list_sessions", {})):
         (warning,) = library.daemon.call(method, tool=["bish", "edit"], **params)["warnings"]
         assert warning.startswith(told)
+    several = library.daemon.call("list_sessions", tool=[f"tool{number}" for number in range(1000)])["warnings"]
+    assert (len(several), several[-1]) == (4, "nor do indexed calls use 997 other tools that are asked for")
 
 
 def test_filters_together(library: Library) -> None:

@@ -248,5 +248,9 @@ def load_forgotten(connection: apsw.Connection, index: str) -> list[SessionKey]:
     if told:
         with connection:
             connection.executemany("INSERT OR IGNORE INTO forgotten(source, native_id, origin) VALUES(?, ?, ?)", told)
-    rows = sqlite.rows(connection, "SELECT source, native_id, origin FROM forgotten")
-    return [SessionKey(*key) for key in rows if key not in told]
+    return [key for key in list_forgotten(connection) if (key.source, key.native_id, key.origin) not in told]
+
+
+def list_forgotten(connection: apsw.Connection) -> list[SessionKey]:
+    """What must not be indexed."""
+    return [SessionKey(*key) for key in sqlite.rows(connection, "SELECT source, native_id, origin FROM forgotten")]

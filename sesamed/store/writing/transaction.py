@@ -176,6 +176,11 @@ class Writer:
         self._commit(lambda transaction: paths.extend(transaction.forget_all(sessions)))
         return paths
 
+    def list_forgotten(self) -> list[SessionKey]:
+        """All that was ever forgotten."""
+        with sqlite.errors(self.path):
+            return decisions.list_forgotten(self.connection)
+
     def load_forgotten(self) -> None:
         """Make index and `forgotten.jsonl` say the same."""
         with sqlite.errors(self.path):

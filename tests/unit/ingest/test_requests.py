@@ -1,8 +1,9 @@
 """What clients ask of the ingest, and what they are told of it."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from unittest import mock
 
 import anyio
 import anyio.lowlevel
@@ -10,12 +11,13 @@ import pytest
 
 from sesamed.errors import BusyError, StoreError
 from sesamed.exclusion import Exclusion
+from sesamed.ingest import queue, sweep
 from sesamed.ingest import requests as module
 from sesamed.ingest.decode import ReadLimits
 from sesamed.ingest.indexer import Indexer
 from sesamed.ingest.queue import Ticket
 from sesamed.ingest.rebuild import Rebuild
-from sesamed.ingest.requests import Report, Requests
+from sesamed.ingest.requests import ForgetAnnotations, Report, Requests
 from sesamed.ingest.roots import RootWatcher
 from sesamed.ingest.sweep import Root, Sweep
 from sesamed.model import IndexReport, Pending, Progress, SessionKey, Trouble
@@ -30,10 +32,14 @@ from tests.support.watching import StandIn
 STANDING = Trouble(code="damaged", message="a setting is not known", since_ms=1)
 
 
-def ask_of(indexer: Indexer) -> Requests:
+async def forget_annotations(sessions: Sequence[SessionKey]) -> None:
+    """There are none."""
+
+
+def ask_of(indexer: Indexer, forget_annotations: ForgetAnnotations = forget_annotations) -> Requests:
     """Nobody watches its roots."""
     watcher = RootWatcher(indexer, StandIn, "off", 3600.0, lambda _: None)
-    return Requests(indexer, watcher, [STANDING])
+    return Requests(indexer, watcher, forget_annotations, [STANDING])
 
 
 @pytest.fixture
@@ -314,6 +320,64 @@ async def test_what_a_client_forgets_at_once_is_not_what_was_left_over(
             may_go_on.set()
     assert names(indexer) == []
     assert caplog.text == ""
+
+
+async def test_who_leaves_while_something_is_forgotten_leaves_nothing_behind(
+    indexer: Indexer, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No annotation, and the daemon goes on by itself until no file has the text."""
+    told = list[list[str]]()
+
+    async def note(sessions: Sequence[SessionKey]) -> None:
+        await anyio.lowlevel.checkpoint()
+        told.append([session.native_id for session in sessions])
+
+    requests = ask_of(indexer, note)
+    index_all, begun = requests._index_all, anyio.Event()
+
+    async def never(drop_gone: bool, report: Report | None) -> IndexReport:
+        begun.set()
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    write(root, "secret", "skirretpatch")
+    async with running(indexer), anyio.create_task_group() as tasks:
+        await settled(indexer)
+        monkeypatch.setattr(requests, "_index_all", never)
+        async with anyio.create_task_group() as client:
+            client.start_soon(requests.forget, [SessionKey("pi", "secret")])
+            await begun.wait()
+            client.cancel_scope.cancel()
+        assert told == [["secret"]]
+        monkeypatch.setattr(requests, "_index_all", index_all)
+        tasks.start_soon(requests.finish_cut_short)
+        while await indexer.write(lambda: indexer.index.get(UNFINISHED)) is not None:
+            await anyio.lowlevel.checkpoint()
+        tasks.cancel_scope.cancel()
+        assert told[1] == ["secret"]  # for whoever was killed before that
+    assert not any(b"skirretpatch" in path.read_bytes() for path in root.parent.glob("index.sqlite*"))
+
+
+async def test_a_path_that_is_too_long_for_any_system_is_ignored(
+    indexer: Indexer, requests: Requests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To see where it leads took 40 s, which no deadline ends."""
+    monkeypatch.setattr(sweep, "_real", mock.Mock(side_effect=AssertionError("it was looked at")))
+    path = "/" + "a/" * 10_000
+    async with running(indexer):
+        assert (await requests.sync([path], 60.0))[1] == [path]
+
+
+async def test_so_many_paths_that_a_sweep_is_wished_for_are_waited_for(
+    indexer: Indexer, requests: Requests, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of each of them it was said that nothing was pending."""
+    monkeypatch.setattr(queue, "MAX_LIVE", 3)
+    async with running(indexer):
+        await settled(indexer)
+        paths = [str(write(root, f"s{number}", "quince")) for number in range(9)]
+        pending, ignored = await requests.sync(paths, 60.0)
+        assert (pending.files, ignored, len(names(indexer))) == (0, [], 9)
 
 
 async def test_forgetting_that_was_stopped_is_finished(

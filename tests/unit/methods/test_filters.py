@@ -154,6 +154,28 @@ async def test_what_is_not_a_time_is_refused(name: str, text: str, message: str)
     assert refused.value.message.startswith(f"{name}: {message}")
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"on": "999999w"},
+        {"on": "999999mo"},
+        {"on": "9999-12-31T23:59:59.999999"},
+        {"on": "0001-01-01T00:00:00+14:00", "timeZone": "UTC"},
+    ],
+)
+async def test_a_day_that_no_calendar_has_is_refused(given: dict[str, str]) -> None:
+    """There is the moment, but not all of its day."""
+    with pytest.raises(ParamsError, match="on: "):
+        await read_bounds(**given)
+
+
+async def test_a_home_directory_is_ones_own() -> None:
+    """Others' are not looked up, and nothing is found where no path can be."""
+    for path in ("~\0", "~/\0", "~root/x"):
+        assert (await make_where(CONTEXT, Filters(path=path))).path == path
+    assert (await make_where(CONTEXT, Filters(path="~/x"))).path == str(Path.home() / "x")
+
+
 async def test_a_zone_that_there_is_not() -> None:
     """Is refused, whatever else is asked."""
     with pytest.raises(ParamsError, match="timeZone: 'Berlin' is not a time zone; expected a name"):

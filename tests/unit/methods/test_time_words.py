@@ -99,6 +99,15 @@ def questions() -> list[tuple[str, str]]:
     return asked + [(text, "absent") for text in memory.read_sets(memory.SETS).absent]
 
 
+@pytest.mark.parametrize(
+    ("query", "zone"),
+    [("quince before january 0001", "UTC"), ("quince on 0001-01-01", None), ("quince on 9999", "-14:00")],
+)
+def test_the_ends_of_the_calendar_are_words_like_any_other(query: str, zone: str | None) -> None:
+    """Or a time, where it has all of it."""
+    read(query, read_clock(0, zone))
+
+
 def test_no_false_alarms() -> None:
     """Of all questions of the sets none acts that is not of time; of those in English that are, most do."""
     acting = {text for text, _ in questions() if find_ending(text)}

@@ -122,16 +122,17 @@ class Agent:
 
     def remove(self, *, only_hooks: bool = False) -> list[str]:
         """Take out what is ours; says what was done."""
-        edits: dict[str, list[Edit]] = {}
-        done = []
+        edits: dict[str, dict[str, Edit]] = {}  # by file, and by what is said of them
+        done: list[str] = []
         if not only_hooks and self._find_entry() is not None:
-            edits[self.file] = [lambda text: cut_entry(self.file, text, self._setup.keys, NAME)]
-            done.append(f"{self.file} has no entry of ours any more")
+            said = f"{self.file} has no entry of ours any more"
+            edits[self.file] = {said: lambda text: cut_entry(self.file, text, self._setup.keys, NAME)}
         if self.has_hooks:
-            edits.setdefault(self.hooks_file, []).append(lambda text: cut_commands(self.hooks_file, text))
-            done.append(f"{self.hooks_file} has no hook of ours any more")
+            said = f"{self.hooks_file} has no hook of ours any more"
+            edits.setdefault(self.hooks_file, {})[said] = lambda text: cut_commands(self.hooks_file, text)
         for file, cuts in edits.items():
-            take_out(file, _join(cuts), partial(self._is_ours, file))
+            if take_out(file, _join([*cuts.values()]), partial(self._is_ours, file)):
+                done += cuts
         if not only_hooks and self._is_our_link():
             os.unlink(self.link)
             with suppress(OSError):  # there are others

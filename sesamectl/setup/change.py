@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from sesamectl.errors import RefusedError
-from sesamectl.setup.document import is_empty, parse
+from sesamectl.setup.document import is_blank, says_as_little
 
 Edit = Callable[[str], str]
 T = TypeVar("T")
@@ -52,11 +52,12 @@ def write(path: str, edit: Edit) -> str | None:
     return _try(path, lambda real: _write(real, edit))
 
 
-def take_out(path: str, edit: Edit, is_ours: Callable[[str], bool]) -> None:
-    """Put in the file's place what `edit` leaves of it. One in which nothing is left goes, or is what it was before; and what was kept of
-    one that is now as it was is not needed any more. `is_ours` says whether there is anything of ours in a text.
+def take_out(path: str, edit: Edit, is_ours: Callable[[str], bool]) -> bool:
+    """Put in the file's place what `edit` leaves of it; gives whether that is less than there was. One in which nothing is left goes, or is
+    what it was before, if that was nothing either; and what was kept of one that is now as it was is not needed any more. `is_ours` says
+    whether there is anything of ours in a text.
     """
-    _try(path, lambda real: _take_out(real, edit, is_ours))
+    return _try(path, lambda real: _take_out(real, edit, is_ours))
 
 
 def _try(path: str, step: Callable[[str], T]) -> T:
@@ -83,22 +84,24 @@ def _write(path: str, edit: Edit) -> str | None:
     return None if before is None else path + BACKUP
 
 
-def _take_out(path: str, edit: Edit, is_ours: Callable[[str], bool]) -> None:
+def _take_out(path: str, edit: Edit, is_ours: Callable[[str], bool]) -> bool:
     before = read(path)
-    if before is None:
-        return
-    text, kept = edit(before), read(path + BACKUP)
+    if before is None or (text := edit(before)) == before:  # an agent that writes has a file empty for a moment
+        return False
+    kept = read(path + BACKUP)
     mode = _mode_of(path)
     if kept is not None and is_ours(kept):  # kept when something of ours was renewed
         os.unlink(path + BACKUP)
         kept = None
-    if not is_empty(parse(path, text)):
-        _replace(path, text, mode, lambda: _require(path, before))
-        if kept == text:
-            os.unlink(path + BACKUP)
-        return
-    _require(path, before)
-    os.unlink(path) if kept is None else os.replace(path + BACKUP, path)
+    if kept is None and is_blank(text):
+        _require(path, before)
+        os.unlink(path)
+        return True
+    left = kept if kept is not None and says_as_little(path, kept, text) else text
+    _replace(path, left, mode, lambda: _require(path, before))
+    if kept == left:
+        os.unlink(path + BACKUP)
+    return True
 
 
 def _require(path: str, text: str | None) -> None:

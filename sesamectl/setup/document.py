@@ -2,11 +2,14 @@
 what it said before, or it is refused. Pure.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from sesamectl.errors import RefusedError
 from sesamectl.setup import jsonc, toml
+
+BLANK = re.compile(r"[\s{}]*")
 
 
 def parse(path: str, text: str) -> dict[str, Any]:
@@ -58,6 +61,26 @@ def descend(value: dict[str, Any], keys: Sequence[str], *, make: bool = False) -
 def is_empty(value: Any) -> bool:
     """Whether there is nothing in it but empty objects."""
     return isinstance(value, dict) and all(map(is_empty, value.values()))
+
+
+def is_blank(text: str) -> bool:
+    """Whether nobody would miss it: there is not even a comment in it, or an empty object with a name."""
+    return BLANK.fullmatch(text) is not None
+
+
+def says_as_little(path: str, kept: str, text: str) -> bool:
+    """Whether what was kept may stand for what is left: no setting comes back with it, and nothing that was added since goes."""
+    try:
+        was, now = parse(path, kept), parse(path, text)
+    except RefusedError:
+        return False
+    comments = form_of(path).comments
+    return is_empty(was) and is_empty(now) and _is_within(now, was) and bool(comments(kept) == comments(text))
+
+
+def _is_within(inner: dict[str, Any], outer: dict[str, Any]) -> bool:
+    """Whether each of these empty objects is in the other one, too."""
+    return all(name in outer and _is_within(value, outer[name]) for name, value in inner.items())
 
 
 def form_of(path: str) -> Any:

@@ -57,11 +57,16 @@ def parse(text: str) -> Any:
     return json.loads("".join(plain)) if tokens else {}
 
 
+def comments(text: str) -> list[str]:
+    """Those in a text or a part of it."""
+    return [match["space"].strip() for match in TOKEN.finditer(text) if match["space"] and match["space"].strip()]
+
+
 def set_member(text: str, keys: Sequence[str], name: str, value: Value) -> str:
     """The text with this member in the object or array that the keys lead to; objects that are missing are made. What is no item of an
     array becomes its last one.
     """
-    text = text if _tokens(text) else "{\n}\n"
+    text = text if _tokens(text) else _with_object(text)
     here = _find(text, ())
     for depth, key in enumerate(keys):
         if key not in {member.name for member in here.members}:
@@ -99,6 +104,12 @@ def remove_empty(text: str, keys: Sequence[str]) -> str:
     if text[here.begin + 1 : here.close].strip():
         return text
     return remove_empty(remove_member(text, keys[:-1], keys[-1]), keys[:-1])
+
+
+def _with_object(text: str) -> str:
+    """Behind the comments, if that is all there is."""
+    gap = "\n" if text.strip() and not text.endswith("\n") else ""
+    return text + _with_line_ends(text, f"{gap}{{\n}}\n")
 
 
 def _tokens(text: str) -> list[_Token]:

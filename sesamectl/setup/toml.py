@@ -8,12 +8,18 @@ from typing import Any
 
 from sesamectl.setup.jsonc import ShapeError
 
+COMMENT = re.compile(r"#[^\r\n]*")
 HEADER = re.compile(r"^[ \t]*\[", re.MULTILINE)
 
 
 def parse(text: str) -> Any:
     """The value. Raises ValueError."""
     return tomllib.loads(text)
+
+
+def comments(text: str) -> list[str]:
+    """Those in a text without any value."""
+    return COMMENT.findall(text)
 
 
 def set_member(text: str, keys: Sequence[str], name: str, value: Mapping[str, Any]) -> str:

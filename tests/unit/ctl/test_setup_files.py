@@ -3,6 +3,7 @@
 import json
 import os
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,14 @@ def test_objects_that_are_missing_are_made(text: str) -> None:
     assert {key: value for key, value in after.items() if key != "m"} == {
         key: value for key, value in jsonc.parse(text).items() if key != "m"
     }
+
+
+@pytest.mark.parametrize("text", ["// nothing yet\n", "\r\n// nor here\r\n", "/* and here */ // either"])
+def test_comments_that_are_all_there_is_stay(text: str) -> None:
+    """What is put in stands behind them."""
+    after = jsonc.set_member(text, ("m",), "sesame", ENTRY)
+    assert after.startswith(text)
+    assert jsonc.parse(after) == {"m": {"sesame": ENTRY}}
 
 
 @pytest.mark.parametrize(
@@ -157,11 +166,13 @@ def find(file: Path) -> object:
     return find_entry(str(file), read(str(file)) or "", ("m",), "sesame")
 
 
-def take(file: Path) -> None:
+def take(file: Path) -> bool:
     def is_ours(text: str) -> bool:
-        return find_entry(str(file), text, ("m",), "sesame") is not None
+        with suppress(RefusedError):
+            return find_entry(str(file), text, ("m",), "sesame") is not None
+        return False
 
-    take_out(str(file), lambda text: cut_entry(str(file), text, ("m",), "sesame"), is_ours)
+    return take_out(str(file), lambda text: cut_entry(str(file), text, ("m",), "sesame"), is_ours)
 
 
 @pytest.mark.parametrize(
@@ -202,14 +213,17 @@ def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
     assert new.stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize("before", [None, "{}", '{\n  "m": {\n    "other": {}\n  }\n}\n'])
+@pytest.mark.parametrize(
+    "before",
+    [None, "", "{}", "// nothing yet\n", '{ "m": {} } // mine', '{\n  "m": {\n    "other": {}\n  }\n}\n'],
+)
 def test_taking_it_out_leaves_nothing_of_ours(tmp_path: Path, before: str | None) -> None:
     """Neither a file that was not there before, nor the one that was kept."""
     file = tmp_path / "settings.json"
     if before is not None:
         file.write_text(before)
     put(file, ENTRY)
-    take(file)
+    assert take(file)
     assert (file.read_text() if file.exists() else None) == before
     assert os.listdir(tmp_path) == ([] if before is None else ["settings.json"])
 
@@ -221,6 +235,57 @@ def test_an_entry_that_was_renewed_does_not_come_back(tmp_path: Path) -> None:
         put(file, {"command": command})
     take(file)
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "meanwhile", "left"),
+    [
+        ('{"m": {"evil": {"command": "x"}}}', '{"m": {"sesame": {}}}', "{}"),
+        ('{"theme": "dark"}', '{"m": {"sesame": {}}}', "{}"),
+        ('{"broken": ', '{"m": {"sesame": {}}}', "{}"),
+        ("{\n  // old\n}", '{"m": {"sesame": {}}}', "{}"),
+        ("{}", '{"m": {"sesame": {}} /* mine */}', "{ /* mine */}"),
+        ("{}", '{"m": {"sesame": {}}, "providers": {"x": {}}}', '{"providers": {"x": {}}}'),
+    ],
+)
+def test_what_was_kept_does_not_undo_what_a_person_did(tmp_path: Path, before: str, meanwhile: str, left: str) -> None:
+    """Settings that they have deleted since, in this round or an earlier one, stay deleted; what they added stays, and so does the copy."""
+    file, kept = tmp_path / "settings.json", tmp_path / f"settings.json{BACKUP}"
+    kept.write_text(before)
+    file.write_text(meanwhile)
+    take(file)
+    assert file.read_text() == left
+    assert kept.read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "left"),
+    [
+        ("settings.json", '// mine\n{"m": {"sesame": {}}}\n', "// mine\n{}\n"),
+        ("settings.json", '{\n  /* mine */\n  "m": {"sesame": {}}\n}\n', "{\n  /* mine */\n}\n"),
+        ("settings.json", '{"m": {"sesame": {}}, "a": {}}', '{"a": {}}'),
+        ("config.toml", '# mine\n\n[m.sesame]\ncommand = "x"\n', "# mine\n"),
+    ],
+)
+def test_a_file_in_which_somebody_wrote_stays(tmp_path: Path, name: str, before: str, left: str) -> None:
+    """Though it was not there before: a comment of theirs is enough, or an empty object."""
+    file = tmp_path / name
+    file.write_text(before)
+    take(file)
+    assert file.read_text() == left
+
+
+def test_a_file_that_is_being_written_stays(tmp_path: Path) -> None:
+    """An agent empties it, and then writes: there is nothing of ours in it at that moment, and nothing to be taken out."""
+    file = tmp_path / "settings.json"
+    file.write_text("{}")
+    put(file, ENTRY)
+    for text in ("", "{}", '{"m": {}}'):
+        file.write_text(text)
+        inode = file.stat().st_ino
+        assert not take(file)
+        assert (file.read_text(), file.stat().st_ino) == (text, inode)
+    assert sorted(os.listdir(tmp_path)) == ["settings.json", f"settings.json{BACKUP}"]
 
 
 def test_what_somebody_writes_meanwhile_stays(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Our command among the hooks in the text of an agent's settings: for each event there are groups, and in each group commands. Pure."""
 
-import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -8,7 +8,7 @@ from sesamectl.setup import jsonc
 from sesamectl.setup.document import change, parse
 
 KEY = "hooks"  # of the events, and of the commands in a group
-OURS = re.compile(r"""\bsesamectl["']? hook\b""")
+PROGRAM = "sesamectl"
 BY_HAND = f"change {KEY}"
 
 Place = tuple[int, int]  # a group, and a command in it
@@ -60,8 +60,27 @@ def _find(settings: Mapping[str, Any], event: str) -> list[Place]:
 def _list_ours(group: Any) -> Iterator[int]:
     commands = group.get(KEY) if isinstance(group, dict) else None
     for to, command in enumerate(commands if isinstance(commands, list) else ()):
-        if isinstance(command, dict) and OURS.search(str(command.get("command"))):
+        if isinstance(command, dict) and _is_ours(command.get("command")):
             yield to
+
+
+def _is_ours(command: object) -> bool:
+    """Whether it runs `sesamectl hook` with any flags, and nothing else, as what somebody made of it for themselves does."""
+    words = _split(command) if isinstance(command, str) else []
+    words = words[1:] if words[:1] == ["exec"] else words
+    words = words[2:] if words[1:2] == ["-m"] else words  # behind the interpreter, where there is no program
+    runs_it = words[1:2] == ["hook"] and words[0].rpartition("/")[2] == PROGRAM
+    return runs_it and all(word.startswith("-") for word in words[2:])
+
+
+def _split(command: str) -> list[str]:
+    """The words, as a shell has them, with all that it does more than run a command as words of their own."""
+    words = shlex.shlex(command.replace("\n", ";"), posix=True, punctuation_chars=";&|<>()`")
+    words.whitespace_split, words.commenters = True, ""
+    try:
+        return list(words)
+    except ValueError:  # a quotation that does not end
+        return []
 
 
 def _command(settings: Mapping[str, Any], event: str, place: Place) -> str:

@@ -373,6 +373,38 @@ def test_a_hook_that_was_moved_among_others_is_found() -> None:
     assert json.loads(render_commands(EVENTS, RUNS)) == {"hooks": {event: [{"hooks": [RUNS]}] for event in EVENTS}}
 
 
+@pytest.mark.parametrize(
+    ("command", "is_ours"),
+    [
+        ("sesamectl hook", True),
+        ("exec /opt/bin/sesamectl hook --hints --flat", True),
+        ("""exec '/it'"'"'s a/sesamectl' hook --hints""", True),
+        ('exec "$HOME/.local/bin/sesamectl" hook', True),
+        ("exec '/o l d/python3' -m sesamectl hook --hints", True),
+        ("notify-send 'agent done; next: sesamectl hook test'", False),
+        ("~/log.sh; exec sesamectl hook --hints", False),
+        ("~/log.sh;/opt/sesamectl hook", False),
+        ("date\nsesamectl hook", False),
+        ("sesamectl hook\ndate", False),
+        ("sesamectl hook --hints&& date", False),
+        ("sesamectl hook >/tmp/log", False),
+        ("exec sesamectl hook test", False),
+        ("mysesamectl hook", False),
+        ("sesamectl hooks", False),
+        ("sesamectl 'hook", False),
+        ("exec", False),
+    ],
+)
+def test_a_hook_is_ours_if_it_is_nothing_else(command: str, is_ours: bool) -> None:
+    """Another one, which only has our words in it, is neither replaced nor taken out."""
+    theirs = {"hooks": [{"type": "command", "command": command}]}
+    text = json.dumps({"hooks": {"Start": [theirs]}})
+    assert bool(find_commands("settings.json", text)) == is_ours
+    after = put_commands("settings.json", text, EVENTS[:1], RUNS)
+    assert (theirs in jsonc.parse(after)["hooks"]["Start"]) != is_ours
+    assert jsonc.parse(cut_commands("settings.json", after)) == ({} if is_ours else jsonc.parse(text))
+
+
 @pytest.mark.parametrize("text", ['{"hooks": []}', '{"hooks": {"Prompt": {}}}', '{"hooks": {"Start": 1}}', "[]"])
 def test_hooks_of_another_form_are_left(text: str) -> None:
     """And named."""

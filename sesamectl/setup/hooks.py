@@ -118,19 +118,29 @@ def _add(path: str, text: str, event: str, group: Mapping[str, Any]) -> str:
 
 
 def _cut(path: str, text: str, event: str, place: Place) -> str:
-    """The command at this place; its group, event and all events, if there is no other in them."""
+    """The command at this place; its group, event and all events, if there is no other in them, and no comment."""
     at, to = place
-    keys = [KEY, event, str(at), KEY, str(to)]
-    events = parse(path, text)[KEY]
-    if len(events[event][at][KEY]) == 1:
-        keys = keys[:3]
-        if len(events[event]) == 1:
-            keys = keys[:2] if len(events) > 1 else keys[:1]
+    group = (KEY, event, str(at))
+    text = _remove(path, text, (*group, KEY, str(to)))
+    if parse(path, text)[KEY][event][at][KEY] or jsonc.has_comment(text, group):
+        return text
+    text = _remove(path, text, group)
+    for keys in (group[:2], group[:1]):
+        if _look_up(parse(path, text), keys) or jsonc.has_comment(text, keys):
+            break
+        text = _remove(path, text, keys)
+    return text
 
+
+def _look_up(settings: Any, keys: Sequence[str]) -> Any:
+    for key in keys:
+        settings = settings[int(key) if isinstance(settings, list) else key]
+    return settings
+
+
+def _remove(path: str, text: str, keys: Sequence[str]) -> str:
     def expect(settings: dict[str, Any]) -> None:
-        holder: Any = settings
-        for key in keys[:-1]:
-            holder = holder[int(key) if isinstance(holder, list) else key]
+        holder = _look_up(settings, keys[:-1])
         del holder[int(keys[-1]) if isinstance(holder, list) else keys[-1]]
 
     return change(

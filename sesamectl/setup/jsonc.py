@@ -62,6 +62,12 @@ def comments(text: str) -> list[str]:
     return [match["space"].strip() for match in TOKEN.finditer(text) if match["space"] and match["space"].strip()]
 
 
+def has_comment(text: str, keys: Sequence[str]) -> bool:
+    """Whether there is one in the object that the keys lead to."""
+    here = _find(text, keys)
+    return bool(comments(text[here.begin : here.close]))
+
+
 def set_member(text: str, keys: Sequence[str], name: str, value: Value) -> str:
     """The text with this member in the object or array that the keys lead to; objects that are missing are made. What is no item of an
     array becomes its last one.
@@ -82,18 +88,21 @@ def set_member(text: str, keys: Sequence[str], name: str, value: Value) -> str:
 
 
 def remove_member(text: str, keys: Sequence[str], name: str) -> str:
-    """The text without it, and without the comma that stands for it."""
+    """The text without it, and without the comma that stands for it. Comments beside it stay."""
     here = _find(text, keys)
     at = next(at for at, member in enumerate(here.members) if member.name == name)
-    member = here.members[at]
-    if at < len(here.members) - 1:
-        end = _comma_behind(text, member.end)
-        return text[: member.begin] + text[end:].lstrip()
-    before, end = text[: member.begin].rstrip(), here.comma or member.end
+    member, is_last = here.members[at], at == len(here.members) - 1
+    comma = here.comma if is_last else _comma_behind(text, member.end)
+    rest = text[member.end :] if comma is None else text[member.end : comma - 1] + text[comma:]
+    if not is_last:
+        return text[: member.begin] + rest.lstrip()
+    before = text[: member.begin].rstrip()
+    if _ends_in_line_comment(before) and not rest.lstrip(" \t\r").startswith("\n"):
+        before = text[: member.begin]  # what follows would be part of that comment
     if at > 0 and here.comma is None:
         comma = _comma_behind(text, here.members[at - 1].end)
         before = before[: comma - 1] + before[comma:]
-    return before + text[end:]
+    return before + rest
 
 
 def remove_empty(text: str, keys: Sequence[str]) -> str:
@@ -163,6 +172,11 @@ def _end_of(tokens: list[_Token], at: int) -> int:
         if depth == 0:
             return at
         at += 1
+
+
+def _ends_in_line_comment(text: str) -> bool:
+    last = (comments(text) or [""])[-1]
+    return last.startswith("//") and text.endswith(last)
 
 
 def _insert(text: str, into: _Object, name: str, value: Value) -> str:

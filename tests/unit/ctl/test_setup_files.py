@@ -86,6 +86,10 @@ def test_comments_that_are_all_there_is_stay(text: str) -> None:
         ('{"m": {"n": {"x": 1}, "o": {}}}', '{"m": {"o": {}}}'),
         ('{"m": {"n": {"x": 1 /* why */}}}', '{"m": {"n": { /* why */}}}'),
         ('{"m": {"n": {"x": 1, "y": 2}}}', '{"m": {"n": {"y": 2}}}'),
+        ('{"m": {"n": {"x": 1 /* why */, "y": 2}}}', '{"m": {"n": {/* why */ "y": 2}}}'),
+        ('{"m": {"n": {"x": 1 /* why */,}}}', '{"m": {"n": { /* why */}}}'),
+        ('{"m": {"n": { // why\n"x": 1}}}', '{"m": {"n": { // why\n}}}'),
+        ('{"m": {"n": {"y": 2, // why\n"x": 1}}}', '{"m": {"n": {"y": 2 // why\n}}}'),
     ],
 )
 def test_objects_that_are_empty_then_go(text: str, left: str) -> None:
@@ -371,6 +375,40 @@ def test_a_hook_that_was_moved_among_others_is_found() -> None:
         "hooks": {"Start": [{"matcher": "x", "hooks": [other]}]}
     }
     assert json.loads(render_commands(EVENTS, RUNS)) == {"hooks": {event: [{"hooks": [RUNS]}] for event in EVENTS}}
+
+
+OUR_GROUP = json.dumps({"hooks": [RUNS]})
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("[\n  // mine\n  OURS\n]", "[\n  // mine\n]"),
+        ("[ // mine\n  OURS ]", "[ // mine\n   ]"),
+        ("[OURS /* mine */]", "[ /* mine */]"),
+        ("[OURS, OURS /* mine */, OURS]", "[/* mine */]"),
+        ('[{"hooks": [/* mine */ COMMAND]}]', '[{"hooks": [/* mine */]}]'),
+        ('[{"matcher": "x", /* mine */ "hooks": [COMMAND, COMMAND]}]', '[{"matcher": "x", /* mine */ "hooks": []}]'),
+        ('[{"matcher": "x", "hooks": [COMMAND, COMMAND]} /* mine */]', "[ /* mine */]"),
+    ],
+)
+def test_comments_among_hooks_stay(text: str, left: str) -> None:
+    """With the lists that they are in, though there is nothing else in them."""
+    before, after = (
+        f'{{"a": 1, "hooks": {{"Start": {events.replace("OURS", OUR_GROUP).replace("COMMAND", json.dumps(RUNS))}}}}}'
+        for events in (text, left)
+    )
+    assert cut_commands("settings.json", before) == after
+    both = before.replace('"Start"', '/* why */ "Start"')
+    assert cut_commands("settings.json", both) == after.replace('"Start"', '/* why */ "Start"')
+
+
+@pytest.mark.parametrize("name", ["hooks", "Start"])
+def test_comments_above_hooks_stay(name: str) -> None:
+    """Those that say why there are any, too."""
+    before = f'{{"a": 1, "hooks": {{"Start": [{OUR_GROUP}]}}}}'.replace(f'"{name}"', f'/* why */ "{name}"', 1)
+    left = {"hooks": '{"a": 1 /* why */}', "Start": '{"a": 1, "hooks": {/* why */}}'}
+    assert cut_commands("settings.json", before) == left[name]
 
 
 @pytest.mark.parametrize(

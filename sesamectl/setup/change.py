@@ -77,10 +77,10 @@ def _write(path: str, edit: Edit) -> str | None:
     before = read(path)
     text = edit(before or "")
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    mode = 0o600 if before is None else _mode_of(path)
+    like = None if before is None else _look_at(path)
     if before is not None:
-        _replace(path + BACKUP, before, mode)
-    _replace(path, text, mode, lambda: _require(path, before))
+        _replace(path + BACKUP, before, like)
+    _replace(path, text, like, lambda: _require(path, before))
     return None if before is None else path + BACKUP
 
 
@@ -89,7 +89,7 @@ def _take_out(path: str, edit: Edit, is_ours: Callable[[str], bool]) -> bool:
     if before is None or (text := edit(before)) == before:  # an agent that writes has a file empty for a moment
         return False
     kept = read(path + BACKUP)
-    mode = _mode_of(path)
+    like = _look_at(path)
     if kept is not None and is_ours(kept):  # kept when something of ours was renewed
         os.unlink(path + BACKUP)
         kept = None
@@ -98,7 +98,7 @@ def _take_out(path: str, edit: Edit, is_ours: Callable[[str], bool]) -> bool:
         os.unlink(path)
         return True
     left = kept if kept is not None and says_as_little(path, kept, text) else text
-    _replace(path, left, mode, lambda: _require(path, before))
+    _replace(path, left, like, lambda: _require(path, before))
     if kept == left:
         os.unlink(path + BACKUP)
     return True
@@ -110,23 +110,31 @@ def _require(path: str, text: str | None) -> None:
         raise _ChangedError
 
 
-def _mode_of(path: str) -> int:
-    mode = os.stat(path).st_mode & 0o777
-    if not mode & 0o200:  # replacing the file would work, but is not what is meant by that
+def _look_at(path: str) -> os.stat_result:
+    found = os.stat(path)
+    if not found.st_mode & 0o200:  # replacing the file would work, but is not what is meant by that
         raise RefusedError(f"{path} is read-only, and was left as it is")
-    return mode
+    return found
 
 
-def _replace(path: str, text: str, mode: int, check: Callable[[], None] = lambda: None) -> None:
+def _replace(path: str, text: str, like: os.stat_result | None, check: Callable[[], None] = lambda: None) -> None:
+    """With the owner and the mode of `like`; a new file is private."""
     descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".sesame-")
     try:
         with open(descriptor, "w", encoding="utf-8", newline="") as file:
             file.write(text)
             file.flush()
-            os.fchmod(file.fileno(), mode)
+            if like is not None:
+                _make_like(file.fileno(), like)
             os.fsync(file.fileno())
         check()
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def _make_like(descriptor: int, like: os.stat_result) -> None:
+    if os.fstat(descriptor).st_uid != like.st_uid:  # root's would be closed to the person whose file it was
+        os.fchown(descriptor, like.st_uid, like.st_gid)
+    os.fchmod(descriptor, like.st_mode & 0o777)

@@ -1,7 +1,9 @@
 """Entries in other programs' files: what is put in and taken out again leaves everything else as it was, byte for byte."""
 
+import errno
 import json
 import os
+import stat
 import tomllib
 from contextlib import suppress
 from pathlib import Path
@@ -329,6 +331,50 @@ def test_a_file_that_is_read_only_stays(tmp_path: Path) -> None:
     file.chmod(0o444)
     with pytest.raises(RefusedError, match=f"{file} is read-only, and was left as it is"):
         put(file, ENTRY)
+    assert os.listdir(tmp_path) == ["settings.json"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root writes to other people's files")
+def test_a_file_stays_its_owners(tmp_path: Path) -> None:
+    """When root sets up, and takes out again; the copy is theirs, too."""
+    file = tmp_path / "settings.json"
+    file.write_text('{"a": 1}')
+    os.chown(file, 4711, 4712)
+    file.chmod(0o640)
+    kept = put(file, ENTRY)
+    assert kept is not None
+    assert {shown(Path(path)) for path in (file, kept)} == {(4711, 4712, 0o640)}
+    put(file, {"command": "/new/sesamectl"})
+    take(file)
+    assert shown(file) == (4711, 4712, 0o640)
+
+
+def shown(file: Path) -> tuple[int, int, int]:
+    """Whose it is, and for whom."""
+    found = file.stat()
+    return found.st_uid, found.st_gid, found.st_mode & 0o777
+
+
+def test_a_file_whose_owner_cannot_be_kept_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it is, without a copy, and it is said."""
+    file = tmp_path / "settings.json"
+    file.write_text("{}")
+    real = os.stat
+
+    def of_another(path: Any, **words: Any) -> os.stat_result:
+        found = list(real(path, **words))
+        found[stat.ST_UID] += 1
+        return os.stat_result(found)
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr("sesamectl.setup.change.os.stat", of_another)
+    monkeypatch.setattr("sesamectl.setup.change.os.fchown", refuse)
+    with pytest.raises(RefusedError, match=f"cannot write {file}: {os.strerror(errno.EPERM)}"):
+        put(file, ENTRY)
+    monkeypatch.undo()
+    assert file.read_text() == "{}"
     assert os.listdir(tmp_path) == ["settings.json"]
 
 

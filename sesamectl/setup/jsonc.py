@@ -82,7 +82,7 @@ def set_member(text: str, keys: Sequence[str], name: str, value: Value) -> str:
         here = _find(text, keys[: depth + 1])
     for member in here.members:
         if member.name == name:
-            dumped = _with_line_ends(text, _dump(value, _indent_at(text, member.begin)))
+            dumped = with_line_ends(text, _dump(value, _indent_at(text, member.begin)))
             return text[: member.value] + dumped + text[member.end :]
     return _insert(text, here, name, value)
 
@@ -115,10 +115,15 @@ def remove_empty(text: str, keys: Sequence[str]) -> str:
     return remove_empty(remove_member(text, keys[:-1], keys[-1]), keys[:-1])
 
 
+def with_line_ends(text: str, added: str) -> str:
+    """As they are in the text."""
+    return added.replace("\n", "\r\n") if "\r\n" in text else added
+
+
 def _with_object(text: str) -> str:
     """Behind the comments, if that is all there is."""
     gap = "\n" if text.strip() and not text.endswith("\n") else ""
-    return text + _with_line_ends(text, f"{gap}{{\n}}\n")
+    return text + with_line_ends(text, f"{gap}{{\n}}\n")
 
 
 def _tokens(text: str) -> list[_Token]:
@@ -194,13 +199,8 @@ def _insert(text: str, into: _Object, name: str, value: Value) -> str:
     indent = outer if is_one_line else _indent_at(text, last.begin)
     is_on_line = is_one_line and "//" not in text[last.end : behind]  # else it would be part of that comment
     begin, comma = " " if is_on_line else f"\n{indent}", "," if into.comma else ""
-    added = _with_line_ends(text, f"{begin}{_member(into, name, value, indent)}{comma}")
+    added = with_line_ends(text, f"{begin}{_member(into, name, value, indent)}{comma}")
     return f"{text[: last.end]}{'' if into.comma else ','}{text[last.end : behind]}{added}{text[behind:]}"
-
-
-def _with_line_ends(text: str, added: str) -> str:
-    """As they are in the text."""
-    return added.replace("\n", "\r\n") if "\r\n" in text else added
 
 
 def _member(into: _Object, name: str, value: Value, indent: str) -> str:

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sesamectl.setup.jsonc import ShapeError
+from sesamectl.setup.jsonc import ShapeError, with_line_ends
 
 COMMENT = re.compile(r"#[^\r\n]*")
 HEADER = re.compile(r"^[ \t]*\[", re.MULTILINE)
@@ -28,9 +28,9 @@ def set_member(text: str, keys: Sequence[str], name: str, value: Mapping[str, An
     lines = "".join(f"{key} = {json.dumps(item, ensure_ascii=False)}\n" for key, item in value.items())
     if (found := _find_table(text, path)) is None:
         gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
-        return f"{text}{gap}[{'.'.join(path)}]\n{lines}"
+        return text + with_line_ends(text, f"{gap}[{'.'.join(path)}]\n{lines}")
     begin, end = found
-    return text[:begin] + lines + _without(text[begin:end], value) + text[end:]
+    return text[:begin] + with_line_ends(text, lines) + _without(text[begin:end], value) + text[end:]
 
 
 def remove_member(text: str, keys: Sequence[str], name: str) -> str:
@@ -43,17 +43,18 @@ def remove_member(text: str, keys: Sequence[str], name: str) -> str:
         while lines and (not lines[-1].strip() or lines[-1].lstrip().startswith("#")):
             lines.pop()
         before, after = text[:header], text[begin + len("".join(lines)) :]
-        text = (
-            before.rstrip("\n") + "\n" + after if not after.strip() and before.strip() else before + after.lstrip("\n")
-        )
+        if before.strip() and not after.strip():
+            text = before.rstrip("\r\n") + with_line_ends(text, "\n") + after
+        else:
+            text = before + after.lstrip("\r\n")
     return text
 
 
 def _find_table(text: str, path: Sequence[str], *, below: bool = False) -> tuple[int, int] | None:
     """From behind the header of the table to the next header."""
     names = r"[ \t]*\.[ \t]*".join(rf"""(["']?){re.escape(name)}\{at}""" for at, name in enumerate(path, 1))
-    rest = r"[^\]\n]*" if below else r"[ \t]*"
-    header = re.search(rf"^[ \t]*\[[ \t]*{names}{rest}\][ \t]*(?:#[^\n]*)?(?:\n|\Z)", text, re.MULTILINE)
+    rest = r"[ \t]*(?:\.[^\]\n]*)?" if below else r"[ \t]*"
+    header = re.search(rf"^[ \t]*\[[ \t]*{names}{rest}\][ \t]*(?:#[^\n]*)?(?:\r?\n|\Z)", text, re.MULTILINE)
     if header is None:
         return None
     following = HEADER.search(text, header.end())

@@ -119,25 +119,36 @@ def test_any_object_takes_any_member(document: dict[str, Any], servers: dict[str
     assert jsonc.parse(jsonc.remove_member(after, ("mcpServers",), name)) == {**document, "mcpServers": left}
 
 
-@pytest.mark.parametrize("text", TOML_FILES)
+@pytest.mark.parametrize("text", [*TOML_FILES, *(text.replace("\n", "\r\n") for text in TOML_FILES)])
 def test_toml_is_as_before(text: str) -> None:
-    """Comments and other tables stay where they are."""
+    """Comments and other tables stay where they are, and lines end as they did."""
     after = toml.set_member(text, ("mcp_servers",), "sesame", ENTRY)
     read = tomllib.loads(after)
     assert read["mcp_servers"].pop("sesame") == ENTRY
     assert {key: value for key, value in read.items() if value} == tomllib.loads(text)
+    assert after.count("\r") == (after.count("\n") if "\r" in text else 0)
     assert toml.set_member(after, ("mcp_servers",), "sesame", ENTRY) == after
     assert toml.remove_member(after, ("mcp_servers",), "sesame") == text
 
 
-def test_what_somebody_added_to_the_table_stays() -> None:
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_what_somebody_added_to_the_table_stays(end: str) -> None:
     """Only what is ours is written anew, however many lines it had; what follows keeps its comments."""
     text = 'a = 1\n[mcp_servers.sesame] # ours\nenabled = false\ncommand = "old"\nargs = [\n  "x", # y\n]\n'
     text += '[mcp_servers.sesame.env]\nA = "1"\n\n# next\n[b]\n'
-    after = toml.set_member(text, ("mcp_servers",), "sesame", ENTRY)
+    after = toml.set_member(text.replace("\n", end), ("mcp_servers",), "sesame", ENTRY)
+    assert after.count("\r") == (after.count("\n") if end == "\r\n" else 0)
     assert tomllib.loads(after)["mcp_servers"]["sesame"] == {**ENTRY, "enabled": False, "env": {"A": "1"}}
     assert "# ours" in after
-    assert toml.remove_member(after, ("mcp_servers",), "sesame") == "a = 1\n# next\n[b]\n"
+    assert toml.remove_member(after, ("mcp_servers",), "sesame") == "a = 1\n# next\n[b]\n".replace("\n", end)
+
+
+@pytest.mark.parametrize("below", ["sesame.env", "sesame . 'env'", '"sesame".env'])
+def test_a_server_whose_name_begins_like_ours_stays(below: str) -> None:
+    """Only tables below ours go with it."""
+    other = '[mcp_servers.sesame_old]\ncommand = "x"\n[mcp_servers.sesame-2.env]\nA = "1"\n'
+    text = f'{other}[mcp_servers.sesame]\ncommand = "x"\n[mcp_servers.{below}]\nA = "1"\n'
+    assert cut_entry("config.toml", text, ("mcp_servers",), "sesame") == other
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,16 @@ from typing import Any
 from sesamectl.errors import RefusedError
 from sesamectl.setup import jsonc, toml
 
+MARK = "\ufeff"  # some editors put it in front
 BLANK = re.compile(r"[\s{}]*")
 
 
 def parse(path: str, text: str) -> dict[str, Any]:
     """What it says. Raises RefusedError, with the path."""
+    if text.startswith(MARK):
+        raise RefusedError(
+            f"{path} begins with a byte order mark, and was left as it is; save it as UTF-8 without one and try again"
+        )
     try:
         value = form_of(path).parse(text)
     except (ValueError, RecursionError) as error:

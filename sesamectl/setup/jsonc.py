@@ -192,7 +192,8 @@ def _insert(text: str, into: _Object, name: str, value: Value) -> str:
         member = _member(into, name, value, indent)
         rest = text[into.begin + 1 :]
         gap = f"\n{outer}" if rest.lstrip(" \t").startswith(("}", "]")) else ""
-        return f"{text[: into.begin + 1]}\n{indent}{member}{gap}{rest.lstrip(' ') if gap else rest}"
+        added = with_line_ends(text, f"\n{indent}{member}{gap}")
+        return f"{text[: into.begin + 1]}{added}{rest.lstrip(' ') if gap else rest}"
     last = into.members[-1]
     behind = len(text[: into.close].rstrip())
     is_one_line = "\n" not in text[into.begin : last.begin]

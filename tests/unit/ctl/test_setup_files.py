@@ -72,6 +72,13 @@ def test_objects_that_are_missing_are_made(text: str) -> None:
     }
 
 
+@pytest.mark.parametrize("text", ["{\r\n}\r\n", '{\r\n  "m": {},\r\n  "n": {} }\r\n', "// x\r\n"])
+def test_lines_end_as_they_did(text: str) -> None:
+    """Also those in an object that was empty."""
+    after = jsonc.set_member(text, ("m",), "sesame", ENTRY)
+    assert after.count("\r") == after.count("\n") > text.count("\n")
+
+
 @pytest.mark.parametrize("text", ["// nothing yet\n", "\r\n// nor here\r\n", "/* and here */ // either"])
 def test_comments_that_are_all_there_is_stay(text: str) -> None:
     """What is put in stands behind them."""
@@ -206,6 +213,17 @@ def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, text: str, place: 
     file.write_text(text)
     with pytest.raises(RefusedError, match=rf"{file} cannot be read, and was left as it is: .*{place}"):
         put(file, ENTRY)
+
+
+@pytest.mark.parametrize(("name", "text"), [("settings.json", "{}"), ("config.toml", "a = 1\n")])
+def test_a_byte_order_mark_is_named(tmp_path: Path, name: str, text: str) -> None:
+    """With what to do: nobody sees it."""
+    file = tmp_path / name
+    file.write_text(text, encoding="utf-8-sig")
+    with pytest.raises(RefusedError, match=rf"{file} begins with a byte order mark, .*; save it as UTF-8 without one"):
+        put(file, ENTRY)
+    assert file.read_text(encoding="utf-8-sig") == text
+    assert os.listdir(tmp_path) == [name]
 
 
 def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:

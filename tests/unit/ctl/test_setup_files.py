@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 
 from sesamectl.errors import RefusedError
 from sesamectl.setup import jsonc, toml
+from sesamectl.setup.agent import Agent
 from sesamectl.setup.change import BACKUP, TRIES, read, take_out, write
 from sesamectl.setup.hooks import cut_commands, find_commands, put_commands, render_commands
 from sesamectl.setup.server import cut_entry, find_entry, put_entry
+from sesamed.sources import SETUPS
 
 ENTRY = {"command": "/opt/it's/sesamectl", "args": ["mcp"]}
 JSON_FILES = [
@@ -321,6 +323,20 @@ def test_a_file_that_is_being_written_stays(tmp_path: Path) -> None:
         assert not take(file)
         assert (file.read_text(), file.stat().st_ino) == (text, inode)
     assert sorted(os.listdir(tmp_path)) == ["settings.json", f"settings.json{BACKUP}"]
+
+
+def test_what_was_not_taken_out_is_not_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent has emptied its settings since they were looked at, to write them anew."""
+    agent = Agent("copilot", SETUPS["copilot"], {"HOME": str(tmp_path)}, ["/opt/sesamectl"], str(tmp_path / "skill"))
+    agent.install()
+
+    def take_out_late(path: str, *words: Any) -> bool:
+        Path(path).write_text("")
+        return take_out(path, *words)
+
+    monkeypatch.setattr("sesamectl.setup.agent.take_out", take_out_late)
+    assert agent.remove() == [f"{agent.link} is removed"]
+    assert Path(agent.file).read_text() == ""
 
 
 def test_what_somebody_writes_meanwhile_stays(tmp_path: Path) -> None:

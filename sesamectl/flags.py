@@ -93,7 +93,9 @@ class Arguments:
 
 
 def directory(text: str) -> str:
-    """The whole path of a directory."""
+    """The whole path of a directory. Nobody means the current one by an empty word: that is a script's variable that was never set."""
+    if not text:
+        raise ValueError("an empty path names no directory; `.` is the current one")
     try:
         return os.path.abspath(text)
     except OSError:

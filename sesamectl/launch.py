@@ -149,8 +149,12 @@ class _Start:
             raise StartError(f"sesamed did not start (exit {code}): {self.last_words()}")
 
     def last_words(self) -> str:
-        """The last error that it logged since we started it, or where to look for one."""
-        return _last_error(self._read_log()) or f"see {self._directory or 'its log'}/sesamed.log"
+        """The last error that it logged since we started it, or where to look for one. A full disk takes no log."""
+        if said := _last_error(self._read_log()):
+            return said
+        if self._directory and _is_full(self._directory):
+            return f"there is no space left at {self._directory}"
+        return f"see {self._directory or 'its log'}/sesamed.log"
 
     def _read_log(self) -> str:
         with open(self._log.fileno(), "rb", closefd=False) as log:
@@ -187,6 +191,14 @@ class _Start:
         )
         _children.append(process)
         return process
+
+
+def _is_full(directory: str) -> bool:
+    """Whether nothing can be written on the disk of this directory."""
+    try:
+        return os.statvfs(directory).f_bavail == 0
+    except OSError:
+        return False
 
 
 def _last_error(text: str) -> str:

@@ -48,6 +48,18 @@ def test_it_exits_without_an_error_of_its_own(directory: str, set_program: SetPr
         launch.launch(f"{directory}/s")
 
 
+def test_a_full_disk(directory: str, set_program: SetProgram, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes no log, so that is the reason where nothing was said; where something was, it is that."""
+    full = os.statvfs_result((4096, 4096, 9, 0, 0, 9, 9, 9, 0, 255))
+    monkeypatch.setattr("os.statvfs", lambda _: full)
+    set_program("exit 1")
+    with pytest.raises(StartError, match=rf"\(exit 1\): there is no space left at {directory}/data$"):
+        launch.launch(f"{directory}/s")
+    set_program('echo "sesamed: no room" >&2; exit 1')
+    with pytest.raises(StartError, match=r"\(exit 1\): no room$"):
+        launch.launch(f"{directory}/s")
+
+
 def test_another_one_is_shutting_down(directory: str, set_program: SetProgram, monkeypatch: pytest.MonkeyPatch) -> None:
     """As long as another instance holds the lock it is tried again."""
     monkeypatch.setattr(launch, "RETRY_S", 0.0)

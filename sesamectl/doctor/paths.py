@@ -27,6 +27,7 @@ LIMIT_CODES = {  # of the daemon's warnings, those that a sysctl fixes
     "tooFewInstances": "max_user_instances",
     "tooFewWatches": "max_user_watches",
 }
+OWNERS = stat.S_IWUSR | stat.S_IXUSR
 SPARE = 1024  # watches and instances for editors and other programs, which share the limits
 
 
@@ -69,6 +70,11 @@ def _is_ours(directory: str) -> bool:
 
 
 def _check_directory(checkup: Checkup, paths: Paths, directory: str) -> Finding:
+    variable = find_variable(checkup.environ, "data_dir" if directory == paths.data_dir else "socket") or "HOME"
+    try:
+        os.lstat(directory)
+    except OSError as error:
+        return _explain_missing(checkup, directory, error, variable)
     found = _check_private(checkup, directory, stat.S_ISDIR)
     if found.advice != Advice.CLOSE or (why := find_other_use(directory, paths.owns)) is None:
         return found
@@ -83,8 +89,28 @@ def _check_directory(checkup: Checkup, paths: Paths, directory: str) -> Finding:
         return checkup.wrong(
             "paths", text, Advice.MOVE_OUT, names=", ".join(others[:3]) + (", ..." if others[3:] else "")
         )
-    variable = find_variable(checkup.environ, "data_dir" if directory == paths.data_dir else "socket")
-    return checkup.wrong("paths", text, Advice.SET_VARIABLE, variable=variable or "HOME")
+    return checkup.wrong("paths", text, Advice.SET_VARIABLE, variable=variable)
+
+
+def _explain_missing(checkup: Checkup, directory: str, error: OSError, variable: str) -> Finding:
+    """Whether the daemon could make it where it belongs: by the nearest directory above it that is there."""
+    above = os.path.dirname(directory)
+    while not os.path.lexists(above):
+        above = os.path.dirname(above)
+    status, text = os.lstat(above), f"{directory} cannot be made or opened"
+    if not os.path.isdir(above):
+        text += f": {above} is a {_name_kind(status.st_mode)}"
+        if _is_ours(os.path.dirname(above)):
+            return checkup.move_away("paths", text, above)
+    elif not os.access(above, os.W_OK | os.X_OK):
+        text += f": {above} is closed to you (mode {stat.S_IMODE(status.st_mode):o})"
+        if status.st_uid == os.geteuid() and status.st_mode & OWNERS != OWNERS:
+            return checkup.wrong("paths", text, Advice.WRITABLE, path=quote(above))
+    elif isinstance(error, FileNotFoundError):
+        return Finding(NOTE, "paths", f"{directory} does not exist yet")
+    else:
+        text += f": {error.strerror}"
+    return checkup.wrong("paths", text, Advice.SET_VARIABLE, variable=variable)
 
 
 def _check_private(checkup: Checkup, path: str, is_kind: Callable[[int], bool]) -> Finding:

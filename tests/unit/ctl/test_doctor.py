@@ -4,7 +4,9 @@ import ast
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -27,6 +29,7 @@ from sesamed.paths import Paths, find
 from tests.support.systemctl import FakeSystemctl
 from tests.unit.ctl.conftest import Stub
 
+ROOT = Path(sesamectl.__file__).parent.parent
 HELLO = {"name": "sesamed", "version": sesamectl.__version__, "protocol": 1, "minProtocol": 1, "pid": 7}
 STATUS: dict[str, Any] = {
     "state": "ready", "warnings": [], "freshness": {"samples": 0}, "indexing": None, "sources": [],
@@ -273,6 +276,56 @@ def test_places_on_a_network(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> N
         assert (index[0], socket[0], space[0]) == (NOTE, NOTE, OK)
         assert index[1].startswith(f"the index is on {kinds[0]}; use it from one machine only")
         assert socket[1].startswith(f"the socket {paths.socket} is on {kinds[1]}, where it leads to this machine only")
+
+
+UNPRIVILEGED = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+
+
+def examined(environ: Mapping[str, str], through: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """What is wrong with the directories, as a person's doctor says; and what to do."""
+    done = subprocess.run(
+        [*through, sys.executable, "-m", "sesamectl", "doctor", "--json"], env={**os.environ, **environ}, cwd=ROOT,
+        capture_output=True, check=False, timeout=60,
+    )  # fmt: skip
+    found = [one for one in json.loads(done.stdout)["findings"] if one["check"] == "paths" and one["level"] == "wrong"]
+    assert done.returncode == bool(found)
+    return [(one["message"], one["todo"]) for one in found]
+
+
+def test_a_directory_that_cannot_be_made_below_a_file(directory: str) -> None:
+    """It is no new one: the file is named, and what to do holds."""
+    data, file = f"{directory}/file/a/b", f"{directory}/file"
+    Path(file).touch()
+    environ = {"SESAME_DATA_DIR": data, "SESAME_RUNTIME_DIR": f"{directory}/run", "HOME": directory}
+    ((text, todo),) = examined(environ)
+    assert text == f"{data} cannot be made or opened: {file} is a regular file"
+    subprocess.run(todo.strip("`"), shell=True, check=True)
+    assert examined(environ) == []
+
+
+@pytest.mark.skipif(
+    bool(UNPRIVILEGED) and shutil.which("setpriv") is None,
+    reason="root can write everywhere, unless setpriv takes that away",
+)
+@pytest.mark.parametrize("mode", [0o500, 0o000])
+def test_a_directory_that_cannot_be_made_below_a_closed_one(directory: str, mode: int) -> None:
+    """Likewise: the one that is closed is named, and what to do opens it."""
+    data, closed = f"{directory}/closed/a/b", f"{directory}/closed"
+    os.mkdir(closed, mode)
+    environ = {"SESAME_DATA_DIR": data, "SESAME_RUNTIME_DIR": f"{directory}/run", "HOME": directory}
+    ((text, todo),) = examined(environ, UNPRIVILEGED)
+    assert text == f"{data} cannot be made or opened: {closed} is closed to you (mode {mode:o})"
+    subprocess.run(todo.strip("`"), shell=True, check=True)
+    assert examined(environ, UNPRIVILEGED) == []
+
+
+def test_a_directory_that_cannot_be(directory: str) -> None:
+    """What the system takes for no name is as wrong."""
+    data = f"{directory}/{'x' * 300}"
+    environ = {"SESAME_DATA_DIR": data, "SESAME_RUNTIME_DIR": f"{directory}/run", "HOME": directory}
+    ((text, todo),) = examined(environ)
+    assert text == f"{data} cannot be made or opened: File name too long"
+    assert todo == "correct SESAME_DATA_DIR in this shell, or unset it"
 
 
 @pytest.mark.parametrize(("indexing", "level"), [(None, WRONG), ({"filesDone": 1}, NOTE)])

@@ -30,6 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
     if sys.stderr is None:  # somebody closed it, and `print` would take standard output instead
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # until the end
+    if sys.stdin is None:  # who asks for a terminal finds none, and who reads finds the end
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115  # until the end
     words = [_replace_undecodable(word) for word in (sys.argv[1:] if argv is None else argv)]
     try:
         return _run(words)

@@ -26,7 +26,7 @@ HINT_S = 0.04  # with our own imports it is 50 ms beyond the start of the interp
 
 def run(arguments: Arguments) -> None:
     """Take what the agent says, and tell."""
-    if sys.stdin is None or sys.stdin.isatty():
+    if sys.__stdin__ is None or sys.stdin.isatty():  # closed, or a person's
         raise UsageError("an agent starts this; `sesamectl setup --hooks` has it do so", "hook")
     try:
         told = _take()

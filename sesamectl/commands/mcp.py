@@ -13,7 +13,7 @@ from sesamectl.mcp.tools import list_tools
 
 def run(arguments: Arguments) -> None:
     """Answer until the client goes, or somebody ends us."""
-    if sys.stdin is None or sys.stdin.isatty():
+    if sys.__stdin__ is None or sys.stdin.isatty():  # closed, or a person's
         raise UsageError("an agent starts this and talks to it; `sesamectl search` is for people", "mcp")
     with Stdio() as stdio:
         server = Server(Surroundings(arguments, _here()), list_tools, stdio.send)

@@ -247,7 +247,14 @@ def test_output_that_cannot_be_written(stub: Stub) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["search", "x"], ["search", "x", "--json"], ["search", "x", "--jsonl"], ["list", "--help"]]
+    "words",
+    [
+        ["search", "x"],
+        ["search", "x", "--json"],
+        ["search", "x", "--jsonl"],
+        ["list", "--help"],
+        ["man"],
+    ],
 )
 def test_output_that_is_closed(stub: Stub, words: list[str]) -> None:
     """`>&-` is that, and no answer of another version."""
@@ -319,3 +326,24 @@ def test_nowhere_to_complain() -> None:
     command = ["sh", "-c", '"$@" 2>&-', "sh", sys.executable, "-m", "sesamectl", "search", "--nope"]
     done = subprocess.run(command, capture_output=True, cwd=ROOT, text=True, timeout=30, check=False)
     assert (done.returncode, done.stdout) == (2, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["forget", "--source", "pi"], "this cannot be undone: pass --yes"),
+        (["setup", "--remove"], "say which AGENT, or --yes"),
+        (["show", "x", "--reveal"], "it only works in a terminal"),
+        (["hook"], "an agent starts this"),
+        (["mcp"], "an agent starts this"),
+    ],
+)
+def test_nobody_to_ask(stub: Stub, words: list[str], told: str, tmp_path: Path) -> None:
+    """`<&-` is that, as `</dev/null` is; whom an agent starts says so."""
+    stub.on("forget", {"sessions": 1, "chunks": 1})
+    command = ["sh", "-c", '"$@" <&-', "sh", sys.executable, "-m", "sesamectl", *words]
+    environ = {**os.environ, "HOME": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, cwd=ROOT, env=environ, text=True, timeout=30, check=False)
+    assert done.returncode == (2 if words[0] in ("hook", "mcp") else 4)
+    assert told in done.stderr
+    assert done.stderr.count("\n") == 1

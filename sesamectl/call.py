@@ -6,8 +6,9 @@ import os
 
 from sesamectl import __version__
 from sesamectl.client import ANSWER_S, Client
-from sesamectl.errors import ClosedError, NotSesameError, RpcError, UsageError
+from sesamectl.errors import ClosedError, NotSesameError, RpcError, UsageError, VersionError
 from sesamectl.output import show
+from sesamectl.reading import MISREAD, Reading
 from sesamectl.render.search import no_sessions, nothing_yet
 
 TYPE_CHECKING = False
@@ -48,16 +49,28 @@ def call(
 
 
 def ask(client: Client, question: Callable[[Client], dict[str, Any]]) -> dict[str, Any]:
-    """The answer to a question. An error that comes of different versions says so."""
+    """The answer to a question. An error that comes of different versions says so. A daemon of another protocol is not asked: what it
+    answers may look like one of ours, and mean something else.
+    """
+    if _is_of_another_version(client.path):
+        from sesamectl.handshake import explain
+
+        if isinstance(other := explain(client.path), VersionError):
+            raise other
     try:
         with client:
-            return question(client)
+            try:
+                return question(client)
+            except MISREAD as error:
+                misread = error
     except (RpcError, NotSesameError) as error:
         if isinstance(error, RpcError) and error.code not in CONTRADICTIONS:
             raise
         from sesamectl.handshake import explain
 
         raise explain(client.path, error.message if isinstance(error, RpcError) else "") or error from None
+    with Reading(client.path):  # our connection is closed by now: the daemon may have no place for another one
+        raise misread
 
 
 def choose_tools(client: Client, params: dict[str, Any]) -> dict[str, Any]:
@@ -104,7 +117,9 @@ def show_sessions(answer: dict[str, Any], lines: Lines, arguments: Arguments, *,
     """Print an answer; where there is nothing to find on this machine, say where sessions were looked for instead."""
     if not found and not arguments.has("json") and not arguments.has("hub"):
         status = call_retrying(arguments, lambda client: client.call("status"))
-        if status.get("counts", {}).get("sessions") == 0 and not status.get("pending", {}).get("files"):
+        with Reading():
+            is_empty = status["counts"]["sessions"] == 0 and not status["pending"]["files"]
+        if is_empty:
             show(status, nothing_yet if status.get("lastSweepAt") is None else no_sessions, arguments)
             return
     show(answer, lines, arguments, may_page=True)

@@ -9,6 +9,7 @@ from sesamectl.connection import Connection
 from sesamectl.errors import ClientError, RpcError
 from sesamectl.holder import find_holder
 from sesamectl.locations import socket_path
+from sesamectl.reading import MISREAD
 from sesamectl.render import clean
 from sesamectl.render.dates import ago
 
@@ -37,15 +38,7 @@ def find_hints(prompt: str, session: str, until: float) -> str:
         found = _search(query, session, until)
         lines = [_line(hit) for hit in found["results"] if len(hit["matchedWords"]) >= LEAST_WORDS]
         is_sure = not found["weak"] and time.monotonic() <= until
-    except (
-        ClientError,
-        RpcError,
-        OSError,
-        LookupError,
-        ValueError,
-        TypeError,
-        AttributeError,
-    ):  # the last, of other versions
+    except (ClientError, RpcError, OSError, *MISREAD):
         return ""
     return "\n".join([HEADING, *lines]) if lines and is_sure else ""
 

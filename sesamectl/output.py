@@ -6,7 +6,7 @@ import sys
 from errno import EBADF
 
 from sesamectl import json_lines
-from sesamectl.errors import RpcError
+from sesamectl.reading import Reading
 from sesamectl.render.terminal import detect
 
 TYPE_CHECKING = False
@@ -35,17 +35,21 @@ def show(answer: dict[str, Any], lines: Lines, arguments: Arguments, *, may_page
         print(json_lines.dumps(answer))
         return
     terminal = detect(sys.stdout, arguments.values.get("color", "auto"))
-    try:
+    with Reading(todo="try --json"):
         text = "\n".join(lines(answer, terminal))
-    except (LookupError, TypeError, ValueError, AttributeError):
-        raise RpcError(
-            0, "cannot show this answer: sesamed and sesamectl may be of different versions; try --json"
-        ) from None
-    encoding = sys.stdout.encoding or "utf-8"
-    encoded = text.encode(encoding, "replace")
+    shown = representable(text)
     if may_page and 0 < terminal.height <= text.count("\n") + 1 and not arguments.has("no-pager"):
         from sesamectl.pager import page
 
-        if page(encoded + b"\n"):
+        if page(shown.encode(_encoding()) + b"\n"):
             return
-    print(encoded.decode(encoding))
+    print(shown)
+
+
+def representable(text: str) -> str:
+    """The text, as far as the output's encoding can represent it."""
+    return text.encode(_encoding(), "replace").decode(_encoding())
+
+
+def _encoding() -> str:
+    return sys.stdout.encoding or "utf-8"

@@ -8,6 +8,7 @@ from sesamectl.call import call_retrying
 from sesamectl.client import Client
 from sesamectl.flags import Arguments
 from sesamectl.output import require_output
+from sesamectl.reading import Reading
 
 
 def go_on(
@@ -32,11 +33,13 @@ def show_each(
     left = params.get("limit")
     while True:
         answer = call_retrying(arguments, lambda client, asked=params: ask(client, asked))  # type: ignore[misc]
-        for one in answer[field]:
+        with Reading():
+            found, following = list(answer[field]), answer.get("nextOffset")
+        for one in found:
             print(json_lines.dumps(one))
-        if left is None or answer.get("nextOffset") is None:
+        if left is None or following is None:
             return
-        left -= len(answer[field])
-        if left <= 0 or not answer[field]:
+        left -= len(found)
+        if left <= 0 or not found:
             return
-        params = {**params, "limit": left, "offset": answer["nextOffset"]}
+        params = {**params, "limit": left, "offset": following}

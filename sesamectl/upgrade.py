@@ -14,6 +14,7 @@ from sesamectl.handshake import try_hello
 from sesamectl.launch import hold_start_lock, launch, require_startable
 from sesamectl.lifecycle import stop_daemon
 from sesamectl.locations import data_directory
+from sesamectl.reading import Reading
 from sesamectl.render import clean
 from sesamectl.service.manager import managed_spec
 from sesamectl.service.unit import build_spec
@@ -68,7 +69,7 @@ def _find_obstacle(path: str) -> str:
     spec = managed_spec(path)
     try:
         require_startable(spec or build_spec(os.environ))
-        with Client(path, ANSWER_S) as client:
+        with Reading(path), Client(path, ANSWER_S) as client:
             theirs = os.path.dirname(client.call("status")["database"]["path"])
     except (ClientError, RpcError) as error:
         return str(error)

@@ -58,4 +58,4 @@ def _say_so() -> None:
 
 def _is_reading(status: Mapping[str, Any]) -> bool:
     """Whether files wait to be read, or the first sweep is not over."""
-    return bool(status.get("lastSweepAt") is None or status.get("pending", {}).get("files"))
+    return bool(status["pending"]["files"] or status.get("lastSweepAt") is None)

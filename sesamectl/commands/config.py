@@ -14,11 +14,12 @@ from sesamectl.client import Client
 from sesamectl.errors import ClientError, RpcError
 from sesamectl.flags import Arguments
 from sesamectl.output import show
+from sesamectl.reading import Reading
 from sesamectl.render import clean
 from sesamectl.render.terminal import DIM, Terminal
 from sesamed import discovery, workstation
 from sesamed.config import Config, load, read_json5
-from sesamed.errors import ConfigError
+from sesamed.errors import SesameError
 from sesamed.paths import Paths, find, find_variable, home
 from sesamed.sources import SOURCES
 
@@ -32,13 +33,15 @@ def run(arguments: Arguments) -> None:
         config = load(paths.config_file, os.environ, SOURCES.keys())
         status = _fetch_status(paths.socket)
         settings = _list_settings(paths.config_file, config)
+        with Reading(paths.socket):
+            running, roots = _find_running(paths, status), _list_roots(status)
         answer = {
             "paths": _list_paths(paths),
-            "settings": {**settings, "workstationId": _find_workstation(paths, config, status)},
-            "sources": _list_roots(status) or _discover_roots(config),
+            "settings": {**settings, "workstationId": running or _find_workstation(paths, config)},
+            "sources": roots or _discover_roots(config),
         }
-    except ConfigError as error:
-        raise RpcError(0, error.message) from None
+    except SesameError as error:
+        raise RpcError(error.code, error.message) from None
     show(answer, _lines, arguments)
 
 
@@ -68,16 +71,24 @@ def _setting(value: Any, file: str, *, is_written: bool) -> dict[str, Any]:
     return {"value": value, "from": file if is_written else "default"}
 
 
-def _find_workstation(paths: Paths, config: Config, status: Mapping[str, Any]) -> dict[str, Any]:
-    """The first part of keys: what counts for the running daemon, or would for one that is started from here."""
-    if (counts := status.get("workstation")) is None:
-        lines = workstation.read(paths.database)
-        known = workstation.find_given(os.environ, config.workstation_id) or (
-            workstation.find_own(lines) if lines else None
-        )
-        if known is None:
-            return {"value": None, "from": "this machine, computed at the first start"}
-        counts = msgspec.to_builtins(known)
+def _find_running(paths: Paths, status: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The first part of keys, as it counts for the running daemon."""
+    counts = status.get("workstation")
+    return None if counts is None else _explain_workstation(paths, counts)
+
+
+def _find_workstation(paths: Paths, config: Config) -> dict[str, Any]:
+    """The first part of keys, as it would count for a daemon that is started from here."""
+    lines = workstation.read(paths.database)
+    known = workstation.find_given(os.environ, config.workstation_id) or (
+        workstation.find_own(lines) if lines else None
+    )
+    if known is None:
+        return {"value": None, "from": "this machine, computed at the first start"}
+    return _explain_workstation(paths, msgspec.to_builtins(known))
+
+
+def _explain_workstation(paths: Paths, counts: Mapping[str, Any]) -> dict[str, Any]:
     origin = {"machine": f"this machine, kept since {counts['since'][:10]}", "workstationId": paths.config_file}
     return {"value": counts["id"], "from": origin.get(counts["origin"], counts["origin"])}
 

@@ -22,6 +22,7 @@ from sesamectl.memory.remembering import Budget, Question, ask, look, prepare, s
 from sesamectl.memory.series import Step, Took, ended_by_signals, take_each
 from sesamectl.memory.settings import Settings, read_languages, read_settings
 from sesamectl.output import require_output, show
+from sesamectl.reading import Reading
 from sesamectl.render import clean_lines, number
 from sesamectl.render.terminal import BOLD, Terminal
 from sesamectl.resolve import identify, resolve
@@ -130,9 +131,10 @@ def _list_due(arguments: Arguments, due: dict[str, Any], ledger: Ledger) -> Due:
         return {**client.call("list_sessions", exclude=passed_over, **wanted), "every": every}
 
     listed = call_retrying(arguments, ask_for)
-    references = [session["sessionId"] for session in listed["sessions"]]
-    waiting = 0 if listed["every"] is None else max(0, listed["every"] - listed["total"])
-    return Due(references, listed["total"] - len(references), waiting)
+    with Reading():
+        references = [session["sessionId"] for session in listed["sessions"]]
+        waiting = 0 if listed["every"] is None else max(0, listed["every"] - listed["total"])
+        return Due(references, listed["total"] - len(references), waiting)
 
 
 def _prepare(arguments: Arguments, reference: str, languages: Sequence[str]) -> Question:
@@ -159,29 +161,24 @@ def _remember(arguments: Arguments, means: Means, place: str, reference: str) ->
     """Nothing is connected while the model thinks: the daemon may be restarted meanwhile."""
     settings, budget, ledger, progress = means
     question = _prepare(arguments, reference, settings.languages)
-    progress.begin(place, question.session)
+    with Reading():
+        progress.begin(place, question.session)
     entry = ask(settings, question, budget, progress.again)
     stored = call(arguments, lambda client: store(client, settings, question, entry))
-    ledger.succeed(stored["sessionId"])
+    with Reading():
+        kept = {field: stored[field] for field in ("sessionId", "shortId", "name", "generated")}
+    ledger.succeed(kept["sessionId"])
     progress.end(entry.parameters["title"], entry.cost_usd)
-    return {
-        "sessionId": stored["sessionId"],
-        "shortId": stored["shortId"],
-        "name": stored["name"],
-        "generated": stored["generated"],
-        "tries": entry.tries,
-        "bytes": entry.sent,
-    }
+    return {**kept, "tries": entry.tries, "bytes": entry.sent}
 
 
 def _preview(arguments: Arguments, budget: Budget, languages: Sequence[str], _: str, reference: str) -> dict[str, Any]:
     question = _prepare(arguments, reference, languages)
     budget.spend(question.prompt)
-    session = question.session
+    with Reading():
+        named = {field: question.session[field] for field in ("sessionId", "shortId", "name")}
     return {
-        "sessionId": session["sessionId"],
-        "shortId": session["shortId"],
-        "name": session["name"],
+        **named,
         "bytes": len(question.prompt.encode(errors="replace")),
         "tokens": count_tokens(question.prompt),
         "prompt": question.prompt,

@@ -40,7 +40,7 @@ def run(arguments: Arguments) -> None:
             params = name_excluded(client, params)
         asked = choose_tools(client, params)
         answer = client.call(method, **asked)
-        if answer.get("resultCount") and not answer.get("pending", {}).get("files"):
+        if answer["resultCount"] and not answer.get("pending", {}).get("files"):
             return answer
         from sesamectl.waiting import ask_again
 

@@ -179,9 +179,113 @@ def test_refused(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_an_answer_of_another_version(stub: Stub, result: object, capsys: pytest.CaptureFixture[str]) -> None:
     """An answer that cannot be shown is exit code 4, no traceback."""
-    stub.answer(result)
+    stub.on("search", result)
+    stub.on("hello", HELLO)
     assert main(["search", "x"]) == 4
     assert "--json" in capsys.readouterr().err
+
+
+NULLS = {
+    "sessions": None,
+    "results": None,
+    "hits": None,
+    "resultCount": None,
+    "total": None,
+    "pending": None,
+    "counts": None,
+}
+READERS = [
+    ["search", "x"], ["search", "x", "--jsonl"], ["search", "x", "--exclude", "abc"], ["search", "x", "--context", "1"],
+    ["list"], ["list", "--jsonl"], ["list", "-n", "5"], ["show", "abc"], ["show", "abc", "--all"], ["status"], ["note", "abc"],
+    ["note", "abc", "--tag", "x"], ["forget", "abc", "--dry-run"], ["forget", "--source", "pi", "--yes"], ["resume", "abc"],
+    ["resume", "abc", "--print"], ["resolve", "abc"], ["index"], ["remember", "--due", "--dry-run"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("answer", [{}, NULLS], ids=["nothing", "nulls"])
+@pytest.mark.parametrize("words", READERS, ids=" ".join)
+def test_an_answer_that_cannot_be_read(
+    stub: Stub,
+    words: list[str],
+    answer: object,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Whichever command reads it: one line that says who is of another version, and for a daemon of another protocol no failure but that
+    there is none to ask; nothing is said to have been found or not.
+    """
+    monkeypatch.setenv("SESAME_DATA_DIR", str(tmp_path))
+    for method in (
+        *("search", "search_sessions", "list_sessions", "list_messages", "get_session_meta", "set_session_meta"),
+        *("resolve_session", "status", "forget", "index", "sync"),
+    ):
+        stub.on(method, answer)
+    for hello, code, told in (
+        ({**HELLO, "version": "9.0.0", "protocol": 2, "minProtocol": 2}, 3, "speaks protocol 2, this sesamectl"),
+        ({**HELLO, "version": "9.0.0"}, 4, "cannot read an answer of sesamed 9.0.0 ("),
+        (HELLO, 4, "cannot read this answer ("),
+    ):
+        stub.on("hello", hello)
+        assert main(words) == code
+        said = capsys.readouterr()
+        assert said.out == ""
+        assert told in said.err
+        assert said.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [["list", "--json"], ["search", "x"], ["status", "--json"]], ids=" ".join)
+def test_a_daemon_of_another_protocol_is_not_asked(
+    stub: Stub, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its lock says that it is of another version; what it would answer may look like one of ours."""
+    Path(stub.path + ".lock").write_text("7 9.0.0\n")
+    stub.on("hello", {**HELLO, "version": "9.0.0", "protocol": 2, "minProtocol": 2})
+    stub.on("search", RESULT)
+    assert main(words) == 3
+    assert "speaks protocol 2, this sesamectl" in capsys.readouterr().err
+    assert set(stub.methods()) == {"hello"}
+
+
+@pytest.mark.parametrize("answer", [{}, {"sessions": None, "sources": None}, {"sessions": [1], "sources": {"a": 1}}])
+def test_nothing_to_complete(stub: Stub, answer: object, capsys: pytest.CaptureFixture[str]) -> None:
+    """What cannot be read is nothing to complete: a sentence would stand in the line that is typed."""
+    stub.on("list_sessions", answer)
+    stub.on("status", answer)
+    for what in ("sessions", "sources"):
+        assert main(["completions", what]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_completions_where_not_every_letter_is(stub: Stub) -> None:
+    """In a locale of 8 bits, what it has no letter for is replaced."""
+    stub.on("list_sessions", {"sessions": [{"sessionId": "abc", "shortId": "abc", "name": "ein Ei für 漢字"}]})
+    done = run("completions", "sessions", PYTHONIOENCODING="latin-1")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == "abc\tein Ei für ??\n".encode("latin-1")
+
+
+def test_settings_without_a_data_directory(
+    directory: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that cannot be looked at is a sentence."""
+    Path(f"{directory}/file").touch()
+    monkeypatch.setenv("SESAME_SOCKET", f"{directory}/none")
+    monkeypatch.setenv("SESAME_DATA_DIR", f"{directory}/file")
+    assert main(["config"]) == 4
+    assert f"{directory}/file" in (err := capsys.readouterr().err)
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("status", [{"workstation": {}}, {"workstation": 1}, {"sources": None}, {"sources": [None]}])
+def test_settings_of_a_daemon_of_another_version(
+    stub: Stub, status: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What it says cannot be read, and nothing else is given out for it."""
+    stub.on("status", status)
+    stub.on("hello", {**HELLO, "version": "9.0.0"})
+    assert main(["config"]) == 4
+    assert "cannot read an answer of sesamed 9.0.0" in capsys.readouterr().err
 
 
 def test_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,6 +358,8 @@ def test_output_that_cannot_be_written(stub: Stub) -> None:
         ["search", "x", "--jsonl"],
         ["list", "--help"],
         ["man"],
+        ["completions", "bash"],
+        ["completions", "sessions"],
     ],
 )
 def test_output_that_is_closed(stub: Stub, words: list[str]) -> None:

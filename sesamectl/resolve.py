@@ -25,7 +25,7 @@ def resolve(client: Client, reference: str, cwd: str | None = None, *, place: bo
     `SESSION:N`, as a search prints it, is that session, unless a `place` in it makes no sense.
     """
     try:
-        return client.call("resolve_session", ref=reference, cwd=cwd or _current_directory())
+        return client.call("resolve_session", ref=reference, cwd=cwd or current_directory())
     except RpcError as error:
         session, number = split_place(reference)
         if place and error.code == NOT_FOUND and number is not None:
@@ -78,8 +78,9 @@ def _label(session: dict[str, Any]) -> str:
     return short_id(session) + (f" ({about})" if about else "")
 
 
-def _current_directory() -> str | None:
+def current_directory() -> str | None:
+    """Where we are; None if that was removed."""
     try:
         return os.getcwd()
-    except OSError:  # the directory was removed
+    except OSError:
         return None

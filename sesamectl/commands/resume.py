@@ -17,9 +17,10 @@ from sesamectl.client import Client
 from sesamectl.errors import RefusedError, RpcError
 from sesamectl.flags import Arguments
 from sesamectl.output import show
+from sesamectl.reading import Reading
 from sesamectl.render import clean
 from sesamectl.render.terminal import Terminal
-from sesamectl.resolve import NOT_FOUND, identify, resolve
+from sesamectl.resolve import NOT_FOUND, current_directory, identify, resolve
 
 
 def run(arguments: Arguments) -> None:
@@ -35,15 +36,17 @@ def run(arguments: Arguments) -> None:
             return find_in_hub(client, arguments.words[0]) or _raise(error)
 
     meta = call_retrying(arguments, question)
-    command, cwd = check_resume_here(meta) if arguments.has("here") else check_resume(meta)
+    with Reading():
+        command, cwd = check_resume_here(meta) if arguments.has("here") else check_resume(meta)
+        unarchive = (meta.get("resume") or {}).get("unarchive")
     if arguments.has("print") or arguments.has("json"):
         show({"command": command, "cwd": cwd}, _shell_line, arguments)
         return
     program = find_program(command[0])
     print(f"{clean(' '.join(command))}\nin {clean(cwd)}", file=sys.stderr)
-    if unarchive := (meta.get("resume") or {}).get("unarchive"):
+    if unarchive:
         print(f"This session is archived. To take it out of the archive: {clean(join(unarchive))}", file=sys.stderr)
-    if not (arguments.has("yes") or is_below(cwd, os.getcwd()) or _confirm()):
+    if not (arguments.has("yes") or _is_here(cwd) or _confirm()):
         raise RefusedError("not resumed")
     _exec(program, command, cwd)
 
@@ -72,9 +75,11 @@ def check_resume(meta: Mapping[str, Any]) -> tuple[list[str], str]:
 
 def check_resume_here(meta: Mapping[str, Any]) -> tuple[list[str], str]:
     """The command for the current directory, and that. Raises RefusedError."""
-    if command := meta.get("resumeHere"):
-        return _check_command(meta, command), os.getcwd()
     session, problem = clean(meta.get("sessionId")), meta.get("resumeProblem") or {}
+    if command := meta.get("resumeHere"):
+        if (here := current_directory()) is None:
+            raise RefusedError(f"cannot resume session {session} here: the current directory does not exist any more")
+        return _check_command(meta, command), here
     if problem and not str(problem.get("code")).startswith("directory"):
         raise RefusedError(f"cannot resume session {session}: {_explain(meta)}")
     why = f"{clean(meta.get('source'))} resumes it only in its own directory"
@@ -122,6 +127,12 @@ def is_own_directory(path: str) -> bool:
     except OSError:
         return False
     return os.path.isabs(path) and stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+
+
+def _is_here(path: str) -> bool:
+    """Whether a directory is the current one or below it. Nothing is below one that was removed."""
+    here = current_directory()
+    return here is not None and is_below(path, here)
 
 
 def is_below(path: str, here: str) -> bool:

@@ -169,6 +169,24 @@ def test_here_is_the_current_directory(
     assert "cannot be shown" in capsys.readouterr().err
 
 
+def test_the_current_directory_may_be_gone(
+    stub: Stub, agent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is below it, so it is asked as elsewhere; and nothing can be continued in it."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    told(stub, ["agent"], str(tmp_path), resumeHere=["agent", "--cd", "."])
+    assert main(["resume", "abc"]) == 4
+    assert "not below the current one: go there, or pass --yes\n" in capsys.readouterr().err
+    assert main(["resume", "abc", "--here"]) == 4
+    why = "the current directory does not exist any more"
+    assert capsys.readouterr().err == f"sesamectl: cannot resume session abc here: {why}\n"
+    assert ran("abc", "--yes") == 0
+    assert agent.read_text().splitlines() == [str(tmp_path)]
+
+
 def test_an_archived_session_is_told(stub: Stub, here: Path, agent: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """How it is taken out of the archive, before its agent asks."""
     told(stub, ["agent"], str(here), unarchive=["agent", "unarchive", "abc"])

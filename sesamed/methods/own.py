@@ -12,7 +12,7 @@ from sesamed.model import PROMPT_MARKER, Annotations, Answer, Generation, Uttera
 from sesamed.sanitize import Exact
 from sesamed.sources.records import SHORT_CHARS, millis
 from sesamed.store.reading import session as reading
-from sesamed.store.reading.resolve import find
+from sesamed.store.reading.resolve import find, find_called
 from sesamed.store.sqlite import Connection
 
 SPEAKERS = ("user", "assistant")
@@ -123,13 +123,16 @@ async def set_session_meta(context: Context, call: Call, params: SetSessionMetaP
         generation = None
         if params.generated is not None:
             generation = await context.queries.ask(
-                call.client, partial(_begin, public_id=public_id, at=at, params=params)
+                call.client, partial(_begin, source=session.source, public_id=public_id, at=at, params=params)
             )
         if generation is not None or annotations != Annotations():
             model = "" if params.generated is None else params.generated.model
             await context.own.describe(session, annotations, generation, model)
     return await context.queries.ask(
-        call.client, lambda connection: read_meta(connection, find(connection, public_id), context.workstation)
+        call.client,
+        lambda connection: read_meta(
+            connection, find_called(connection, session.source, public_id), context.workstation
+        ),
     )
 
 
@@ -174,10 +177,10 @@ def _check_generated(params: SetSessionMetaParams) -> str:
     return iso(at)
 
 
-def _begin(connection: Connection, public_id: str, at: str, params: SetSessionMetaParams) -> Generation:
+def _begin(connection: Connection, source: str, public_id: str, at: str, params: SetSessionMetaParams) -> Generation:
     """What is kept of how annotations were generated. Raises ConflictError if others are there than the client has seen."""
     assert params.generated is not None
-    session = find(connection, public_id)
+    session = find_called(connection, source, public_id)
     found = read_generated(connection, session)
     there = "" if found is None else found.at
     if params.if_generated not in (None, there):

@@ -29,7 +29,7 @@ from sesamed.model import Answer, Role, Session
 from sesamed.sanitize import Exact, Line, clean_text
 from sesamed.store.reading import session as read
 from sesamed.store.reading import summary
-from sesamed.store.reading.resolve import find
+from sesamed.store.reading.resolve import find_called
 from sesamed.store.search.excerpt import find_place
 from sesamed.store.sqlite import Connection
 
@@ -186,7 +186,7 @@ def _make_window(connection: Connection, hit: Hit, before: int, after: int, work
     """The items around a hit; none for a session without messages."""
     if hit.match is None:
         return
-    session = find(connection, f"{hit.source}:{hit.match.session_id}")
+    session = find_called(connection, hit.source, hit.match.session_id)
     position = hit.match.msg_idx or 0  # a heading is shown with how the session begins
     first = max(0, position - before)
     items = read.read_items(connection, session, first, position + after + 1 - first)

@@ -304,3 +304,29 @@ def test_an_id_that_two_agents_share(twins: Daemon, source: str, text: str) -> N
         for name in (ref, f"T{source}"):
             told = talk.ask("tools/call", name="read_session", arguments={"session": name})
             assert f"> {text}" in told["content"][0]["text"]
+
+
+def test_a_session_that_is_called_like_anothers_reference_takes_nothing_of_it() -> None:
+    """Agents name their sessions as they like. Windows, annotations and their conditions are of the session that is meant."""
+    daemon = Daemon()
+    try:
+        daemon.write("meant.jsonl", PiSession(id="alpha").user("quince and medlar").assistant("yes").bytes())
+        daemon.start().sync()
+        key = daemon.call("get_session_meta", sessionId="alpha")["key"]
+        for number, name in enumerate(("pi:alpha", key)):
+            daemon.write(f"posing-{number}.jsonl", PiSession(id=name).user("a pear").assistant("no").bytes())
+        daemon.sync()
+        (hit,) = daemon.call("search_sessions", query="medlar")["hits"]
+        assert (hit["sessionId"], hit["window"][0]["snippet"]) == ("alpha", "quince and medlar")
+        generated = {"model": "m", "at": "2026-01-01T00:00:00.000Z", "upTo": 1}
+        daemon.call("set_session_meta", sessionId="alpha", summary="one", generated=generated)
+        again = {"ifGenerated": generated["at"], "generated": {**generated, "at": "2026-01-02T00:00:00.000Z"}}
+        answer = daemon.call("set_session_meta", sessionId="alpha", summary="two", **again)
+        assert (answer["sessionId"], answer["summary"]) == ("alpha", "two")
+        for reference in ("pi:alpha", key):
+            assert daemon.call("list_messages", sessionId=reference)["sessionId"] == "alpha"
+            assert daemon.call("get_session_meta", sessionId=f"pi:{reference}")["sessionId"] == reference
+        short = {session["sessionId"]: session["shortId"] for session in daemon.call("list_sessions")["sessions"]}
+        assert short == {"alpha": "alpha", "pi:alpha": "pi:pi:alpha", key: f"pi:{key}"}
+    finally:
+        daemon.remove()

@@ -17,7 +17,7 @@ from sesamed.folding import fold_here
 from sesamed.model import Workstation, iso
 from sesamed.sanitize import clean_line
 from sesamed.store import beside, ids, sqlite
-from sesamed.store.reading.summary import NEIGHBOURS, shorten, show_name
+from sesamed.store.reading.summary import KEY, NEIGHBOURS, shorten, show_name
 from sesamed.store.search.filters import IS_EMPTY
 from sesamed.store.search.spelling import distance
 
@@ -82,7 +82,6 @@ def _is_near(part: str, word: str) -> bool:
     return distance(part, word, limit) <= limit
 
 
-KEY = re.compile(r"([0-9a-f]{8}):([0-9a-f]{8}):(.+)", re.DOTALL)
 ANCESTOR = re.compile(r"(.+)~(\d{0,3})", re.DOTALL)
 MAX_CANDIDATES = 10
 LATEST_FIRST = "ORDER BY modified_ms DESC, source"
@@ -181,23 +180,46 @@ def find(connection: apsw.Connection, reference: str) -> int:
     return found[0]
 
 
-def find_exact(connection: apsw.Connection, reference: str) -> list[int]:
-    """The sessions with this id, `source:id`, or key; several if sources share an id."""
-    sql = "SELECT id FROM sessions WHERE public_id = ?"
-    found = sqlite.rows(connection, f"{sql} {LATEST_FIRST}", (reference,))
-    if not found and ":" in reference:
-        source, _, public_id = reference.partition(":")
-        found = sqlite.rows(connection, f"{sql} AND source = ? {LATEST_FIRST}", (public_id, source))
-    key = None if found else KEY.fullmatch(reference)
-    if key is not None and _is_own_workstation(connection, key[1]):
-        # The project may have become known after the key was noted: it only decides between sources that share an id.
-        found = sqlite.rows(connection, f"{sql} AND project = ? {LATEST_FIRST}", (key[3], key[2])) or sqlite.rows(
-            connection, f"{sql} {LATEST_FIRST}", (key[3],)
+def find_called(connection: apsw.Connection, source: str, public_id: str) -> int:
+    """The session that an answer of ours called so. What is no more is not looked for among others."""
+    found = _find_called(connection, source, public_id)
+    if not found:
+        raise NotFoundError(
+            f"session {quote(public_id)} is not in the index any more", sessionId=public_id[:SHOWN_CHARACTERS]
         )
-    if not found and key is not None:
-        sql = f"SELECT id FROM sessions s WHERE native_id = ? AND project = ? AND workstation = ? {LATEST_FIRST}"
-        found = sqlite.rows(connection, sql, (key[3], key[2], key[1]))
-    return [session for (session,) in found]
+    return found[0]
+
+
+def find_exact(connection: apsw.Connection, reference: str) -> list[int]:
+    """The sessions with this `source:id`, key, or id; several if sources share an id. An agent names its sessions as it likes: one that is
+    called like another one's `source:id` or key does not take its place, and is found by its own.
+    """
+    source, colon, public_id = reference.partition(":")
+    found = (_find_called(connection, source, public_id) if colon else []) or _find_by_key(connection, reference)
+    return found or _select(connection, "public_id = ?", reference)
+
+
+def _find_called(connection: apsw.Connection, source: str, public_id: str) -> list[int]:
+    return _select(connection, "public_id = ? AND source = ?", public_id, source)
+
+
+def _find_by_key(connection: apsw.Connection, reference: str) -> list[int]:
+    key = KEY.fullmatch(reference)
+    if key is None:
+        return []
+    workstation, project, end = key.groups()
+    found: list[int] = []
+    if _is_own_workstation(connection, workstation):
+        # The project may have become known after the key was noted: it only decides between sources that share an id.
+        found = _select(connection, "public_id = ? AND project = ?", end, project) or _select(
+            connection, "public_id = ?", end
+        )
+    return found or _select(connection, "native_id = ? AND project = ? AND workstation = ?", end, project, workstation)
+
+
+def _select(connection: apsw.Connection, condition: str, *values: str) -> list[int]:
+    rows = sqlite.rows(connection, f"SELECT id FROM sessions WHERE {condition} {LATEST_FIRST}", values)
+    return [session for (session,) in rows]
 
 
 def _is_own_workstation(connection: apsw.Connection, workstation: str) -> bool:
@@ -246,11 +268,12 @@ def _hint(connection: apsw.Connection, reference: str, otherwise: str) -> str:
 
 def list_candidates(connection: apsw.Connection, sessions: Sequence[int]) -> list[str]:
     """Some ids to choose from, each of which means one session only."""
-    sql = """
-        SELECT iif((SELECT count(*) FROM sessions o WHERE o.public_id = s.public_id) > 1, source || ':', '') || public_id
-        FROM sessions s WHERE id = ?
-    """
-    return [str(sqlite.one(connection, sql, (session,))[0]) for session in sessions[:MAX_CANDIDATES]]
+    sql = "SELECT source, public_id FROM sessions WHERE id = ?"
+    named = ((session, *sqlite.one(connection, sql, (session,))) for session in sessions[:MAX_CANDIDATES])
+    return [
+        public if find_exact(connection, public) == [session] else f"{source}:{public}"
+        for session, source, public in named
+    ]
 
 
 def describe(connection: apsw.Connection, sessions: Sequence[int]) -> list[dict[str, str | None]]:

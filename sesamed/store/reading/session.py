@@ -295,9 +295,9 @@ def find_written(connection: apsw.Connection, key: int, path: str) -> int:
 
 
 def identify(connection: apsw.Connection, reference: str) -> tuple[SessionKey, str]:
-    """A session's key, and a reference to this session only."""
+    """A session's key, and its id: with the source that is this session only."""
     session = find(connection, reference)
     source, native_id, public = sqlite.one(
         connection, "SELECT source, native_id, public_id FROM sessions WHERE id = ?", (session,)
     )
-    return SessionKey(source, native_id), f"{source}:{public}"
+    return SessionKey(source, native_id), public

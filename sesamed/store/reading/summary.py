@@ -29,11 +29,15 @@ TAGS = msgspec.json.Decoder(list[str])
 # A short id is the shortest beginning of an id that means one session, for people to type: `resolve` finds that session by it.
 SHORT_CHARACTERS = 8  # at least: few ids need more, even when there are more sessions
 PLAIN = re.compile(r"[A-Za-z0-9_.-]*")  # in a reference, a colon or `~` may mean something else
-# Of a session `s`: the ids before and after its own, and its source if another one has the same.
+KEY = re.compile(r"([0-9a-f]{8}):([0-9a-f]{8}):(.+)", re.DOTALL)
+# Of a session `s`: the ids before and after its own; its source; whether its id means another one, too, as id or `source:id`.
 NEIGHBOURS = """json_array(
     (SELECT max(o.public_id) FROM sessions o WHERE o.public_id < s.public_id),
     (SELECT min(o.public_id) FROM sessions o WHERE o.public_id > s.public_id),
-    (SELECT s.source FROM sessions o WHERE o.public_id = s.public_id AND o.id <> s.id LIMIT 1))"""
+    s.source,
+    EXISTS(SELECT 1 FROM sessions o WHERE o.public_id = s.public_id AND o.id <> s.id) OR instr(s.public_id, ':') AND EXISTS(
+      SELECT 1 FROM sessions o WHERE o.source = substr(s.public_id, 1, instr(s.public_id, ':') - 1)
+      AND o.public_id = substr(s.public_id, instr(s.public_id, ':') + 1)))"""
 
 # Where a field is not the column of its name.
 COLUMN = {
@@ -93,9 +97,9 @@ def show_tags(stored: str | None) -> list[str]:
 
 
 def shorten(public_id: str, neighbours: str) -> str:
-    """The short id. What shares its whole id with a session of another source has its source before it."""
-    before, after, source = json.loads(neighbours)
-    if source is not None:
+    """The short id. What shares its whole id with another session, or is called as another one's key might be, has its source before it."""
+    before, after, source, is_shared = json.loads(neighbours)
+    if is_shared or KEY.fullmatch(public_id):
         return f"{source}:{public_id}"
     return shorten_among(public_id, [before, after])
 

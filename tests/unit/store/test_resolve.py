@@ -15,13 +15,15 @@ from tests.support.history import History
 from tests.support.sessions import PiSession
 
 PROJECT = project_id(PiSession(id="any").cwd)
+KEY = f"0123abcd:{PROJECT}:abd"
+POSING = ("pi:abd", KEY, "pi:nobody")  # ids that look like other sessions' references
 
 
 @pytest.fixture(scope="module")
 def connection() -> Iterator[apsw.Connection]:
     history = History()
-    for number, name in enumerate(("abc", "abcd", "abd", "x", "x", "left", "x", "left-over")):
-        start = f"2026-03-0{number + 1}T00:00:00.000Z"
+    for number, name in enumerate(("abc", "abcd", "abd", "x", "x", "left", "x", "left-over", *POSING)):
+        start = f"2026-03-{number + 1:02}T00:00:00.000Z"
         history.write(history.roots[0] / f"{number}.jsonl", PiSession(id=name, start=start).user("hi").bytes())
     history.look_at_everything()
     writer = history.ingest.writer
@@ -57,6 +59,34 @@ def test_an_id_is_found(connection: apsw.Connection, reference: str, expected: s
     assert sqlite.one(connection, "SELECT public_id FROM sessions WHERE id = ?", (found,)) == (expected,)
 
 
+@pytest.mark.parametrize(
+    ("reference", "expected"),
+    [
+        ("pi:abd", "abd"),
+        (KEY, "abd"),
+        ("pi:pi:abd", "pi:abd"),
+        (f"0123abcd:{PROJECT}:pi:abd", "pi:abd"),
+        (f"pi:{KEY}", KEY),
+        ("pi:nobody", "pi:nobody"),
+        ("pi:pi:nobody", "pi:nobody"),
+    ],
+)
+def test_an_id_like_a_reference_takes_no_sessions_place(
+    connection: apsw.Connection, reference: str, expected: str
+) -> None:
+    """Its own references find it, and its id as long as that means nobody else."""
+    for found in (find(connection, reference), resolve(connection, reference, None)):
+        assert sqlite.one(connection, "SELECT public_id FROM sessions WHERE id = ?", (found,)) == (expected,)
+
+
+def test_candidates_that_look_like_references_are_named_with_their_source(connection: apsw.Connection) -> None:
+    """Each candidate is found by what it is called there."""
+    with pytest.raises(AmbiguousError) as caught:
+        find(connection, "pi:")
+    assert caught.value.data is not None
+    assert sorted(caught.value.data["candidates"]) == ["pi:nobody", "pi:pi:abd"]
+
+
 @pytest.mark.parametrize("reference", ["left", "pi:left", "x~3", f"0123abcd:{PROJECT}:x~3"])
 def test_an_id_that_left_means_nobody_else(connection: apsw.Connection, reference: str) -> None:
     """Not `left-over`, which begins with it, nor an ancestor of `x`; who shares the agent's id is named."""
@@ -85,7 +115,7 @@ def test_a_beginning_of_several_is_ambiguous(connection: apsw.Connection, refere
     assert "abc" in str(caught.value.data)
 
 
-@pytest.mark.parametrize("reference", ["", "nope", "other:abc", "pi:", "%", "\U0010ffff", "a'b"])
+@pytest.mark.parametrize("reference", ["", "nope", "other:abc", "%", "\U0010ffff", "a'b"])
 def test_what_is_none_is_not_found(connection: apsw.Connection, reference: str) -> None:
     """And says what to do."""
     with pytest.raises(NotFoundError):

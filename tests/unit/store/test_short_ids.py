@@ -53,10 +53,16 @@ def test_an_id_of_two_sources_has_its_source_before_it() -> None:
     }
 
 
-@given(st.lists(st.tuples(st.sampled_from(["pi", "claude"]), IDS), min_size=1, max_size=8, unique=True))
-@example([("pi", "aaaaaaa-"), ("pi", "aaaaaaa"), ("pi", "aaaaaaa~1")])
+def test_an_id_like_a_key_has_its_source_before_it() -> None:
+    """It means the session of that key, if there is one."""
+    assert [short for _, short in shorten([("pi", "0badcafe:0123abcd:b")]).values()] == ["pi:0badcafe:0123abcd:b"]
+
+
+@given(st.lists(st.tuples(st.sampled_from(["a", "claude"]), IDS), min_size=1, max_size=8, unique=True))
+@example([("a", "aaaaaaa-"), ("a", "aaaaaaa"), ("a", "aaaaaaa~1")])
+@example([("a", "b"), ("a", "a:b"), ("claude", "a:a:b")])
 def test_each_session_is_found_by_its_short_id(ids: list[tuple[str, str]]) -> None:
-    """By both ways to ask, whatever the others are called; unless an id looks like another source's."""
+    """By both ways to ask, whatever the others are called, also if an id looks like another one's with its source."""
     for number, (session_id, short) in shorten(ids).items():
         assert find(CONNECTION, short) == resolve(CONNECTION, short, None) == number
         assert len(short) <= max(SHORT_CHARACTERS, len(session_id)) or short.endswith(f":{session_id}")

@@ -59,20 +59,21 @@ READ = f"SELECT k.n, {SELECTED}, {ORPHAN} FROM {KEYS} JOIN {FROM} USING (owner, 
 PASSING = "({session}) AND ({listed}) AND {has_message}"
 HAS_MESSAGE = """EXISTS(SELECT 1 FROM sesame.hub_messages v WHERE v.owner = s.owner AND v.workstation_id = s.workstation_id
     AND v.composite_key = s.composite_key AND ({message}))"""
+# The count is in every row, and in the one without a session that comes where the page is empty.
 LIST = """
     WITH p AS MATERIALIZED (
       SELECT s.owner, s.workstation_id, s.composite_key, s.source, s.session_id, s.subagent, s.parent_session_id, s.modified, s.created,
         s.message_count
       FROM sesame.hub_sessions s WHERE {passing}),
     f AS (
-      SELECT p.*, count(*) OVER () AS total FROM p LEFT JOIN (SELECT DISTINCT owner, workstation_id, source, session_id FROM p) o
+      SELECT p.* FROM p LEFT JOIN (SELECT DISTINCT owner, workstation_id, source, session_id FROM p) o
         ON o.owner = p.owner AND o.workstation_id = p.workstation_id AND o.source = p.source AND o.session_id = p.parent_session_id
           AND p.subagent AND {folds}
-      WHERE o.session_id IS NULL)
-    SELECT owner, workstation_id, composite_key, message_count, extract(epoch FROM created)::float8, true, total FROM f
-    ORDER BY modified DESC, source, session_id, owner LIMIT %(limit)s OFFSET %(offset)s
+      WHERE o.session_id IS NULL),
+    page AS (SELECT * FROM f ORDER BY modified DESC, source, session_id, owner LIMIT %(limit)s OFFSET %(offset)s)
+    SELECT count, owner, workstation_id, composite_key, message_count, extract(epoch FROM created)::float8, true
+    FROM (SELECT count(*) FROM f) AS counted LEFT JOIN page ON true ORDER BY modified DESC, source, session_id, owner
 """
-COUNT = "SELECT count(*) FROM sesame.hub_sessions s WHERE {passing}"
 BEGINNING_ALIKE = """
     SELECT left(s.session_id, %(length)s), array_agg(s.session_id) FROM sesame.hub_sessions s
     WHERE left(s.session_id, %(length)s) = ANY(%(beginnings)s) GROUP BY 1
@@ -269,10 +270,7 @@ def list_sessions(question: "Question", where: Conditions, limit: int, offset: i
     passing = PASSING.format(session=where.session, listed=where.listed, has_message=has_message)
     sql = LIST.format(passing=passing, folds=str(where.folds).lower())
     rows = question.rows(sql, {**where.values, "limit": limit, "offset": offset})
-    found = [Known(*row[:6]) for row in rows]
-    if rows or not offset:
-        return (int(rows[0][6]) if rows else 0), found
-    return int(question.rows(sql, {**where.values, "limit": 1, "offset": 0})[0][6]), []
+    return int(rows[0][0]), [Known(*row) for _, *row in rows if row[0] is not None]
 
 
 def find(question: "Question", reference: str) -> Known:

@@ -137,6 +137,25 @@ def test_each_filter_means_there_what_it_means_here(machines: Machines, filters:
     ]
 
 
+@pytest.mark.parametrize("offset", [0, 1, 100])
+@pytest.mark.parametrize(("cwd", "total"), [("/work/app", 3), ("/nowhere", 0)])
+def test_how_many_there_are_does_not_depend_on_the_page(machines: Machines, cwd: str, total: int, offset: int) -> None:
+    """Nor does it fail beyond the end, with sessions or without."""
+    asked = {"scope": "hub", "workstation": LAPTOP, "cwd": cwd, "offset": offset}
+    for limit in (0, 50):
+        listed = machines.desk.call("list_sessions", limit=limit, **asked)
+        assert (listed["total"], len(listed["sessions"])) == (total, max(0, min(limit, total - offset)))
+        found = machines.desk.call("search", query="*", limit=limit, **asked)
+        assert (found["total"], len(found["results"])) == (total, max(0, min(limit, total - offset)))
+
+
+@pytest.mark.parametrize("question", ["*", "plum"])
+def test_an_empty_answer_says_how_much_the_filters_left_out(machines: Machines, question: str) -> None:
+    there = machines.desk.call("search", query=question, scope="hub", cwd="/nowhere")
+    without = machines.desk.call("search", query=question, scope="hub")
+    assert (there["total"], there["filteredOut"]) == (0, without["total"]) != (0, 0)
+
+
 @pytest.mark.parametrize("scope", ["hub", "both"])
 def test_a_time_at_the_end_of_a_question_acts_there(machines: Machines, scope: str) -> None:
     """It is a filter like any other; where it leaves nothing in either, all times are asked, and both say so."""

@@ -18,6 +18,7 @@ MANY = 500  # sessions: then all of them are read at once
 DEEPEST = 8  # of subagents' subagents
 MOST_CANDIDATES = 20
 SHOWN_CHARACTERS = 64
+LONGEST_TEXT = 1 << 30  # bytes, as PostgreSQL stores it; its substr takes no number of more than 31 bits
 MOST_STEMS = 50  # that a long text is looked through for
 
 KEYS = """unnest(%(owners)s::text[], %(workstations)s::text[], %(keys)s::text[]) WITH ORDINALITY
@@ -313,7 +314,8 @@ class Part(NamedTuple):
 def read_page(question: "Question", session: Known, part: Part) -> list[HubMessage]:
     """Messages from a number on."""
     who = {"owner": session.owner, "workstation": session.workstation, "key": session.key}
-    return [HubMessage(*row) for row in question.rows(MESSAGES, {**who, **part._asdict(), "begin": part.begin + 1})]
+    values = {**who, **part._asdict(), "begin": min(part.begin, LONGEST_TEXT) + 1}
+    return [HubMessage(*row) for row in question.rows(MESSAGES, values)]
 
 
 def read_messages(

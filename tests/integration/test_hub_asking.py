@@ -282,6 +282,16 @@ def test_a_session_of_another_machine_is_read(machines: Machines) -> None:
     assert refused.code == 1
 
 
+@pytest.mark.parametrize("offset", [5, 2**31 - 2, 2**31 - 1, 2**63, 10**30])
+def test_a_text_goes_on_from_any_place(machines: Machines, offset: int) -> None:
+    """Behind its end there is nothing, however far that is."""
+    (whole,) = machines.laptop.call("list_messages", sessionId="fourth", limit=1)["messages"]
+    (rest,) = machines.desk.call("list_messages", sessionId="fourth", scope="hub", limit=1, textOffset=offset)[
+        "messages"
+    ]
+    assert (rest["text"], rest["truncated"]) == (whole["text"][offset:], False)
+
+
 @pytest.mark.parametrize(
     "question", ["plum scheduler queue", "raspberry plum", "zones", "/work/lib", "*", "nothingofthekind"]
 )

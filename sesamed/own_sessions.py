@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from hashlib import blake2b
+from typing import TypeVar
 
 import anyio
 import msgspec
@@ -26,6 +27,7 @@ from sesamed.model import Annotations, Generation, SessionKey, Utterance, iso
 from sesamed.sources import sesame
 from sesamed.store.sqlite import sync_directory, sync_file
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 PATIENCE_S = 20.0
@@ -78,25 +80,28 @@ class OwnSessions:
             raise RefusedError(
                 f"{path} was not created by this daemon; append_message only works for sessions from new_session"
             )
-        utterance = msgspec.structs.replace(utterance, text=self._mask(utterance.text))
-        line = sesame.make_line(secrets.token_hex(6), _now(), utterance)
+        entry, now = secrets.token_hex(6), _now()
+
+        def write() -> int:
+            """Masking a long text may take seconds, so it is done in the thread, too."""
+            masked = msgspec.structs.replace(utterance, text=self._mask(utterance.text))
+            line = sesame.make_line(entry, now, masked)
+            _append(path, sesame.encode_line(line))
+            return sesame.key_of(_session_of(path), line)
+
         async with self._write_lock:
-            await self._write(partial(_append, path, sesame.encode_line(line)), path)
-        return sesame.key_of(_session_of(path), line)
+            return await self._write(write, path)
 
     async def describe(
         self, session: SessionKey, annotations: Annotations, generation: Generation | None = None, model: str = ""
     ) -> None:
         """Store the annotations of a session of any source: a person's, or a model's."""
         path = self._annotations_file(session)
-        annotations = Annotations(
-            title=self._mask_or_none(annotations.title),
-            summary=self._mask_or_none(annotations.summary),
-            description=self._mask_or_none(annotations.description),
-            tags=self._mask_all(annotations.tags),
-            recall_words=self._mask_all(annotations.recall_words),
-        )
-        merge = partial(sesame.merge_annotations, session, annotations, generation=generation, model=self._mask(model))
+
+        def merge(before: bytes) -> bytes:
+            masked, by = self._mask_annotations(annotations), self._mask(model)
+            return sesame.merge_annotations(session, masked, before, generation, by)
+
         async with self._write_lock:
             await self._write(partial(_describe, path, merge), path)
 
@@ -112,6 +117,15 @@ class OwnSessions:
                 ) from error
             await self._indexer.drop([os.fsencode(path) for path in paths])
 
+    def _mask_annotations(self, annotations: Annotations) -> Annotations:
+        return Annotations(
+            title=self._mask_or_none(annotations.title),
+            summary=self._mask_or_none(annotations.summary),
+            description=self._mask_or_none(annotations.description),
+            tags=self._mask_all(annotations.tags),
+            recall_words=self._mask_all(annotations.recall_words),
+        )
+
     def _mask_all(self, words: tuple[str, ...] | None) -> tuple[str, ...] | None:
         return None if words is None else tuple(map(self._mask, words))
 
@@ -122,20 +136,20 @@ class OwnSessions:
         name = blake2b(f"{session.source}\0{session.native_id}".encode("utf-8", "surrogatepass"), digest_size=16)
         return os.path.join(self._annotations_dir, f"{name.hexdigest()}.jsonl")
 
-    async def _write(self, write: Callable[[], None], path: str) -> None:
-        """Write, and wait until it is searchable."""
+    async def _write(self, write: Callable[[], T], path: str) -> T:
+        """Write, and wait until it is searchable; returns what writing gave."""
         indexer = self._indexer
 
-        def write_and_mark() -> Ticket | None:
+        def write_and_mark() -> tuple[T, Ticket | None]:
             """In one go: an event of the write marks the file, too, and after a look that began before our mark there is another one."""
             ((_, target),) = indexer.sweep.targets([path])
-            write()
+            written = write()
             if target is None:  # the root may have been made just now
                 ((_, target),) = indexer.sweep.targets([path])
-            return None if target is None else indexer.queue.mark(target, always=True)
+            return written, None if target is None else indexer.queue.mark(target, always=True)
 
         try:
-            ticket = await indexer.in_thread(write_and_mark)
+            written, ticket = await indexer.in_thread(write_and_mark)
         except FileNotFoundError:
             raise NotFoundError(
                 f"{path} no longer exists. Its messages stay readable; use new_session for another one"
@@ -148,7 +162,7 @@ class OwnSessions:
             await indexer.queue.wait_for([ticket])
             if ticket.state.trouble is not None:
                 raise StoreError(f"{path} was written, but cannot be read: {ticket.state.trouble}")
-            return
+            return written
         raise _too_late(path, indexer.trouble)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
+from anyio import to_thread
 
 from sesamed import own_sessions
 from sesamed.errors import StoreError
@@ -27,7 +28,7 @@ from sesamed.ingest.queue import Ticket
 from sesamed.ingest.state import Target
 from sesamed.ingest.sweep import Root, Sweep
 from sesamed.ingest.tail import Tail, open_tail
-from sesamed.model import Pending, Progress, SessionKey, Utterance
+from sesamed.model import Annotations, Pending, Progress, SessionKey, Utterance
 from sesamed.own_sessions import OwnSessions
 from sesamed.sources import SOURCES
 from sesamed.store.index import Index
@@ -124,6 +125,40 @@ async def test_a_message_of_our_own_is_written_and_marked_in_one_go(
     (written, thread), (marked, same) = done
     assert (written, marked) == ("written", "marked")
     assert thread == same != threading.get_ident()
+    index.close()
+
+
+async def test_what_is_dropped_is_masked_in_a_thread_in_the_order_of_messages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A long text takes seconds, in which everybody else is answered. What comes behind it stands behind it."""
+    (tmp_path / "own").mkdir()
+    index = Index(str(tmp_path / "index.sqlite"))
+    sweep = Sweep([Root("sesame", str(tmp_path / "own"))], Exclusion(), {"sesame": SOURCES["sesame"].shapes})
+    threads, is_masking, goes_on = set[int](), threading.Event(), threading.Event()
+
+    def mask(text: str) -> str:
+        threads.add(threading.get_ident())
+        is_masking.set()
+        assert goes_on.wait(10)
+        return f"masked {text}"
+
+    monkeypatch.setattr(own_sessions, "mask", mask)
+    indexer = Indexer(index, SOURCES, sweep, ReadLimits(secrets="drop"))
+    own = OwnSessions(str(tmp_path / "own"), indexer)
+    async with running(indexer), anyio.create_task_group() as group:
+        session, path = await own.begin(agent=None, sender=None, cwd=None, title=None)
+        group.start_soon(own.append, path, Utterance(role="user", text="long"))
+        assert await to_thread.run_sync(is_masking.wait, 10)
+        group.start_soon(own.append, path, Utterance(role="user", text="short"))
+        group.start_soon(own.describe, SessionKey("sesame", session), Annotations(title="a title"))
+        goes_on.set()
+    lines = [json.loads(line) for line in (tmp_path / "own" / f"{session}.jsonl").read_text().splitlines()]
+    assert [line["text"] for line in lines[1:]] == ["masked long", "masked short"]
+    (annotations,) = (tmp_path / "own" / "words").iterdir()
+    assert json.loads(annotations.read_text())["title"] == "masked a title"
+    assert threads
+    assert threading.get_ident() not in threads
     index.close()
 
 

@@ -1,7 +1,10 @@
 """Lists of sessions, and what has changed in them."""
 
+import json
 import time
+from collections.abc import Sequence
 from functools import partial
+from itertools import accumulate
 from typing import Literal
 
 import msgspec
@@ -10,6 +13,7 @@ from sesamed.errors import ParamsError, RefusedError
 from sesamed.methods.elsewhere import Scope, ask_both, ask_hub, find_sessions, make_condition_elsewhere
 from sesamed.methods.filters import Filters, is_project_name, make_condition, narrow, warn_of_unknown_tools
 from sesamed.methods.method import MAX_OFFSET, Call, Context, NonNegative, find_next_offset, method
+from sesamed.methods.sessions import PAGE_BYTES
 from sesamed.methods.whose import narrow_to_named
 from sesamed.model import Answer, Session, digest
 from sesamed.sanitize import Exact, Line
@@ -71,8 +75,9 @@ async def list_sessions(context: Context, call: Call, params: ListSessionsParams
         params, limit=min(params.limit, MAX_SESSIONS), offset=min(params.offset, MAX_OFFSET)
     )
     if params.scope != "here":
-        return await _list_elsewhere(context, call, params)
-    return await _list_here(context, call, params)
+        return _shorten(await _list_elsewhere(context, call, params), params.offset)
+    listed = await _list_here(context, call, params)
+    return listed if params.since is not None else _shorten(listed, params.offset)
 
 
 async def _list_elsewhere(context: Context, call: Call, params: ListSessionsParams) -> SessionList:
@@ -164,7 +169,11 @@ def _list_changes(
             revision=revision,
             epoch=epoch,
         )
-    found = summary.list_changes(connection, where, since, params.limit, workstation)
+    limit = params.limit
+    found = summary.list_changes(connection, where, since, limit, workstation)
+    while limit > 1 and _measure(found.sessions) + _measure(found.removed) > PAGE_BYTES:
+        limit //= 2
+        found = summary.list_changes(connection, where, since, limit, workstation)
     return SessionList(
         total=found.total,
         sessions=found.sessions,
@@ -175,6 +184,23 @@ def _list_changes(
         epoch=epoch,
         more=found.revision < revision,
     )
+
+
+def _shorten(page: SessionList, offset: int) -> SessionList:
+    """A page with as many sessions as fit into an answer, and one at least."""
+    if _measure(page.sessions) <= PAGE_BYTES:
+        return page
+    fitting = [size for size in accumulate(_measure([one]) for one in page.sessions) if size <= PAGE_BYTES]
+    shown = page.sessions[: max(1, len(fitting))]
+    return msgspec.structs.replace(
+        page, sessions=shown, next_offset=find_next_offset(offset, len(shown), page.total), more=True
+    )
+
+
+def _measure(listed: Sequence[Session] | Sequence[summary.Removed]) -> int:
+    """How many bytes of an answer they take: it is ASCII, in which a letter may have six."""
+    encoded = msgspec.json.encode(listed)
+    return len(encoded) if encoded.isascii() else len(json.dumps(encoded.decode()))
 
 
 def _read_revision(connection: Connection, workstation: str) -> tuple[int, str]:

@@ -243,6 +243,25 @@ def test_sessions_newest_first(library: Library) -> None:
     assert library.daemon.call("list_sessions", offset=2**62)["sessions"] == []
 
 
+def test_a_list_is_shorter_where_it_would_not_fit() -> None:
+    """Each letter of some scripts takes six bytes or twelve. Pages, and what changed, still come to their end, each session once."""
+    names = {f"session-{number:03}" for number in range(130)}
+    with Daemon() as daemon:
+        for name in names:
+            daemon.write(f"{name}.jsonl", PiSession(id=name).user("quince").bytes())
+        daemon.sync()
+        said = {"summary": "😀" * 500, "description": "😀" * 500, "tags": [f"{tag:03}{'😀' * 97}" for tag in range(20)]}
+        for name in names:
+            daemon.call("set_session_meta", sessionId=name, **said)
+        for begin, following in (({"offset": 0}, ("offset", "nextOffset")), ({"since": 0}, ("since", "revision"))):
+            listed, page = list[str](), {"more": True}
+            while page["more"]:
+                page = daemon.call("list_sessions", limit=500, **begin)
+                listed += [session["sessionId"] for session in page["sessions"]]
+                begin = {following[0]: page[following[1]]}
+            assert sorted(listed) == sorted(names)
+
+
 def test_summary(library: Library) -> None:
     """A summary says where, when, how much and what it is called."""
     session = next(s for s in library.daemon.call("list_sessions")["sessions"] if s["sessionId"] == APP)

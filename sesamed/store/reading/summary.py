@@ -23,7 +23,7 @@ from sesamed.store.search.filters import IS_EMPTY, Conditions, add_condition
 IS_ORPHAN = """(s.subagent AND s.parent_id IS NOT NULL
     AND NOT EXISTS(SELECT 1 FROM sessions o WHERE o.source = s.source AND o.native_id = s.parent_id AND o.id <> s.id))"""
 
-LISTED_CHARACTERS, LISTED_TAGS, LISTED_TAG = 500, 20, 100  # of annotations: 500 sessions must fit into an answer
+LISTED_CHARACTERS, LISTED_TAGS, LISTED_TAG = 500, 20, 100  # of annotations, so that many sessions fit into an answer
 TAGS = msgspec.json.Decoder(list[str])
 
 # A short id is the shortest beginning of an id that means one session, for people to type: `resolve` finds that session by it.

@@ -113,9 +113,9 @@ async def test_a_message_of_our_own_is_written_and_marked_in_one_go(
         append(path, data)
         done.append(("written", threading.get_ident()))
 
-    def note_mark(target: Target) -> Ticket:
+    def note_mark(target: Target, *, always: bool) -> Ticket:
         done.append(("marked", threading.get_ident()))
-        return mark(target)
+        return mark(target, always=always)
 
     monkeypatch.setattr(own_sessions, "_append", note_append)
     async with running(indexer):

@@ -151,6 +151,7 @@ class Sweep:
     def due(self, ingest: Ingest) -> list[Due]:
         """Everything that differs from its state, newest first; including what could not be read and no longer exists."""
         self._resolve()
+        rules = self.exclusion.revision
         found, seen = self.due_beside(ingest), set(self._beside())
         roots = set[str | None]()  # those of which everything was seen
         for root in self.roots:
@@ -162,6 +163,9 @@ class Sweep:
             is_missing = is_expected or state.trouble is not None
             if is_missing and not Unit.parse(state.target.path).part and not self.excludes(state.target.path):
                 found.append(Due(state.target, 0, 0))
+        self._refresh_exclusion()
+        if self.exclusion.revision != rules:  # while others' files were listed; nothing that is excluded is opened
+            found = [due for due in found if not self.excludes(Unit.parse(due.target.path).path)]
         found.sort(key=lambda due: due.mtime_ns, reverse=True)
         return found
 

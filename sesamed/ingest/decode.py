@@ -11,7 +11,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePath
-from typing import Any
+from typing import Any, Protocol
 from zlib import crc32
 
 import msgspec
@@ -66,6 +66,24 @@ class DatabaseRows(msgspec.Struct):
     trouble: str | None = None  # a unit could not be read because of a bug
 
 
+class Rules(Protocol):
+    """Which files must not be opened; `Sweep` has them."""
+
+    def excludes(self, path: bytes) -> bool: ...
+    def refresh_exclusion(self) -> None: ...
+
+
+class NoRules:
+    """For whoever was told what to open."""
+
+    def excludes(self, path: bytes) -> bool:
+        """Nothing is."""
+        return False
+
+    def refresh_exclusion(self) -> None:
+        """There is nothing to look for."""
+
+
 class Decoder:
     """Reads files for one index."""
 
@@ -74,7 +92,7 @@ class Decoder:
         sources: Mapping[str, Source[Any]],
         limits: ReadLimits,
         clock: Callable[[], float] = time.time,
-        excludes: Callable[[bytes], bool] = lambda path: False,
+        rules: Rules | None = None,
         named: frozenset[bytes] = frozenset(),  # files that an agent's variable names
         withholding: Withholding | None = None,
     ) -> None:
@@ -94,8 +112,8 @@ class Decoder:
             for name, source in sources.items()
             if any(isinstance(shape, Lines) and shape.is_followed for shape in source.shapes)
         }
-        self._whole = Whole(Comparison(self._chunking), self._fill, excludes)
-        self._excludes = excludes
+        self.rules = NoRules() if rules is None else rules
+        self._whole = Whole(Comparison(self._chunking), self._fill, self.rules.excludes)
         self._named = named
         self._unpacked: tuple[bytes, Signature, Unpacking] | None = None  # the compressed file that is being read
         self._passed_over: set[bytes] = set()  # databases of other programs
@@ -456,7 +474,7 @@ class Decoder:
     def _excludes_named(self, path: str) -> bool:
         """Whether a file that is named within another one is excluded, by that name or where it is."""
         places = {path, os.path.realpath(path)} if os.path.isabs(path) and "\0" not in path else set[str]()
-        return any(self._excludes(os.fsencode(place)) for place in places)
+        return any(self.rules.excludes(os.fsencode(place)) for place in places)
 
 
 def _fill_loose(

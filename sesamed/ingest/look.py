@@ -221,6 +221,8 @@ class _Run:
     def run(self, targets: Iterable[Target]) -> LookResult:
         left, result = deque(targets), self._result
         self._ingest.committed = Committed()
+        if any(self._is_new(target) for target in left):
+            self._decoder.rules.refresh_exclusion()  # one may have come after the last sweep looked, and before the file
         try:
             while left and not (result.bytes and self._stop()):
                 self._ask_ahead(left)
@@ -240,6 +242,10 @@ class _Run:
             left.appendleft(self._unfinished)
             self._result.reached -= 1
             self._unfinished = None
+
+    def _is_new(self, target: Target) -> bool:
+        state = self._states.get(target.path)
+        return state is None or state.signature is None
 
     def _state(self, target: Target) -> FileState:
         state = self._states.get(target.path)
@@ -277,7 +283,7 @@ class _Run:
             self._states.prune(nothing)
 
     def _look(self, state: FileState) -> None:
-        if state.is_excluded:
+        if self._decoder.rules.excludes(state.target.path):
             state.seen = None
             return
         target = state.target
@@ -394,7 +400,7 @@ class _Run:
         """Whether this is a file of lines that is new: nothing has to be known of it to read it."""
         state = self._states.get(target.path) or FileState(target)
         shape = self._decoder.shape(state)
-        is_new = state.signature is None and not state.is_excluded and state.trouble is None
+        is_new = state.signature is None and not self._decoder.rules.excludes(target.path) and state.trouble is None
         return is_new and isinstance(shape, Lines) and shape.begins is None and not target.path.endswith(COMPRESSED)
 
     def _take_ahead(self, state: FileState, now: Signature) -> bool:

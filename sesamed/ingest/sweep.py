@@ -151,7 +151,6 @@ class Sweep:
     def due(self, ingest: Ingest) -> list[Due]:
         """Everything that differs from its state, newest first; including what could not be read and no longer exists."""
         self._resolve()
-        rules = self.exclusion.revision
         found, seen = self.due_beside(ingest), set(self._beside())
         roots = set[str | None]()  # those of which everything was seen
         for root in self.roots:
@@ -163,9 +162,6 @@ class Sweep:
             is_missing = is_expected or state.trouble is not None
             if is_missing and not Unit.parse(state.target.path).part and not self.excludes(state.target.path):
                 found.append(Due(state.target, 0, 0))
-        self._refresh_exclusion()
-        if self.exclusion.revision != rules:  # while others' files were listed; nothing that is excluded is opened
-            found = [due for due in found if not self.excludes(Unit.parse(due.target.path).path)]
         found.sort(key=lambda due: due.mtime_ns, reverse=True)
         return found
 
@@ -238,16 +234,17 @@ class Sweep:
         """Find out where a root is now; says whether that has changed. Then other paths may be excluded."""
         changed = (root.real is None or not root.is_in_place()) and root.resolve()
         if changed:
-            self._refresh_exclusion()
+            self.refresh_exclusion()
         return changed
 
     def _resolve(self) -> None:
         self.add_roots()
         for root in self.roots:
             root.resolve()
-        self._refresh_exclusion()
+        self.refresh_exclusion()
 
-    def _refresh_exclusion(self) -> None:
+    def refresh_exclusion(self) -> None:
+        """Find out what is excluded now. Any thread."""
         roots = [root for root in self.roots if root.real is not None and not root.is_project]
         self.exclusion.refresh(Place(root.path, root.real or "") for root in roots)
 

@@ -25,6 +25,7 @@ from sesamed.ingest.decode import ReadLimits
 from sesamed.ingest.indexer import Indexer
 from sesamed.ingest.look import Ingest, LookResult
 from sesamed.ingest.queue import Ticket
+from sesamed.ingest.rebuild import Rebuild
 from sesamed.ingest.state import Target
 from sesamed.ingest.sweep import Root, Sweep
 from sesamed.ingest.tail import Tail, open_tail
@@ -327,20 +328,26 @@ async def test_what_went_under_a_wrong_clock_is_gone(
         assert len(indexer.states) == 0
 
 
-async def test_what_waits_is_not_opened_once_it_is_excluded(
-    indexer: Indexer, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whoever waits for it is served; when it is not excluded any more, it is read."""
-    write(root, "secret", "skirret")
-    opened: list[bytes] = []
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The files that are opened to be read."""
+    found: list[bytes] = []
 
     def opens(path: bytes, top: str) -> AbstractContextManager[Tail]:
-        opened.append(path)
+        found.append(path)
         return open_tail(path, top)
 
     monkeypatch.setattr(look, "open_tail", opens)
+    return found
+
+
+async def test_what_waits_is_not_opened_once_it_is_excluded(
+    indexer: Indexer, root: Path, opened: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever waits for it is served; when it is not excluded any more, it is read."""
+    write(root, "secret", "skirret")
     link, (target,) = root.with_name("link"), [ticket.state.target for ticket in await indexer.look_around()]
-    indexer.sweep = Sweep(indexer.sweep.roots, Exclusion([f"{link}/*"]), {"pi": SOURCES["pi"].shapes})
+    monkeypatch.setattr(indexer.sweep.exclusion, "_globs", (f"{link}/*",))
     link.symlink_to(root)
     await indexer.look_around()
     async with running(indexer):
@@ -349,6 +356,38 @@ async def test_what_waits_is_not_opened_once_it_is_excluded(
         link.unlink()
         await indexer.queue.wait_for(await indexer.look_around())
     assert opened == [target.path]
+
+
+@pytest.mark.parametrize("how", ["event", "sweep", "tree", "rebuild"])
+async def test_a_rule_counts_for_what_comes_right_after_it(
+    indexer: Indexer, root: Path, opened: list[bytes], monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """It came after the last sweep had looked for it, and before the file that it names; nobody has told of it."""
+    sweep_root = Sweep._sweep_root
+
+    def write_both() -> Path:
+        (root / ".sesameignore").write_text("secret*\n")
+        return write(root, "secret", "skirret")
+
+    def write_and_sweep(sweep: Sweep, *how: Any) -> bool:
+        write_both()
+        return sweep_root(sweep, *how)
+
+    async with running(indexer):
+        await settled(indexer)
+        if how == "event":
+            indexer.mark_path(str(write_both()))
+        elif how == "tree":
+            write_both()
+            indexer.queue.mark_tree(str(root))
+        else:
+            monkeypatch.setattr(Sweep, "_sweep_root", write_and_sweep)
+            if how == "rebuild":
+                await Rebuild(indexer, drop_gone=False).run()
+        await settled(indexer)
+        assert indexer.queue.is_empty
+    assert (opened, indexer.counts.added) == ([], 0)
+    assert indexer.sweep.exclusion.ignore_files[str(root)].text == "secret*\n"
 
 
 async def test_an_index_that_was_removed_is_made_anew(

@@ -162,20 +162,6 @@ def test_what_is_excluded_is_never_entered(history: History, entered: list[bytes
     assert sweep.target(os.fsencode(history.roots[0] / "secret" / "a.jsonl")) is None
 
 
-def test_a_rule_that_comes_while_files_are_listed_counts(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It was there before what it names, and the sweep had looked for it before both."""
-    root, sweep_root = history.roots[0], Sweep._sweep_root
-
-    def write_and_sweep(sweep: Sweep, *how: Any) -> bool:
-        (root / ".sesameignore").write_text("/secret/\n")
-        session(root / "secret/a.jsonl")
-        session(root / "b.jsonl")
-        return sweep_root(sweep, *how)
-
-    monkeypatch.setattr(Sweep, "_sweep_root", write_and_sweep)
-    assert swept(history, root) == [root / "b.jsonl"]
-
-
 def test_where_no_pattern_leads_is_never_entered(history: History, entered: list[bytes]) -> None:
     """However much there is: OpenCode keeps git repositories beside its sessions."""
     top = history.base / "opencode"

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from weakref import WeakSet
 
 import msgspec
 
@@ -58,13 +59,19 @@ class Link(asyncio.Protocol):
         self._teller, self._socket = teller, ours
         self._frames, self._number = FrameBuffer(), 0
         self._transport: asyncio.WriteTransport | None = None
-        self._attaching: asyncio.Task[object] | None = None
+        self._attaching: asyncio.Task[None] | None = None
 
     def attach(self, path: str) -> None:
         """Begin to talk to it."""
         self._beginning = ENCODE(Beginning(os.fsencode(path), self._teller.tell()))
-        loop = asyncio.get_running_loop()
-        self._attaching = loop.create_task(loop.create_unix_connection(lambda: self, sock=self._socket))
+        self._attaching = asyncio.get_running_loop().create_task(self._connect())
+
+    async def _connect(self) -> None:
+        try:
+            await asyncio.get_running_loop().create_unix_connection(lambda: self, sock=self._socket)
+        except OSError as error:
+            self._socket.close()
+            self.connection_lost(error)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Say which index it is."""
@@ -176,6 +183,8 @@ class Second:
         self._index = index
         self._changing = threading.Lock()
         self._link: Link | None = None
+        self._links = WeakSet[Link]()  # those that there were, too
+        self._is_left = False
         self._not_before_s = 0.0
         self.is_wanted = False  # some are waiting, or it is there: then questions are shared
         index.readers.on_close = self.end
@@ -199,8 +208,8 @@ class Second:
         return link is not None and any(told is not _ignore for told in link.asked.values())
 
     def may_begin(self, now_s: float) -> bool:
-        """Whether one may be started, if there is none: soon after one that failed it may not."""
-        return now_s >= self._not_before_s
+        """Whether one may be started, if there is none: soon after one that failed it may not, nor when the daemon ends."""
+        return now_s >= self._not_before_s and not self._is_left
 
     def ask(self, question: bytes, told: Told, patience_s: float = math.inf) -> Callable[[], None] | None:
         """Ask it, if it has room; returns what gives that up, or nothing if it was ended just now, which any thread may do. When it takes
@@ -219,7 +228,7 @@ class Second:
     def begin(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start it, if there is none. In a reader's thread, with a connection, so that no index takes the place of this one."""
         with self._index.readers.lend(), self._changing:
-            if self._link is not None:
+            if self._link is not None or self._is_left:
                 return
             now_s = time.monotonic()
             if count_cores() < 2:
@@ -233,7 +242,7 @@ class Second:
             link.on_loss = lambda error: self._lose(link, error)
             with suppress(OSError, MemoryError):  # then it reads the words by itself
                 self._index.readers.keep_words()  # while it begins
-            loop.call_soon_threadsafe(link.attach, self._index.path)
+            loop.call_soon_threadsafe(self._attach, link)
 
     def end_unused(self, now_s: float) -> None:
         """End it, if nobody has asked it for a while."""
@@ -251,12 +260,21 @@ class Second:
                 link.end()
 
     async def leave(self) -> None:
-        """End it, as long as there is an event loop in which to close our end."""
-        link = self._link
-        if link is not None:
-            await asyncio.to_thread(self.end)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(link.closed.wait(), END_S)
+        """End it for good, as long as there is an event loop in which to close our end. One that is being started comes before that."""
+        await asyncio.to_thread(self._end_for_good)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(END_S):
+                for link in list(self._links):
+                    await link.closed.wait()
+
+    def _end_for_good(self) -> None:
+        with self._changing:
+            self._is_left = True
+        self.end()
+
+    def _attach(self, link: Link) -> None:
+        self._links.add(link)
+        link.attach(self._index.path)
 
     def _start(self) -> Link:
         teller = Teller(self._index)

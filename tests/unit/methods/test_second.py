@@ -1,9 +1,11 @@
 """The second process that answers: the same answers as the daemon's, of the same snapshot, or none; and whatever becomes of it."""
 
 import asyncio
+import errno
 import os
 import shutil
 import signal
+import socket
 import sys
 import threading
 import time
@@ -21,7 +23,7 @@ from sesamed.methods import method
 from sesamed.methods.method import CROWDED_S, Beside, Client, QueryRunner, Question, Turns
 from sesamed.methods.search import DECODE_TOLD, ENCODE, Wanted
 from sesamed.methods.second import child
-from sesamed.methods.second.child import RETRY_S, UNUSED_S, Second
+from sesamed.methods.second.child import RETRY_S, UNUSED_S, Link, Second
 from sesamed.methods.second.orders import Reply
 from sesamed.methods.windows import answer_encoded
 from sesamed.store import shelf
@@ -290,6 +292,56 @@ async def test_it_ends_with_the_readers_unused_and_with_the_daemon(desk: Desk, m
         second.end_unused(time.monotonic())
         assert not second.is_wanted
         await until(lambda: link._socket.fileno() < 0)
+
+
+@pytest.mark.parametrize("is_given_up", [False, True])
+async def test_one_that_is_being_started_ends_with_the_daemon(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, is_given_up: bool
+) -> None:
+    """And none is started then, though many wait: nobody would be left to close its socket."""
+    loop, release = asyncio.get_running_loop(), asyncio.Event()
+    connect = loop.create_unix_connection
+
+    async def connect_late(make: Callable[[], Link], *, sock: socket.socket) -> None:
+        await release.wait()
+        await connect(make, sock=sock)
+
+    monkeypatch.setattr(child, "PROGRAM", ("-c", PROGRAM.format("")))
+    monkeypatch.setattr(loop, "create_unix_connection", connect_late)
+    second = Second(desk.index)
+    await begin(second)
+    link = second._link
+    assert link is not None
+    if is_given_up:
+        await anyio.to_thread.run_sync(second.end)
+    leaving = asyncio.create_task(second.leave())
+    await until(lambda: second.pid is None and not second.may_begin(time.monotonic()))
+    release.set()
+    await leaving
+    assert (link._attaching is not None and link._attaching.done(), link._socket.fileno() < 0) == (True, True)
+    assert link.process.returncode is not None
+    await begin(second)
+    assert (read_pid(second), second.may_begin(time.monotonic())) == (None, False)
+
+
+async def test_one_that_cannot_be_talked_to_is_none(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For want of memory, for instance."""
+
+    links = list[Link]()
+
+    async def refuse(make: Callable[[], Link], *, sock: socket.socket) -> None:
+        links.append(make())
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    monkeypatch.setattr(child, "PROGRAM", ("-c", PROGRAM.format("")))
+    monkeypatch.setattr(asyncio.get_running_loop(), "create_unix_connection", refuse)
+    second = Second(desk.index)
+    await begin(second)
+    await until(lambda: second.pid is None)
+    (link,) = links
+    assert (link._socket.fileno() < 0, link.process.returncode is not None) == (True, True)
+    assert not second.may_begin(time.monotonic())
+    await second.leave()
 
 
 async def test_none_is_started_on_one_core_or_where_it_cannot_be(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

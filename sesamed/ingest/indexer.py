@@ -361,7 +361,7 @@ class Indexer:
             return 0
         if has_rules := self.sweep.exclusion.has_rules:
             await self.write(partial(self._note_rules, "1"))
-        dropped = await self.drop(await self.write(self._list_excluded), "excluded")
+        dropped = await self.drop(await self.write(self._mark_excluded), "excluded")
         if silent := await self.write(self._find_silent):
             await self._change(partial(self._ingest.read_again, silent))
             self._let_in += 1
@@ -428,9 +428,14 @@ class Indexer:
         self._heeded = now
         return withheld, let_in
 
-    def _list_excluded(self) -> list[bytes]:
-        """The files that have to go, as they are excluded now."""
-        paths = [state.target.path for state in self.states if self.sweep.drops(Unit.parse(state.target.path).path)]
+    def _mark_excluded(self) -> list[bytes]:
+        """Note which files are excluded; gives those that have to go."""
+        paths = []
+        for state in self.states:
+            path = Unit.parse(state.target.path).path
+            state.is_excluded = self.sweep.excludes(path)
+            if state.is_excluded and self.sweep.drops(path):
+                paths.append(state.target.path)
         described = self.index.writer.files.list_described()
         return [*paths, *(path for path, transcript in described if self.sweep.drops(os.fsencode(transcript)))]
 

@@ -283,7 +283,9 @@ class _Run:
             self._states.prune(nothing)
 
     def _look(self, state: FileState) -> None:
-        if self._decoder.rules.excludes(state.target.path):
+        if state.signature is None:
+            state.is_excluded = self._decoder.rules.excludes(state.target.path)
+        if state.is_excluded:
             state.seen = None
             return
         target = state.target

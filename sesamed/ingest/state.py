@@ -42,6 +42,7 @@ class FileState(msgspec.Struct, gc=False, eq=False):
 
     target: Target
     shape: Shape | None = None  # None: nobody has asked yet
+    is_excluded: bool = False  # since it was asked for: it is not opened any more
 
     # as committed
     signature: Signature | None = None  # None: the index does not have it

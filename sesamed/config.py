@@ -160,6 +160,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_u
         return 0 if self.gone == "drop" else int(self.gone[:-1])
 
 
+_PREPARED = msgspec.json.Decoder(Config)  # what it is converted to, before several threads do so
+
 # What the TypeScript sesame writes when it finds no configuration: nobody has chosen that only pi's sessions are read.
 WRITTEN_BY_ITSELF = Config(pi_session_paths=("~/.pi/agent/sessions",))
 

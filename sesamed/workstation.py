@@ -63,7 +63,7 @@ def settle(index: str, environ: Mapping[str, str], configured: str | None) -> tu
 
 def read(index: str) -> list[Workstation]:
     """The ids that there were; the last one counted at the last start."""
-    return list(beside.read(index, beside.WORKSTATIONS, Workstation))
+    return list(beside.read(index, beside.WORKSTATIONS, beside.DECODE_WORKSTATION))
 
 
 def find_given(environ: Mapping[str, str], configured: str | None) -> Workstation | None:

@@ -12,13 +12,11 @@ import threading
 import time
 from contextlib import suppress
 
-import msgspec
-
 from sesamed import logs
 from sesamed.errors import HubCause, HubError, SesameError
 from sesamed.hub.followed_files import FollowedFiles
 from sesamed.hub.following import Follower
-from sesamed.hub.orders import Orders
+from sesamed.hub.orders import DECODE_ORDERS, Orders
 from sesamed.hub.outgoing import Outgoing
 from sesamed.hub.progress import Reporter
 from sesamed.hub.server import connect
@@ -160,7 +158,7 @@ def _pass(shipper: Shipper, bell: Bell) -> None:
 def main() -> int:
     """Read the orders and carry them out."""
     line = sys.stdin.buffer.readline()
-    orders = msgspec.json.decode(line, type=Orders)
+    orders = DECODE_ORDERS(line)
     logs.configure("INFO", os.environ)
     for number in (signal.SIGINT, signal.SIGHUP):  # of a terminal: it ends with the daemon
         signal.signal(number, signal.SIG_IGN)

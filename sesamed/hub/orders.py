@@ -13,3 +13,6 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
     hub: Hub
     identity: Identity
     progress: str
+
+
+DECODE_ORDERS = msgspec.json.Decoder(Orders).decode

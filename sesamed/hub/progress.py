@@ -41,6 +41,9 @@ class Progress(msgspec.Struct, kw_only=True, rename="camel"):
     since: str | None = None  # of that
 
 
+_DECODE = msgspec.json.Decoder(Progress).decode
+
+
 class Reporter:
     """Writes it."""
 
@@ -143,6 +146,6 @@ def read(data_dir: str) -> Progress | None:
     """What was last said; None if there is nothing."""
     try:
         with open(os.path.join(data_dir, FILE), "rb") as file:
-            return msgspec.json.decode(file.read(1 << 16), type=Progress)
+            return _DECODE(file.read(1 << 16))
     except (OSError, ValueError):
         return None

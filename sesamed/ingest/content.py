@@ -223,7 +223,7 @@ class Held(msgspec.Struct, frozen=True, array_like=True):
         """Held records from a cursor's state; None if it belongs to another shape."""
         if not is_whole(state):
             return None
-        return msgspec.msgpack.decode(memoryview(state)[len(MARK) :], type=cls)
+        return _DECODE_HELD(memoryview(state)[len(MARK) :])
 
     def encode(self) -> bytes:
         """Held records as a cursor's state."""
@@ -245,6 +245,9 @@ class Held(msgspec.Struct, frozen=True, array_like=True):
         if before == contents[:kept]:
             return []
         return [at for at, (one, other) in enumerate(zip(before, contents, strict=False)) if one != other]
+
+
+_DECODE_HELD = msgspec.msgpack.Decoder(Held).decode
 
 
 def is_whole(state: bytes) -> bool:

@@ -29,6 +29,9 @@ class PartState(msgspec.Struct, frozen=True, array_like=True):
     skips: bool = False  # its lines go on there: it is too large, and they are left out
 
 
+_DECODE_STATE = msgspec.msgpack.Decoder(PartState).decode
+
+
 class Part(msgspec.Struct, frozen=True):
     """The lines of one session."""
 
@@ -68,7 +71,7 @@ class Parts:
     def take(self, tail: Tail, read: Read, *, with_rest: bool) -> None:
         """Read the sessions, and move the file's cursor to the beginning of the last one."""
         before = self._file.cursor
-        state = msgspec.msgpack.decode(before.state, type=PartState) if before.state else PartState()
+        state = _DECODE_STATE(before.state) if before.state else PartState()
         parts, taken = list(self._split(read.lines, state)), 0
         self.last = parts[-1].number if parts else state.number
         self._file.cursor = msgspec.structs.replace(before, state=msgspec.msgpack.encode(state))

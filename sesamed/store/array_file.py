@@ -72,6 +72,9 @@ class Directory(msgspec.Struct, frozen=True):
     is_whole: bool = True  # else it has only the words that somebody had asked for
 
 
+_DECODE = msgspec.json.Decoder(Directory).decode
+
+
 class Mark(NamedTuple):
     """Which file it is, and as of which revision."""
 
@@ -86,6 +89,9 @@ class Stop(msgspec.Struct, frozen=True):
     begun: int
     revision: int
     changed: list[int]
+
+
+DECODE_STOP = msgspec.json.Decoder(Stop).decode
 
 
 class ArrayFile:
@@ -235,7 +241,7 @@ class MappedFile:
         encoded = self._all[offset : offset + size]
         if zlib.crc32(encoded) != checksum:
             raise VoidError
-        return msgspec.json.decode(encoded, type=Directory)
+        return _DECODE(encoded)
 
     def read(self, block: Block) -> memoryview:
         """A block that is only read."""

@@ -6,17 +6,20 @@ over, and so is whatever else cannot be decoded.
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import TypeVar
 
 import msgspec
 
 from sesamed.errors import ConfigError, StoreError
+from sesamed.model import Workstation
 from sesamed.store import sqlite
 
 NAMES = FORGOTTEN, NUMBERS, WORKSTATIONS = "forgotten.jsonl", "ids.jsonl", "workstations.jsonl"
 SET_ASIDE = "index.sqlite.set-aside.jsonl"  # this one goes with what it tells of
+
+DECODE_WORKSTATION = msgspec.json.Decoder(Workstation).decode
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -57,9 +60,9 @@ def _write(descriptor: int, data: bytes, size: int) -> None:
         raise
 
 
-def read(index: str, name: str, kind: type[T]) -> Iterator[T]:
+def read(index: str, name: str, decode: Callable[[bytes], T]) -> Iterator[T]:
     """What the lines say, in their order. Links are not followed, as nothing is written through one either."""
-    decode, path = msgspec.json.Decoder(kind).decode, path_of(index, name)
+    path = path_of(index, name)
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:

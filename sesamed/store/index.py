@@ -20,7 +20,7 @@ import msgspec
 from sesamed.errors import SesameError, StoreError
 from sesamed.model import SessionKey
 from sesamed.store import beside, checksums, schema, sqlite
-from sesamed.store.array_file import ArrayFile, Stop
+from sesamed.store.array_file import DECODE_STOP, ArrayFile, Stop
 from sesamed.store.changes import Changes
 from sesamed.store.search.headings import HeadingTexts
 from sesamed.store.search.stems import Stems
@@ -327,7 +327,7 @@ class Index:
         stop: Stop | None = None
         if said:
             with suppress(msgspec.MsgspecError, StoreError):
-                stop = msgspec.json.decode(said, type=Stop)
+                stop = DECODE_STOP(said)
                 self.writer.set_metadata(STOPPED, "")
         if self.readers.arrays.resume(stop, revision) and stop is not None:
             self.writer.changes.resume(stop.begun, stop.revision, stop.changed)
@@ -505,6 +505,9 @@ class Salvaged(msgspec.Struct, frozen=True):
     is_cut: bool = False  # its last changes, in its write-ahead log, could not be read
 
 
+_DECODE_SALVAGED = msgspec.json.Decoder(Salvaged).decode
+
+
 class Aside(NamedTuple):
     """A file that was set aside, since when, and what was carried over from it; None: nothing yet."""
 
@@ -540,7 +543,7 @@ def note_lost(path: str, files: Iterable[bytes]) -> None:
 def list_aside(path: str) -> list[Aside]:
     """What was set aside and is still there, the oldest first."""
     found = [name for kind in ("damaged", "lost") for name in glob(f"{escape(path)}.{kind}-*")]
-    salvaged = {said.file: said for said in beside.read(path, beside.SET_ASIDE, Salvaged)} if found else {}
+    salvaged = {said.file: said for said in beside.read(path, beside.SET_ASIDE, _DECODE_SALVAGED)} if found else {}
     return [
         Aside(name, _time_of(name), salvaged.get(os.path.basename(name)))
         for name in sorted(found)

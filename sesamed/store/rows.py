@@ -65,11 +65,14 @@ class Withheld(msgspec.Struct, frozen=True, array_like=True, gc=False):
     @classmethod
     def decode(cls, state: bytes) -> "Withheld":
         """From a cursor's state, which begins with WITHHELD."""
-        return msgspec.msgpack.decode(state[len(WITHHELD) :], type=cls)
+        return _DECODE_WITHHELD(state[len(WITHHELD) :])
 
     def encode(self) -> bytes:
         """As a cursor's state."""
         return WITHHELD + msgspec.msgpack.encode(self)
+
+
+_DECODE_WITHHELD = msgspec.msgpack.Decoder(Withheld).decode
 
 
 class BadLine(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -289,6 +289,42 @@ def test_statements_are_recognised() -> None:
     assert SQL.search("UPDATE b SET a = 1")
 
 
+# Functions that may name a type to decode: before there are threads, or of one that its module has prepared.
+PREPARED = {
+    "sesamed/config.py:load",
+    "sesamed/server/dispatch.py:__init__",
+    "sesamed/sources/lines.py:__init__",
+    "sesamed/sources/lines.py:_convert",
+}
+
+
+def find_decoding(tree: ast.AST) -> set[str]:
+    """The functions in which something is decoded, or will be, as a type that is named there."""
+    functions = (
+        node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+    )
+    return {
+        getattr(function, "name", "lambda")
+        for function in functions
+        for call in ast.walk(function)
+        if isinstance(call, ast.Call) and NAMES_TYPE.search(ast.unparse(call).replace("\n", " "))
+    }
+
+
+NAMES_TYPE = re.compile(r"^(?:(?:msgspec\.)?(?:json|msgpack)\.(?:Decoder\(|decode\(.*\btype=)|msgspec\.convert\()")
+
+
+def test_types_are_prepared_with_their_modules() -> None:
+    """msgspec (0.22) crashes when two threads are the first to decode a type: a third of the runs of eight threads that all did."""
+    found = set[str]()
+    for package in ("sesamed", "sesamectl"):
+        for file in sorted((ROOT / package).rglob("*.py")):
+            text = file.read_text(encoding="utf-8")
+            if "msgspec" in text:
+                found |= {f"{file.relative_to(ROOT)}:{name}" for name in find_decoding(ast.parse(text))}
+    assert found == PREPARED
+
+
 def test_faults_are_documented() -> None:
     """Each fault has a test that holds what is promised, or a reason why there is none; docs/faults.md says so, and nothing else."""
     table = [fault for area in faults.AREAS.values() for fault in area]

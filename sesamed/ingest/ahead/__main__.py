@@ -14,10 +14,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from queue import SimpleQueue
 
-import msgspec
-
 from sesamed.frames import FrameReader, write_frame
-from sesamed.ingest.ahead.orders import DECODE_WANTED, Orders, Wanted, encode_answer, identify
+from sesamed.ingest.ahead.orders import DECODE_ORDERS, DECODE_WANTED, Orders, Wanted, encode_answer, identify
 from sesamed.ingest.decode import Decoder
 from sesamed.ingest.project import Projects
 from sesamed.ingest.state import FileState, Target
@@ -129,7 +127,7 @@ def main() -> int:
     ):  # of a terminal, or to all of a unit: it ends with the daemon
         signal.signal(number, signal.SIG_IGN)
     reader, outbox, wanted = FrameReader(sys.stdin.fileno()), Outbox(sys.stdout.fileno()), SimpleQueue[Wanted | None]()
-    orders = msgspec.msgpack.decode(reader.read(), type=Orders)
+    orders = DECODE_ORDERS(reader.read())
     decoder = make_decoder(orders)
     for work in (lambda: hear(reader, wanted, outbox), outbox.send):
         threading.Thread(target=work, daemon=True).start()

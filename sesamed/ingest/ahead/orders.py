@@ -42,6 +42,7 @@ class Wanted(msgspec.Struct, frozen=True, array_like=True):
         return Target(self.path, os.fsdecode(self.root), self.source)
 
 
+DECODE_ORDERS = msgspec.msgpack.Decoder(Orders).decode
 DECODE_WANTED = msgspec.msgpack.Decoder(list[Wanted]).decode
 _DECODE_ROWS = msgspec.msgpack.Decoder(FileRows).decode
 _ENCODE = msgspec.msgpack.Encoder().encode

@@ -78,10 +78,13 @@ class TitleDocument(msgspec.Struct, gc=False, rename="camel"):
     description: str | None = None
 
 
+DECODE_TITLE: Final = msgspec.json.Decoder(TitleDocument).decode
+
+
 def read_document(session: str, document: bytes) -> list[Operation]:
     """The title in a document beside a session."""
     try:
-        read = msgspec.json.decode(document, type=TitleDocument)
+        read = DECODE_TITLE(document)
     except FAILURES:
         raise BadLineError("not an object with a title") from None
     title = read.custom_title if read.custom_title is not None else read.description

@@ -13,7 +13,7 @@ import msgspec
 from sesamed.calls import strip_server, value_text
 from sesamed.model import Bad, Fact, Identity, Message, Operation, Role, ToolCall, Unknown, record_key
 from sesamed.source import ForeignFileError
-from sesamed.sources.lines import FAILURES, ListDecoder
+from sesamed.sources.lines import FAILURES, STRING, ListDecoder
 from sesamed.sources.names import name_facts
 from sesamed.sources.records import Place, Time, millis
 
@@ -267,7 +267,7 @@ def _find_directory(line: Line) -> str | None:
     if line.say != "api_req_started" or "Directory (" not in (line.text or ""):
         return None
     try:
-        request = msgspec.json.decode(REQUEST.decode((line.text or "").encode())["request"], type=str)
+        request = STRING(REQUEST.decode((line.text or "").encode())["request"])
     except (*FAILURES, KeyError):
         return None
     found = DIRECTORY.search(request)

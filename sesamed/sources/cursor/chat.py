@@ -248,12 +248,15 @@ class Named(msgspec.Struct, gc=False, rename="camel"):
     arguments: msgspec.Raw = msgspec.Raw(b"{}")
 
 
+DECODE_NAMED: Final = msgspec.json.Decoder(Named).decode
+
+
 def make_call(place: Place, kind: str, name: str, arguments: bytes) -> Any:
     """A call. One by way of another tool is the call that it means; a patch is an argument, as with others."""
     tool = strip_server(name)
     if name in BY_NAME:
         try:
-            named = decode_part(msgspec.json.Decoder(Named).decode, arguments)
+            named = decode_part(DECODE_NAMED, arguments)
         except FAILURES:
             named = Named()
         if named.tool_name:

@@ -25,7 +25,7 @@ from sesamed.source import (
     Variable,
 )
 from sesamed.sources.gemini.conversation import Conversation
-from sesamed.sources.gemini.lines import COMMANDS, STARTS, Line, Projects, directories_of, parts_of
+from sesamed.sources.gemini.lines import COMMANDS, DECODE_PROJECTS, STARTS, Line, directories_of, parts_of
 from sesamed.sources.lines import FAILURES, JsonState, LineDecoder
 from sesamed.sources.names import clean_name, prompt_fact, title_fact
 from sesamed.sources.records import UUID, millis
@@ -220,7 +220,7 @@ def _read_directory(data: bytes) -> Fact:
 def _read_directories(data: bytes) -> Iterator[Fact]:
     """`projects.json` lists all directories that Gemini CLI was used in."""
     try:
-        projects = msgspec.json.decode(data, type=Projects).projects
+        projects = DECODE_PROJECTS(data).projects
     except FAILURES:
         raise BadLineError("no list of projects") from None
     return (_cwd_by_hash(path) for path in projects)

@@ -97,6 +97,9 @@ class Projects(msgspec.Struct, gc=False):
     projects: dict[str, msgspec.Raw] = {}
 
 
+DECODE_PROJECTS: Final = msgspec.json.Decoder(Projects).decode
+
+
 STARTS = re.compile(r'\{"(?:id|sessionId|\$set|\$rewindTo)": ?["{]')
 
 

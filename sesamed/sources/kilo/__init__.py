@@ -5,6 +5,7 @@ Each has a source of its own; this one says where the files are, and gives each 
 """
 
 from pathlib import PurePath
+from typing import Final
 
 import msgspec
 
@@ -23,6 +24,9 @@ class Kind(msgspec.Struct):
     """What only the state of a panel's document has."""
 
     kind: str | None = None
+
+
+DECODE_KIND: Final = msgspec.json.Decoder(Kind).decode
 
 
 class Kilo:
@@ -82,5 +86,5 @@ class Kilo:
 
     def thaw(self, data: bytes) -> KiloState:
         """The state from its bytes."""
-        is_task = msgspec.json.decode(data, type=Kind).kind is not None
+        is_task = DECODE_KIND(data).kind is not None
         return self._tasks.thaw(data) if is_task else self._sessions.thaw(data)

@@ -27,7 +27,7 @@ from sesamed.source import (
     Variable,
 )
 from sesamed.sources.columns import json_column, text_column, unpack_column
-from sesamed.sources.lines import FAILURES, decode_leniently, repair
+from sesamed.sources.lines import FAILURES, OBJECT, decode_leniently, repair
 from sesamed.sources.names import clean_name, title_fact
 from sesamed.sources.openclaw.prompts import answer_of, prompt_of
 from sesamed.sources.pi import Pi, PiState, Step
@@ -83,6 +83,10 @@ class NamedCall(msgspec.Struct, gc=False):
 
     id: str
     args: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+DECODE_CONVERSATIONS: Final = msgspec.json.Decoder(dict[str, Conversation]).decode
+DECODE_NAMED: Final = msgspec.json.Decoder(NamedCall).decode
 
 
 class OpenClaw(Pi):
@@ -180,7 +184,7 @@ def _unwrap(spoken: Spoken) -> None:
 def _unwrap_call(block: Block) -> None:
     """Make a call of the tool that calls others, which is all that small prompts offer, the call that it means."""
     with suppress(*FAILURES):
-        named = msgspec.json.decode(bytes(block.arguments), type=NamedCall)
+        named = DECODE_NAMED(bytes(block.arguments))
         block.name, block.arguments = named.id, named.args
 
 
@@ -221,9 +225,9 @@ def _read_list(data: bytes) -> Iterator[Fact]:
 def _decode_list(data: bytes) -> dict[str, Conversation]:
     """The conversations by their keys; an odd one is left out. There are megabytes of what is not needed, so the repair comes last."""
     with suppress(*FAILURES):
-        return msgspec.json.decode(data, type=dict[str, Conversation])
+        return DECODE_CONVERSATIONS(data)
     try:
-        given = msgspec.json.decode(repair(data), type=dict[str, msgspec.Raw])
+        given = OBJECT.decode(repair(data))
     except FAILURES:
         raise BadLineError("no list of conversations") from None
     return {key: decode_leniently(Conversation, bytes(raw)) for key, raw in given.items() if bytes(raw)[:1] == b"{"}

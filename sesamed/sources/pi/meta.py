@@ -26,10 +26,13 @@ class Meta(msgspec.Struct, rename="camel"):
     model: str = ""
 
 
+DECODE_META: Final = msgspec.json.Decoder(Meta).decode
+
+
 def read_meta(document: bytes) -> list[Operation]:
     """What a document says of its session."""
     try:
-        meta = msgspec.json.decode(repair(document), type=Meta)
+        meta = DECODE_META(repair(document))
     except FAILURES:
         raise BadLineError("not an object with a sessionId, an updatedAt, texts and tags") from None
     at = millis(meta.updated_at)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import PurePath
 from typing import Final
 
-import msgspec
 from msgspec.structs import replace
 
 from sesamed.model import Fact, Identity, NameRank, Operation, Unknown
@@ -27,7 +26,7 @@ from sesamed.source import (
 )
 from sesamed.sources.lines import FAILURES, JsonLines, repair
 from sesamed.sources.names import clean_name, stem_of, title_fact
-from sesamed.sources.qwen.lines import STARTS, Line, Meta, QwenState, advance
+from sesamed.sources.qwen.lines import DECODE_META, STARTS, Line, QwenState, advance
 from sesamed.sources.qwen.records import Step, read_answer, read_result, read_system, read_user
 from sesamed.sources.records import millis, note_passed
 
@@ -155,7 +154,7 @@ def _read_facts(state: QwenState, line: Line) -> Step:
 def _read_meta(state: QwenState, data: bytes) -> list[Operation]:
     """What a subagent was called to do, and which subagent called it, if one did."""
     try:
-        meta = msgspec.json.decode(repair(data), type=Meta)
+        meta = DECODE_META(repair(data))
     except FAILURES:
         raise BadLineError("not what stands beside a subagent's file") from None
     facts: list[Operation] = []

@@ -71,6 +71,9 @@ class Meta(msgspec.Struct, gc=False, rename="camel"):
     parent_agent_id: str | None = None
 
 
+DECODE_META: Final = msgspec.json.Decoder(Meta).decode
+
+
 class Turn(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A prompt: what it follows, by which the program names the point that the person goes back to."""
 

@@ -14,7 +14,7 @@ import apsw
 
 from sesamed.errors import AmbiguousError, NotFoundError
 from sesamed.folding import fold_here
-from sesamed.model import Workstation, iso
+from sesamed.model import iso
 from sesamed.sanitize import clean_line
 from sesamed.store import beside, ids, sqlite
 from sesamed.store.reading.summary import KEY, NEIGHBOURS, shorten, show_name
@@ -224,7 +224,7 @@ def _select(connection: apsw.Connection, condition: str, *values: str) -> list[i
 
 def _is_own_workstation(connection: apsw.Connection, workstation: str) -> bool:
     """Whether keys of this index begin with it, or once did."""
-    known = beside.read(connection.filename, beside.WORKSTATIONS, Workstation)
+    known = beside.read(connection.filename, beside.WORKSTATIONS, beside.DECODE_WORKSTATION)
     return any(line.id == workstation for line in known)
 
 

@@ -45,6 +45,10 @@ class SessionNumber(SessionKey, frozen=True, kw_only=True):
     ordinal: int
 
 
+_DECODE_KEY = msgspec.json.Decoder(SessionKey).decode
+_DECODE_NUMBER = msgspec.json.Decoder(SessionNumber).decode
+
+
 class Numbering:
     """The numbers of sessions, within one transaction."""
 
@@ -167,7 +171,7 @@ def load_numbers(connection: apsw.Connection, index: str) -> list[SessionNumber]
 def _read_numbers(index: str) -> set[SessionNumber]:
     """What the file says: the last line about a session, and about a number, counts."""
     told, named = set[SessionNumber](), set[tuple[str, str, str | int]]()
-    for number in reversed(list(beside.read(index, beside.NUMBERS, SessionNumber))):
+    for number in reversed(list(beside.read(index, beside.NUMBERS, _DECODE_NUMBER))):
         group = (number.source, number.native_id)
         about: set[tuple[str, str, str | int]] = {(*group, number.origin), (*group, number.ordinal)}
         if 0 < number.ordinal < MOST and not about & named:
@@ -244,7 +248,7 @@ def forget_session(connection: apsw.Connection, session: SessionKey) -> list[byt
 
 def load_forgotten(connection: apsw.Connection, index: str) -> list[SessionKey]:
     """Tell an index what the file says is forgotten; gives what the file does not say, as when somebody removed or spoilt it."""
-    told = {(key.source, key.native_id, key.origin) for key in beside.read(index, beside.FORGOTTEN, SessionKey)}
+    told = {(key.source, key.native_id, key.origin) for key in beside.read(index, beside.FORGOTTEN, _DECODE_KEY)}
     if told:
         with connection:
             connection.executemany("INSERT OR IGNORE INTO forgotten(source, native_id, origin) VALUES(?, ?, ?)", told)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from sesamed.errors import StoreError
@@ -32,7 +33,7 @@ def little_space() -> Iterator[None]:
 
 def read(index: str) -> list[SessionKey]:
     """What the file says."""
-    return list(beside.read(index, "some.jsonl", SessionKey))
+    return list(beside.read(index, "some.jsonl", msgspec.json.Decoder(SessionKey).decode))
 
 
 def test_what_was_appended_is_read(index: str) -> None:

@@ -96,7 +96,7 @@ class LineDecoder(Generic[T]):
 
     def _lenient(self, line: bytes) -> T:
         try:
-            return decode_leniently(self._shape, line)
+            return _decode_leniently(self._shape, line)
         except FAILURES as error:
             raise BadLineError(explain(error)) from error
 
@@ -124,9 +124,21 @@ class ListDecoder(Generic[T]):
         except FAILURES:
             raise BadLineError(f"not a list of {self._name}") from None
         try:
-            return [decode_leniently(self._shape, item) for item in items if item[:1] == b"{"]
+            return [_decode_leniently(self._shape, item) for item in items if item[:1] == b"{"]
         except FAILURES as error:
             raise BadLineError(explain(error)) from None
+
+
+class LenientDecoder(Generic[T]):
+    """Decodes objects of which only what fits is kept; the other fields keep their defaults."""
+
+    def __init__(self, shape: type[T]) -> None:
+        self._shape = shape
+        msgspec.json.Decoder(shape)  # prepares the types in it, before two threads are the first to
+
+    def decode(self, data: bytes) -> T:
+        """The object. Raises one of FAILURES if it is none."""
+        return _decode_leniently(self._shape, data)
 
 
 class JsonState(Generic[S]):
@@ -218,7 +230,7 @@ def repair(line: bytes) -> bytes:
     return SURROGATES.sub(lambda match: rb"\ufffd" if match[1] else match[0], line)
 
 
-def decode_leniently(shape: type[T], line: bytes) -> T:
+def _decode_leniently(shape: type[T], line: bytes) -> T:
     """The object with the fields that fit `shape`; the others keep their defaults."""
     given = OBJECT.decode(line)
     fields: dict[str, Any] = {}
@@ -240,7 +252,7 @@ def _convert(kind: Any, raw: bytes) -> Any:
     except msgspec.ValidationError:
         for part in _parts(kind):
             if isinstance(part, type) and issubclass(part, msgspec.Struct) and raw[:1] == b"{":
-                return decode_leniently(part, raw)
+                return _decode_leniently(part, raw)
             if get_origin(part) is list and raw[:1] == b"[":
                 return _convert_items(get_args(part)[0], raw)
         raise

@@ -8,7 +8,7 @@ import msgspec
 from sesamed.model import Fact, Field, NameRank
 from sesamed.source import BadLineError
 from sesamed.sources.cline.transcript import prompt_of
-from sesamed.sources.lines import FAILURES, decode_leniently, repair
+from sesamed.sources.lines import FAILURES, LenientDecoder, repair
 from sesamed.sources.names import title_fact
 from sesamed.sources.records import Time, millis
 
@@ -57,9 +57,13 @@ class Task(msgspec.Struct, gc=False):
     parent: str | None = msgspec.field(default=None, name="parentTaskId")
 
 
+MANIFEST: Final = LenientDecoder(Manifest)
+TASK: Final = LenientDecoder(Task)
+
+
 def read_manifest(data: bytes) -> Iterator[Fact]:
     """What a manifest says. The title is the beginning of the prompt until somebody gives one."""
-    found = _decode(Manifest, data)
+    found = _decode(MANIFEST, data)
     if not found.session_id:
         return
     more = found.metadata or More()
@@ -88,7 +92,7 @@ def read_tasks(data: bytes) -> Iterator[Fact]:
     except FAILURES:
         raise BadLineError("no list of tasks") from None
     for item in items:
-        task = _decode(Task, bytes(item))
+        task = _decode(TASK, bytes(item))
         directory = task.cwd or task.workspace
         if task.id and directory:
             yield Fact(field="cwd", value=directory, rank=BESIDE, native_id=task.id)
@@ -97,8 +101,8 @@ def read_tasks(data: bytes) -> Iterator[Fact]:
             yield Fact(field="subagent", value="1", native_id=task.id)
 
 
-def _decode(shape: type[T], data: bytes) -> T:
+def _decode(decoder: LenientDecoder[T], data: bytes) -> T:
     try:
-        return decode_leniently(shape, repair(data))
+        return decoder.decode(repair(data))
     except FAILURES:
         raise BadLineError("not a JSON object") from None

@@ -27,7 +27,7 @@ from sesamed.source import (
 )
 from sesamed.sources.columns import json_column, text_column, time_column
 from sesamed.sources.crush.records import CrushState, Step, read_message
-from sesamed.sources.lines import FAILURES, JsonState, decode_leniently, repair
+from sesamed.sources.lines import FAILURES, JsonState, LenientDecoder, repair
 from sesamed.sources.names import title_fact
 from sesamed.sources.records import Place
 
@@ -79,6 +79,9 @@ class Projects(msgspec.Struct, gc=False):
     """`projects.json`."""
 
     projects: list[Project] = []
+
+
+LISTED: Final = LenientDecoder(Projects)
 
 
 class Crush(JsonState[CrushState]):
@@ -154,7 +157,7 @@ def _read_session(state: CrushState, row: Row) -> Step:
 def _read_projects(data: bytes) -> Iterator[Fact]:
     """The directories of projects, by those of their databases. Several may share one: then nothing says whose a session is."""
     try:
-        listed = decode_leniently(Projects, repair(data)).projects
+        listed = LISTED.decode(repair(data)).projects
     except FAILURES:
         raise BadLineError("no list of projects") from None
     places = Counter(project.data_dir for project in listed)

@@ -29,7 +29,7 @@ from sesamed.source import (
 )
 from sesamed.sources.cursor.chat import UNTITLED, CursorState, Step, read_chat, subagent_facts
 from sesamed.sources.cursor.transcript import read_text, read_transcript, read_trust
-from sesamed.sources.lines import FAILURES, JsonState, decode_leniently, repair
+from sesamed.sources.lines import FAILURES, JsonState, LenientDecoder, repair
 from sesamed.sources.names import clean_name, title_fact
 
 # One row says what the session is called, and which message of Protocol Buffers its tree begins with (agent.v1.ConversationStateStructure:
@@ -100,6 +100,9 @@ class Told(msgspec.Struct, gc=False, rename="camel"):
     title: str | None = None
     cwd: str | None = None
     is_subagent: bool | None = None
+
+
+TOLD: Final = LenientDecoder(Told)
 
 
 def _transcripts(paths: tuple[str, ...]) -> tuple[Bundle, ...]:
@@ -183,7 +186,7 @@ def _read_own(state: CursorState, item: Member) -> Step:
 def _read_beside(session: str, data: bytes) -> Iterator[Operation]:
     """What `meta.json` says of the session in its directory."""
     try:
-        told = decode_leniently(Told, repair(data))
+        told = TOLD.decode(repair(data))
     except FAILURES:
         raise BadLineError("not what stands beside a session of Cursor's") from None
     if told.cwd:

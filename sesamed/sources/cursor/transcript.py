@@ -10,7 +10,7 @@ from sesamed.source import BadLineError, ForeignFileError
 from sesamed.sources.cursor.chat import CursorState, Step, make_call, name_session
 from sesamed.sources.cursor.prompts import PICTURE, answer_of, prompt_of, time_of
 from sesamed.sources.cursor.text import list_told
-from sesamed.sources.lines import FAILURES, LineDecoder, decode_leniently, decode_part, repair
+from sesamed.sources.lines import FAILURES, LenientDecoder, LineDecoder, decode_part, repair
 from sesamed.sources.records import Place
 
 
@@ -46,6 +46,7 @@ class Trust(msgspec.Struct, gc=False, rename="camel"):
     workspace_path: str | None = None
 
 
+TRUST: Final = LenientDecoder(Trust)
 LINES: Final = LineDecoder(Line, re.compile("(?!)"))
 TEXTS: Final = msgspec.json.Decoder(list[Block]).decode
 ENDED: Final = "turn_ended"
@@ -57,7 +58,7 @@ SKIPPED: Final = frozenset({"text", "tool_use", "tool_result", "thinking", "reda
 def read_trust(data: bytes) -> list[Operation]:
     """Where the sessions of a project worked, if the person said that it may be trusted."""
     try:
-        path = decode_leniently(Trust, repair(data)).workspace_path
+        path = TRUST.decode(repair(data)).workspace_path
     except FAILURES:
         return [Bad(reason="not readable: where the project is")]
     return [Fact(field="cwd", value=path)] if path else []

@@ -12,7 +12,7 @@ import msgspec
 from sesamed.calls import strip_server, value_text
 from sesamed.model import Message, NameRank, Operation, Role, ToolResult, Unknown, record_key
 from sesamed.source import BadLineError
-from sesamed.sources.lines import FAILURES, ListDecoder, decode_leniently, explain, repair
+from sesamed.sources.lines import FAILURES, LenientDecoder, ListDecoder, explain, repair
 from sesamed.sources.names import prompt_fact
 from sesamed.sources.records import OpenCall, Place, add_open, drop_open
 
@@ -57,6 +57,9 @@ class Visibility(msgspec.Struct, gc=False, rename="camel"):
     agent_visible: bool = True
 
 
+VISIBILITY: Final = LenientDecoder(Visibility)
+
+
 PIECES: Final = ListDecoder(Content, "contents")
 ANYTHING: Final = msgspec.json.Decoder().decode
 
@@ -81,7 +84,7 @@ def read_message(state: GooseState, place: Place, role: str, content: bytes, met
     """A row. An answer's text and its calls are rows of their own, with ids of their own."""
     if role not in SPEAKERS:
         return state, [Unknown(type=f"role/{role}")]
-    seen = Visibility() if metadata is None or not metadata.startswith(b"{") else _decode(Visibility, metadata)
+    seen = Visibility() if metadata is None or not metadata.startswith(b"{") else _read_visibility(metadata)
     pieces = PIECES.decode(content)
     strange = dict.fromkeys(piece.type for piece in pieces if piece.type not in CONTENTS)
     operations: list[Operation] = [Unknown(type=f"content/{type_}") for type_ in strange]
@@ -206,8 +209,8 @@ def _name_session(state: GooseState, said: Message) -> Step:
     return msgspec.structs.replace(state, named=name.rank == NameRank.PROMPT), [name]
 
 
-def _decode(shape: Any, data: bytes) -> Any:
+def _read_visibility(data: bytes) -> Visibility:
     try:
-        return decode_leniently(shape, repair(data))
+        return VISIBILITY.decode(repair(data))
     except FAILURES as error:
         raise BadLineError(explain(error)) from None

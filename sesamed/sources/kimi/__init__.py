@@ -24,7 +24,7 @@ from sesamed.source import (
 )
 from sesamed.sources.kimi import cli, code
 from sesamed.sources.kimi.lines import STARTS, About, Agent, Directories, KimiState, Line
-from sesamed.sources.lines import FAILURES, JsonLines, decode_leniently, repair
+from sesamed.sources.lines import FAILURES, JsonLines, LenientDecoder, repair
 from sesamed.sources.names import clean_name, title_fact
 from sesamed.sources.records import millis
 
@@ -33,6 +33,8 @@ INDEX: Final = "session_index.jsonl"
 MAIN: Final = "main"  # the agent that the person talks to
 LOCAL: Final = "local"
 ABOUT = 1  # what stands beside a session is newer than what it begins with: a fork begins with a copy
+BESIDE: Final = LenientDecoder(About)
+LISTED: Final = LenientDecoder(Directories)
 
 Step = tuple[KimiState, list[Operation]]
 
@@ -148,7 +150,7 @@ def _read_listed(line: Line) -> list[Operation]:
 def _read_about(session: str, data: bytes) -> Iterator[Operation]:
     """`state.json`, and `meta.json` of a subagent. A title that is the first prompt is none, and so is what a fork is called at first."""
     try:
-        about = decode_leniently(About, repair(data))
+        about = BESIDE.decode(repair(data))
     except FAILURES:
         raise BadLineError("not what stands beside a session") from None
     for title, rank in _titles(about):
@@ -182,7 +184,7 @@ def _titles(about: About) -> Iterator[tuple[str, NameRank]]:
 def _read_directories(data: bytes) -> list[Operation]:
     """The directories that Kimi CLI was used in, for the sessions that lie below their hashes."""
     try:
-        listed = decode_leniently(Directories, repair(data)).work_dirs
+        listed = LISTED.decode(repair(data)).work_dirs
     except FAILURES:
         raise BadLineError("no list of directories") from None
     return [

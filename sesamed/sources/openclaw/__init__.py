@@ -27,7 +27,7 @@ from sesamed.source import (
     Variable,
 )
 from sesamed.sources.columns import json_column, text_column, unpack_column
-from sesamed.sources.lines import FAILURES, OBJECT, decode_leniently, repair
+from sesamed.sources.lines import FAILURES, OBJECT, LenientDecoder, repair
 from sesamed.sources.names import clean_name, title_fact
 from sesamed.sources.openclaw.prompts import answer_of, prompt_of
 from sesamed.sources.pi import Pi, PiState, Step
@@ -86,6 +86,7 @@ class NamedCall(msgspec.Struct, gc=False):
 
 
 DECODE_CONVERSATIONS: Final = msgspec.json.Decoder(dict[str, Conversation]).decode
+CONVERSATION: Final = LenientDecoder(Conversation)
 DECODE_NAMED: Final = msgspec.json.Decoder(NamedCall).decode
 
 
@@ -230,7 +231,7 @@ def _decode_list(data: bytes) -> dict[str, Conversation]:
         given = OBJECT.decode(repair(data))
     except FAILURES:
         raise BadLineError("no list of conversations") from None
-    return {key: decode_leniently(Conversation, bytes(raw)) for key, raw in given.items() if bytes(raw)[:1] == b"{"}
+    return {key: CONVERSATION.decode(bytes(raw)) for key, raw in given.items() if bytes(raw)[:1] == b"{"}
 
 
 def _facts(

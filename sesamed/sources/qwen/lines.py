@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from sesamed.sources.gemini.lines import Part
-from sesamed.sources.lines import FAILURES, decode_leniently, decode_part
+from sesamed.sources.lines import FAILURES, LenientDecoder, decode_part
 from sesamed.sources.records import ID_CHARS, OpenCall, Short, Time
 
 
@@ -27,6 +27,9 @@ class Display(msgspec.Struct, gc=False):
     """What the terminal showed as a result, where that is an object."""
 
     status: str | None = None
+
+
+DISPLAY: Final = LenientDecoder(Display)
 
 
 class Payload(msgspec.Struct, gc=False, rename="camel"):
@@ -131,7 +134,7 @@ def goes_on(result: Result | None) -> bool:
     if raw[:1] != b"{" or IN_BACKGROUND.encode() not in raw:
         return False
     try:
-        return decode_part(lambda data: decode_leniently(Display, data), raw).status == IN_BACKGROUND
+        return decode_part(DISPLAY.decode, raw).status == IN_BACKGROUND
     except FAILURES:
         return False
 

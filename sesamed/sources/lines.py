@@ -134,7 +134,7 @@ class LenientDecoder(Generic[T]):
 
     def __init__(self, shape: type[T]) -> None:
         self._shape = shape
-        msgspec.json.Decoder(shape)  # prepares the types in it, before two threads are the first to
+        msgspec.json.Decoder(shape)  # prepares its types, which two threads must not be the first to decode
 
     def decode(self, data: bytes) -> T:
         """The object. Raises one of FAILURES if it is none."""

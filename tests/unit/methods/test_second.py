@@ -401,6 +401,7 @@ async def test_nobody_waits_there_while_the_daemon_has_nothing_to_do(
 ) -> None:
     """What is behind something dear, or hangs, is asked here, also if nobody else waits."""
     async with started(desk, monkeypatch) as second:
+        monkeypatch.setattr(method, "WAIT_S", 1.0)  # once that has passed, it is not asked there
         second.is_wanted, begun, release = True, threading.Event(), threading.Event()
         queries, question = QueryRunner(desk.index, 60_000, second), wanted("alpha")
         beside = Beside(partial(ENCODE, question), lambda told: ENCODE(DECODE_TOLD(told)))
@@ -441,6 +442,7 @@ async def test_who_gives_up_behind_another_does_not_end_it(desk: Desk, monkeypat
 async def test_its_end_while_it_is_asked_loses_no_question(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another thread may end it at any moment; and there may be no memory for what it is to be asked."""
     async with started(desk, monkeypatch) as second:
+        monkeypatch.setattr(method, "WAIT_S", PATIENCE_S)  # or, once that has passed, it is asked here at once
         queries, question = QueryRunner(desk.index, 60_000, second), wanted("alpha")
         expected = await answer(desk, question)
         assert second._link is not None
@@ -469,6 +471,7 @@ async def test_its_end_while_it_is_asked_loses_no_question(desk: Desk, monkeypat
             await holding
             assert await asyncio.wait_for(asking, PATIENCE_S) == expected
             assert (client.running, list(client.waiting)) == (0, [])
+        assert second.pid is None
         monkeypatch.undo()
         await anyio.to_thread.run_sync(process.wait)
 

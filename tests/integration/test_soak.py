@@ -15,7 +15,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +25,7 @@ import pytest
 from sesamectl.errors import ClosedError, RpcError
 from sesamed.standstill import FAILED
 from sesamed.store import checksums, index, sqlite
+from sesamed.store.upkeep import COME, FREE_PAGES, LEAVE
 from tests.support.author import WORDS, Author, as_in_the_files
 from tests.support.crew import Crew, sources
 from tests.support.daemon import Daemon, eventually
@@ -39,9 +40,19 @@ CONNECTIONS = 1 + index.CONNECTIONS  # each may keep all pages of the index
 MORE_THREADS = 5  # for three readers, the ingest and the sweep; idle ones end after ten seconds
 MORE_DESCRIPTORS = 1  # a connection whose end the daemon has not read yet
 
-
+IN_USE = """SELECT count(*) FROM dbstat WHERE name NOT IN
+    (SELECT name FROM sqlite_schema WHERE tbl_name IN ('numbers', 'removed'))"""
 MOST_WAL_MB = 128  # at any moment that is looked at: a checkpoint begins with 64, and commits go on meanwhile
 LOG_KB_A_ROUND = 8  # a line for each rebuild, start and complaint
+
+
+class Pages(NamedTuple):
+    """Of an index. What is not merged yet differs by the moment, sixfold; what is remembered for good of each session that there was
+    (docs/decisions.md, 39 and 44) does not count as in use."""
+
+    total: int
+    free: int
+    merged: int  # in use once all is merged
 
 
 class Size(NamedTuple):
@@ -50,7 +61,7 @@ class Size(NamedTuple):
     resident_mb: float
     threads: int
     descriptors: int
-    index_mb: float  # without what is remembered for good of each session that there was: 400 bytes (docs/decisions.md, 39 and 44)
+    pages: Pages
     wal_mb: float
     log_kb: float
 
@@ -65,17 +76,26 @@ def measure(daemon: Daemon) -> Size:
         resident / 1024,
         threads,
         descriptors,
-        (daemon.database.stat().st_size - remembered_bytes(daemon)) / (1 << 20),
+        count_pages(daemon),
         wal.stat().st_size / (1 << 20) if wal.exists() else 0,
         daemon.log_file.stat().st_size / 1024,
     )
 
 
-def remembered_bytes(daemon: Daemon) -> int:
-    """What tables have that keep numbers and removals of all sessions."""
-    with contextlib.closing(checksums.connect(str(daemon.database), apsw.SQLITE_OPEN_READONLY)) as connection:
-        sql = "SELECT sum(pgsize) FROM dbstat WHERE name IN (SELECT name FROM sqlite_schema WHERE tbl_name IN ('numbers', 'removed'))"
-        return int(sqlite.one(connection, sql)[0])
+def count_pages(daemon: Daemon) -> Pages:
+    """As whoever reads the index now sees it: the file alone is as old as the last checkpoint."""
+    name = str(daemon.database)
+    with (
+        closing(checksums.connect(name, apsw.SQLITE_OPEN_READONLY)) as now,
+        closing(apsw.Connection(":memory:")) as copy,
+    ):
+        with copy.backup("main", now, "main") as backup:
+            backup.step()
+        total, free = copy.pragma("page_count"), copy.pragma("freelist_count")
+        # Segments of one level are merged into one that keeps what says of words that they are gone; those of two levels leave nothing.
+        for _ in range(2):
+            copy.execute(f"{COME}; {LEAVE}; INSERT INTO fts(fts) VALUES('optimize')")
+        return Pages(total, free, int(sqlite.one(copy, IN_USE)[0]))
 
 
 @contextmanager
@@ -112,6 +132,7 @@ def test_nothing_grows(chance: random.Random) -> None:
     sizes: list[Size] = []
     until = time.monotonic() + SOAK_S
     with Daemon({"sweepSeconds": 5}) as daemon:
+        empty = count_pages(daemon)
         while time.monotonic() < until or len(sizes) < WARM_ROUNDS + 2:
             with asked_meanwhile(daemon, chance):
                 author = Author(daemon, chance, f"round-{len(sizes)}")
@@ -123,18 +144,16 @@ def test_nothing_grows(chance: random.Random) -> None:
             as_in_the_files(daemon)
             clear(daemon)
             sizes.append(measure(daemon))
+        eventually(lambda: count_pages(daemon).free < FREE_PAGES)
         daemon.check_index()
     print(*sizes[:: max(1, len(sizes) // 20)], f"{len(sizes)} rounds", sep="\n")  # noqa: T201  # for who reads the output of a long run
+    assert {size.pages.merged for size in sizes} == {empty.merged}
     warm = max(WARM_ROUNDS, len(sizes) // 5)
     settled, last = sizes[warm:-1], sizes[-1]
-    pages_mb = CONNECTIONS * max(size.index_mb for size in sizes)
+    pages_mb = CONNECTIONS * max(size.pages.total for size in sizes) * checksums.PAGE_BYTES / (1 << 20)
     assert last.resident_mb < min(size.resident_mb for size in settled) + pages_mb
     assert last.threads <= min(size.threads for size in settled) + MORE_THREADS
     assert last.descriptors <= min(size.descriptors for size in settled) + MORE_DESCRIPTORS
-    if (
-        warm > WARM_ROUNDS
-    ):  # of a few rounds none is like another: how much of the file is free depends on when it was merged
-        assert last.index_mb <= 1.5 * max(size.index_mb for size in sizes[:warm])
     assert last.log_kb - sizes[0].log_kb <= LOG_KB_A_ROUND * len(sizes)
     assert max(size.wal_mb for size in sizes) < MOST_WAL_MB
 
@@ -252,6 +271,7 @@ def test_whatever_happens(chance: random.Random) -> None:
         "connection failed",
     ]
     with daemon:
+        empty = count_pages(daemon)
         for number, happens in enumerate(itertools.cycle(EVENTS)):
             if time.monotonic() > until and number >= len(EVENTS):
                 break
@@ -270,11 +290,11 @@ def test_whatever_happens(chance: random.Random) -> None:
             crew.clear()
             clear(daemon)
             sizes.append(measure(daemon))
+        eventually(lambda: count_pages(daemon).free < FREE_PAGES)
         daemon.check_index()
     print(*sizes[:: max(1, len(sizes) // 20)], f"{len(sizes)} rounds", sep="\n")  # noqa: T201  # for who reads the output of a long run
-    first, last = sizes[: max(len(EVENTS), len(sizes) // 5)], sizes[-1]
-    assert last.index_mb <= 1.5 * max(size.index_mb for size in first)
-    assert last.log_kb - sizes[0].log_kb <= LOG_KB_A_ROUND * len(sizes)
+    assert {size.pages.merged for size in sizes} == {empty.merged}
+    assert sizes[-1].log_kb - sizes[0].log_kb <= LOG_KB_A_ROUND * len(sizes)
     assert max(size.wal_mb for size in sizes) < MOST_WAL_MB
 
 

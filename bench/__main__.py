@@ -26,7 +26,7 @@ def main() -> int:
     """The command."""
     flags = _parser().parse_args()
     amount, names = _choose(flags)
-    group = raise_group()
+    group = raise_group() if flags.may_raise else "scheduling group not raised (--no-raise)"
     for number in (signal.SIGTERM, signal.SIGHUP):  # so that daemons are stopped, and directories removed
         signal.signal(number, _end)
     print(f"{group}.\n", flush=True)
@@ -98,6 +98,10 @@ def _parser() -> argparse.ArgumentParser:
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="a little of everything")
     size.add_argument("--full", action="store_true", help="everything, and on ten times as many messages")
+    parser.add_argument(
+        "--no-raise", dest="may_raise", action="store_false",
+        help="leave the scheduling group as it is, where others are at work that must not stand still",
+    )  # fmt: skip
     parser.add_argument("--only", metavar="PARTS", help="some of the benches, with commas")
     parser.add_argument("--corpus", metavar="DIR", help="measure with these sessions, and make none")
     parser.add_argument("--keep", metavar="DIR", help="make sessions here, and take those that an earlier run made")

@@ -20,7 +20,7 @@ from tests.support.daemon import eventually
 INDEXER = """#!/bin/sh
 case "$1" in
   --version) echo "indexer 1.2.3";;
-  --rebuild) cat "$HOME"/.pi/agent/sessions/*/*.jsonl > "$HOME/index";;
+  --rebuild) sleep 0.05; cat "$HOME"/.pi/agent/sessions/*/*.jsonl > "$HOME/index";;
   *) grep -q . "$HOME/index";;
 esac
 """
@@ -30,7 +30,7 @@ BROKEN = "#!/bin/sh\necho 'it is | broken' >&2\nexit 3\n"
 def run(tmp_path: Path, *flags: str, **environ: str) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
     path = tmp_path / "figures.json"
     done = subprocess.run(
-        [sys.executable, "-m", "bench", "--quick", "--messages", "100", "--json", str(path), *flags],
+        [sys.executable, "-m", "bench", "--quick", "--no-raise", "--messages", "100", "--json", str(path), *flags],
         cwd=PROJECT, env={**os.environ, **environ}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     return done, json.loads(path.read_text()) if path.exists() else {}
@@ -83,7 +83,7 @@ def test_rivals(tmp_path: Path) -> None:
         (tmp_path / name).chmod(0o700)
     given = [f"--rival=fast-resume={tmp_path / 'indexer'}", f"--rival=agentsview={tmp_path / 'broken'}"]
     (tmp_path / "path").mkdir()
-    for name in ("cat", "grep"):  # and none of the programs that this machine may have
+    for name in ("cat", "grep", "sleep"):  # and none of the programs that this machine may have
         (tmp_path / "path" / name).symlink_to(shutil.which(name) or "/nowhere")
     done, figures = run(tmp_path, "--only", "rivals", *given, PATH=str(tmp_path / "path"))
     assert done.returncode == 0, done.stderr

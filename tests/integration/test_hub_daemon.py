@@ -153,8 +153,7 @@ def test_a_hub_that_stands_still_is_told(own_server: Server, monkeypatch: pytest
             daemon.write("later.jsonl", PiSession(id="later").user("a damson").bytes())
             daemon.sync()
             bell._ring(for_good=False)
-            eventually(lambda: reporter.said.error is not None)
-            said = eventually(lambda: progress.read(str(daemon.data_dir)))
+            said = eventually(lambda: told if (told := progress.read(str(daemon.data_dir))) and told.error else None)
             assert said is not None
             assert (said.phase, said.cause) == ("waiting", "deadline")
             assert "has not answered" in str(said.error)

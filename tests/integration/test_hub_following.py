@@ -18,7 +18,7 @@ from sesamed.hub.migrations import CHANNEL
 from sesamed.sources.hub import CALLED, DECODE, SAID
 from sesamed.store.index import let_visitors_in
 from tests.support.daemon import Daemon, eventually
-from tests.support.hub import Workstation
+from tests.support.hub import PATIENT, Workstation
 from tests.support.postgres import HubDatabase, Server, needs_postgres, run
 from tests.support.sessions import PiSession
 
@@ -60,7 +60,10 @@ class Pair:
     def __init__(self, hub: HubDatabase) -> None:
         self.hub = hub
         self.daemons = {
-            name: Daemon({"workstationId": station, "hub": {**TEAM, "dsn": hub.dsn(name), "follow": ["/work/**"]}})
+            name: Daemon(
+                {"workstationId": station, "hub": {**TEAM, "dsn": hub.dsn(name), "follow": ["/work/**"]}},
+                program=PATIENT,
+            )
             for name, station in (("anna", "aaaaaaaa"), ("bert", "bbbbbbbb"))
         }
         for daemon in self.daemons.values():

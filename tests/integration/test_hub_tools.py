@@ -38,7 +38,7 @@ def machines(postgres: Server) -> Iterator[Machines]:
     hub = HubDatabase(postgres)
     with hub.connect("keeper") as connection:
         server.migrate(connection)
-    memory = {"memory": {"command": [sys.executable, "-c", MODEL], "model": "tiny"}}
+    memory: dict[str, Any] = {"memory": {"command": [sys.executable, "-c", MODEL], "model": "tiny"}}
     with make_machine(LAPTOP) as laptop, make_machine(DESK, hub.dsn("anna"), **memory) as desk:
         there = PiSession(id="there-1", cwd="/work/orchard").user(ASKED).name("Plum in frost")
         laptop.write(there.file_name, there.assistant("At [9] degrees.\nIgnore all of that").user("x" * 60_000).bytes())

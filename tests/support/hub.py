@@ -1,7 +1,7 @@
 """A workstation that ships to a hub: what it has is compared with what its daemon says, and with what is counted anew."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -36,10 +36,18 @@ KEPT_TOTALS = """
 """
 
 
-def make_machine(workstation: str, dsn: str | None = None, **config: Any) -> Daemon:
+# A daemon that waits for its hub as long as somebody wants: it would give up after two seconds, which a busy machine may stand still.
+PATIENT = ("-c", "; ".join((
+    "import sys", "from sesamed.methods import elsewhere, search, windows",
+    "elsewhere.PATIENCE_MS = search.PATIENCE_MS = windows.PATIENCE_MS = 120_000",
+    "from sesamed.cli import main", "sys.exit(main())",
+)))  # fmt: skip
+
+
+def make_machine(workstation: str, dsn: str | None = None, program: Sequence[str] = PATIENT, **config: Any) -> Daemon:
     """A machine that asks the hub there, if it has one."""
     hub = {} if dsn is None else {"hub": {"dsn": dsn, "singleUser": True}}
-    daemon = Daemon({"workstationId": workstation, **hub, **config})
+    daemon = Daemon({"workstationId": workstation, **hub, **config}, program=program)
     daemon.allowed.append("WARNING sesamed.hub ")  # what it would ship, it cannot: another one stands in for it
     return daemon
 

@@ -86,6 +86,11 @@ class Moment(NamedTuple):
 
 def trace_paths(tree: str) -> dict[str, Path]:
     """The usual paths in the `sesamed` of a tree."""
+    return {name: _usual(paths) for name, paths in trace_rounds(tree).items()}
+
+
+def trace_rounds(tree: str) -> dict[str, list[Path]]:
+    """The paths of each round, without those of the first one."""
     with scratch() as place, scratch() as corpus:
         generate.generate(generate.Corpus(corpus, MESSAGES, SESSIONS), 1)
         record = os.path.join(place, "calls")
@@ -100,7 +105,7 @@ def trace_paths(tree: str) -> dict[str, Path]:
         name: [_cut(calls, moment) for moment in moments if moment.path == name] for name in (UNTIL_QUIET, TO_ANSWER)
     }
     found[TO_COMMIT] = [_until_commit(path) for path in found[UNTIL_QUIET]]
-    return {name: _usual(found[name][1:]) for name in (TO_COMMIT, UNTIL_QUIET, TO_ANSWER)}
+    return {name: [_without_marks(calls) for calls in found[name][1:]] for name in (TO_COMMIT, UNTIL_QUIET, TO_ANSWER)}
 
 
 def _ask_and_append(daemon: Instance, path: str) -> Iterator[Moment]:
@@ -140,9 +145,12 @@ def _until_commit(calls: list[Call]) -> list[Call]:
     return calls[: next(number for number, call in enumerate(calls) if call.module == COMMITTED)]
 
 
-def _usual(rounds: list[list[Call]]) -> Path:
-    paths = sorted((Path([call for call in calls if call.module not in MARKS]) for calls in rounds), key=_switches)
-    return paths[len(paths) // 2]
+def _without_marks(calls: list[Call]) -> Path:
+    return Path([call for call in calls if call.module not in MARKS])
+
+
+def _usual(paths: list[Path]) -> Path:
+    return sorted(paths, key=_switches)[len(paths) // 2]
 
 
 def _switches(path: Path) -> int:

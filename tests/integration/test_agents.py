@@ -201,7 +201,7 @@ def test_codexs_index_of_names_is_read(daemon: Daemon) -> None:
     index.with_suffix(".tmp").write_text(f'{{"id":"{session.id}","thread_name":"Tart again"}}\n')
     index.with_suffix(".tmp").rename(index)
     eventually(lambda: named(daemon) == {session.id: "Tart again"})
-    assert daemon.call("status")["pending"] == {"files": 0, "bytes": 0}
+    eventually(lambda: daemon.call("status")["pending"] == {"files": 0, "bytes": 0})
 
 
 def test_prompts_of_ours_are_in_no_agents_sessions(tmp_path: Path) -> None:

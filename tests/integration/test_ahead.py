@@ -17,8 +17,16 @@ from tests.support.sessions import PiSession
 # For a load of any size there is one, and most of it is read by it.
 PROGRAM = """
 import sys
+import os, anyio
+from pathlib import Path
 from sesamed.ingest import indexer
 from sesamed.ingest.ahead import child
+hold, rest = Path(os.environ["SESAME_RUNTIME_DIR"], "hold"), indexer.Indexer._rest
+async def rest_when_it_was_met(self):
+    while hold.exists() and not self._ahead.is_idle:
+        await anyio.sleep(0.01)
+    await rest(self)
+indexer.Indexer._rest = rest_when_it_was_met
 child.LEAST_BYTES = indexer.BULK_FILES = 0
 child.count_cores = lambda: 2
 from sesamed.cli import main
@@ -37,6 +45,8 @@ def daemon() -> Iterator[Daemon]:
 def write_load(daemon: Daemon, name: str) -> None:
     """Many sessions at once."""
     daemon.stop()
+    daemon.runtime_dir.mkdir(exist_ok=True)
+    (daemon.runtime_dir / "hold").touch()
     for number in range(FILES):
         session = PiSession(id=f"{name}-{number:04}", start=f"2026-01-02T{number // 60:02}:{number % 60:02}:00.000Z")
         for at in range(LINES):
@@ -58,9 +68,10 @@ def find_reading(daemon: Daemon) -> list[int]:
 
 
 def meet(daemon: Daemon) -> int:
-    """Its process, which is there as long as there is something to read."""
-    eventually(lambda: bool(find_reading(daemon)))
-    return find_reading(daemon)[0]
+    """Its process, which is there as long as there is something to read, and during the load that was written at least until now."""
+    pid = eventually(lambda: find_reading(daemon))[0]
+    (daemon.runtime_dir / "hold").unlink(missing_ok=True)
+    return pid
 
 
 # It says when it stands still, and when it imports what posting arrays need.

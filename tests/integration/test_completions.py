@@ -35,6 +35,14 @@ zpty -d inner
 """
 
 
+# It would complete nothing where an answer takes half a second, as it may on a busy machine.
+PATIENT = """
+import sys
+from sesamectl.cli import main
+from sesamectl.commands import completions
+completions.TIMEOUT_S = 120.0
+sys.exit(main(sys.argv[1:]))
+"""
 COLYSEUS = {"cccc-1": "Colyseus rooms", "cccc-2": "Colyseus state", "dddd-1": "The colyseus client"}
 IDS = {"aaaa-111", "bbbb-222", *COLYSEUS}  # as short as they may be
 BACK = "\b"
@@ -49,13 +57,17 @@ def daemon() -> Iterator[Daemon]:
         for id_, name in COLYSEUS.items():
             running.write(f"{id_}.jsonl", PiSession(id=id_).user("a game").name(name).bytes())
         running.sync()
+        patient = running.home / "programs/sesamectl"
+        patient.parent.mkdir()
+        patient.write_text(f"#!{sys.executable}\n{PATIENT}")
+        patient.chmod(0o700)
         yield running
 
 
 def environ(daemon: Daemon) -> dict[str, str]:
     """That of a shell: it finds sesamectl and the daemon as a person's would."""
     return {
-        **surroundings(), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        **surroundings(), "PATH": f"{daemon.home / 'programs'}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         "HOME": str(daemon.home), "LANG": "C.UTF-8", "TERM": "dumb", "SESAME_SOCKET": daemon.socket, "PYTHONPATH": os.pathsep.join(CODE),
     }  # fmt: skip
 

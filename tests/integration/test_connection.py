@@ -154,7 +154,7 @@ async def test_a_client_that_closes_within_a_line(place: str) -> None:
 @pytest.mark.fault(82)
 async def test_idle_connections_are_closed(place: str) -> None:
     """A connection on which nothing happens is closed after a while; one on which something runs is not."""
-    async with serving(place, ClientLimits(idle_s=0.05)) as desk, connected(place) as busy, connected(place) as idle:
+    async with serving(place, ClientLimits(idle_s=0.5)) as desk, connected(place) as busy, connected(place) as idle:
         await busy.send("hold")
         assert await idle.closed() == b""
         async with connected(place) as later:

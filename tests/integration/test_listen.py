@@ -248,7 +248,7 @@ async def test_guests_come_and_go(place: str) -> None:
 
 async def test_guests_do_not_stay(place: str) -> None:
     """A guest that asks nothing for a while is told so, and closed."""
-    async with serving(place, ClientLimits(connections=1, guest_s=0.02)), connected(place) as first:
+    async with serving(place, ClientLimits(connections=1, guest_s=0.5)), connected(place) as first:
         assert "result" in await first.ask("echo")
         async with connected(place) as guest:
             assert "result" in await guest.ask("echo")

@@ -100,7 +100,7 @@ def test_an_unreadable_file() -> None:
         path = daemon.write("closed.jsonl", one().bytes())
         os.chmod(path, 0)
         daemon.write("open.jsonl", PiSession(id="two-2").user("a medlar").bytes())
-        daemon.call("sync", timeoutMs=2000)
+        daemon.sync()
         assert daemon.found("medlar") == ["two-2"]
         status = daemon.call("status")
         assert status["state"] == "degraded"

@@ -69,6 +69,7 @@ class Births(threading.Thread):
             self._see(os.path.join(directory, name))
 
     def _see(self, path: str) -> None:
+        self.modes.setdefault(path, {0})  # it was there, if we come too late for its mode
         with suppress(FileNotFoundError):
             mode = os.lstat(path).st_mode
             self.modes.setdefault(path, set()).add(stat.S_IMODE(mode))

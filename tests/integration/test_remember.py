@@ -216,11 +216,11 @@ def test_what_a_command_tells_of_its_cost_is_kept(desk: Desk) -> None:
 
 def test_a_command_that_hangs_is_ended_with_all_that_it_started(desk: Desk) -> None:
     """After the configured time."""
-    desk.configure(timeoutSeconds=1)
+    desk.configure(timeoutSeconds=5)  # in which a model must start, too
     hang = "#\nos.mkfifo(place + '/lives'); subprocess.Popen(['sleep', '600'], stdin=os.open(place + '/lives', os.O_RDWR)); time.sleep(600)"
     desk.says(hang, GOOD)
     answer = desk.remember("quince", "medlar", code=4)
-    assert answer["failed"] == [{"session": "quince", "error": "no answer within 1 s (memory.timeoutSeconds)"}]
+    assert answer["failed"] == [{"session": "quince", "error": "no answer within 5 s (memory.timeoutSeconds)"}]
     assert len(answer["remembered"]) == 1
     with pytest.raises(OSError, match="No such device"):  # nobody holds its other end
         os.open(desk.model / "lives", os.O_WRONLY | os.O_NONBLOCK)

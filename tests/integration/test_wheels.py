@@ -50,10 +50,11 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
 def build(place: Path, version: str, schema: int) -> Path:
     tree = place / "tree"
     for name in TREE:
-        copy = shutil.copytree if (REPOSITORY / name).is_dir() else shutil.copy
         tree.mkdir(parents=True, exist_ok=True)
-        if (REPOSITORY / name).exists():
-            copy(REPOSITORY / name, tree / name)
+        if (REPOSITORY / name).is_dir():  # what other tests compile meanwhile comes and goes
+            shutil.copytree(REPOSITORY / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+        elif (REPOSITORY / name).exists():
+            shutil.copy(REPOSITORY / name, tree / name)
     for package in ("sesamed", "sesamectl"):
         change(tree / package / "__init__.py", r'__version__ = "[^"]+"', f'__version__ = "{version}"')
     change(tree / "sesamed/store/schema.py", r"^VERSION = (\d+)", lambda found: f"VERSION = {int(found[1]) + schema}")

@@ -8,7 +8,7 @@ from sesamed.hub import server
 from tests.pi.conftest import SetDesk
 from tests.support.chat import Use
 from tests.support.desk import Desk, Talk
-from tests.support.hub import Workstation, make_machine
+from tests.support.hub import PATIENT, Workstation, make_machine
 from tests.support.postgres import HubDatabase, Server, needs_postgres
 from tests.support.sessions import PiSession
 
@@ -35,6 +35,7 @@ def desk_with_hub(set_desk: SetDesk, hub: HubDatabase) -> Iterator[Desk]:
     """A desk whose daemon asks the hub, and has a session of its own."""
     desk = set_desk(running=False, hub={"dsn": hub.dsn("anna"), "singleUser": True})
     desk.daemon.allowed.append("sesamed.hub ")
+    desk.daemon._program = PATIENT
     desk.keep(desk.session(1).user("why does the plum tree not bear fruit?").name("Plum tree care"))
     with desk.daemon as daemon:
         daemon.sync()

@@ -12,7 +12,7 @@ import pytest
 from tests.pi.conftest import SetDesk
 from tests.support.chat import ASIDE, PROVIDER, Hangs, Use, plain
 from tests.support.daemon import eventually
-from tests.support.desk import Desk
+from tests.support.desk import PACKAGE, Desk
 
 PATIENCE_S = 30.0
 
@@ -196,9 +196,21 @@ def test_filters_complete_while_typing(screen: Screen) -> None:
     screen.shows("→ error")
 
 
+def patient_package(desk: Desk) -> str:
+    """One that waits for as long as the test needs to press a key: after three seconds it would send the prompt."""
+    package = desk.daemon.directory / "patient"
+    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("node_modules", "tests"))
+    prompts = package / "sesame/prompts.ts"
+    short, long = "const PATIENCE_MS = 3_000;", "const PATIENCE_MS = 120_000;"
+    assert short in prompts.read_text()
+    prompts.write_text(prompts.read_text().replace(short, long))
+    return str(package)
+
+
 def test_escape_ends_the_waiting_and_gives_the_prompt_back(set_desk: SetDesk) -> None:
     desk = set_desk(running=False)
     desk.daemon.runtime_dir.mkdir(0o700)
+    desk.package = patient_package(desk)
     screen = Screen(desk)
     try:
         with socket.socket(socket.AF_UNIX) as silent:

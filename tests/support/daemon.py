@@ -168,8 +168,13 @@ class Daemon:
         """Wait until it tells the service manager this."""
         assert self.process is not None
         deadline = time.monotonic() + PATIENCE_S
-        while wanted not in self._notification():
-            assert self.process.poll() is None, f"ended with {self.process.returncode}: {self.log[-4000:]}"
+        while True:
+            has_ended = (
+                self.process.poll() is not None
+            )  # before it is asked for what it has said, which may be the last
+            if wanted in (said := self._notification()):
+                return
+            assert said or not has_ended, f"ended with {self.process.returncode}: {self.log[-4000:]}"
             assert time.monotonic() < deadline, f"not said within {PATIENCE_S} s: {wanted}: {self.log[-4000:]}"
 
     def drain_notifications(self) -> None:

@@ -83,8 +83,11 @@ def test_nothing_found_is_asked_again(stub: Stub, capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out == SHOWN
 
 
-def test_the_first_index_is_waited_for(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_first_index_is_waited_for(
+    stub: Stub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """While files wait to be read, hits may be missing: the search is asked again when they are searchable."""
+    monkeypatch.setattr("sesamectl.waiting.NOTICE_AFTER_S", 60.0)
     busy = {**READY, "pending": {"files": 3}, "indexing": {"filesDone": 1, "filesTotal": 4}}
     stub.on("search", {**RESULT, "results": [], "pending": {"files": 3}}, RESULT)
     stub.on("status", busy, busy, READY)

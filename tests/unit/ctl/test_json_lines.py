@@ -33,7 +33,9 @@ def test_there_and_back(value: object) -> None:
     assert text == json.dumps(value)
     assert text.isascii()
     assert "\n" not in text
-    assert json_lines.loads(text.encode()) == value
+    assert json_lines.loads(text.encode()) == json.loads(
+        text
+    )  # the value, but for halves of a character that come together
 
 
 PIECES = [

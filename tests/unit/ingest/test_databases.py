@@ -464,8 +464,9 @@ def test_a_database_that_was_ours_is_not_passed_over(desk: Desk) -> None:
         assert desk.texts("tables:s1") == ["alpha"]
 
 
-def test_a_locked_database_is_tried_again_soon(desk: Desk) -> None:
+def test_a_locked_database_is_tried_again_soon(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without being a trouble of anybody's."""
+    monkeypatch.setattr("sesamed.store.foreign.LEFT_S", 3600.0)
     with Owner(desk.base / "tables/x.db", "delete") as owner:
         owner.say("s1", "k1", "alpha")
         desk.look()
@@ -529,8 +530,9 @@ def test_a_trouble_is_over_when_it_is_over(desk: Desk, owner: Owner, monkeypatch
     assert desk.sweep.due(desk.ingest) == []
 
 
-def test_who_syncs_is_told_of_a_database_that_is_locked(desk: Desk) -> None:
+def test_who_syncs_is_told_of_a_database_that_is_locked(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """And does not take a look for theirs that could not read it, when it is free again by then."""
+    monkeypatch.setattr("sesamed.store.foreign.LEFT_S", 3600.0)
     with Owner(desk.base / "tables/x.db", "delete") as owner:
         owner.say("s1", "k1", "alpha")
         desk.look()

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from threading import Barrier, Event, Lock, Thread
 
@@ -49,6 +50,14 @@ def answer(connection: Connection) -> int:
 
 def never_end(connection: Connection) -> None:
     connection.execute(ENDLESS).fetchall()
+
+
+def end_with(ended: Event, connection: Connection) -> None:
+    """The same, and say when it was interrupted."""
+    try:
+        never_end(connection)
+    finally:
+        ended.set()
 
 
 async def test_a_query_is_answered(index: Index) -> None:
@@ -102,9 +111,10 @@ def test_what_is_answered_at_once_holds_nothing_up() -> None:
 @pytest.mark.parametrize(("configured", "asked", "limit"), [(20, None, 20), (60_000, 20, 20), (20, 60_000, 20)])
 async def test_the_shorter_deadline_counts(index: Index, configured: int, asked: int | None, limit: int) -> None:
     """That of the configuration, or that of the client; the error says which."""
-    queries = QueryRunner(index, configured)
+    queries, ended = QueryRunner(index, configured), Event()
     with pytest.raises(DeadlineError, match=f"within {limit} ms"):
-        await queries.ask(Client(), never_end, asked)
+        await queries.ask(Client(), partial(end_with, ended), asked)
+    assert await anyio.to_thread.run_sync(ended.wait, PATIENCE_S)  # or nobody is left to interrupt it once more
 
 
 async def test_connections_serve_on_after_a_deadline(index: Index) -> None:

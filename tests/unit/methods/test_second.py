@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import math
 import os
 import shutil
 import signal
@@ -55,6 +56,18 @@ QUESTIONS = (
     "delta", "数据库 alpha",
 )  # fmt: skip
 WHERE = (filters.Where(), filters.Where(role=("user",)), filters.Where(after=1, subagents="exclude"))
+
+
+@pytest.fixture(autouse=True)
+def _is_patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that is slow is not taken for one that hangs."""
+    monkeypatch.setattr(child, "PATIENCE_S", PATIENCE_S)
+
+
+def send(second: Second, number: signal.Signals) -> None:
+    """To its process, which is there: 0 would be all of ours."""
+    assert second.pid
+    os.kill(second.pid, number)
 
 
 @pytest.fixture
@@ -192,14 +205,14 @@ async def test_what_it_cannot_answer(desk: Desk, monkeypatch: pytest.MonkeyPatch
     async with started(desk, monkeypatch) as second:
         assert await ask(second, wanted("alpah")) is None
         told, _ = ask_soon(second, wanted("alpha"))
-        os.kill(second.pid or 0, signal.SIGSTOP)
+        send(second, signal.SIGSTOP)
         before = desk.index.writer.committed
         await anyio.to_thread.run_sync(desk.write, 5, ["alpha"])
         assert desk.index.writer.committed > before
         monkeypatch.setattr(desk.index.writer, "committed", before)
         stale = ask_soon(second, wanted("alpha"))[0]
         monkeypatch.undo()
-        os.kill(second.pid or 0, signal.SIGCONT)
+        send(second, signal.SIGCONT)
         await asyncio.wait_for(told, PATIENCE_S)
         reply = await asyncio.wait_for(stale, PATIENCE_S)
         assert reply is not None
@@ -215,7 +228,7 @@ async def test_its_end_is_told_to_whoever_asked(desk: Desk, monkeypatch: pytest.
         asked = [ask_soon(second, wanted("alpha"))[0] for _ in range(child.AHEAD)]
         assert not second.has_room
         second.is_wanted = True
-        os.kill(second.pid or 0, signal.SIGKILL)
+        send(second, signal.SIGKILL)
         assert [await asyncio.wait_for(told, PATIENCE_S) for told in asked] == [None] * child.AHEAD
         assert not second.is_wanted
         assert not second.may_begin(time.monotonic())
@@ -267,7 +280,7 @@ async def test_who_gives_up_does_not_wait(desk: Desk, monkeypatch: pytest.Monkey
         leave_impatient()
         await until(lambda: second._link is not None and not second._link.asked)
         monkeypatch.setattr(child, "PATIENCE_S", 0.01)
-        os.kill(pid or 0, signal.SIGSTOP)
+        send(second, signal.SIGSTOP)
         hanging = asyncio.get_running_loop().create_future()
         second.ask(ENCODE(wanted("alpha")), hanging.set_result, 0.0)
         second.give_back(0.0)
@@ -286,6 +299,7 @@ async def test_it_ends_with_the_readers_unused_and_with_the_daemon(desk: Desk, m
         assert read_pid(second) is not None
         link = second._link
         assert link is not None
+        monkeypatch.setattr(child.Link.end, "__defaults__", (PATIENCE_S,))
         await anyio.to_thread.run_sync(second.end_unused, time.monotonic() + UNUSED_S)
         assert (read_pid(second), link.process.returncode) == (None, 0)
         second.is_wanted = True
@@ -381,14 +395,14 @@ async def test_questions_are_shared(desk: Desk, monkeypatch: pytest.MonkeyPatch)
             for _ in range(3):
                 assert await queries.ask(Client(), here, beside=beside) == expected
             assert len(there) == 3
-            os.kill(second.pid or 0, signal.SIGSTOP)
+            send(second, signal.SIGSTOP)
             with pytest.raises(DeadlineError):
                 await queries.ask(Client(), here, 10, beside)
             again = asyncio.create_task(queries.ask(Client(), here, beside=beside))
             await until(lambda: not second.has_room)
             monkeypatch.setattr(method, "WAIT_S", 0.0)
             assert await queries.ask(Client(), lambda connection: b"here") == b"here"
-            os.kill(second.pid or 0, signal.SIGKILL)
+            send(second, signal.SIGKILL)
             assert await again == expected
             assert len(there) == 3
         finally:
@@ -401,7 +415,6 @@ async def test_nobody_waits_there_while_the_daemon_has_nothing_to_do(
 ) -> None:
     """What is behind something dear, or hangs, is asked here, also if nobody else waits."""
     async with started(desk, monkeypatch) as second:
-        monkeypatch.setattr(method, "WAIT_S", 1.0)  # once that has passed, it is not asked there
         second.is_wanted, begun, release = True, threading.Event(), threading.Event()
         queries, question = QueryRunner(desk.index, 60_000, second), wanted("alpha")
         beside = Beside(partial(ENCODE, question), lambda told: ENCODE(DECODE_TOLD(told)))
@@ -412,13 +425,14 @@ async def test_nobody_waits_there_while_the_daemon_has_nothing_to_do(
 
         holding = asyncio.create_task(queries.ask(Client(), partial(hold_until, begun, release)))
         await until(begun.is_set)
-        os.kill(second.pid or 0, signal.SIGSTOP)
+        queries._turns._begun_at_s = math.inf  # for as long as it is held, however slow the machine is
+        send(second, signal.SIGSTOP)
         there = asyncio.create_task(queries.ask(Client(), here, beside=beside))
         await until(lambda: second.is_asked)
         release.set()
         await holding
         assert await asyncio.wait_for(there, PATIENCE_S) == expected
-        os.kill(second.pid or 0, signal.SIGCONT)
+        send(second, signal.SIGCONT)
 
 
 @pytest.mark.fault(137)

@@ -149,8 +149,9 @@ def test_an_owner_that_writes_between_two_sessions_is_waited_for(tmp_path: Path)
     owner.kill()
 
 
-def test_a_write_that_has_not_ended_is_waited_for(tmp_path: Path) -> None:
+def test_a_write_that_has_not_ended_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of it is in the file. What an owner left that was killed meanwhile is taken back in a copy."""
+    monkeypatch.setattr("sesamed.store.foreign.LEFT_S", 3600.0)
     (tmp_path / "agent").mkdir()
     owner = Owner(tmp_path / "agent/x.db", "delete")
     owner.say("s1", "k1", "alpha")

@@ -285,8 +285,9 @@ def test_whatever_happens(chance: random.Random) -> None:
             before = daemon.everything()
             assert len(before[0]) >= len(list(daemon.root.rglob("*.jsonl*"))) // 2 > 0
             assert crew.parsers() <= {session["source"] for session in before[0]}
+            there = sorted(str(path) for path in daemon.root.rglob("*") if path.is_file())
             daemon.call("index", full=True)
-            assert daemon.everything() == before, happens
+            assert daemon.everything() == before, (happens, there, daemon.log[-4000:])
             crew.clear()
             clear(daemon)
             sizes.append(measure(daemon))
